@@ -169,7 +169,8 @@ var allowed = map[string][]string{
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
 	"internal/query/inventory":      {"internal/block", "internal/catalog", "internal/cost", "internal/key"},
-	"internal/query/duck":           {},
+	"internal/query/duck":           {"internal/query/duck/guard"},
+	"internal/query/duck/guard":     {"third_party/duckdb"},
 	"internal/query/duck/arrowrows": {"third_party/duckdb"},
 	"internal/query/duck/table":     {"third_party/duckdb"},
 	"internal/query/duck/promsql": {
@@ -243,7 +244,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/sql": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/timeparam", "internal/objstore", "internal/query/duck",
-		"internal/query/duck/arrowrows", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/engine",
+		"internal/query/duck/arrowrows", "internal/query/duck/guard", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/engine",
 		"internal/query/price", "internal/query/request", "internal/query/snapshot", "internal/query/source",
 		"internal/query/sql/encode", "internal/query/sql/pushdown", "internal/query/sql/statement",
 		"internal/query/sql/views", "internal/query/workdir", "internal/tenant",

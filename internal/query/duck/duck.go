@@ -15,6 +15,8 @@ import (
 	"sync"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
+
+	"github.com/promlake/promlake/internal/query/duck/guard"
 )
 
 // Settings of a database. The zero value of a field is not a default: callers fill every field.
@@ -28,6 +30,10 @@ type Settings struct {
 	// Setup prepares the database on a connection of its own, for example by registering functions.
 	// It is called once, when the database opens; nil means nothing to prepare.
 	Setup func(mapping.Connection) error
+
+	// Guard ends calls that DuckDB does not end. A database with a guard has one connection, and those
+	// who call DuckDB have entered the guard. nil: none.
+	Guard *guard.Guard
 
 	// Opened is called once with the open database, before Setup; nil means nothing to do.
 	Opened func(mapping.Database)
@@ -90,7 +96,7 @@ func (d *DB) Close() error {
 	}
 	d.idle = nil
 	if d.opened {
-		mapping.Close(&d.db)
+		d.shut()
 		d.opened = false
 	}
 	for range cap(d.slots) {
@@ -161,6 +167,9 @@ func (d *DB) open() error {
 		{"temp_directory", tmp},
 		{"threads", strconv.Itoa(d.settings.Threads)},
 	}
+	if d.settings.Guard != nil { // whose threads take the places of DuckDB's own
+		options = append(options, [2]string{"external_threads", strconv.Itoa(d.settings.Threads)})
+	}
 	if n := d.settings.TempBytes; n > 0 {
 		options = append(options, [2]string{"max_temp_directory_size", strconv.FormatInt(n, 10) + "B"})
 	}
@@ -182,11 +191,22 @@ func (d *DB) open() error {
 	if d.settings.Opened != nil {
 		d.settings.Opened(d.db)
 	}
+	if d.settings.Guard != nil {
+		d.settings.Guard.Work(d.db, d.settings.Threads-1)
+	}
 	if err := d.setUp(); err != nil {
-		mapping.Close(&d.db)
+		d.shut()
 		return err
 	}
 	return nil
+}
+
+// shut closes the database.
+func (d *DB) shut() {
+	if d.settings.Guard != nil {
+		d.settings.Guard.Finish()
+	}
+	mapping.Close(&d.db)
 }
 
 // setUp prepares the open database. d.mu is held.

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/duckdb/duckdb-go/v2/mapping"
 
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/guard"
 	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/sql/pushdown"
 	"github.com/promlake/promlake/internal/query/sql/statement"
@@ -32,18 +34,49 @@ var locked = []string{
 	"SET lock_configuration = true",
 }
 
+// A statement's guard admits this multiple of the memory that DuckDB counts, and these bytes: it is
+// there for what DuckDB does not count.
+const (
+	guardFactor = 2
+	guardBytes  = 64 << 20
+)
+
 // open creates the database of the statement.
 func (x *execution) open() error {
 	x.openBudget()
+	g, err := guard.New(guardFactor*x.Settings.MemoryBytes + guardBytes)
+	if err != nil {
+		return fmt.Errorf("open a database for SQL: %w", err)
+	}
+	x.guard, x.leave = g, g.Enter()
+	stopped := make(chan struct{})
+	unwatch := context.AfterFunc(x.ctx, func() {
+		defer close(stopped)
+		g.Stop()
+	})
+	x.unguard = func() {
+		if !unwatch() {
+			<-stopped
+		}
+	}
 	x.db = duck.New(duck.Settings{
-		MemoryLimitBytes: x.Settings.MemoryBytes, TempBytes: x.Settings.SpillBytes, Threads: x.Settings.Threads, Connections: 1,
+		MemoryLimitBytes: x.Settings.MemoryBytes, TempBytes: x.Settings.SpillBytes, Threads: x.Settings.Threads, Connections: 1, Guard: g,
 		TempDir: x.directory, Setup: x.setup,
 		Opened: func(db mapping.Database) { table.Replace(db, x.replacement) },
 	})
 	return x.db.Open()
 }
 
-func (x *execution) close() error { return errors.Join(x.db.Close(), x.closeBudget()) }
+func (x *execution) close() error {
+	if x.guard == nil {
+		return x.closeBudget()
+	}
+	x.unguard()
+	err := errors.Join(x.db.Close(), x.closeBudget())
+	x.leave()
+	x.guard.Close()
+	return err
+}
 
 // setup registers the functions, creates the views and locks the database.
 func (x *execution) setup(conn mapping.Connection) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/arrowrows"
+	"github.com/promlake/promlake/internal/query/duck/guard"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/request"
@@ -31,6 +32,9 @@ type execution struct {
 	out      Output
 	stmt     statement.Statement
 	db       *duck.DB
+	guard    *guard.Guard
+	leave    func() // the guard
+	unguard  func() // ends the watch that stops the guard when the context ends
 	enc      encode.Writer
 
 	budget     *promsql.Budget // of PromQL's functions as aggregates; nil: the statement calls none
@@ -239,11 +243,13 @@ func (x *execution) because(err error) error {
 	x.mu.Unlock()
 	var d *duck.Error
 	switch {
-	case err == nil || x.ctx.Err() != nil:
+	case err == nil || errors.Is(err, x.ctx.Err()):
 		return err
+	case x.ctx.Err() != nil:
+		return fmt.Errorf("run a statement: %w", x.ctx.Err()) // whatever it made of DuckDB's answer
 	case failed != nil:
 		return failed
-	case x.budget != nil && x.budget.Err() != nil:
+	case x.guard.Exceeded() || x.budget != nil && x.budget.Err() != nil:
 		return x.tooMuchMemory()
 	case !errors.As(err, &d) || d.Internal:
 		return err

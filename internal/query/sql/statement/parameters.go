@@ -43,17 +43,20 @@ func ParseParameters(raw json.RawMessage) (p Parameters, err error) {
 
 // Bound returns the tree of the statement with constants in place of its parameters, as
 // json_deserialize_sql takes it; nil if the statement has none. Each parameter needs a value, and
-// each value a parameter.
+// each value a parameter. It checks what depends on the values.
 func (s *Statement) Bound(p Parameters) ([]byte, error) {
 	given := len(p.positional) + len(p.named)
 	if given != s.parameters {
 		return nil, refuse("the statement has %d parameters, and params has %d values", s.parameters, given)
 	}
 	if given == 0 {
-		return nil, nil
+		return nil, patterns(s.tree)
 	}
 	tree, err := p.replace(s.tree)
 	if err != nil {
+		return nil, err
+	}
+	if err := patterns(tree); err != nil {
 		return nil, err
 	}
 	tree.(map[string]any)["named_param_map"] = []any{}

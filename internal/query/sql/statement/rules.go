@@ -50,6 +50,9 @@ func init() {
 			"json_deserialize_sql", "json_execute_serialized_sql", "json_serialize_plan", "json_serialize_sql",
 		},
 		"it occupies the server without computing": {"sleep_ms"},
+		"it compares each character of a text with each of the other, and cannot be interrupted": {
+			"damerau_levenshtein", "editdist3", "jaro_similarity", "jaro_winkler_similarity", "levenshtein",
+		},
 		"it makes values of any size from nothing": {
 			"array_resize", "bar", "format", "list_resize", "lpad", "printf", "repeat", "rpad",
 		},

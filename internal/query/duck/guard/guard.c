@@ -1,0 +1,150 @@
+#include "guard.h"
+
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+// Allocations of fewer bytes are neither counted nor refused. What is large in DuckDB takes one call
+// of malloc for each 1 to 16 MiB, or for each value.
+enum { LARGE = 512 << 10 };
+
+struct prom_guard {
+	_Atomic int64_t held; // bytes of large allocations, by the threads that allocate and free
+	int64_t limit;
+	atomic_bool exceeded;
+	atomic_bool stopped;
+};
+
+static _Thread_local prom_guard *current;
+
+prom_guard *prom_guard_new(int64_t limit) {
+	prom_guard *g = calloc(1, sizeof *g);
+	if (g) {
+		g->limit = limit;
+	}
+	return g;
+}
+
+void prom_guard_free(prom_guard *g) {
+	free(g);
+}
+
+void prom_guard_stop(prom_guard *g) {
+	atomic_store(&g->stopped, true);
+}
+
+bool prom_guard_exceeded(prom_guard *g) {
+	return atomic_load(&g->exceeded);
+}
+
+void prom_guard_enter(prom_guard *g) {
+	current = g;
+}
+
+// admit counts n bytes more, unless they are refused.
+static bool admit(prom_guard *g, size_t n) {
+	if (atomic_load_explicit(&g->stopped, memory_order_relaxed)) {
+		return false;
+	}
+	if (n <= (size_t)g->limit) {
+		if (atomic_fetch_add(&g->held, (int64_t)n) + (int64_t)n <= g->limit) {
+			return true;
+		}
+		atomic_fetch_sub(&g->held, (int64_t)n);
+	}
+	atomic_store(&g->exceeded, true);
+	return false;
+}
+
+// An allocator is one whose calls the linker directs to this file.
+typedef struct {
+	void *(*malloc)(size_t);
+	void *(*realloc)(void *, size_t);
+	void (*free)(void *);
+	size_t (*size)(void *);
+} allocator;
+
+// counted returns the bytes that an allocation counts. Allocators round sizes up, so what admit was
+// told is corrected by what they gave.
+static int64_t counted(const allocator *a, void *p) {
+	size_t n = p ? a->size(p) : 0;
+	return n >= LARGE ? (int64_t)n : 0;
+}
+
+static inline void *allocate(const allocator *a, size_t n) {
+	prom_guard *g = current;
+	if (!g || n < LARGE) {
+		return a->malloc(n);
+	}
+	if (!admit(g, n)) {
+		return NULL;
+	}
+	void *p = a->malloc(n);
+	atomic_fetch_add(&g->held, counted(a, p) - (int64_t)n);
+	return p;
+}
+
+static inline void *reallocate(const allocator *a, void *p, size_t n) {
+	prom_guard *g = current;
+	if (!g) {
+		return a->realloc(p, n);
+	}
+	int64_t before = counted(a, p), more = n >= LARGE && (int64_t)n > before ? (int64_t)n - before : 0;
+	if (more && !admit(g, (size_t)more)) {
+		return NULL;
+	}
+	void *q = a->realloc(p, n);
+	if (q || n == 0) {
+		more += before - counted(a, q);
+	}
+	atomic_fetch_sub(&g->held, more);
+	return q;
+}
+
+static inline void release(const allocator *a, void *p) {
+	prom_guard *g = current;
+	int64_t n = g ? counted(a, p) : 0;
+	if (n) {
+		atomic_fetch_sub(&g->held, n);
+	}
+	a->free(p);
+}
+
+// The linker makes these of all calls of malloc, realloc and free in the program's archives.
+void *__real_malloc(size_t n);
+void *__real_realloc(void *p, size_t n);
+void __real_free(void *p);
+
+static const allocator libc = {__real_malloc, __real_realloc, __real_free, malloc_usable_size};
+
+void *__wrap_malloc(size_t n) {
+	return allocate(&libc, n);
+}
+
+void *__wrap_realloc(void *p, size_t n) {
+	return reallocate(&libc, p, n);
+}
+
+void __wrap_free(void *p) {
+	release(&libc, p);
+}
+
+// DuckDB has a jemalloc of its own on some platforms; elsewhere nobody calls these.
+__attribute__((weak)) void *__real_duckdb_je_malloc(size_t n);
+__attribute__((weak)) void *__real_duckdb_je_realloc(void *p, size_t n);
+__attribute__((weak)) void __real_duckdb_je_free(void *p);
+__attribute__((weak)) size_t duckdb_je_malloc_usable_size(void *p);
+
+static const allocator jemalloc = {__real_duckdb_je_malloc, __real_duckdb_je_realloc, __real_duckdb_je_free, duckdb_je_malloc_usable_size};
+
+void *__wrap_duckdb_je_malloc(size_t n) {
+	return allocate(&jemalloc, n);
+}
+
+void *__wrap_duckdb_je_realloc(void *p, size_t n) {
+	return reallocate(&jemalloc, p, n);
+}
+
+void __wrap_duckdb_je_free(void *p) {
+	release(&jemalloc, p);
+}

@@ -1,0 +1,101 @@
+// Package guard ends what DuckDB does in one call of a function. DuckDB counts the memory of its
+// buffers, and looks for an interrupt between chunks. A call that makes long values of short ones
+// (replace, regexp_replace, list_transform) is bounded by neither. A guard refuses the large
+// allocations of such a call: DuckDB then fails as it does without memory.
+//
+// The linker directs all calls of malloc, realloc and free in the program's archives, and those of
+// DuckDB's jemalloc, to this package, which also has the operators new and delete. Threads that entered no guard pass with the cost of a comparison.
+package guard
+
+/*
+#cgo CFLAGS: -O2 -std=c11 -fexceptions -Wall -Wextra -Werror -DDUCKDB_STATIC_BUILD
+#cgo LDFLAGS: -Wl,--wrap=malloc -Wl,--wrap=realloc -Wl,--wrap=free
+#cgo LDFLAGS: -Wl,--wrap=duckdb_je_malloc -Wl,--wrap=duckdb_je_realloc -Wl,--wrap=duckdb_je_free
+#include "../../../../third_party/duckdb/duckdb.h"
+#include "guard.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/duckdb/duckdb-go/v2/mapping"
+
+	_ "github.com/promlake/promlake/third_party/duckdb" // the header
+)
+
+// Guard is the guard of one database. It is safe for concurrent use.
+type Guard struct {
+	c       *C.prom_guard
+	tasks   C.duckdb_task_state
+	workers sync.WaitGroup
+}
+
+// New returns a guard that refuses what goes beyond limit bytes. It must be closed.
+func New(limit int64) (*Guard, error) {
+	g := &Guard{c: C.prom_guard_new(C.int64_t(limit))}
+	if g.c == nil {
+		return nil, errors.New("no memory for a guard")
+	}
+	return g, nil
+}
+
+// Enter makes the guard that of the calling goroutine, which keeps its thread until leave.
+func (g *Guard) Enter() (leave func()) {
+	runtime.LockOSThread()
+	C.prom_guard_enter(g.c)
+	return func() {
+		C.prom_guard_enter(nil)
+		runtime.UnlockOSThread()
+	}
+}
+
+// Work runs the tasks of an open database on n threads that entered the guard, until Finish.
+func (g *Guard) Work(db mapping.Database, n int) {
+	if n <= 0 {
+		return
+	}
+	g.tasks = C.duckdb_create_task_state(C.duckdb_database(db.Ptr))
+	for range n {
+		g.workers.Go(func() {
+			defer g.Enter()()
+			C.duckdb_execute_tasks_state(g.tasks)
+		})
+	}
+}
+
+// Finish ends the threads of Work. It is called before the database is closed.
+func (g *Guard) Finish() {
+	if g.tasks == nil {
+		return
+	}
+	C.duckdb_finish_execution(g.tasks)
+	g.workers.Wait()
+	C.duckdb_destroy_task_state(g.tasks)
+	g.tasks = nil
+}
+
+// Stop refuses all large allocations from now on.
+func (g *Guard) Stop() { C.prom_guard_stop(g.c) }
+
+// Exceeded reports whether an allocation was refused because of the limit.
+func (g *Guard) Exceeded() bool { return bool(C.prom_guard_exceeded(g.c)) }
+
+// Close frees the guard, which no thread may have entered.
+func (g *Guard) Close() {
+	C.prom_guard_free(g.c)
+	g.c = nil
+}
+
+// Prepare is mapping.Prepare without a copy of the statement by malloc, whose refusal would end the
+// process.
+func Prepare(conn mapping.Connection, sql string, out *mapping.PreparedStatement) mapping.State {
+	text := append([]byte(sql), 0)
+	var stmt C.duckdb_prepared_statement
+	state := C.duckdb_prepare(C.duckdb_connection(conn.Ptr), (*C.char)(unsafe.Pointer(&text[0])), &stmt)
+	out.Ptr = unsafe.Pointer(stmt)
+	return mapping.State(state)
+}

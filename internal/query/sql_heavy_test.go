@@ -1,0 +1,82 @@
+package query_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/sql"
+)
+
+// peakMemory returns the most memory that the process has had since the last call, in bytes.
+func peakMemory(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	require.NotNil(t, found)
+	kb, err := strconv.ParseInt(string(found[1]), 10, 64)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600))
+	return kb << 10
+}
+
+// TestHeavySQL: statements that need more than any limit end with the error of a limit, within it,
+// and the server answers afterwards.
+func TestHeavySQL(t *testing.T) {
+	const memory, spill = 64 << 20, 64 << 20
+	cache := t.TempDir()
+	l := newLake(t, newDirStore(t), query.Settings{
+		CacheDir: cache,
+		Timeout:  time.Second, MaxConcurrency: 2, QueryMemoryBytes: memory, SpillBytes: spill, Threads: 2, SQL: sql.Limits{MaxRows: 10_000, MaxBytes: 1 << 20},
+	})
+	writeMixture(l, "a", randomRows(rand.New(rand.NewPCG(41, 42))))
+	srv := l.server()
+	text, err := os.ReadFile("testdata/heavy.sql")
+	require.NoError(t, err)
+	n := 0
+	for _, line := range strings.Split(string(text), "\n") {
+		if line == "" || strings.HasPrefix(line, "-- ") {
+			continue
+		}
+		n++
+		before := peakMemory(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		code, body, err := askAs(ctx, srv, "a", "/api/v1/sql", url.Values{"query": {line}, "format": {"csv"}})
+		cancel()
+		require.NoError(t, err, line)
+		switch code {
+		case http.StatusServiceUnavailable:
+			require.Contains(t, body, "--query.timeout", line)
+		case http.StatusUnprocessableEntity:
+			require.Regexp(t, "--(query.max-memory|query.max-subquery-steps|sql.max-rows|sql.max-result-bytes)", body, line)
+		default:
+			t.Errorf("%s\n%d %s", line, code, body)
+		}
+		require.Less(t, peakMemory(t)-before, int64(8*memory), line)
+	}
+	require.GreaterOrEqual(t, n, 40)
+	code, body, err := askAs(t.Context(), srv, "a", "/api/v1/sql", url.Values{"query": {"SELECT count(*) AS n FROM samples WHERE metric = 'm1'"}, "format": {"csv"}})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code, body)
+	entries, err := os.ReadDir(cache)
+	require.NoError(t, err)
+	for _, e := range entries {
+		if e.Name() == "spill" {
+			left, err := os.ReadDir(filepath.Join(cache, e.Name()))
+			require.NoError(t, err)
+			require.Empty(t, left, "spilled data of ended statements")
+		}
+	}
+}
