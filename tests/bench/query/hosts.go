@@ -48,13 +48,16 @@ func (s scale) hostQuestions() []question {
 	ranged := func(text string) question {
 		return question{Text: text, Start: s.end().Add(-time.Duration(steps-1) * step), End: s.end()}
 	}
+	// the subquery has a value at each whole minute, see hostsShift
+	sub := ranged(`max_over_time(sum(rate(node_cpu_seconds_total{mode="idle"}[5m]))[30m:1m])`)
+	sub.Start, sub.End = sub.Start.Add(-59*time.Second), sub.End.Add(-59*time.Second)
 	top := ranged(`topk(5, avg_over_time(node_cpu_seconds_total{mode="user"}[1h]))`)
 	top.Ties = true
 	return []question{
 		ranged(`sum by (mode) (rate(node_cpu_seconds_total[5m]))`),
 		ranged(`sum(max_over_time(node_load1[5m]))`),
 		ranged(`sum(deriv(node_load1[15m]))`),
-		ranged(`max_over_time(sum(rate(node_cpu_seconds_total{mode="idle"}[5m]))[30m:1m])`),
+		sub,
 		ranged(`1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[5m]))`),
 		ranged(`node_memory_MemAvailable_bytes / on (instance) node_memory_MemTotal_bytes`),
 		top,
