@@ -30,8 +30,8 @@ type question struct {
 	Variants []question `json:"variants,omitempty"`
 }
 
-// mixedQuestions returns the queries over the data set mixed of a scale: range queries over the last 480 steps of a
-// minute, or fewer if there is less, and instant queries at the end.
+// mixedQuestions returns the queries over the data set mixed: range queries over the last 480 steps
+// of a minute, or fewer if there is less, and instant queries at the end.
 func (s scale) mixedQuestions() []question {
 	end := s.end().Truncate(step)
 	steps := min(maxSteps, max(1, int((end.Sub(start)-warmUp)/step)))
