@@ -60,7 +60,7 @@ func TestChosen(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	s := step{name: "x", goals: []goal{atMost("load", "s", 0.5), within("one", "", 3)}}
-	rows := []table.Comparison{{Name: "x: load", Unit: "s"}, {Name: "one", Unit: "MB"}, {Name: "x: load, peak memory", Unit: "MB"}, {Name: "x: load", Unit: "MB"}}
+	rows := []table.Comparison{{Name: "x: load", Unit: "s"}, {Name: "one", Unit: "MB"}, {Name: "x: load, peak memory", Unit: "MB", Peer: 1}, {Name: "x: load", Unit: "MB"}}
 	require.NoError(t, s.set(rows))
 	require.Equal(t, []table.Wanted{{Ratio: 0.5}, {Figure: 3}, {Ratio: 1}, {}}, []table.Wanted{rows[0].Wanted, rows[1].Wanted, rows[2].Wanted, rows[3].Wanted})
 	require.ErrorContains(t, s.set(rows[:1]), `there is no row "one"`)

@@ -26,9 +26,9 @@ func (g goal) of(c table.Comparison) bool {
 	return (c.Name == g.row || strings.HasSuffix(c.Name, ": "+g.row)) && (g.unit == "" || c.Unit == g.unit)
 }
 
-// memory is what is wanted of all other rows: no more memory than the peer.
+// memory reports whether a row compares memory: no more than the peer's is wanted.
 func memory(c table.Comparison) bool {
-	return c.Unit == "MB" && strings.HasSuffix(c.Name, "memory")
+	return c.Unit == "MB" && strings.HasSuffix(c.Name, "memory") && c.Peer > 0
 }
 
 // set writes into the rows of a step what is wanted of them. It returns an error if a goal has no

@@ -34,8 +34,8 @@ type asked struct {
 const (
 	// seed makes all servers answer the same queries.
 	seed = 7
-	// passes is how often the hosts are asked again.
-	passes = 10
+	// passes is how often the hosts are asked again: processor time has steps of 10 ms.
+	passes = 50
 )
 
 // ask sends a range query over the time of the load for each of n hosts, and then the same queries

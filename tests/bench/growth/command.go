@@ -25,7 +25,7 @@ type Flags struct {
 	Rounds  int           `default:"20" help:"Samples of each series."`
 	Batch   int           `default:"10000" help:"Samples in a request."`
 	Churn   float64       `default:"0.01" help:"Share of the hosts that new ones replace in every 10 minutes of sample time."`
-	Queries int           `default:"20" help:"Hosts for which a small query is sent after each load, once and then ten times more."`
+	Queries int           `default:"20" help:"Hosts for which a small query is sent after each load, once and then fifty times more."`
 	Settle  time.Duration `default:"5s" help:"Time after the load during which a server's processor time still counts."`
 	WorkDir string        `type:"path" help:"Parent of the servers' folders (default: the system's temporary folder)."`
 	JSON    bool          `name:"json" help:"Print JSON instead of the table."`

@@ -26,18 +26,18 @@ const (
 // history until the main data begins, then both.
 func feed(ctx context.Context, url string, s scale) (samples, series int64, err error) {
 	history := s.history()
-	before, err := feedSlices(ctx, url, history, s.end().Add(-s.History), start, historySlice)
+	before, err := feedSlices(ctx, url, history, s.end().Add(-s.History), start, historySlice, together)
 	if err != nil {
 		return before, 0, err
 	}
 	all := append(s.series(), history...)
-	samples, err = feedSlices(ctx, url, all, start, s.end(), slice)
+	samples, err = feedSlices(ctx, url, all, start, s.end(), slice, together)
 	return before + samples, int64(len(all)), err
 }
 
 // feedSlices sends the samples of all series from a time on until another, and returns their
 // number: slice by slice, so that a server that requires samples in order gets them in order.
-func feedSlices(ctx context.Context, url string, all []*generator, from, to time.Time, slice time.Duration) (int64, error) {
+func feedSlices(ctx context.Context, url string, all []*generator, from, to time.Time, slice time.Duration, arrange func([]prompb.TimeSeries) []prompb.TimeSeries) (int64, error) {
 	var sent atomic.Int64
 	for t := from; t.Before(to); {
 		t = earlier(t.Add(slice), to)
@@ -45,7 +45,7 @@ func feedSlices(ctx context.Context, url string, all []*generator, from, to time
 		slices.SetLimit(senders)
 		for i := 0; i < len(all); i += seriesPerRequest {
 			some := all[i:min(i+seriesPerRequest, len(all))]
-			slices.Go(func() error { return send(ctx, url, some, t, &sent) })
+			slices.Go(func() error { return send(ctx, url, some, t, arrange, &sent) })
 		}
 		if err := slices.Wait(); err != nil {
 			return sent.Load(), err
@@ -62,15 +62,16 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // send sends in one request the next samples of some series before t.
-func send(ctx context.Context, url string, some []*generator, t time.Time, sent *atomic.Int64) error {
-	var req prompb.WriteRequest
+func send(ctx context.Context, url string, some []*generator, t time.Time, arrange func([]prompb.TimeSeries) []prompb.TimeSeries, sent *atomic.Int64) error {
+	var all []prompb.TimeSeries
 	var n int64
 	for _, g := range some {
 		if samples := g.take(t.UnixMilli(), nil); len(samples) > 0 {
-			req.Timeseries = append(req.Timeseries, prompb.TimeSeries{Labels: g.labels, Samples: samples})
+			all = append(all, prompb.TimeSeries{Labels: g.labels, Samples: samples})
 			n += int64(len(samples))
 		}
 	}
+	req := prompb.WriteRequest{Timeseries: arrange(all)}
 	plain, err := req.Marshal()
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
@@ -80,4 +81,18 @@ func send(ctx context.Context, url string, some []*generator, t time.Time, sent 
 	}
 	sent.Add(n)
 	return nil
+}
+
+// together leaves all samples of a series at one place of a request, as they are backfilled.
+func together(all []prompb.TimeSeries) []prompb.TimeSeries { return all }
+
+// apart repeats the labels of a series for each of its samples, in order of time, as Prometheus
+// sends them. All series must have samples at the same times.
+func apart(all []prompb.TimeSeries) (out []prompb.TimeSeries) {
+	for i := range all[0].Samples {
+		for _, ts := range all {
+			out = append(out, prompb.TimeSeries{Labels: ts.Labels, Samples: ts.Samples[i : i+1]})
+		}
+	}
+	return out
 }

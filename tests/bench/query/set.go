@@ -77,7 +77,7 @@ func (s scale) feed(ctx context.Context, p *server.Process) (samples, series int
 		return feedHosts(ctx, p.WriteURL(), s)
 	case tsbs:
 		all := s.tsbsSeries()
-		samples, err = feedSlices(ctx, p.WriteURL(), all, s.begin(), s.end(), tsbsSlice)
+		samples, err = feedSlices(ctx, p.WriteURL(), all, s.begin(), s.end(), tsbsSlice, apart)
 		return samples, int64(len(all)), err
 	}
 	return feed(ctx, p.WriteURL(), s)

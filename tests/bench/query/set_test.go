@@ -51,7 +51,8 @@ func TestSets(t *testing.T) {
 }
 
 // TestTSBS decodes the requests of a short run: each host has ten metrics with the tags of TSBS,
-// whose values are whole numbers from 0 to 100, and a request has ten samples of each of 1,000.
+// whose values are whole numbers from 0 to 100, and a request has 10,000 of them, each with its
+// labels.
 func TestTSBS(t *testing.T) {
 	s, err := (&Flags{Set: tsbs, Hosts: 100, Span: 20 * time.Minute}).scale()
 	require.NoError(t, err)
@@ -73,6 +74,9 @@ func TestTSBS(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		requests++
+		if len(r.Timeseries) != 10_000 {
+			http.Error(w, "unexpected size", http.StatusBadRequest)
+		}
 		for _, ts := range r.Timeseries {
 			var id []string
 			for _, l := range ts.Labels {
@@ -82,7 +86,7 @@ func TestTSBS(t *testing.T) {
 				}
 			}
 			k := strings.Join(id, " ")
-			if len(ts.Samples) != 10 || !slices.IsSortedFunc(ts.Labels, func(a, b prompb.Label) int { return strings.Compare(a.Name, b.Name) }) {
+			if len(ts.Samples) != 1 || !slices.IsSortedFunc(ts.Labels, func(a, b prompb.Label) int { return strings.Compare(a.Name, b.Name) }) {
 				http.Error(w, "unexpected series "+k, http.StatusBadRequest)
 			}
 			for _, v := range ts.Samples {
@@ -94,7 +98,7 @@ func TestTSBS(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	samples, err := feedSlices(t.Context(), srv.URL, s.tsbsSeries(), s.begin(), s.end(), tsbsSlice)
+	samples, err := feedSlices(t.Context(), srv.URL, s.tsbsSeries(), s.begin(), s.end(), tsbsSlice, apart)
 	require.NoError(t, err)
 	require.EqualValues(t, 1000*120, samples)
 	require.Equal(t, 12, requests)

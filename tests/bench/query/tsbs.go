@@ -14,7 +14,7 @@ import (
 // cpu-only, and its queries as they are worded for VictoriaMetrics.
 const (
 	tsbsInterval = 10 * time.Second
-	tsbsSlice    = 100 * time.Second // in a request: ten samples of each of 1,000 series
+	tsbsSlice    = 100 * time.Second // of the samples in a request: 10 of each of 1,000 series
 	tsbsFew      = 8                 // hosts of a query of several
 	tsbsVariants = 20                // of a query, each of other hosts and another time
 	tsbsSeed     = 123

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +41,12 @@ func TestGoal(t *testing.T) {
 		require.Equal(t, tc.ratio, ratio)
 		require.Equal(t, tc.known, known)
 	}
+}
+
+func TestWrite(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, Write(&b, [][]string{{"query", "ms"}, {`a=~"b|c"`, "1"}}))
+	require.Equal(t, "| query     |  ms |\n| --------- | --: |\n| a=~\"b\\|c\" |   1 |\n", b.String())
 }
 
 func TestCount(t *testing.T) {

@@ -30,6 +30,7 @@ func Write(w io.Writer, tables ...[][]string) error {
 }
 
 func write(b *strings.Builder, rows [][]string) {
+	rows = escaped(rows)
 	width := make([]int, len(rows[0]))
 	for _, r := range rows {
 		for i, cell := range r {
@@ -47,6 +48,18 @@ func write(b *strings.Builder, rows [][]string) {
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// escaped returns the rows with the vertical bars of cells as text.
+func escaped(rows [][]string) (out [][]string) {
+	for _, r := range rows {
+		cells := make([]string, len(r))
+		for i, cell := range r {
+			cells[i] = strings.ReplaceAll(cell, "|", `\|`)
+		}
+		out = append(out, cells)
+	}
+	return out
 }
 
 // Count is a whole number with a comma between thousands.
