@@ -25,10 +25,12 @@ func (r *Resolution) Batches(wanted []int, mint, maxt int64, estimate func(serie
 	order := make([]uint32, len(wanted))
 	places := make([]int64, len(wanted))
 	main := r.Largest()
-	limit := int64(batchSamples)
+	limit, all := int64(batchSamples), int64(0)
+	estimates := make([]int64, len(wanted))
 	for i, w := range wanted {
 		x := &r.Series[w]
-		order[i], places[i] = uint32(i), x.Place(main)
+		order[i], places[i], estimates[i] = uint32(i), x.Place(main), estimate(w)
+		all += estimates[i]
 		if limit == batchSamples && slices.ContainsFunc(x.At, func(p Place) bool {
 			f := r.Objects[p.Object].Footer
 			return f.Meta == nil && f.MinT <= maxt && f.MaxT >= mint
@@ -37,6 +39,9 @@ func (r *Resolution) Batches(wanted []int, mint, maxt int64, estimate func(serie
 		}
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b)) })
+	if all < limit && len(order) > 0 { // as is usual for panels and rules
+		return [][]uint32{order}
+	}
 	var ends []int64 // of the row groups of main, counted over all of its files; none if it is a segment
 	if main < len(r.Objects) && r.Objects[main].Footer.Meta != nil {
 		for _, f := range r.Objects[main].Footer.Meta.Files {
@@ -61,7 +66,7 @@ func (r *Resolution) Batches(wanted []int, mint, maxt int64, estimate func(serie
 			out = append(out, order[from:i])
 			from, samples = i, 0
 		}
-		samples += estimate(wanted[o])
+		samples += estimates[o]
 		last = group
 	}
 	if from < len(order) {
