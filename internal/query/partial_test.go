@@ -45,3 +45,41 @@ func TestWholeTables(t *testing.T) {
 		})
 	}
 }
+
+// TestWholeTablesAtOnce: where there is some room, the tables of new objects are read as a whole at
+// once after those of the objects before were worth it, until they are not any more.
+func TestWholeTablesAtOnce(t *testing.T) {
+	const series, selectors = 50, 20
+	l := newLake(t, newDirStore(t), query.Settings{IndexCacheBytes: 1 << 20})
+	l.write(tenant.Default, otherRows(3000, 0)) // about 216 kB of tables and samples
+	ask := func(i int) {
+		got := query1(t, l, 0, 1000, nil, equal(model.MetricNameLabel, "m"), equal("i", fmt.Sprint(i)))
+		require.Len(t, got, 1)
+	}
+	// first writes a segment and returns how many whole tables the first selector reads then.
+	first := func(n int) float64 {
+		var rows []segment.Row
+		for i := range series {
+			rows = append(rows, segment.Row{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: int64(n), V: 1}}})
+		}
+		l.write(tenant.Default, rows)
+		before := l.counted("promlake_query_cache_misses_total", "index")
+		ask(0)
+		return l.counted("promlake_query_cache_misses_total", "index") - before
+	}
+	n := 0
+	come := func(objects, readers int) (whole float64) {
+		for range objects {
+			whole += first(n)
+			for i := range readers {
+				ask(i)
+			}
+			n++
+		}
+		return whole
+	}
+	require.Zero(t, come(25, selectors))
+	require.Equal(t, 20., come(20, selectors))
+	require.Less(t, come(20, 1), 20., "only one selector reads them")
+	require.Zero(t, come(20, 1))
+}

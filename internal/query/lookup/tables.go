@@ -28,6 +28,7 @@ type Tables struct {
 	selections  *selections
 	glances     *glances
 	partial     *index.Often // reads of rows, by key of the series file
+	demand      *demand
 	metrics     *metrics.Metrics
 	maxSeries   int // that one selector may match
 	maxSegments int // segments and blocks that one selector may read
@@ -38,7 +39,7 @@ type Tables struct {
 // selectionBytes.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, selections: newSelections(selectionBytes), glances: new(glances), partial: index.NewOften(), metrics: m,
+		files: files, cache: cache, selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(), metrics: m,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }
@@ -168,7 +169,11 @@ const someShare = 4
 func (s *Tables) loadSome(ctx context.Context, m *Match, wanted []bool, sets [][]*labels.Matcher, left room) error {
 	rest := s.held(m.Objects, m.Tables, func(i int) bool { return wanted[i] })
 	if left == limited {
-		rest = slices.DeleteFunc(rest, func(i int) bool { return s.partial.Whole(m.Objects[i].Series) })
+		atOnce := make([]bool, len(m.Objects))
+		for i, w := range wanted {
+			atOnce[i] = w && s.demand.whole(m.Objects[i].Footer.Number)
+		}
+		rest = slices.DeleteFunc(rest, func(i int) bool { return atOnce[i] || s.partial.Whole(m.Objects[i].Series) })
 	}
 	return s.files.Each(ctx, len(rest), func(ctx context.Context, k int) error {
 		o := &m.Objects[rest[k]]
