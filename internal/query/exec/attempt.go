@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
+	"strconv"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -119,13 +119,15 @@ func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 	return pl, nil
 }
 
+// selectorKey returns a key: equal for equal ranges and matchers only.
 func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d %d", mint, maxt)
+	b := strconv.AppendInt(make([]byte, 0, 128), mint, 10)
+	b = strconv.AppendInt(append(b, ' '), maxt, 10)
 	for _, m := range ms {
-		fmt.Fprintf(&b, " %s", m)
+		b = strconv.AppendQuote(append(b, ' '), m.Name)
+		b = strconv.AppendQuote(append(b, m.Type.String()...), m.Value)
 	}
-	return b.String()
+	return string(b)
 }
 
 // maxDeletions is the number of tombstones that a statement can leave out, each by a condition on

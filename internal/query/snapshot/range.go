@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/prometheus/util/annotations"
@@ -49,19 +50,20 @@ type Range struct {
 	MinT, MaxT int64 // ms, inclusive, within what keys can name
 
 	mu    sync.Mutex
-	taken map[moment]extent
-	wide  bool // what is taken from now on is wide
+	taken []extent // one of a moment
+	wide  bool     // what is taken from now on is wide
 }
 
 // extent is a snapshot of the range, or of one that is wider by replica.Around on both sides.
 type extent struct {
 	catalog.Snapshot
-	wide bool
+	moment moment
+	wide   bool
 }
 
 // Range returns the range [mint, maxt] (ms).
 func (s *Cache) Range(mint, maxt int64) *Range {
-	return &Range{cache: s, MinT: max(mint, key.MinTime), MaxT: min(maxt, key.MaxTime), taken: map[moment]extent{}}
+	return &Range{cache: s, MinT: max(mint, key.MinTime), MaxT: min(maxt, key.MaxTime)}
 }
 
 // Clip returns the part of [mint, maxt] (ms) that is in the range.
@@ -75,12 +77,13 @@ func (r *Range) snapshot(ctx context.Context, fresh bool) (e extent, err error) 
 	defer r.mu.Unlock()
 	req := request.From(ctx)
 	m := moment{tenant.From(ctx), req.AsOf}
-	if e, ok := r.taken[m]; ok && !fresh && (e.wide || !r.wide) {
-		return e, nil
+	i := slices.IndexFunc(r.taken, func(e extent) bool { return e.moment == m })
+	if i >= 0 && !fresh && (r.taken[i].wide || !r.wide) {
+		return r.taken[i], nil
 	}
 	snap, ok := req.Snapshot.Take(m.tenant)
 	if ok {
-		e = extent{snap, req.Snapshot.Wide}
+		e = extent{snap, m, req.Snapshot.Wide}
 	} else {
 		mint, maxt := r.MinT, r.MaxT
 		if r.wide && mint <= maxt {
@@ -89,9 +92,13 @@ func (r *Range) snapshot(ctx context.Context, fresh bool) (e extent, err error) 
 		if snap, err = r.cache.take(ctx, m, mint, maxt); err != nil {
 			return e, err
 		}
-		e = extent{snap, r.wide}
+		e = extent{snap, m, r.wide}
 	}
-	r.taken[m] = e
+	if i >= 0 {
+		r.taken[i] = e
+	} else {
+		r.taken = append(r.taken, e)
+	}
 	return e, nil
 }
 

@@ -33,6 +33,7 @@ type Settings struct {
 type Files struct {
 	store       objstore.Store
 	dir         objstore.Local // nil if the store is remote
+	globs       bool           // SQL would interpret the path of the directory as a pattern
 	cache       *fetch.Cache
 	metrics     *metrics.Metrics
 	concurrency int
@@ -50,7 +51,7 @@ const minMemoryBytes = 32 << 20
 func New(s Settings, store objstore.Store, dir *workdir.Dir, m *metrics.Metrics) *Files {
 	local, _ := store.(objstore.Local)
 	return &Files{
-		store: store, dir: local, metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
+		store: store, dir: local, globs: local != nil && duck.HasGlob(local.LocalPath("x")), metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
 		footers: index.NewCache(s.FooterBytes),
 		cache: fetch.New(fetch.Settings{
 			LimitBytes: s.CacheBytes, MemoryBytes: max(s.MemoryBytes, minMemoryBytes), Concurrency: s.Concurrency,
@@ -75,7 +76,7 @@ func (f *Files) Path(key string) string {
 // interpret as a pattern cannot be named: a tenant called a*b must not read the files of its
 // neighbours.
 func (f *Files) inPlace(key string) bool {
-	return f.dir != nil && !duck.HasGlob(f.dir.LocalPath(key))
+	return f.dir != nil && !f.globs && !duck.HasGlob(key)
 }
 
 // Sharing returns ctx whose reads together keep to the limit of requests in flight.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/fetch"
 )
 
@@ -29,18 +30,28 @@ type Reader interface {
 // fail with objstore.ErrNotFound.
 func (f *Files) Open(ctx context.Context, key string, size int64) Reader {
 	if f.inPlace(key) {
-		return &localReader{open: sync.OnceValues(func() (*os.File, error) {
-			file, err := os.Open(f.dir.LocalPath(key))
-			return file, gone(key, err)
-		})}
+		return &localReader{dir: f.dir, key: key}
 	}
 	return remoteReader{f.cache.Reader(ctx, key, size), f.cache, key}
 }
 
 // localReader opens its file at the first read.
 type localReader struct {
-	open func() (*os.File, error)
-	used atomic.Bool
+	dir objstore.Local
+	key string
+
+	once sync.Once
+	used atomic.Bool // once is done, or about to be
+	file *os.File
+	err  error
+}
+
+func (r *localReader) open() (*os.File, error) {
+	r.once.Do(func() {
+		r.file, r.err = os.Open(r.dir.LocalPath(r.key))
+		r.err = gone(r.key, r.err)
+	})
+	return r.file, r.err
 }
 
 func (r *localReader) ReadAt(p []byte, off int64) (int, error) {
