@@ -104,7 +104,7 @@ func (c *Checker) ruleFiles(cfg *Config) ([]string, error) {
 			continue
 		}
 		if _, err := os.Stat(pattern); err != nil {
-			return nil, fmt.Errorf("%q does not point to an existing file: %w", pattern, err)
+			return nil, fmt.Errorf("%q does not point to an existing file", pattern)
 		}
 	}
 	return cfg.RulePaths()
@@ -114,25 +114,25 @@ func (c *Checker) ruleFiles(cfg *Config) ([]string, error) {
 func (c *Checker) references(cfg *Config) error {
 	for _, s := range cfg.Scrapes {
 		if err := client(s.HTTPClientConfig); err != nil {
-			return fmt.Errorf("scrape job %q: %w", s.JobName, err)
+			return err
 		}
-		err := c.groups(s.ServiceDiscoveryConfigs, "scrape job "+s.JobName, func(g *targetgroup.Group) error {
+		err := c.groups(s.ServiceDiscoveryConfigs, fmt.Sprintf("scrape job %q", s.JobName), func(g *targetgroup.Group) error {
 			_, failures := scrape.TargetsFromGroup(g, s, nil, labels.NewBuilder(labels.EmptyLabels()))
 			return first(failures)
 		})
 		if err != nil {
-			return fmt.Errorf("scrape job %q: %w", s.JobName, err)
+			return err
 		}
 	}
 	for _, a := range cfg.AlertingConfig.AlertmanagerConfigs {
 		if err := client(a.HTTPClientConfig); err != nil {
 			return fmt.Errorf("alertmanager: %w", err)
 		}
-		err := c.groups(a.ServiceDiscoveryConfigs, "alertmanager", func(g *targetgroup.Group) error {
+		err := c.groups(a.ServiceDiscoveryConfigs, "alertmanager config", func(g *targetgroup.Group) error {
 			return alertmanagers(g, a)
 		})
 		if err != nil {
-			return fmt.Errorf("alertmanager: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -181,14 +181,14 @@ func (c *Checker) discovered(d *file.SDConfig, owner string, check func(*targetg
 		for _, f := range files {
 			groups, err := readGroups(f)
 			if err != nil {
-				return fmt.Errorf("file_sd file %q: %w", f, err)
+				return fmt.Errorf("checking SD file %q: %w", f, err)
 			}
 			for i, g := range groups {
 				if g == nil {
-					return fmt.Errorf("file_sd file %q: target group %d is empty", f, i)
+					return fmt.Errorf("checking SD file %q: nil target group item found (index %d)", f, i)
 				}
 				if err := check(g); err != nil {
-					return fmt.Errorf("file_sd file %q: %w", f, err)
+					return fmt.Errorf("checking SD file %q: %w", f, err)
 				}
 			}
 		}
@@ -205,24 +205,29 @@ func readGroups(path string) (groups []*targetgroup.Group, err error) {
 	return groups, yaml.Unmarshal(text, &groups)
 }
 
-// client checks the files of an HTTP client.
+// client checks the files of an HTTP client, in the order of promtool.
 func client(h promcommon.HTTPClientConfig) error {
-	files := []string{h.TLSConfig.CAFile, h.TLSConfig.CertFile, h.TLSConfig.KeyFile, h.BearerTokenFile}
+	files := [][2]string{{"bearer token file", h.BearerTokenFile}}
 	if h.Authorization != nil {
-		files = append(files, h.Authorization.CredentialsFile)
+		files = append(files, [2]string{"authorization credentials or bearer token file", h.Authorization.CredentialsFile})
 	}
 	if h.BasicAuth != nil {
-		files = append(files, h.BasicAuth.PasswordFile, h.BasicAuth.UsernameFile)
+		files = append(files, [2]string{"password file", h.BasicAuth.PasswordFile}, [2]string{"username file", h.BasicAuth.UsernameFile})
 	}
-	if (h.TLSConfig.CertFile == "") != (h.TLSConfig.KeyFile == "") {
-		return fmt.Errorf("a client certificate needs both cert_file and key_file, got %q and %q", h.TLSConfig.CertFile, h.TLSConfig.KeyFile)
+	switch t := h.TLSConfig; {
+	case t.CertFile != "" && t.KeyFile == "":
+		return fmt.Errorf("client cert file %q specified without client key file", t.CertFile)
+	case t.KeyFile != "" && t.CertFile == "":
+		return fmt.Errorf("client key file %q specified without client cert file", t.KeyFile)
+	default:
+		files = append(files, [2]string{"client cert file", t.CertFile}, [2]string{"client key file", t.KeyFile}, [2]string{"CA file", t.CAFile})
 	}
 	for _, f := range files {
-		if f == "" {
+		if f[1] == "" {
 			continue
 		}
-		if _, err := os.Stat(f); err != nil {
-			return fmt.Errorf("check the files of the HTTP client: %w", err)
+		if _, err := os.Stat(f[1]); err != nil {
+			return fmt.Errorf("error checking %s %q: %w", f[0], f[1], err)
 		}
 	}
 	return nil

@@ -1,9 +1,12 @@
 package promconfig
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/rules"
 )
@@ -46,20 +49,29 @@ func (c *Checker) groupsOf(groups *rulefmt.RuleGroups, errs []error) (r Result) 
 }
 
 // duplicates describes the rules of a file that have the name and labels of another one, each once,
-// in the order of the file.
+// by name and labels.
 func duplicates(groups *rulefmt.RuleGroups) (out []string) {
-	seen := map[string]int{}
+	type rule struct {
+		name   string
+		labels labels.Labels
+	}
+	var all []rule
 	for _, g := range groups.Groups {
-		for _, rule := range g.Rules {
-			name := rule.Record
-			if rule.Alert != "" {
-				name = rule.Alert
-			}
-			what := fmt.Sprintf("Metric: %s\nLabel(s): %s", name, rules.FromMaps(g.Labels, rule.Labels))
-			if seen[what]++; seen[what] == 2 {
-				out = append(out, what)
-			}
+		for _, r := range g.Rules {
+			all = append(all, rule{cmp.Or(r.Alert, r.Record), rules.FromMaps(g.Labels, r.Labels)})
 		}
+	}
+	compare := func(a, b rule) int {
+		return cmp.Or(strings.Compare(a.name, b.name), labels.Compare(a.labels, b.labels))
+	}
+	slices.SortStableFunc(all, compare)
+	for i := 1; i < len(all); i++ {
+		if compare(all[i-1], all[i]) != 0 || i > 1 && compare(all[i-2], all[i]) == 0 {
+			continue
+		}
+		what := "Metric: " + all[i].name + "\nLabel(s):"
+		all[i].labels.Range(func(l labels.Label) { what += "\n\t" + l.Name + ": " + l.Value })
+		out = append(out, what)
 	}
 	return out
 }

@@ -1,5 +1,6 @@
 """Fixtures: programs, stores and servers."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,10 +10,18 @@ from support.programs import Programs, find_programs
 from support.server import Server, Start
 from support.stores import Gateway, Store, directory_store, serve_gateway
 
+PROMETHEUS_BIN = os.environ.get("PROMETHEUS_BIN", "")
+
 
 @pytest.fixture(scope="session")
 def programs() -> Programs:
     return find_programs()
+
+
+@pytest.fixture(params=["debian", *(["given"] if PROMETHEUS_BIN else [])])
+def prometheus(request: pytest.FixtureRequest, programs: Programs) -> Path:
+    """Debian's Prometheus, and the one that PROMETHEUS_BIN names."""
+    return programs.prometheus if request.param == "debian" else Path(PROMETHEUS_BIN)
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,15 @@
-"""Debian's Prometheus and Promlake scrape the same targets and evaluate the same rules by the same file."""
+"""A Prometheus and Promlake scrape the same targets and evaluate the same rules by the same file."""
 
 import json
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from promlake import Client, PromlakeError
-from support.programs import Process, Programs, free_port, wait_until
-from support.server import Server
-from support.stores import directory_store
+from support.beside import Beside
+from support.programs import Programs, wait_until
 from support.targets import Target, serving
 
 STEADY = """\
@@ -26,106 +25,45 @@ latency_seconds_sum 4.5
 latency_seconds_count 5
 """
 
-RULES = {
-    "groups": [
-        {
-            "name": "example",
-            "rules": [
-                {"record": "path:steady:sum", "expr": "sum by (path) (steady_total)", "labels": {"team": "a"}},
-                {"record": "path:steady:double", "expr": "2 * path:steady:sum"},
-                {"alert": "Down", "expr": "up == 0", "labels": {"severity": "page"}},
-                {"alert": "Pending", "expr": "up == 0", "for": "1h"},
-            ],
-        }
-    ]
-}
+RULES = [
+    {
+        "name": "example",
+        "rules": [
+            {"record": "path:steady:sum", "expr": "sum by (path) (steady_total)", "labels": {"team": "a"}},
+            {"record": "path:steady:double", "expr": "2 * path:steady:sum"},
+            {"alert": "Down", "expr": "up == 0", "labels": {"severity": "page"}},
+            {"alert": "Pending", "expr": "up == 0", "for": "1h"},
+        ],
+    }
+]
 
 
-class Beside:
-    """A Prometheus and a Promlake with the same configuration."""
+@dataclass(frozen=True)
+class Steady:
+    """The two servers, and targets that a test changes."""
 
-    def __init__(self, programs: Programs, directory: Path, targets: dict[str, Target]) -> None:
-        directory.mkdir(parents=True)
-        config, rules = directory / "prometheus.yml", directory / "rules.yml"
-        rules.write_text(json.dumps(RULES))
-        config.write_text(
-            json.dumps(
-                {
-                    "global": {
-                        "scrape_interval": "1s",
-                        "scrape_timeout": "1s",
-                        "evaluation_interval": "1s",
-                        "external_labels": {"replica": "a"},
-                    },
-                    "rule_files": ["rules.yml"],
-                    "scrape_configs": [
-                        {
-                            "job_name": name,
-                            "static_configs": [{"targets": [target.address], "labels": {"zone": "z"}}],
-                            "metric_relabel_configs": [{"source_labels": ["__name__"], "regex": "dropped", "action": "drop"}],
-                        }
-                        for name, target in targets.items()
-                    ],
-                }
-            )
-        )
-        own = free_port()
-        self.targets = targets
-        self.prometheus = Process(
-            [
-                programs.prometheus,
-                f"--config.file={config}",
-                f"--web.listen-address=127.0.0.1:{own}",
-                f"--storage.tsdb.path={directory / 'data'}",
-                "--log.level=warn",
-            ],
-            directory / "prometheus",
-        )
-        self.promlake = Server(
-            [programs.promlake, "serve"],
-            directory_store(directory / "store"),
-            directory / "promlake",
-            ("--config.file", str(config), "--scrape.queue-dir", str(directory / "queue")),
-        )
-        self.urls = {"prometheus": f"http://127.0.0.1:{own}", "promlake": self.promlake.url}
-        self.clients = {who: Client(url) for who, url in self.urls.items()}
-
-    def cleanup(self) -> None:
-        self.prometheus.cleanup()
-        self.promlake.cleanup()
-
-    def answers(self, expr: str) -> dict[str, dict[str, float]]:
-        """Returns the values by labels of both."""
-        out = {}
-        for who, client in self.clients.items():
-            try:
-                answer = client.query(expr)
-            except PromlakeError as e:
-                if e.status not in (0, 503):  # not listening yet, or starting
-                    raise
-                out[who] = {"unavailable": 0.0}
-                continue
-            out[who] = {json.dumps(s.labels, sort_keys=True): s.value for s in answer.samples}
-        return out
+    pair: Beside
+    targets: dict[str, Target]
 
     def agree(self, expr: str, shown: Callable[[dict[str, float]], bool]) -> None:
-        """Waits until both give the same answer, and one that is shown."""
-        last: dict[str, dict[str, float]] = {}
-
-        def same() -> bool:
-            last.update(self.answers(expr))
-            return last["prometheus"] == last["promlake"] and shown(last["promlake"])
-
-        wait_until(same, f"the same answer to {expr}", 60, lambda: f"{json.dumps(last, indent=1)}\n{self.promlake.process.log()}")
+        self.pair.agree(expr, shown)
 
 
 @pytest.fixture
-def beside(programs: Programs, tmp_path: Path) -> Iterator[Beside]:
+def beside(programs: Programs, prometheus: Path, tmp_path: Path) -> Iterator[Steady]:
     with ExitStack() as stack:
         targets = {name: stack.enter_context(serving(Target(STEADY))) for name in ("steady", "dying", "changing", "broken")}
-        pair = Beside(programs, tmp_path / "pair", targets)
+        jobs = [
+            {
+                "job_name": name,
+                "static_configs": [{"targets": [target.address], "labels": {"zone": "z"}}],
+                "metric_relabel_configs": [{"source_labels": ["__name__"], "regex": "dropped", "action": "drop"}],
+            }
+            for name, target in targets.items()
+        ]
+        pair = Beside(programs, prometheus, tmp_path / "pair", RULES, lambda _: jobs)
         stack.callback(pair.cleanup)
-        yield pair
+        yield Steady(pair, targets)
         pair.promlake.stop()
 
 
@@ -137,7 +75,7 @@ def size(n: int) -> Callable[[dict[str, float]], bool]:
 SERIES = '{__name__=~".+",__name__!~"scrape_duration_seconds|ALERTS_FOR_STATE"}'
 
 
-def test_same_series(beside: Beside) -> None:
+def test_same_series(beside: Steady) -> None:
     """Names, labels and values are the same, when targets die, change and come back too."""
     beside.agree("up == 1", size(4))
     beside.agree('{job="steady",__name__!="scrape_duration_seconds",__name__!="scrape_series_added"}', size(6 + 3))
@@ -174,7 +112,7 @@ def test_same_series(beside: Beside) -> None:
     beside.agree(SERIES, lambda answer: len(answer) > 40)
 
 
-def test_same_rules_in_the_api(beside: Beside) -> None:
+def test_same_rules_in_the_api(beside: Steady) -> None:
     beside.agree("up == 1", size(4))
     beside.agree('path:steady:double{path="/a"} == 8', size(1))
     beside.targets["dying"].change("", 500)
@@ -182,7 +120,7 @@ def test_same_rules_in_the_api(beside: Beside) -> None:
     rules: dict[str, list[dict[str, object]]] = {}
 
     def same() -> bool:
-        rules.update({who: _described(url) for who, url in beside.urls.items()})
+        rules.update({who: _described(url) for who, url in beside.pair.urls.items()})
         return rules["prometheus"] == rules["promlake"]
 
     wait_until(same, "the same rules", 60, lambda: json.dumps(rules, indent=1))

@@ -32,6 +32,20 @@ class Target:
             return self.status, self.kind, self.text.encode()
 
 
+class Script(Target):
+    """A target that gives one answer after another to its only scraper, and then the last one again."""
+
+    def __init__(self, *steps: tuple[str, int], kind: str = TEXT) -> None:
+        super().__init__("", kind=kind)
+        self.steps, self.scrapes = steps, 0
+
+    def answer(self, user_agent: str) -> tuple[int, str, bytes]:  # noqa: ARG002 the name is inherited
+        with self._lock:
+            text, status = self.steps[min(self.scrapes, len(self.steps) - 1)]
+            self.scrapes += 1
+            return status, self.kind, text.encode()
+
+
 @contextmanager
 def serving(target: Target) -> Iterator[Target]:
     class Handler(BaseHTTPRequestHandler):
