@@ -3,6 +3,8 @@
 import itertools
 import json
 import signal
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -12,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.programs import wait_until
+from support import nameserver
+from support.nameserver import ADDRESSES, PORT, SERVICE
+from support.programs import Process, Programs, wait_until
 from support.remote_read import EQUAL, read
 from support.server import Server, Start
 from support.stores import Store
@@ -144,6 +148,36 @@ def test_targets_are_discovered(start: Start, file_store: Store, tmp_path: Path,
             until(server, "a", 2)
             assert sorted(labels["job"] for labels, _ in answered(server, "a")) == ["file", "http"]
         server.stop()
+
+
+# A network and a mount of its own, as a user who is root there.
+ISOLATED = ["unshare", "--map-root-user", "--mount", "--net"]
+
+
+def test_targets_are_discovered_by_names(programs: Programs, start: Start, file_store: Store, tmp_path: Path, config: Configured) -> None:
+    """Addresses and services that a name server knows are scraped. What the isolated process stores, another one reads."""
+    if subprocess.run([*ISOLATED, "true"], check=False, capture_output=True, timeout=300).returncode != 0:
+        pytest.skip("this system allows no user namespaces, in which a test may have a name server")
+    names = {
+        "addresses": {"names": ["a.example.test", "b.example.test"], "type": "A", "port": PORT},
+        "services": {"names": [SERVICE]},
+        "unknown": {"names": ["c.example.test"], "type": "A", "port": PORT},
+    }
+    config.write([{"job_name": job, "dns_sd_configs": [sd | {"refresh_interval": "1s"}]} for job, sd in names.items()])
+    helper = [sys.executable, str(Path(nameserver.__file__)), str(tmp_path)]
+    scraper = [programs.promlake, "serve", "--listen", "127.0.0.1:0", "--store", file_store.url, *config.flags]
+    process = Process([*ISOLATED, *helper, *scraper], tmp_path / "isolated")
+    try:
+        reader = start(file_store)
+        until(reader, "found_by_dns", 4)
+        until(reader, "up == 1", 4)
+        found = sorted((labels["job"], labels["instance"]) for labels, _ in answered(reader, "up"))
+        addresses = [("addresses", f"{address}:{PORT}") for address in sorted(ADDRESSES.values())]
+        assert found == [*addresses, *(("services", f"{host}:{PORT}") for host in sorted(ADDRESSES))]
+        reader.stop()
+        assert process.terminate() == 0, process.log()
+    finally:
+        process.cleanup()
 
 
 def test_start_timestamps(start: Start, file_store: Store, config: Configured) -> None:
