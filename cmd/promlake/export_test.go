@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/model/value"
@@ -174,11 +175,11 @@ func parquetLines(t *testing.T, from storage.Queryable) (out []string) {
 		var rest []string
 		ls := set.At().Labels()
 		ls.Range(func(l labels.Label) {
-			if l.Name != labels.MetricName {
+			if l.Name != model.MetricNameLabel {
 				rest = append(rest, l.Name+"="+l.Value)
 			}
 		})
-		head := ls.Get(labels.MetricName) + "{" + strings.Join(rest, ",") + "}"
+		head := ls.Get(model.MetricNameLabel) + "{" + strings.Join(rest, ",") + "}"
 		it := set.At().Iterator(nil)
 		for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
 			text := ""

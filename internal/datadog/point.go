@@ -16,8 +16,8 @@ const (
 	rate  kind = 2 // events of an interval, divided by its seconds
 )
 
-// kinds are the types that version 1 names.
-var kinds = map[string]kind{"count": count, "rate": rate}
+// kinds are the types that version 1 names, as they stand in JSON.
+var kinds = map[string]kind{`"count"`: count, `"rate"`: rate}
 
 // setKind notes a number of version 2.
 func (d *decoder) setKind(number int64) {
