@@ -79,6 +79,30 @@ func TestSQLAggregatesByWindow(t *testing.T) {
 	require.NotEmpty(t, some)
 }
 
+// TestSQLAggregatesSlide: windows that slide are a join of their ends with the samples, as the
+// documentation has it, with the values of a range query.
+func TestSQLAggregatesSlide(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	writeMixture(l, tenant.Default, floatRows(rand.New(rand.NewPCG(27, 28)))[:20])
+	deleteAll(l)
+	end := testNow()
+	start := end.Add(-4 * time.Hour)
+	for _, function := range []string{"rate", "stddev_over_time", "last_over_time"} {
+		want := l.sql("SELECT ts, labels, value FROM promql('"+function+"({__name__=~\"m.*\"}[30m])', $1, $2, '7m')", start.Unix(), end.Unix())
+		got := l.sql("SELECT * FROM ("+slide(function)+") WHERE value IS NOT NULL", start.UnixMicro(), end.UnixMicro())
+		require.Equal(t, want, got, function)
+		require.Greater(t, len(want), 100)
+	}
+}
+
+// slide is the statement of the documentation for the windows of 30 minutes that end every 7.
+func slide(function string) string {
+	return `SELECT window_end AS ts, labels, prom_` + function + `(s.ts, value, window_end - INTERVAL 30 MINUTE, window_end) AS value
+		FROM generate_series(make_timestamptz($1), make_timestamptz($2), INTERVAL 7 MINUTE) ends(window_end)
+		JOIN samples s ON s.ts > window_end - INTERVAL 30 MINUTE AND s.ts <= window_end
+		WHERE metric LIKE 'm%' GROUP BY metric, labels, window_end`
+}
+
 // TestSQLAggregatesFail: wrong windows, too much memory and cancellations are errors of their kind.
 func TestSQLAggregatesFail(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{QueryMemoryBytes: 16 << 20})
@@ -89,6 +113,8 @@ func TestSQLAggregatesFail(t *testing.T) {
 	err := ask(t.Context(), "SELECT prom_rate(ts, value, now(), now()) FROM samples")
 	require.ErrorContains(t, err, "range")
 	require.ErrorContains(t, ask(t.Context(), "SELECT prom_rate(ts, value) FROM samples"), "prom_rate")
+	err = ask(t.Context(), "SELECT prom_rate(ts, value, ts - INTERVAL 5 MINUTE, ts) OVER (PARTITION BY labels ORDER BY ts RANGE BETWEEN INTERVAL 5 MINUTE PRECEDING AND CURRENT ROW) FROM samples")
+	require.ErrorContains(t, err, "is not available with OVER")
 	err = ask(t.Context(), "SELECT prom_rate(make_timestamptz(i), i, make_timestamptz(0), now()) FROM range(100000000) t(i)")
 	var limit *query.LimitError
 	require.True(t, errors.As(err, &limit), "%v", err)

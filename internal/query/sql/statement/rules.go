@@ -184,6 +184,10 @@ func (r *rules) function(x map[string]any, inFrom bool) error {
 	if strings.HasPrefix(name, "prom_") && (!slices.Contains(r.aggregates, name) || x["schema"] != "" || x["catalog"] != "") {
 		return refuse("the function %q is not available; PromQL's functions are %s", qualified(x, "function_name"), strings.Join(r.aggregates, ", "))
 	}
+	if strings.HasPrefix(name, "prom_") && x["class"] == "WINDOW" {
+		return refuse("the function %q is not available with OVER: its window is that of its arguments, which a frame does not move; "+
+			"join the ends of the windows with the samples, and group by them", name)
+	}
 	if reason, ok := refusedFunctions[name]; ok && !inFrom {
 		return refuse("the function %q is not available: %s", name, reason)
 	}
