@@ -59,7 +59,7 @@ func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Valu
 	}
 	sh := shell.Shell{Terminal: t, Ask: ask, Out: streams.Out, Cancellable: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return signal.NotifyContext(ctx, os.Interrupt)
-	}}
+	}, Page: t.pager(out).show, Busy: func() func() { return busy(out) }}
 	return sh.Run(ctx)
 }
 
@@ -73,12 +73,16 @@ func (c *sqlCmd) asked() string {
 type terminal struct {
 	*liner.State
 	history string // "": none is kept
+
+	usual, editing liner.ModeApplier // the modes of the terminal; nil: not known
 }
 
 // openTerminal takes the terminal. Words are completed as soon as the answer with the names of the
 // tables and columns is there.
 func openTerminal(history string, ask shell.Asker) *terminal {
-	t := &terminal{State: liner.NewLiner(), history: history}
+	usual, _ := liner.TerminalMode() // a terminal whose mode is not known shows no pages
+	t := &terminal{State: liner.NewLiner(), history: history, usual: usual}
+	t.editing, _ = liner.TerminalMode()
 	t.SetCtrlCAborts(true)
 	t.SetTabCompletionStyle(liner.TabPrints)
 	names := sync.OnceValue(func() []string { return shell.Names(context.Background(), ask) })

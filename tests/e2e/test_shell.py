@@ -100,6 +100,7 @@ def test_shell(shell: Typist, tmp_path: Path) -> None:
     shell.reads(PROMPT)
     shell.type("SELECT sum(a.i * b.i) FROM range(100000000) a(i), range(100000000) b(i);\r")
     shell.reads(r"b\(i\);")
+    shell.reads(r"running for \d+ s; Ctrl-C cancels")
     shell.cancels()
     shell.reads(PROMPT)
     shell.type("SELECT 40 + 2 AS answer;\r")
@@ -110,3 +111,27 @@ def test_shell(shell: Typist, tmp_path: Path) -> None:
     history = tmp_path / ".promlake_history"
     assert history.stat().st_mode & 0o777 == 0o600
     assert history.read_text().splitlines()[:2] == ["SELECT metric,", "value FROM samples;"]
+
+
+def test_pages(programs: Programs, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that are longer than the screen are shown by the pager, until the user leaves it, unless the user wants none."""
+    monkeypatch.setenv("PAGER", "cat -n; read -r line </dev/tty")
+    shell = Typist([programs.promlake, "sql", "--url", server.url], tmp_path)
+    try:
+        shell.reads(PROMPT)
+        shell.type("SELECT range AS n FROM range(200);\r")
+        shell.reads(r"\s202\t\(200 rows\)")
+        shell.type("\r")
+        shell.reads(PROMPT)
+        shell.type("SELECT 40 + 2 AS answer;\r")
+        assert "\t" not in shell.reads(r"\(1 row\)")
+        shell.reads(PROMPT)
+        shell.type("\\pager off\r")
+        shell.reads(PROMPT)
+        shell.type("SELECT range AS n FROM range(200);\r")
+        assert "\t" not in shell.reads(r"\(200 rows\)")
+        shell.reads(PROMPT)
+        shell.type("\\q\r")
+        assert shell.process.wait(SECONDS) == 0
+    finally:
+        shell.close()

@@ -13,7 +13,7 @@ var words = strings.Fields(`SELECT FROM WHERE GROUP BY ALL ORDER LIMIT JOIN USIN
 	DESCRIBE EXPLAIN ANALYZE SUMMARIZE VALUES CASE WHEN THEN ELSE END OVER PARTITION DESC ASC
 	promlake_metric( promql( now() time_bucket( date_trunc( count(*) count( sum( avg( min( max( arg_max( arg_min( median( quantile_cont( unnest( map_keys(
 	prom_rate( prom_increase( prom_delta( prom_irate( prom_avg_over_time( prom_min_over_time( prom_max_over_time( prom_sum_over_time(
-	prom_count_over_time( prom_last_over_time( prom_quantile_over_time( \d \q \?`)
+	prom_count_over_time( prom_last_over_time( prom_quantile_over_time( \d \pager \q \?`)
 
 // Names returns the words that a shell completes, sorted: also without an answer, then those that
 // are always there.

@@ -27,7 +27,7 @@ type Terminal interface {
 // Asker runs one statement, whose rows are the answer.
 type Asker func(ctx context.Context, statement string) (*Answer, error)
 
-// Shell runs statements of a user. All fields are required.
+// Shell runs statements of a user. All fields but Page and Busy are required.
 type Shell struct {
 	Terminal Terminal
 	Ask      Asker
@@ -35,6 +35,12 @@ type Shell struct {
 	// Cancellable returns a context that ends with ctx, or when the user cancels what runs
 	// (Ctrl-C).
 	Cancellable func(ctx context.Context) (context.Context, context.CancelFunc)
+	// Page shows a text page by page if it is longer than the screen, and reports whether it did.
+	Page func(text string) bool
+	// Busy shows that a statement runs, until stop.
+	Busy func() (stop func())
+
+	unpaged bool // the user wants no pages
 }
 
 const (
@@ -48,6 +54,7 @@ const help = `Statements end with ; and may have several lines. Ctrl-C drops wha
 \d          tables with their columns, and table functions
 \d TABLE    columns of a table
 \?          this text
+\pager on   show answers that are longer than the screen with $PAGER, or less; off: as they are
 \q          leave, as Ctrl-D does
 `
 
@@ -75,6 +82,9 @@ func (s *Shell) Run(ctx context.Context) error {
 		}
 		s.Terminal.Remember(line)
 		if typed == "" {
+			if s.pager(line) {
+				continue
+			}
 			if statement, leave, ok := command(line); leave {
 				return nil
 			} else if ok {
@@ -120,6 +130,19 @@ func command(line string) (statement string, leave, ok bool) {
 	return "", false, false
 }
 
+// pager obeys a line that turns pages on or off.
+func (s *Shell) pager(line string) bool {
+	switch strings.Join(strings.Fields(strings.ToLower(line)), " ") {
+	case `\pager on`:
+		s.unpaged = false
+	case `\pager off`:
+		s.unpaged = true
+	default:
+		return false
+	}
+	return true
+}
+
 // run runs a statement and prints its rows, or its error. It returns only errors of the output.
 func (s *Shell) run(ctx context.Context, statement string) error {
 	if statement == "" {
@@ -127,12 +150,19 @@ func (s *Shell) run(ctx context.Context, statement string) error {
 	}
 	ctx, cancel := s.Cancellable(ctx)
 	defer cancel()
+	stop := func() {}
+	if s.Busy != nil {
+		stop = s.Busy()
+	}
 	text, err := s.rows(ctx, statement)
+	stop()
 	switch {
 	case ctx.Err() != nil:
 		return s.print("cancelled\n")
 	case err != nil:
 		return s.print("error: " + err.Error() + "\n")
+	case !s.unpaged && s.Page != nil && s.Page(text):
+		return nil
 	}
 	return s.print(text)
 }

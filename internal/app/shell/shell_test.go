@@ -122,6 +122,41 @@ func TestShellShowsSomeRows(t *testing.T) {
 	}
 }
 
+// TestShellPages: the pager gets answers before they are printed, until it is turned off, and a
+// statement that runs is shown as long as it runs.
+func TestShellPages(t *testing.T) {
+	var b bytes.Buffer
+	var paged []string
+	running := 0
+	s := Shell{
+		Terminal: &typist{lines: []string{"long;", "short;", `\pager`, `\pager off`, "long;", `\pager on`, "long;"}}, Out: &b,
+		Ask: func(_ context.Context, statement string) (*Answer, error) {
+			require.Equal(t, 1, running, statement)
+			if statement == "long" {
+				return answer(`["l","l"]`)
+			}
+			return answer(`[1,2]`)
+		},
+		Cancellable: context.WithCancel,
+		Page: func(text string) bool {
+			require.Zero(t, running)
+			if long := strings.Contains(text, "l  l"); long {
+				paged = append(paged, text)
+				return true
+			}
+			return false
+		},
+		Busy: func() func() {
+			running++
+			return func() { running-- }
+		},
+	}
+	require.NoError(t, s.Run(t.Context()))
+	const long, short = "a  b\nl  l\n(1 row)\n", "a  b\n1  2\n(1 row)\n"
+	require.Equal(t, []string{long, long}, paged)
+	require.Equal(t, short+help+long, b.String())
+}
+
 func TestShellCancels(t *testing.T) {
 	var b bytes.Buffer
 	u := &typist{lines: []string{"long;", "short;"}}
