@@ -3,28 +3,30 @@ package lookup
 import "sync"
 
 const (
-	// lastObjects is the number of objects whose reads are counted.
-	lastObjects = 32
-	// fresh is the number of the newest of them that may still be read more often.
-	fresh = 8
-	// wanted is the number of reads by which an object was worth its whole table.
-	wanted = 16
+	// countedObjects is the number of objects whose reads are counted.
+	countedObjects = 1 << 10
+	// youngObjects is the number of the newest of them that may still be read more often, and
+	// judgedObjects that of those before by which a new one is judged.
+	youngObjects  = 8
+	judgedObjects = 56
+	// fewestJudged is the number of these that selectors must have read.
+	fewestJudged = 16
+	// worthReads is the number of reads by which an object was worth its whole table.
+	worthReads = 16
 )
 
-// demand counts how many selectors read each of the last objects that came. If most of those before
-// were worth their whole tables, the next one will be: its whole table is read at once, and not its
-// rows for each of the first selectors (docs/decisions/030-kept-samples.md). It is safe for
-// concurrent use.
+// demand counts how many selectors read each of the objects whose footers were read last. If most of
+// those that came before an object were worth their whole tables, it will be: its whole table is read
+// at once, and not its rows for each of the first selectors (docs/decisions/030-kept-samples.md). It
+// is safe for concurrent use.
 type demand struct {
 	mu   sync.Mutex
-	last [lastObjects]demanded
-	next int // the oldest of them
+	last [countedObjects]demanded // each at the number of its footer, modulo their number
 }
 
 type demanded struct {
-	object uint32 // the number of its footer
-	reads  int
-	whole  bool // is worth its whole table at once
+	object, reads uint32 // none if there are no reads
+	whole         bool   // is worth its whole table at once
 }
 
 // whole counts a read of an object by a selector that is new to it, and reports whether its whole
@@ -32,20 +34,33 @@ type demanded struct {
 func (d *demand) whole(object uint32) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range d.last {
-		if x := &d.last[i]; x.object == object && x.reads > 0 {
-			x.reads++
-			return x.whole
-		}
+	x := d.of(object)
+	if x == nil {
+		x = &d.last[object%countedObjects]
+		*x = demanded{object: object, whole: d.judge(object)}
 	}
-	many := 0
-	for i := range lastObjects - fresh {
-		if d.last[(d.next+i)%lastObjects].reads >= wanted {
-			many++
-		}
-	}
-	x := demanded{object, 1, 4*many >= 3*(lastObjects-fresh)}
-	d.last[d.next] = x
-	d.next = (d.next + 1) % lastObjects
+	x.reads++
 	return x.whole
+}
+
+// of returns what is counted of an object, nil if nothing is.
+func (d *demand) of(object uint32) *demanded {
+	if x := &d.last[object%countedObjects]; x.object == object && x.reads > 0 {
+		return x
+	}
+	return nil
+}
+
+// judge reports whether most of the objects before a new one were worth their whole tables.
+func (d *demand) judge(object uint32) bool {
+	judged, worth := 0, 0
+	for i := range uint32(judgedObjects) {
+		if x := d.of(object - youngObjects - 1 - i); x != nil {
+			judged++
+			if x.reads >= worthReads {
+				worth++
+			}
+		}
+	}
+	return judged >= fewestJudged && 4*worth >= 3*judged
 }

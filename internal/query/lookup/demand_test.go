@@ -24,15 +24,21 @@ func TestDemand(t *testing.T) {
 		}
 		return whole
 	}
-	require.Zero(t, come(100, wanted-1), "few selectors")
-	require.Zero(t, come(fresh+(lastObjects-fresh)*3/4, wanted), "most of those before had few")
-	require.Equal(t, 100, come(100, wanted))
-	require.Less(t, come(100, 1), lastObjects, "the selectors are gone")
-	require.Zero(t, come(100, 1))
-	come(100, wanted)
-	for range 100 { // many objects come at once
-		object++
-		d.whole(object)
+	require.Zero(t, come(youngObjects+fewestJudged, worthReads), "too few came before")
+	require.Equal(t, 2000, come(2000, worthReads))
+	require.Less(t, come(youngObjects+judgedObjects, worthReads-1), youngObjects+judgedObjects/2, "the selectors are gone")
+	require.Zero(t, come(100, worthReads-1))
+	require.Zero(t, come(youngObjects+judgedObjects*3/4, worthReads), "most of those before had few")
+	require.Equal(t, 10, come(10, worthReads))
+	object += 2 * judgedObjects // nobody reads them
+	require.Zero(t, come(1, worthReads))
+
+	// Selectors come back to objects that others have read in between.
+	d = demand{}
+	for range worthReads {
+		for i := range uint32(500) {
+			require.False(t, d.whole(1+i))
+		}
 	}
-	require.False(t, d.whole(object), "nothing is known of those before")
+	require.True(t, d.whole(501+youngObjects))
 }
