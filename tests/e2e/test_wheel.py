@@ -1,17 +1,18 @@
 """The Python package as users install it: the wheel, in an environment of its own."""
 
+import importlib.metadata
 import os
 import re
 import subprocess
 import sys
-import sysconfig
 import time
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
-from support.programs import ROOT, Programs
+from support.programs import ROOT, Programs, wait_until
+from support.questions import vector
 from support.remote_write import series
 from support.server import FRESH, Start
 from support.stores import Store
@@ -19,7 +20,7 @@ from support.stores import Store
 
 @pytest.fixture(scope="module")
 def installed(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of the programs of an environment with the wheel, and with the dependencies of this one."""
+    """The directory of the programs of an environment with the wheel and its dependencies."""
     directory = tmp_path_factory.mktemp("wheel")
     # Hatchling with the fastest compression: the default takes seconds for the program.
     hatchling = "import zlib; zlib.Z_DEFAULT_COMPRESSION = 1; from hatchling.cli import hatchling; hatchling()"
@@ -30,9 +31,9 @@ def installed(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> P
     assert {"promlake/py.typed", "promlake/bin/promlake"} <= set(zipfile.ZipFile(wheel).namelist())
     venv.create(directory / "venv", symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", directory / "venv/bin/python", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--quiet", "--no-index", "--no-deps", wheel], check=True, timeout=300)
-    (packages,) = (directory / "venv/lib").glob("python*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    constraints = directory / "constraints.txt"
+    constraints.write_text(f"pyarrow=={importlib.metadata.version('pyarrow')}\n")
+    subprocess.run([*pip, "install", "--quiet", "--only-binary", ":all:", "--constraint", constraints, wheel], check=True, timeout=600)
     wheel.unlink()
     return directory / "venv/bin"
 
@@ -43,11 +44,31 @@ def test_five_lines(installed: Path, start: Start, store: Store, tmp_path: Path)
     now = int(time.time() * 1000)
     assert server.sender().write(series("up", [(now - 1000, 1), (now, 1)], job="api")).status == 204
     server.stop()
+    rows = run_five_lines(installed, store, tmp_path)
+    assert rows[:3] == [["metric", "samples"], ["up", "2"], ["metric", "labels", "ts", "value"]]
+    assert rows[3][:3] == ["NULL", "{'job':", "'api'}"]
+    assert rows[3][-1] == "1.0"
+
+
+def test_five_lines_of_a_demonstration(installed: Path, start: Start, file_store: Store, tmp_path: Path) -> None:
+    """They print the metrics that `make run` stores."""
+    server = start(file_store, "--demo")
+    wait_until(lambda: len(vector(server.client(), "count by (job) (up == 1)", time.time()).samples) >= 2, "the demonstration's targets")
+    rows = run_five_lines(installed, file_store, tmp_path)
+    assert rows[0] == ["metric", "samples"]
+    assert all(int(samples) > 0 for _, samples in rows[1:11])
+    assert rows[11] == ["metric", "labels", "ts", "value"]
+    assert {r[-1] for r in rows[12:]} == {"1.0"}, "the targets by job"
+    assert len(rows) >= 14
+
+
+def run_five_lines(installed: Path, store: Store, directory: Path) -> list[list[str]]:
+    """Runs the first program of the README over a store. Returns the words of the lines that it prints."""
     (program, _) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "client/README.md").read_text(), re.MULTILINE | re.DOTALL)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PROMLAKE"))}
     done = subprocess.run(
         [installed / "python", "-c", program.replace("file://./data", store.url)],
-        cwd=tmp_path,
+        cwd=directory,
         env=environment | FRESH | dict(store.env),
         capture_output=True,
         text=True,
@@ -55,10 +76,7 @@ def test_five_lines(installed: Path, start: Start, store: Store, tmp_path: Path)
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert rows[:3] == [["metric", "samples"], ["up", "2"], ["metric", "labels", "ts", "value"]]
-    assert rows[3][:3] == ["NULL", "{'job':", "'api'}"]
-    assert rows[3][-1] == "1.0"
+    return [line.split() for line in done.stdout.splitlines()]
 
 
 def test_the_command(installed: Path) -> None:
