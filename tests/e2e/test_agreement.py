@@ -277,5 +277,5 @@ def test_all_readers_agree(programs: Programs, lake: Server, stack: ExitStack, s
     tables = {t["name"]: t["metadata"] for t in report["tables"]}
     want = model.rows()
     assert of_sql(readers["bucket"]("FROM samples SELECT metric, labels, ts, value")) == want
-    assert by_pyiceberg(tables) == want
+    assert by_pyiceberg(tables, lake.store) == want
     assert by_duckdb(stack.enter_context(duckdb_with_iceberg()), tables) == want

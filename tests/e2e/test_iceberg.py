@@ -19,7 +19,7 @@ from support.iceberg import Row, by_duckdb, by_pyiceberg, duckdb_with_iceberg
 from support.programs import Programs
 from support.remote_write import series
 from support.server import Start
-from support.stores import Store
+from support.stores import Gateway, Store
 
 DAY_MS = 24 * 60 * 60 * 1000
 # Three days ago in UTC: two whole days whose windows are closed.
@@ -44,8 +44,12 @@ class Lake:
 
 @pytest.fixture
 def lake(programs: Programs, file_store: Store, start: Start) -> Lake:
+    return filled(programs, file_store, start)
+
+
+def filled(programs: Programs, store: Store, start: Start) -> Lake:
     """Two days of samples in blocks, some of them sent twice, and one series corrected."""
-    server = start(file_store, "--no-compactor.enabled")
+    server = start(store, "--no-compactor.enabled")
     times = range(FIRST_MS, FIRST_MS + 2 * DAY_MS, STEP_MS)
     batch = [
         *(
@@ -60,7 +64,7 @@ def lake(programs: Programs, file_store: Store, start: Start) -> Lake:
     assert sender.write(*batch).status == 204
     assert sender.write(*batch[:2], series("corrected", [(t, 2.0) for t in times[:9]], **{"a.label": "of no column"})).status == 204
     server.stop()
-    lake = Lake(file_store, Commands(programs, file_store))
+    lake = Lake(store, Commands(programs, store))
     lake.commands.compact(time() + 3600)
     return lake
 
@@ -81,8 +85,27 @@ def test_readers_give_the_rows_of_sql(lake: Lake, duck: duckdb.DuckDBPyConnectio
     tables = lake.publish()
     want = by_sql(lake)
     assert want.total() == 6 * 2 * DAY_MS // STEP_MS
-    assert by_pyiceberg(tables) == want
+    assert by_pyiceberg(tables, lake.store) == want
     assert by_duckdb(duck, tables) == want
+
+
+def test_a_bucket(programs: Programs, gateway: Gateway, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables in a bucket name their files there, and have the rows of SQL, before and after another publication."""
+    lake = filled(programs, gateway.store(), start)
+    for name, value in lake.store.env.items():
+        monkeypatch.setenv(name, value)
+    tables = lake.publish()
+    assert all(t.startswith(lake.store.url.partition("?")[0] + "/v1/anonymous/iceberg/") for t in tables.values())
+    want = by_sql(lake)
+    assert want.total() == 6 * 2 * DAY_MS // STEP_MS
+    assert by_pyiceberg(tables, lake.store) == want
+    server = start(lake.store, "--no-compactor.enabled")
+    assert server.sender().write(series("late", [(FIRST_MS + 1, 3.0)], rack="r1")).status == 204
+    server.stop()
+    lake.commands.compact(time() + 3600)
+    after = lake.publish()
+    assert by_pyiceberg(after, lake.store) == by_sql(lake) != want
+    assert by_pyiceberg(tables, lake.store) == want, "the version before stays readable"
 
 
 def test_conditions_prune_files(lake: Lake, duck: duckdb.DuckDBPyConnection) -> None:
@@ -98,7 +121,7 @@ def test_conditions_prune_files(lake: Lake, duck: duckdb.DuckDBPyConnection) -> 
 def test_tables_follow_the_store(lake: Lake, start: Start, duck: duckdb.DuckDBPyConnection) -> None:
     """After a deletion and late samples, and their compaction, the next version has them, and the one before stays readable."""
     before = lake.publish()
-    rows = by_pyiceberg(before)
+    rows = by_pyiceberg(before, lake.store)
     server = start(lake.store, "--no-compactor.enabled", "--web.enable-admin-api")
     assert server.sender().write(series("late", [(FIRST_MS + 1, 3.0)], rack="r1")).status == 204
     form = {"match[]": '{job="api"}', "start": str(FIRST_MS // 1000), "end": str((FIRST_MS + DAY_MS) // 1000 - 1)}
@@ -106,11 +129,11 @@ def test_tables_follow_the_store(lake: Lake, start: Start, duck: duckdb.DuckDBPy
         assert response.status == 204
     server.stop()
     lake.commands.compact(time() + 3600)
-    assert by_pyiceberg(before) == rows
+    assert by_pyiceberg(before, lake.store) == rows
     after = lake.publish()
     assert after != before
     want = by_sql(lake)
     assert sum(r[0] == "late" for r in want) == 1
     assert want.total() == rows.total() + 1 - 2 * DAY_MS // STEP_MS
-    assert by_pyiceberg(after) == by_duckdb(duck, after) == want
+    assert by_pyiceberg(after, lake.store) == by_duckdb(duck, after) == want
     assert lake.publish() == after, "nothing changed"

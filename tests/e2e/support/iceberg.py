@@ -1,5 +1,6 @@
 """Readers of Iceberg tables."""
 
+import urllib.parse
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ import duckdb_extension_iceberg
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table import StaticTable
+
+from support.stores import Store
 
 # A sample: metric, labels without __name__, ms since the Unix epoch, and the value as Python writes it.
 Row = tuple[str, tuple[tuple[str, str], ...], int, str]
@@ -26,13 +29,17 @@ def joined(samples: list[dict[str, Any]], table: list[dict[str, Any]]) -> Counte
     return Counter((s["metric"], labels[s["metric"], s["series_id"]], s["ts_ms"], repr(s["value"])) for s in samples)
 
 
-def by_pyiceberg(tables: dict[str, str]) -> Counter[Row]:
+def by_pyiceberg(tables: dict[str, str], store: Store) -> Counter[Row]:
     """Reads the samples of tables, whose newest metadata are at these URLs, by name."""
-    samples = StaticTable.from_metadata(tables["samples"]).scan().to_arrow()
+    properties = {}
+    if store.url.startswith("s3://"):
+        (endpoint,) = urllib.parse.parse_qs(urllib.parse.urlsplit(store.url).query)["endpoint"]
+        properties = {"s3.endpoint": endpoint, "s3.region": store.env["AWS_REGION"]}
+        properties |= {"s3.access-key-id": store.env["AWS_ACCESS_KEY_ID"], "s3.secret-access-key": store.env["AWS_SECRET_ACCESS_KEY"]}
+    samples = StaticTable.from_metadata(tables["samples"], properties).scan().to_arrow()
     value = pc.divide(pc.cast(samples["v_int"], pa.float64(), safe=False), samples["v_div"])
-    return joined(
-        samples.append_column("value", value).to_pylist(), StaticTable.from_metadata(tables["series"]).scan().to_arrow().to_pylist()
-    )
+    table = StaticTable.from_metadata(tables["series"], properties).scan().to_arrow()
+    return joined(samples.append_column("value", value).to_pylist(), table.to_pylist())
 
 
 @contextmanager
