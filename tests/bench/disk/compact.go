@@ -15,8 +15,10 @@ import (
 	"time"
 )
 
-// Settled is how far ahead of the clock compaction runs, so that no segment is too young for it.
-const Settled = 10 * time.Minute
+// Settled is how far ahead of the clock compaction runs, so that no segment is too young for it: it
+// is longer than the defaults of --compactor.settle-delay, --compactor.window-delay and
+// --compactor.late-delay.
+const Settled = 12 * time.Minute
 
 // Compaction holds the resources of the compacting process.
 type Compaction struct {
