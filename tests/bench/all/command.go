@@ -19,7 +19,7 @@ type Flags struct {
 	server.Flags    `embed:""`
 	gateway.Program `embed:""`
 
-	Rows        []string      `help:"Measure only the rows that contain one of these texts (repeatable; upper and lower case are the same)."`
+	Rows        []string      `sep:"none" help:"Measure only the rows that contain one of these texts (repeatable; upper and lower case are the same)."`
 	List        bool          `help:"Print the names of what would be measured, and end."`
 	Large       bool          `help:"Measure growth up to five million series, instead of one. It takes gigabytes of memory."`
 	SmallServer time.Duration `default:"3m" help:"How long the small server gets samples."`
