@@ -50,7 +50,7 @@ func TestChosen(t *testing.T) {
 		return out
 	}
 	require.Equal(t, []string{"TSBS cpu-only"}, names("tsbs"))
-	require.Equal(t, []string{"small queries"}, names("DERIV"))
+	require.Equal(t, []string{"small queries, 10,140 series × 1,920 samples"}, names("DERIV"))
 	require.Equal(t, []string{"10,140 series × 500 samples, 2,000 in a request", "1,014,000 series × 6 samples, 10,000 in a request"}, names("rollups on top"))
 	require.Empty(t, names("no such row"))
 	require.ErrorContains(t, f.Run(t.Context()), "no row contains")

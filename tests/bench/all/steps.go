@@ -121,7 +121,7 @@ func (f *Flags) steps(s sizes) (out []step) {
 		grown.Series = append(grown.Series, 5_000_000)
 	}
 	out = append(out,
-		queries("small queries", s.hosts, hostGoals()),
+		queries(fmt.Sprintf("small queries, %s series × %s samples", table.Count(int64(s.hosts.Hosts*perHost)), table.Count(int64(s.hosts.Span/(15*time.Second)))), s.hosts, hostGoals()),
 		queries("queries of mixed data", s.mixed, mixedGoals(s.mixed)),
 		step{"a dashboard's requests to the store", watched.Compare, nil},
 		queries("TSBS cpu-only", s.tsbs, tsbsGoals()),
