@@ -40,6 +40,8 @@ func TestComparisons(t *testing.T) {
 		{Name: "9,000 series: samples", Unit: "CPU-s per million samples", Promlake: 1, Peer: 3},
 		{Name: "9,000 series: samples", Unit: "times that of 1,000 series", Promlake: 2, Peer: 3},
 	}, all[4:6])
+	all = comparisons([]result{measured(server.Promlake, 1000, 0.5, 0), measured(server.Promlake, 9000, 1, 1.25)})
+	require.Equal(t, table.Comparison{Name: "9,000 series: repeated queries", Unit: "times that of 1,000 series"}, all[11], "too little to be measured")
 }
 
 func TestAnswered(t *testing.T) {

@@ -71,17 +71,25 @@ func comparisons(results []result) (out []table.Comparison) {
 				c.Peer = m.of(peer)
 			}
 			out = append(out, c)
-			if r == first || m.of(first) == 0 {
+			if r == first {
 				continue
 			}
-			c = table.Comparison{Name: c.Name, Unit: fmt.Sprintf("times that of %s series", table.Count(int64(first.Series))), Promlake: m.of(r) / m.of(first)}
-			if peer != nil && m.of(peerFirst) > 0 {
-				c.Peer = m.of(peer) / m.of(peerFirst)
+			c = table.Comparison{Name: c.Name, Unit: fmt.Sprintf("times that of %s series", table.Count(int64(first.Series))), Promlake: times(r, first, m.of)}
+			if peer != nil {
+				c.Peer = times(peer, peerFirst, m.of)
 			}
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// times is a's value divided by b's; 0 if b's is too little to be measured.
+func times(a, b *result, of func(*result) float64) float64 {
+	if of(b) == 0 {
+		return 0
+	}
+	return of(a) / of(b)
 }
 
 // find returns a server's result at a size, 0 for its first one; nil if there is none.
