@@ -100,7 +100,7 @@ func (l *rulesLake) advance() {
 //
 //	go test ./internal/query -run '^$' -bench Rules -benchmem
 func BenchmarkRules(b *testing.B) {
-	for _, hosts := range []int{60, 600} {
+	for _, hosts := range []int{60, 240} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
 			l := &rulesLake{hosts: hosts, clock: testNow().Truncate(2 * time.Hour).Add(time.Minute)}
 			store, reg := newDirStore(b), prometheus.NewRegistry()
