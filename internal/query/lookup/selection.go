@@ -132,6 +132,8 @@ func (x *selection) part(o *source.Object) *objectRows {
 func (x *selection) known(all []source.Object, excluded func(*source.Object) bool) (objs []source.Object, parts []*objectRows, unknown []int, found finder) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	room := min(len(all), len(x.parts)+spareParts)
+	objs, parts = make([]source.Object, 0, room), make([]*objectRows, 0, room)
 	for i := range all {
 		p := x.part(&all[i])
 		switch {

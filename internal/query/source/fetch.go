@@ -19,8 +19,7 @@ func (f *Files) Parts(ctx context.Context, key string, size int64) Parts {
 	return Parts{Key: key, In: f.Open(ctx, key, size)}
 }
 
-// Fetch are the ranges that several reads take, each once, of files that are not read in place. The
-// zero value is empty.
+// Fetch are the ranges that several reads take, each once. The zero value is empty.
 type Fetch struct {
 	reads []Parts
 	files map[string]*fileFetch
@@ -41,9 +40,6 @@ func (f *Fetch) Add(reads []Parts) {
 	}
 	f.reads = append(f.reads, reads...)
 	for _, r := range reads {
-		if _, inPlace := r.In.(*localReader); inPlace {
-			continue
-		}
 		of := f.files[r.Key]
 		if of == nil {
 			of = &fileFetch{in: r.In, known: map[[2]int64]bool{}}
