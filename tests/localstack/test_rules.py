@@ -137,18 +137,19 @@ def test_topic(stack: Stack, door: Door, messages: Messages) -> None:
     reply = door.send("POST", f"{RULES}/web", group)
     assert reply.status == 202, reply
     now = datetime.now(UTC)
-    before = int((now - timedelta(minutes=2)).timestamp() * 1000)
+    before = int((now - timedelta(minutes=10)).timestamp() * 1000)
     assert door.write([series("up_since", [(before, 1.0)])]).status == 204
-    wait_until(lambda: door.ask("query", query="up_since")["result"] != [], "the sample", SECONDS, lambda: stack.log("flush"))
+    written = lambda: door.ask("query", query="last_over_time(up_since[1h])")["result"] != []  # noqa: E731
+    wait_until(written, "the sample", SECONDS, lambda: stack.log("flush"))
     got: list[dict[str, Any]] = []
 
     def until(n: int) -> bool:
         got.extend(messages())
         return len(got) >= n
 
-    for minutes in (0, 1, 6):  # the series has ended by the lookback
+    for minutes in (9, 8, 3):  # in the end, the series has ended by the lookback
         stack.end("rules")
-        answer = stack.tick("rules", now + timedelta(minutes=minutes))
+        answer = stack.tick("rules", now - timedelta(minutes=minutes))
         assert answer == {"error": None, "payload": b"null"}, stack.log("rules")
     wait_until(lambda: until(2), "the messages", SECONDS, lambda: stack.log("rules"))
     assert [m["status"] for m in sorted(got, key=lambda m: m["alerts"][0]["endsAt"])] == ["firing", "resolved"]
