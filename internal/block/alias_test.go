@@ -13,7 +13,7 @@ import (
 func TestAliasesAreNotRead(t *testing.T) {
 	g := block.RowGroup{Columns: []block.Chunk{{4, 10}, {14, 20}, {34, 30}, {64, 40}, {104, 50}, {14, 20}, {34, 30}}}
 	require.Equal(t, g.Columns[:5], g.Stored())
-	require.Equal(t, [][2]int64{{34, 30}, {64, 40}, {104, 50}}, block.FloatFiles.AppendChunks(nil, &g))
+	require.Equal(t, [][2]int64{{34, 30}, {64, 40}, {104, 50}}, block.FloatFiles.AppendSpans(nil, &g, nil))
 	require.EqualValues(t, 120, block.FloatFiles.Bytes(&g))
 	m := block.Meta{Files: []block.File{{Name: "samples-0000.parquet", Bytes: 200, RowGroups: []block.RowGroup{g}}}}
 	require.Equal(t, []block.ColumnBytes{

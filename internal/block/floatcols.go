@@ -15,7 +15,8 @@ const gridShare = 32
 func (f *floats) columns() {
 	f.write(f.table)
 	f.pq.Add(f.timeChunk(segment.ColTS, f.ts))
-	f.pq.Add(f.pages.lay(f.cols.Int, f.ends))
+	f.pq.Add(f.pages.lay(f.cols.Int, f.ends, f.names))
+	f.group.Pages = stretchesOf(f.pages.pages, f.pq.PageSizes())
 	f.pq.Add(f.divChunk(), nil)
 	if f.hasST {
 		f.pq.Add(f.timeChunk(segment.ColST, f.st))

@@ -34,7 +34,8 @@ type floats struct {
 	cols  Columns
 	ts    []int64
 	st    []int64
-	ends  []int // rows of the group at which a series ends
+	ends  []int    // rows of the group at which a series ends
+	names []string // by series of the group: its metric
 
 	num   parquetfile.Numbers
 	zstd  *zstd.Encoder
@@ -73,7 +74,7 @@ func (f *floats) append(o *owner, ts []int64, v []float64, st []int64) error {
 		if f.hasST {
 			f.appendST(st, n)
 		}
-		f.ends = append(f.ends, len(f.ts))
+		f.ends, f.names = append(f.ends, len(f.ts)), append(f.names, f.group.LastMetric)
 		ts, v = ts[n:], v[n:]
 		if st != nil {
 			st = st[n:]
@@ -106,6 +107,6 @@ func (f *floats) flush() error {
 	g := f.group
 	f.keyColumns.reset()
 	f.cols.Reset()
-	f.ts, f.st, f.ends = f.ts[:0], f.st[:0], f.ends[:0]
+	f.ts, f.st, f.ends, f.names = f.ts[:0], f.st[:0], f.ends[:0], f.names[:0]
 	return f.endGroup(g)
 }

@@ -24,7 +24,7 @@ func (k Kind) Has(f *File) bool { return strings.HasPrefix(f.Name, k.prefix) }
 // Times is k for reads that need the times alone.
 func (k Kind) Times() Kind { return Kind{k.prefix, k.leaves[:1]} }
 
-// Bytes returns the size of the chunks of AppendChunks.
+// Bytes returns the size of all that AppendSpans may append of g.
 func (k Kind) Bytes(g *RowGroup) (n int64) {
 	columns := g.Stored()
 	for _, c := range k.leaves {
@@ -35,16 +35,29 @@ func (k Kind) Bytes(g *RowGroup) (n int64) {
 	return n
 }
 
-// AppendChunks appends where the column chunks lie ([offset, length] in bytes) that a read of rows
-// of g needs. The times come first.
-func (k Kind) AppendChunks(dst [][2]int64, g *RowGroup) [][2]int64 {
+// AppendSpans appends where the bytes lie ([offset, length]) that a read of rows of g needs: the
+// chunk of the times, then those of other columns, or their pages with these rows. The rows are as
+// those of FloatReader.Select.
+func (k Kind) AppendSpans(dst [][2]int64, g *RowGroup, rows []Rows) [][2]int64 {
 	columns := g.Stored()
 	for _, c := range k.leaves {
-		if c < len(columns) {
+		switch {
+		case c >= len(columns):
+		case c == leafInt && len(g.Pages) > 0:
+			dst = appendPages(dst, g, rows)
+		default:
 			dst = append(dst, columns[c])
 		}
 	}
 	return dst
+}
+
+// RowBytes returns the size of the spans of AppendSpans.
+func (k Kind) RowBytes(g *RowGroup, rows []Rows) (n int64) {
+	for _, s := range k.AppendSpans(nil, g, rows) {
+		n += s[1]
+	}
+	return n
 }
 
 // File returns the file of a name, nil if the block has none.

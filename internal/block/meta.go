@@ -94,6 +94,10 @@ type RowGroup struct {
 	MinT        int64   `json:"min_t"`
 	MaxT        int64   `json:"max_t"`
 	Columns     []Chunk `json:"columns"` // in the order of the file's leaf columns
+
+	// Pages are those of the column v_int of samples, in order. Without them, its chunk is read as a
+	// whole.
+	Pages []Stretch `json:"v_int_pages,omitempty"`
 }
 
 // Chunk is where a column chunk lies in its file: [offset, length] in bytes.
@@ -126,6 +130,13 @@ func ReadMeta(b []byte) (Meta, error) {
 	var m Meta
 	if err := json.Unmarshal(b, &m); err != nil {
 		return Meta{}, fmt.Errorf("%w: decode meta.json: %w", ErrFormat, err)
+	}
+	for i := range m.Files {
+		for j := range m.Files[i].RowGroups {
+			if err := m.Files[i].RowGroups[j].check(); err != nil {
+				return Meta{}, err
+			}
+		}
 	}
 	return m, nil
 }

@@ -16,8 +16,12 @@ const (
 	// unitValues is the least size, in values, of a unit, for which one encoding is chosen: one
 	// series, or several small ones that follow one another.
 	unitValues = 1024
-	// pageValues is the number of values at which a page ends with the current series.
-	pageValues = 16 << 10
+	// pageValues and pageBytes are the numbers of values and of compressed bytes at which a page ends
+	// with the current series. metricBytes is that at which it ends with the current metric, because
+	// most reads want whole metrics.
+	pageValues  = 16 << 10
+	pageBytes   = 16 << 10
+	metricBytes = 8 << 10
 	// A unit is PLAIN if that is smaller by more than one part in plainGain, because delta pages
 	// scan faster.
 	plainGain = 16
@@ -70,29 +74,34 @@ type intPages struct {
 func newIntPages(z *zstd.Encoder, bytes bool) *intPages { return &intPages{zstd: z, bytes: bytes} }
 
 // lay divides vals into pages that end where series end. ends are the ends of the series in vals,
-// ascending; the last is len(vals). The chunk is valid until the next call.
-func (p *intPages) lay(vals []int64, ends []int) (parquetfile.Chunk, error) {
+// ascending; the last is len(vals). metrics are the names of their metrics; nil: all have one. The
+// chunk is valid until the next call.
+func (p *intPages) lay(vals []int64, ends []int, metrics []string) (parquetfile.Chunk, error) {
 	p.pages, p.data, p.ends = p.pages[:0], p.data[:0], p.ends[:0]
 	p.runs.Reset()
 	begin, from := 0, 0 // of the page and of the unit
 	how := tightDelta   // the page
+	size := 0           // of its units
+	ended := false      // a metric ends before the unit
 	for i, end := range ends {
 		if end-from < unitValues && i < len(ends)-1 {
 			continue
 		}
-		l, err := p.choose(vals[from:end])
+		l, n, err := p.choose(vals[from:end])
 		if err != nil {
 			return parquetfile.Chunk{}, err
 		}
 		// Units of one layout share a page, except those in bytes: their deltas are relative to the
 		// least one, and the step to another series would distort it.
-		if from > begin && (l != how || l == byteDelta || from-begin >= pageValues) {
+		full := from-begin >= pageValues || size >= pageBytes || ended && size >= metricBytes
+		if from > begin && (l != how || l == byteDelta || full) {
 			if err := p.end(vals[begin:from], how); err != nil {
 				return parquetfile.Chunk{}, err
 			}
-			begin = from
+			begin, size = from, 0
 		}
-		from, how = end, l
+		from, how, size = end, l, size+n
+		ended = i+1 < len(metrics) && metrics[i] != metrics[i+1]
 	}
 	if err := p.end(vals[begin:], how); err != nil {
 		return parquetfile.Chunk{}, err
@@ -138,19 +147,20 @@ func (p *intPages) pack(vals []int64) (err error) {
 	return nil
 }
 
-// choose returns the best layout for vals, which are not empty.
-func (p *intPages) choose(vals []int64) (layout, error) {
+// choose returns the best layout for vals, which are not empty, and about the compressed size, in
+// bytes.
+func (p *intPages) choose(vals []int64) (best layout, size int, err error) {
 	if runsOf(vals, len(vals)/runValues) {
-		return equalRuns, nil
+		return equalRuns, 0, nil
 	}
 	if err := p.pack(vals); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	packed := len(p.tight)
 	if packed*64 <= deltaIsFine*len(vals) {
-		return tightDelta, nil
+		return tightDelta, packed, nil
 	}
-	best, size := tightDelta, p.size(p.tight)
+	best, size = tightDelta, p.size(p.tight)
 	if p.bytes {
 		p.other = parquetfile.AppendByteDelta(p.other[:0], vals)
 		if n := p.size(p.other) + pageCost; n < size {
@@ -158,13 +168,13 @@ func (p *intPages) choose(vals []int64) (layout, error) {
 		}
 	}
 	if packed*8 <= (rangeBits(vals)-plainBits)*len(vals) {
-		return best, nil
+		return best, size, nil
 	}
 	p.other = appendPlain(p.other[:0], vals)
-	if p.size(p.other)*plainGain < size*(plainGain-1) {
-		best = plainInts
+	if n := p.size(p.other); n*plainGain < size*(plainGain-1) {
+		best, size = plainInts, n
 	}
-	return best, nil
+	return best, size, nil
 }
 
 // size returns the size of b after compression, in bytes.

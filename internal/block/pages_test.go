@@ -102,7 +102,7 @@ func TestPagesKeepIntegers(t *testing.T) {
 			vals = append(vals, kinds[r.IntN(len(kinds))](r, 1+r.IntN(long))...)
 			ends = append(ends, len(vals))
 		}
-		chunk, err := p.lay(vals, ends)
+		chunk, err := p.lay(vals, ends, nil)
 		require.NoError(t, err)
 		var got []int64
 		pages := chunk.Pages
@@ -150,7 +150,7 @@ func TestPagesChoose(t *testing.T) {
 				vals = append(vals, s...)
 				ends = append(ends, len(vals))
 			}
-			chunk, err := newTestPages(t, tc.bytes).lay(vals, ends)
+			chunk, err := newTestPages(t, tc.bytes).lay(vals, ends, nil)
 			require.NoError(t, err)
 			var got []page
 			for _, p := range chunk.Pages {
@@ -174,7 +174,7 @@ func BenchmarkPages(b *testing.B) {
 			}
 			p := newTestPages(b, false)
 			for b.Loop() {
-				_, err := p.lay(vals, ends)
+				_, err := p.lay(vals, ends, nil)
 				require.NoError(b, err)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(vals)), "ns/sample")

@@ -97,19 +97,33 @@ func (t *timed) Times(i int) []int64 { return t.times[t.at[i] : t.at[i]+int(t.ro
 // from t.words.
 func (t *timed) each(leaf int, rows []Rows, read func(i int, r Rows) error) error {
 	span, err := t.group.chunkOf(leaf)
-	if err == nil {
+	var pages paged
+	byPage := leaf == leafInt && len(t.group.Pages) > 0
+	switch {
+	case err != nil:
+	case byPage:
+		pages, err = newPaged(t)
+	default:
 		err = t.words.Reset(t.in, span, t.group.Rows)
 	}
-	at := t.group.FirstRow
+	at, before := t.group.FirstRow, t.group.FirstRow // of the reader, and the end of the range before
 	for i := 0; i < len(rows) && err == nil; i++ {
 		r := rows[i]
-		if r.From < at || r.N < 0 || r.From+r.N > t.group.FirstRow+t.group.Rows {
+		if r.From < before || r.N < 0 || r.From+r.N > t.group.FirstRow+t.group.Rows {
 			return fmt.Errorf("%w: rows %d to %d are not in order or not in the row group", ErrFormat, r.From, r.From+r.N)
+		}
+		before = r.From + r.N
+		if r.N == 0 {
+			err = read(i, r)
+			continue
+		}
+		if byPage {
+			at = pages.seek(at, r)
 		}
 		if err = t.words.Skip(r.From - at); err == nil {
 			err = read(i, r)
 		}
-		at = r.From + r.N
+		at = before
 	}
 	if err != nil {
 		return fmt.Errorf("column %d: %w", leaf, err)

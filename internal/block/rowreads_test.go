@@ -1,6 +1,8 @@
 package block_test
 
 import (
+	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -55,11 +57,15 @@ func TestRowReaders(t *testing.T) {
 	var fr block.FloatReader
 	var hr block.HistReader
 	var er block.ExemplarReader
-	shared := false
+	shared, paged, spared := false, false, false
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		o := block.Options{Level: key.Level(rng.IntN(4)), HasST: true, RowGroupRows: 1 + rng.IntN(5000), FileBytes: 1 + rng.Int64N(1<<16)}
 		inputs := randomInputs(rng, 60, 400)
+		if seed%5 == 4 { // chunks of several stretches of pages
+			o.RowGroupRows, o.FileBytes = 1<<16, 1<<24
+			inputs = randomInputs(rng, 60, 2000)
+		}
 		if seed%2 == 0 {
 			shareTimes(rng, inputs)
 		}
@@ -93,6 +99,15 @@ func TestRowReaders(t *testing.T) {
 				case strings.HasPrefix(f.Name, "samples-"):
 					rows := someRows(rng, g, floatRows)
 					byRange, want := inRange(rows, mint, maxt, func(row int64) int64 { return all.TS[row] })
+					spans := block.FloatFiles.AppendSpans(nil, g, rows)
+					total := int64(0)
+					for _, s := range spans {
+						total += s[1]
+					}
+					require.Equal(t, total, block.FloatFiles.RowBytes(g, rows))
+					require.LessOrEqual(t, total, block.FloatFiles.Bytes(g))
+					paged, spared = paged || len(g.Pages) > 0, spared || total < block.FloatFiles.Bytes(g)
+					in := within{in, spans}
 					n, err := fr.Select(in, g, true, rows, mint, maxt)
 					require.NoError(t, err)
 					require.Equal(t, int64(len(want)), n)
@@ -162,6 +177,22 @@ func TestRowReaders(t *testing.T) {
 		}
 	}
 	require.True(t, shared, "no series shared its times")
+	require.True(t, paged && spared, "no pages were left out")
+}
+
+// within refuses to read outside of some ranges of a file.
+type within struct {
+	io.ReaderAt
+	spans [][2]int64
+}
+
+func (w within) ReadAt(p []byte, off int64) (int, error) {
+	for _, s := range w.spans {
+		if off >= s[0] && off+int64(len(p)) <= s[0]+s[1] {
+			return w.ReaderAt.ReadAt(p, off)
+		}
+	}
+	return 0, fmt.Errorf("read of %d bytes at %d, outside of %v", len(p), off, w.spans)
 }
 
 // shareTimes gives most series the same times.

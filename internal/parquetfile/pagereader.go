@@ -26,7 +26,7 @@ var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 // concurrent use.
 type PageReader struct {
 	in      io.ReaderAt
-	at, end int64 // offset of the next page in the file, and end of the chunk
+	at, end int64 // offset of the next page in the file, and end of the pages that may be read
 	left    int64 // values of the pages after the current one
 	head    pageHead
 	body    int64   // offset of the body of the current page
@@ -46,6 +46,7 @@ type PageReader struct {
 type dictPage struct {
 	at, compressed, plain, values int64
 	sum                           pageSum
+	end                           int64 // what follows it may not be read, unless it is 0
 }
 
 // Reset starts the chunk at s, which has the given number of values. Errors: ErrFormat, and those
@@ -66,9 +67,31 @@ func (p *PageReader) Reset(in io.ReaderAt, s Span, values int64) error {
 	if p.head.encoding != int64(format.Plain) || p.head.values < 0 {
 		return fmt.Errorf("%w: page with encoding %d is not a dictionary", ErrFormat, p.head.encoding)
 	}
-	p.dictPage = dictPage{p.body, p.head.compressed, p.head.plain, p.head.values, p.sum}
+	p.dictPage = dictPage{p.body, p.head.compressed, p.head.plain, p.head.values, p.sum, 0}
 	return nil
 }
+
+// ResetPages starts a chunk whose data pages Jump finds. dict is where its dictionary page lies; its
+// length is 0 if the chunk has none. Nothing else is read of the file. Errors are those of Reset.
+func (p *PageReader) ResetPages(in io.ReaderAt, dict Span) error {
+	if err := p.Reset(in, dict, min(dict.Length, 1)); err != nil {
+		return err
+	}
+	if p.next {
+		return fmt.Errorf("%w: no dictionary where one is expected", ErrFormat)
+	}
+	p.left, p.dictPage.end = 0, dict.Offset+dict.Length
+	return nil
+}
+
+// Jump moves to the page at an offset of the file. From there to end, also an offset, are pages of
+// the given number of values.
+func (p *PageReader) Jump(at, end, values int64) {
+	p.at, p.end, p.left, p.next = at, end, values, false
+}
+
+// Extend lets the reader go on to end, an offset of the file, after as many values.
+func (p *PageReader) Extend(end, values int64) { p.end, p.left = end, p.left+values }
 
 // Dictionary returns the PLAIN values of the chunk's dictionary, valid until Reset, and their
 // number, which is 0 if there is no dictionary.
@@ -164,11 +187,15 @@ func (p *PageReader) content(dst []byte, at, compressed, plain int64, sum pageSu
 	return b, zipped, nil
 }
 
-// bytes returns n bytes at an offset of the file, which must be within the chunk. They are valid
-// until the next call.
+// bytes returns n bytes at an offset of the file, which must be within the pages that may be read.
+// They are valid until the next call.
 func (p *PageReader) bytes(at, n int64) ([]byte, error) {
 	if at < p.windowAt || at+n > p.windowAt+int64(len(p.window)) {
-		size := min(max(n, pageWindow), p.end-at)
+		end := p.end
+		if at < p.dictPage.end {
+			end = p.dictPage.end
+		}
+		size := min(max(n, pageWindow), end-at)
 		p.window = slices.Grow(p.window[:0], int(size))[:size]
 		p.windowAt = at
 		if k, err := p.in.ReadAt(p.window, at); k < len(p.window) {

@@ -33,6 +33,21 @@ func (r *WordReader) Reset(in io.ReaderAt, s Span, values int64) error {
 	return r.pages.Reset(in, s, values)
 }
 
+// ResetPages starts a chunk whose pages Jump finds, as that of PageReader does.
+func (r *WordReader) ResetPages(in io.ReaderAt, dict Span) error {
+	r.left, r.skip, r.loaded, r.dict = 0, 0, false, r.dict[:0]
+	return r.pages.ResetPages(in, dict)
+}
+
+// Jump moves to the page at an offset of the file, as that of PageReader does.
+func (r *WordReader) Jump(at, end, values int64) {
+	r.left, r.skip, r.loaded = 0, 0, false
+	r.pages.Jump(at, end, values)
+}
+
+// Extend lets the reader go on, as that of PageReader does.
+func (r *WordReader) Extend(end, values int64) { r.pages.Extend(end, values) }
+
 // dictionary decodes the dictionary of the chunk.
 func (r *WordReader) dictionary() error {
 	b, n, err := r.pages.Dictionary()

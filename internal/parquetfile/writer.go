@@ -25,8 +25,9 @@ type Writer struct {
 	group format.RowGroup
 	meta  format.FileMetaData
 	thr   thriftBuffer
-	body  []byte // compressed page
-	err   error  // of a chunk of the current row group
+	body  []byte  // compressed page
+	sizes []int64 // of the pages of the last chunk, in bytes
+	err   error   // of a chunk of the current row group
 }
 
 // NewWriter returns a writer that compresses with z, whose concurrency should be 1.
@@ -76,6 +77,7 @@ func (w *Writer) add(c Chunk) error {
 		}
 	}
 	m.DataPageOffset = w.at
+	w.sizes = append(w.sizes[:0], w.at-begin)
 	for _, p := range c.Pages {
 		if !slices.Contains(m.Encoding, p.Encoding) {
 			m.Encoding = append(m.Encoding, p.Encoding)
@@ -87,6 +89,10 @@ func (w *Writer) add(c Chunk) error {
 		if err := w.page(&m, h, p.Data); err != nil {
 			return fmt.Errorf("write data page of %v: %w", c.Path, err)
 		}
+		w.sizes = append(w.sizes, w.at-begin)
+	}
+	for i := len(w.sizes) - 1; i > 0; i-- {
+		w.sizes[i] -= w.sizes[i-1]
 	}
 	m.TotalCompressedSize = w.at - begin
 	w.group.Columns = append(w.group.Columns, format.ColumnChunk{MetaData: m})
@@ -94,6 +100,10 @@ func (w *Writer) add(c Chunk) error {
 	w.group.TotalCompressedSize += m.TotalCompressedSize
 	return nil
 }
+
+// PageSizes returns the sizes in bytes, with their headers, of the pages of the chunk that was added
+// last: first that of the dictionary, 0 if it has none. They are valid until the next Add.
+func (w *Writer) PageSizes() []int64 { return w.sizes }
 
 // Alias adds a column to the current row group that shares the chunk of another one, of, which was
 // added before: the same pages have a second name, and may have another logical type in the schema.

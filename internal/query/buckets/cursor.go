@@ -94,7 +94,7 @@ func (c *Cursor) add(r *rollup.Row) {
 // compute reads the samples of a batch.
 func (c *Cursor) compute(b *batch) error {
 	s := c.scan
-	got := s.reader.Samples.CollectShare(s.res.Match(b.series, b.from+1, b.to), c.memory)
+	got := s.reader.Samples.CollectShare(s.res.Match(b.series, b.from+1, b.to), c.memory, false)
 	if err := got.ReadFloats(s.ctx); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"slices"
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/query/exec"
@@ -50,12 +49,9 @@ func (s *leafScan) explained() (out []File) {
 
 func (f *fileRows) explained() File {
 	out := File{Key: f.key}
+	out.RowGroups.Considered, out.RowGroups.Read, out.Bytes.Read = int64(len(f.file.RowGroups)), int64(len(f.groups)), f.bytes
 	for i := range f.file.RowGroups {
-		n := block.FloatFiles.Bytes(&f.file.RowGroups[i])
-		out.RowGroups.Considered, out.Bytes.Considered = out.RowGroups.Considered+1, out.Bytes.Considered+n
-		if slices.Contains(f.groups, i) {
-			out.RowGroups.Read, out.Bytes.Read = out.RowGroups.Read+1, out.Bytes.Read+n
-		}
+		out.Bytes.Considered += block.FloatFiles.Bytes(&f.file.RowGroups[i])
 	}
 	return out
 }

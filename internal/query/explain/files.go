@@ -27,8 +27,8 @@ func filesOf(read *exec.Input, files []File) []File {
 			f.RowGroups.Read, f.Bytes.Read = 0, 0
 			groups := of.Footer.Meta.Files[k].RowGroups
 			for j := range groups {
-				if slices.Contains(spans, block.FloatFiles.AppendChunks(nil, &groups[j])[0]) {
-					f.RowGroups.Read, f.Bytes.Read = f.RowGroups.Read+1, f.Bytes.Read+block.FloatFiles.Bytes(&groups[j])
+				if n := bytesOf(spans, &groups[j]); n > 0 {
+					f.RowGroups.Read, f.Bytes.Read = f.RowGroups.Read+1, f.Bytes.Read+n
 				}
 			}
 		}
@@ -50,4 +50,16 @@ func spansOf(reads []source.Parts, key string) (out [][2]int64) {
 		}
 	}
 	return out
+}
+
+// bytesOf returns the bytes of ranges that are in a row group.
+func bytesOf(spans [][2]int64, g *block.RowGroup) (n int64) {
+	for _, s := range spans {
+		for _, c := range g.Stored() {
+			if s[0] >= c[0] && s[0] < c[0]+c[1] {
+				n += s[1]
+			}
+		}
+	}
+	return n
 }

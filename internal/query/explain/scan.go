@@ -38,6 +38,7 @@ type fileRows struct {
 	key    string
 	file   *block.File
 	groups []int  // positions in file.RowGroups, ascending
+	bytes  int64  // that are read of them
 	path   string // in the statement
 }
 
@@ -143,9 +144,17 @@ func (s *leafScan) files(b *blockRows) []fileRows {
 		}
 		rows := fileRows{key: o.Block.File(f.Name), file: f}
 		for j := range f.RowGroups {
-			if g := &f.RowGroups[j]; g.MinT <= s.maxt && g.MaxT >= s.mint && len(b.within(g)) > 0 {
-				rows.groups = append(rows.groups, j)
+			g := &f.RowGroups[j]
+			runs := b.within(g)
+			if g.MinT > s.maxt || g.MaxT < s.mint || len(runs) == 0 {
+				continue
 			}
+			wanted := make([]block.Rows, len(runs))
+			for k, r := range runs {
+				from, to := max(r.from, g.FirstRow), min(r.to, g.FirstRow+g.Rows)
+				wanted[k] = block.Rows{From: from, N: to - from}
+			}
+			rows.groups, rows.bytes = append(rows.groups, j), rows.bytes+block.FloatFiles.RowBytes(g, wanted)
 		}
 		if len(rows.groups) > 0 {
 			out = append(out, rows)

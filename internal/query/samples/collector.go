@@ -42,17 +42,17 @@ func (s *Reader) Collect(m *lookup.Match) *Collector {
 // means that the read has no other batch. The samples lie in memory until that is given to the next
 // batch.
 func (s *Reader) CollectBatch(m *lookup.Match, to *Memory, only bool) *Collector {
-	r := s.CollectShare(m, to)
-	r.counted, r.keep = true, only
+	r := s.CollectShare(m, to, only)
+	r.counted = true
 	return r
 }
 
 // CollectShare is CollectBatch for a larger read that may end early, so that each batch counts what
-// it reads.
-func (s *Reader) CollectShare(m *lookup.Match, to *Memory) *Collector {
+// it reads. keep means that the next read may use what is decoded: see Keeps.
+func (s *Reader) CollectShare(m *lookup.Match, to *Memory, keep bool) *Collector {
 	to.reset()
 	r := s.Collect(m)
-	r.inBatch, r.memory, r.keep = true, to, false
+	r.inBatch, r.memory, r.keep = true, to, keep
 	return r
 }
 
@@ -168,8 +168,6 @@ func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.F
 		if lo == hi || g.MinT > maxt || g.MaxT < mint {
 			continue
 		}
-		p.took.RowGroups.Read++
-		p.took.Bytes.Read += size
 		rows := make([]block.Rows, hi-lo)
 		for j, x := range members[lo:hi] {
 			first, n := at(x)
@@ -177,14 +175,24 @@ func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.F
 			rows[j] = block.Rows{From: from, N: to - from}
 		}
 		x := rowGroup{object: object, in: file.In, group: g, members: members[lo:hi], rows: rows}
-		if held != nil && held(&x) {
+		skip := held != nil && held(&x)
+		wanted := rows
+		if x.all {
+			wanted = x.allRows()
+		}
+		spans := k.AppendSpans(nil, g, wanted)
+		p.took.RowGroups.Read++
+		for _, s := range spans {
+			p.took.Bytes.Read += s[1]
+		}
+		if skip {
 			continue
 		}
 		for _, r := range rows {
 			p.rows += r.N
 		}
 		p.groups = append(p.groups, x)
-		file.Spans = k.AppendChunks(file.Spans, g)
+		file.Add(spans)
 	}
 }
 

@@ -36,6 +36,9 @@ const (
 // keptSampleBytes is the memory of a sample with a start timestamp.
 const keptSampleBytes = 24
 
+// Keeps reports whether all batches of a read of n samples may keep them.
+func (s *Reader) Keeps(n int64) bool { return n*keptSampleBytes <= s.settings.CacheBytes/keptReadShare }
+
 // planFloats plans the read of the float samples in blocks, and takes those that are kept of an
 // earlier read.
 func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {

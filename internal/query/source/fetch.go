@@ -12,11 +12,29 @@ type Parts struct {
 	Key   string
 	In    Reader
 	Spans [][2]int64 // [offset, length] in bytes
+
+	gap int64 // ranges of one row group that are no farther apart are taken with what is between them
 }
 
 // Parts returns a file of which no ranges are taken yet.
 func (f *Files) Parts(ctx context.Context, key string, size int64) Parts {
-	return Parts{Key: key, In: f.Open(ctx, key, size)}
+	p := Parts{Key: key, In: f.Open(ctx, key, size)}
+	if !f.Local() {
+		p.gap = fetch.DefaultGapBytes
+	}
+	return p
+}
+
+// Add takes the ranges of a row group, ascending. What lies between two of them in a remote store is
+// cheaper to fetch than to leave out, so that a request can go on to the next row groups.
+func (p *Parts) Add(spans [][2]int64) {
+	for i, s := range spans {
+		if n := len(p.Spans); i > 0 && p.gap > 0 && s[0]-p.Spans[n-1][0]-p.Spans[n-1][1] <= p.gap {
+			p.Spans[n-1][1] = s[0] + s[1] - p.Spans[n-1][0]
+			continue
+		}
+		p.Spans = append(p.Spans, s)
+	}
 }
 
 // Fetch are the ranges that several reads take, each once. The zero value is empty.

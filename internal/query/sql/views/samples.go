@@ -102,6 +102,7 @@ type sampleScan struct {
 	mint, maxt int64   // ms
 	floats     [][]int // positions of series without native histograms, by batch
 	mixed      []int   // the others, which are read one by one
+	keep       bool    // what is decoded: the next scan may want it
 	next       atomic.Int64
 	ahead      source.Fetch // what all batches read, if it was fetched at once
 }
@@ -133,13 +134,20 @@ func (s *sampleScan) divide() {
 			plain = append(plain, i)
 		}
 	}
-	for _, b := range s.res.Batches(plain, s.mint, s.maxt, func(i int) int64 { return s.res.Estimate(i, s.mint, s.maxt) }) {
+	total := int64(0)
+	estimate := func(i int) int64 {
+		n := s.res.Estimate(i, s.mint, s.maxt)
+		total += n
+		return n
+	}
+	for _, b := range s.res.Batches(plain, s.mint, s.maxt, estimate) {
 		batch := make([]int, len(b))
 		for i, at := range b {
 			batch[i] = plain[at]
 		}
 		s.floats = append(s.floats, batch)
 	}
+	s.keep = s.Store.Samples.Keeps(total)
 }
 
 // Threads implements table.Scan.
@@ -267,7 +275,7 @@ func (c *sampleCursor) read() (more bool, err error) {
 	}
 	i := int(s.next.Add(1)) - 1
 	if i < len(s.floats) {
-		c.batch = s.Store.Samples.CollectShare(s.res.Match(s.floats[i], s.mint, s.maxt), c.memory)
+		c.batch = s.Store.Samples.CollectShare(s.res.Match(s.floats[i], s.mint, s.maxt), c.memory, s.keep)
 		if err := c.batch.ReadFloats(s.ctx); err != nil {
 			return false, err
 		}
