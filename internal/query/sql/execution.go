@@ -46,6 +46,7 @@ type execution struct {
 	snap       catalog.Snapshot
 	wide       bool // the snapshot has what the choice among replicas depends on
 	rows, sent int64
+	attempted  bool
 
 	mu       sync.Mutex
 	mentions int                                          // of views, in the statement that is being planned
@@ -69,23 +70,22 @@ type scan struct {
 // String implements fmt.Stringer.
 func (s scan) String() string { return s.name + ": " + s.constraint.String() }
 
-// plan checks the statement, and reads from DuckDB's plan what its tables have to deliver. The
-// statement runs in the transaction in which it was planned, so that now() is the same in both.
+// prepare checks the statement, and prepares the database for what it calls.
+func (x *execution) prepare() error {
+	if err := x.check(); err != nil || x.stmt.MakesMaps() {
+		return err
+	}
+	// Of other maps, DuckDB would cast some to have them looked up as labels are.
+	return x.db.With(x.ctx, table.RegisterLookup)
+}
+
+// plan reads from DuckDB's plan what the tables of the statement have to deliver. The statement
+// runs in the transaction in which it was planned, so that now() is the same in both.
 func (x *execution) plan() error {
-	if err := x.check(); err != nil {
+	if err := x.command("BEGIN TRANSACTION READ ONLY"); err != nil {
 		return err
 	}
-	if !x.stmt.MakesMaps() { // DuckDB would take the function for all maps whose keys are texts
-		if err := x.db.With(x.ctx, table.RegisterLookup); err != nil {
-			return err
-		}
-	}
-	begun, err := x.db.Stream(x.ctx, "BEGIN TRANSACTION READ ONLY")
-	if err != nil {
-		return err
-	}
-	begun.Close()
-	x.mentions = 0
+	x.scans, x.mentions = nil, 0
 	answer, err := x.text("SELECT json_serialize_plan(" + duck.Literal(x.stmt.Text) + ", optimize := true, skip_null := true, skip_empty := true)::VARCHAR")
 	if err != nil {
 		return err
@@ -125,6 +125,33 @@ func (x *execution) plan() error {
 	}
 	x.mint, x.maxt = min(x.mint, x.reached[0]), max(x.maxt, x.reached[1])
 	return nil
+}
+
+// command runs a statement without a result.
+func (x *execution) command(text string) error {
+	rows, err := x.db.Stream(x.ctx, text)
+	if err == nil {
+		rows.Close()
+	}
+	return err
+}
+
+// attempt executes the planned statement. After an attempt that failed, which ends DuckDB's
+// transaction, it plans the statement again: now() is later then, and the range of the snapshot is
+// not.
+func (x *execution) attempt() error {
+	if x.attempted {
+		if err := x.command("ROLLBACK"); err != nil {
+			return err
+		}
+		mint, maxt := x.mint, x.maxt
+		if err := x.plan(); err != nil {
+			return err
+		}
+		x.mint, x.maxt = mint, maxt
+	}
+	x.attempted = true
+	return x.execute()
 }
 
 // note keeps the warnings of a PromQL query for the answer.

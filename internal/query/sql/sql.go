@@ -109,6 +109,9 @@ func (r *Runner) statement(ctx context.Context, q Question, out Output) (err err
 	if err := x.open(); err != nil {
 		return err
 	}
+	if err := x.prepare(); err != nil {
+		return x.because(err)
+	}
 	if err := x.plan(); err != nil {
 		return x.because(err)
 	}
@@ -132,7 +135,7 @@ func (x *execution) run(snap catalog.Snapshot, wide bool) error {
 	x.counts = map[string][]func() (stored, computed int64){}
 	err := x.wideEnough()
 	if err == nil {
-		err = x.because(x.execute())
+		err = x.because(x.attempt())
 	}
 	if err == nil || x.out.Reset() {
 		return err
