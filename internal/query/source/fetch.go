@@ -1,8 +1,10 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/promlake/promlake/internal/query/fetch"
 )
@@ -71,11 +73,14 @@ func (f *Fetch) Add(reads []Parts) {
 	}
 }
 
-// Bytes is the size of all ranges, whether they are local or not.
+// Bytes is the size of all ranges, whether they are local or not. What several of them have in
+// common counts once.
 func (f *Fetch) Bytes() (n int64) {
 	for _, of := range f.order {
-		for _, s := range of.spans {
-			n += s[1]
+		end := int64(0)
+		for _, s := range slices.SortedFunc(slices.Values(of.spans), func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) }) {
+			n += max(0, s[0]+s[1]-max(s[0], end))
+			end = max(end, s[0]+s[1])
 		}
 	}
 	return n
