@@ -50,6 +50,9 @@ type Settings struct {
 	HA  replica.Settings `embed:""`
 	// Tenants have rules of their own. nil: all have that of HA.
 	Tenants Tenants `kong:"-"`
+	// SpareDatabase lets each SQL statement find a database that was opened after the one before,
+	// in the background: for a process that runs between requests.
+	SpareDatabase bool `kong:"-"`
 
 	// CacheDir belongs to one process at a time. A temporary directory is removed on Close.
 	CacheDir string `name:"query.cache-dir" placeholder:"DIR" help:"Directory for fetched objects and DuckDB's spilled data, emptied at the start. Default: a temporary directory, /tmp/promlake in a function." when:"Set it to a fast local disk."`

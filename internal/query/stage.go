@@ -112,15 +112,15 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		QueryMemoryBytes: s.QueryMemoryBytes, MinPushedSamples: s.MinPushedSamples, Timeout: s.Timeout, Lookback: s.LookbackDelta,
 		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps,
 	}, x, asked, reg, logger)
-	statements := &sql.Runner{
-		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads},
-		Snapshots: snapshots, Store: &views.Store{Files: files, Series: shown, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m}, Engine: e, Work: work, Logger: logger,
-	}
 	stage := &Stage{
 		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Series: shown, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
-		settings: s, work: work, db: db, exec: x, engine: e, sql: statements, usage: asked,
+		settings: s, work: work, db: db, exec: x, engine: e, usage: asked,
 	}
-	statements.Queryable, statements.Remote = stage, !files.Local()
+	statements := sql.Parts{
+		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads, Spare: s.SpareDatabase},
+		Snapshots: snapshots, Store: &views.Store{Files: files, Series: shown, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m},
+		Engine: e, Queryable: stage, Remote: !files.Local(), Work: work, Logger: logger,
+	}
 	statements.Price = func(ctx context.Context, query string, start, end time.Time, step time.Duration) (price.Cost, error) {
 		e, err := stage.Explain(ctx, explain.Question{Text: query, Start: start, End: end, Step: step, WithoutStatements: true})
 		if err != nil {
@@ -131,6 +131,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	statements.Metadata = func(ctx context.Context) (map[string][]metadata.Metadata, error) {
 		return stage.Storage.Metadata(ctx, "", -1, 0)
 	}
+	stage.sql = sql.New(statements)
 	return stage, nil
 }
 
@@ -192,5 +193,5 @@ func (s *Stage) Warm() error { return s.db.Open() }
 
 // Close waits for running statements and frees everything that the stage holds.
 func (s *Stage) Close() error {
-	return errors.Join(s.engine.Close(), s.db.Close(), s.work.Close())
+	return errors.Join(s.engine.Close(), s.sql.Close(), s.db.Close(), s.work.Close())
 }

@@ -35,6 +35,7 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 		if !s.KeepUsage {
 			s.Query.UsageInterval = 0
 		}
+		s.Query.SpareDatabase = s.Warm
 		promsql.LimitProcess(p.Memory.Limit())
 		if s.Query.Tenants == nil && s.Tenants.File != "" {
 			defaults := settings.Default[admission.Limits]()

@@ -17,7 +17,7 @@ type Settings struct {
 	Admin admin.Settings `embed:""`
 	// Tenants is the runtime configuration, unless Query.Tenants is set.
 	Tenants admission.Settings `kong:"-"`
-	Warm    bool               `kong:"-"` // open DuckDB as soon as the process answers: for one that stays, and not for a function
+	Warm    bool               `kong:"-"` // open DuckDB before it is needed: for a process that stays, and not for a function
 
 	// KeepUsage saves what queries ask for. Programs that only read the store do not set it.
 	KeepUsage bool `kong:"-"`

@@ -87,15 +87,16 @@ func mentionsAggregates(text string) bool {
 	return strings.Contains(strings.ToLower(text), aggregatePrefix)
 }
 
-// registerAggregates prepares a database for the aggregates.
-func (x *execution) registerAggregates(conn mapping.Connection) (macros []string, err error) {
-	if x.budget == nil {
-		return nil, nil
-	}
+// registerAggregates prepares the database for the aggregates.
+func (x *execution) registerAggregates(conn mapping.Connection) error {
 	if err := promsql.Register(conn); err != nil {
-		return nil, err
+		return err
 	}
-	return aggregateMacros(x.stmt.Text, x.budget.ID()), nil
+	macros := aggregateMacros(x.stmt.Text, x.budget.ID())
+	if len(macros) == 0 {
+		return nil
+	}
+	return run(conn, strings.Join(macros, "; "))
 }
 
 // openBudget opens the budget of the aggregates' memory, if the statement may call any. closeBudget

@@ -14,7 +14,6 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/arrowrows"
-	"github.com/promlake/promlake/internal/query/duck/guard"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/request"
@@ -31,9 +30,8 @@ type execution struct {
 	question Question
 	out      Output
 	stmt     statement.Statement
-	db       *duck.DB
-	guard    *guard.Guard
-	leave    func() // the guard
+	db       *session
+	leave    func() // the guard of the session
 	unguard  func() // ends the watch that stops the guard when the context ends
 	enc      encode.Writer
 
@@ -276,7 +274,7 @@ func (x *execution) because(err error) error {
 		return fmt.Errorf("run a statement: %w", x.ctx.Err()) // whatever it made of DuckDB's answer
 	case failed != nil:
 		return failed
-	case x.guard.Exceeded() || x.budget != nil && x.budget.Err() != nil:
+	case x.db.guard.Exceeded() || x.budget != nil && x.budget.Err() != nil:
 		return x.tooMuchMemory()
 	case !errors.As(err, &d) || d.Internal:
 		return err

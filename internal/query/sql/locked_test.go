@@ -2,6 +2,7 @@ package sql
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ import (
 const secret = "s3cr3t-of-the-host"
 
 // TestLockedDatabase: even without the rules, a statement's database neither reads nor writes
-// files, and its configuration stays as it is.
+// files, and its configuration stays as it is. All but the first one are opened ahead.
 func TestLockedDatabase(t *testing.T) {
 	t.Setenv("PROMLAKE_TEST_SECRET", secret)
 	dir := t.TempDir()
@@ -27,8 +28,8 @@ func TestLockedDatabase(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "testdata", "hostile.sql"))
 	require.NoError(t, err)
 	names := strings.NewReplacer("{dir}", dir, "{out}", filepath.Join(dir, "out"), "{file}", path, "{json}", path, "{parquet}", path, "{db}", path)
-	r := &Runner{Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1}, Work: &workdir.Dir{Configured: t.TempDir()}}
-	t.Cleanup(func() { require.NoError(t, r.Work.Close()) })
+	r := New(Parts{Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1, Spare: true}, Work: &workdir.Dir{Configured: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { require.NoError(t, errors.Join(r.Close(), r.Work.Close())) })
 	for _, line := range strings.Split(string(text), "\n") {
 		if line == "" || strings.HasPrefix(line, "-- ") || strings.Contains(line, "00000000") || strings.Contains(line, "sleep") {
 			continue // values of any size are the rules' alone

@@ -50,10 +50,18 @@ type Settings struct {
 	MemoryBytes int64 // of DuckDB for one statement
 	SpillBytes  int64 // disk space of one statement beyond its memory
 	Threads     int   // of one statement
+	Spare       bool  // keep a database open for the next statement, once there was one
 }
 
 // Runner runs statements. It is safe for concurrent use.
 type Runner struct {
+	Parts
+	spare *spare       // nil: every statement opens its database
+	count atomic.Int64 // statements, for the names of their directories
+}
+
+// Parts are what a runner needs.
+type Parts struct {
 	Settings  Settings
 	Snapshots *snapshot.Cache
 	Store     *views.Store
@@ -66,8 +74,23 @@ type Runner struct {
 	Metadata func(context.Context) (map[string][]metadata.Metadata, error)
 	Work     *workdir.Dir
 	Logger   *slog.Logger
+}
 
-	count atomic.Int64 // statements, for the names of their directories
+// New returns a runner.
+func New(p Parts) *Runner {
+	r := &Runner{Parts: p}
+	if p.Settings.Spare {
+		r.spare = &spare{open: r.open, logger: p.Logger}
+	}
+	return r
+}
+
+// Close frees what the runner holds. No statement may run or begin.
+func (r *Runner) Close() error {
+	if r.spare == nil {
+		return nil
+	}
+	return r.spare.Close()
 }
 
 // Question is a statement with its parameters and the format of its result.

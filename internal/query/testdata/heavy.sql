@@ -36,7 +36,7 @@ SELECT max(len(regexp_extract_all(s, '.'))) FROM (SELECT string_agg('a', '') AS 
 SELECT max(len(list_transform(l, x -> list_sum(list_transform(l, y -> list_sum(list_transform(l, z -> x + y + z))))))) FROM (SELECT list(range) AS l FROM range(20000))
 SELECT max(list_reduce(l, (a, b) -> a || b)) FROM (SELECT list(range::VARCHAR) AS l FROM range(10000000))
 SELECT sum(list_aggregate(list_transform(l, x -> x * r.range), 'sum')) FROM (SELECT list(range) AS l FROM range(1000000)), range(1000000000) r
-SELECT count(*) FROM (SELECT list_sort(l) AS s FROM (SELECT list(hash(range)) AS l FROM range(1000000)), range(1000000000)) WHERE s[1] = 0
+SELECT max(list_sort(list_transform(l, x -> hash(x + r.range)))[1]) FROM (SELECT list(range) AS l FROM range(1000000)), range(1000000000) r
 SELECT max(list_distinct(list_transform(l, x -> x + r.range))[1]) FROM (SELECT list(range) AS l FROM range(1000000)), range(1000000000) r
 SELECT max(len(list_filter(l, x -> len(list_filter(l, y -> y > x)) > 10))) FROM (SELECT list(range) AS l FROM range(1000000))
 -- Sorts, groups and windows
