@@ -54,7 +54,7 @@ SELECT prom_quantile_over_time(0.5, make_timestamptz(range), range, make_timesta
 -- Regular expressions and texts
 SELECT count(*) FROM range(1000000000) WHERE regexp_matches(range::VARCHAR || 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '(a|aa|aaa)*(b|c|(d*e)*)*$x')
 SELECT count(*) FROM range(1000000000) WHERE range::VARCHAR LIKE '%1%2%3%4%5%6%7%8%9%'
-SELECT count(*) FROM (SELECT string_agg('a', '') AS s FROM range(100000)), range(1000000000) WHERE s LIKE '%a_a'
+SELECT count(*) FROM (SELECT string_agg('a', '') AS s FROM range(100000)), range(1000000000) r WHERE s || r.range LIKE '%a_a'
 SELECT max(length(s || s)) FROM (SELECT s || s AS s FROM (SELECT s || s AS s FROM (SELECT s || s AS s FROM (SELECT s || s AS s FROM (SELECT s || s AS s FROM (SELECT s || s AS s FROM (SELECT string_agg(a.range, '') || b.range AS s FROM range(1000) a, range(100000) b GROUP BY b.range)))))))
 -- Pivots, series and JSON
 FROM (PIVOT (SELECT range % 1000000 AS i, range AS v FROM range(1000000000)) ON i IN (1, 2, 3) USING count(v))
