@@ -139,6 +139,15 @@ test-web: bin/promlake ## Test the page in Debian's Chromium (ARGS= goes to node
 	@tests/tools/system.sh browser
 	@cd web && node --test --test-concurrency=1 $(ARGS) tests/*.test.mjs
 
+# Spark and its Java are large, and only this target needs them.
+SPARK := pyspark==3.5.7
+
+.PHONY: test-spark
+test-spark: $(VENV_READY) bin/promlake ## Read the Iceberg tables with Spark, from PyPI and Maven Central (ARGS= goes to pytest).
+	@tests/tools/system.sh java
+	@[ -d .cache/spark/pyspark ] || $(VENV)/bin/pip install --quiet --disable-pip-version-check --target .cache/spark '$(SPARK)'
+	PROMLAKE_E2E_PROGRAMS=ready PROMLAKE_IVY=.cache/ivy PYTHONPATH=.cache/spark $(VENV)/bin/python -m pytest tests/e2e/test_spark.py $(ARGS)
+
 .PHONY: test
 test: ## Run all stages of CI: lint, test-go, e2e, test-web, test-localstack.
 	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go e2e test-web test-localstack

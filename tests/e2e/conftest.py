@@ -11,6 +11,8 @@ from support.server import Server, Start
 from support.stores import Gateway, Store, directory_store, serve_gateway
 
 PROMETHEUS_BIN = os.environ.get("PROMETHEUS_BIN", "")
+# Spark is large, and only `make test-spark` provides it.
+collect_ignore = [] if "PROMLAKE_IVY" in os.environ else ["test_spark.py"]
 
 
 @pytest.fixture(scope="session")

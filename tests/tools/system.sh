@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs missing dependencies of the build and the tests that no package manager of theirs
 # provides. Without missing ones it does nothing and needs neither root nor the network.
-# usage: system.sh [browser | clients | package ARCH...]
+# usage: system.sh [browser | clients | java | package ARCH...]
 #   browser   also a browser for the page's tests
 #   clients   also the programs that commands in the documentation use
+#   java      also a Java for Spark
 #   package   also the dependencies of packaging functions for these architectures (arm64, x86_64)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -40,6 +41,10 @@ fi
 if [ "${1:-}" = clients ]; then
     need curl command -v curl
     need jq command -v jq
+fi
+
+if [ "${1:-}" = java ]; then
+    need openjdk-17-jre-headless command -v java
 fi
 
 install_missing() {
