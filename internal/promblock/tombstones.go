@@ -19,7 +19,8 @@ const (
 
 // checkTombstones returns an error unless the intervals of each series ascend without touching, as
 // Prometheus writes them. Upstream's reader inserts every interval among those before it, so a few
-// megabytes in another order would take it hours. What else is wrong with the file is upstream's to report.
+// megabytes in another order would take it hours. Upstream's reader reports what else is wrong with
+// the file.
 //
 //	intervals = *(series first-time last-time)   ; uvarint, varint, varint
 func checkTombstones(dir string) error {

@@ -4,7 +4,8 @@
 // allocations of such a call: DuckDB then fails as it does without memory.
 //
 // The linker directs all calls of malloc, realloc and free in the program's archives, and those of
-// DuckDB's jemalloc, to this package, which also has the operators new and delete. Threads that entered no guard pass with the cost of a comparison.
+// DuckDB's jemalloc, to this package, which also has the operators new and delete. Threads that
+// entered no guard pass with the cost of a comparison.
 package guard
 
 /*
