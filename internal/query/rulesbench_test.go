@@ -25,7 +25,6 @@ type rulesLake struct {
 	hosts    int
 	clock    time.Time // the next second to be scraped
 	segments []key.Segment
-	minute   []segment.Row
 }
 
 const (
