@@ -1,8 +1,11 @@
 """InfluxDB's own client writes, and PromQL reads the same values."""
 
+import json
 import re
 import time
 import tomllib
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,14 @@ def test_mistakes_reach_the_client(server: Server) -> None:
     assert refused.value.status == 400
     assert "line 2: missing fields" in refused.value.body
     assert len(vector(server.client(), "good_v", time.time() + 1).samples) == 1
+
+
+def test_the_documentations_errors(server: Server) -> None:
+    """The path of InfluxDB 3 answers a mistake in the second line as the documentation shows."""
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{server.url}/api/v3/write_lp?db=building", b"cpu v=1\ncpu\n", timeout=300)
+    assert refused.value.code == 400
+    assert json.load(refused.value) == json.loads(block("influxdb", '{"error": "partial write'))
 
 
 def test_the_documentations_program(server: Server) -> None:

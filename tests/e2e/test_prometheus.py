@@ -212,10 +212,18 @@ def written(programs: Programs, directory: Path, config: dict[str, Any], clients
 
 def test_the_documentations_remote_write(programs: Programs, server: Server, tmp_path: Path) -> None:
     """Debian's Prometheus 2.42 reads `headers` and does not send them, so it writes to the tenant anonymous."""
-    config = yaml.safe_load(block("remote-write", "remote_write:", {ADDRESS: server.url}))
+    config = yaml.safe_load(block("remote-write", "remote_write:\n  - url: http://127.0.0.1:9009/api/v1/write\n", {ADDRESS: server.url}))
     ((header, tenant),) = config["remote_write"][0]["headers"].items()
     assert header == "X-Scope-OrgID"
     written(programs, tmp_path, config, [server.client(tenant), server.client()])
+
+
+def test_the_documentations_extra_labels(programs: Programs, server: Server, tmp_path: Path) -> None:
+    """The labels of the address are those of every series."""
+    text = block("remote-write", "remote_write:\n  - url: http://127.0.0.1:9009/api/v1/write?", {ADDRESS: server.url})
+    written(programs, tmp_path, yaml.safe_load(text), [server.client()])
+    assert vector(server.client(), 'up{region="eu", env="prod"}').samples
+    assert vector(server.client(), '{__name__=~".+", region!="eu"} or {__name__=~".+", env!="prod"}').samples == ()
 
 
 def test_the_documentations_token(programs: Programs, start: Start, file_store: Store, tmp_path: Path) -> None:
