@@ -33,7 +33,7 @@ func peakMemory(t *testing.T) int64 {
 }
 
 // ofValues are aggregates that keep each distinct value in a small allocation of its own. Until the
-// statement is interrupted, only the limit of the process bounds their memory (docs/sql.md).
+// statement is interrupted, only the limit of the process bounds their memory: tests/e2e/test_sql.py.
 var ofValues = regexp.MustCompile(`\b(histogram|mode)\(`)
 
 // TestHeavySQL: statements that need more than any limit end with the error of a limit, within it,

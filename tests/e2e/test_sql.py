@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.questions import vector
 from support.remote_write import Series, series
-from support.server import Server
+from support.server import Server, Start
+from support.stores import Store
 
 NOW = int(time.time())
 COUNT = 50
@@ -88,3 +89,18 @@ def test_refused(loaded: Server, query: str) -> None:
     assert e.value.code == 400
     answer = json.loads(e.value.read())
     assert (answer["status"], answer["errorType"]) == ("error", "bad_data")
+
+
+def test_the_process_limits_aggregates_of_values(start: Start, file_store: Store) -> None:
+    """What these aggregates keep is in no count of DuckDB. The memory limit of the process ends them, and the server goes on."""
+    server = start(file_store, "--memory-limit=600MiB")
+    for statement in (
+        "SELECT entropy(range) FROM range(10000000000)",
+        "SELECT histogram(range) FROM range(10000000000)",
+        "SELECT mode(range) FROM range(10000000000)",
+    ):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ask(server, statement)
+        assert refused.value.code == 422
+        assert "--memory-limit" in json.load(refused.value)["error"]
+        assert ask(server, "SELECT 1 AS one", form="csv") == b"one\n1\n"
