@@ -32,7 +32,8 @@ func (s decodedSize) Bytes() int64 { return int64(s) }
 // that is decoded of them is kept, and what others of the store have is. A read of the past forgets
 // nothing.
 func TestReplacedObjectsAreForgotten(t *testing.T) {
-	store := memstore.New(memstore.Settings{})
+	stored := time.UnixMilli(2_000_000_000_000) // the clock of the store
+	store := memstore.New(memstore.Settings{Now: func() time.Time { return stored }})
 	m := metrics.New(nil, time.Now)
 	decoded := index.NewCache(1 << 20)
 	now := time.UnixMilli(1_000_000)
@@ -60,6 +61,7 @@ func TestReplacedObjectsAreForgotten(t *testing.T) {
 		return catalog.Block{Level: key.Part, ID: id(n), Rank: id(n), MaxT: 100, Series: 1, Samples: 1, Bytes: 1}
 	}
 	commit := func(blocks []catalog.Block, consumed ...key.Segment) {
+		stored = stored.Add(time.Minute)
 		_, err := catalog.Commit(t.Context(), store, tenant.Default, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
 			m.Blocks = blocks
 			for _, s := range consumed {
@@ -90,7 +92,7 @@ func TestReplacedObjectsAreForgotten(t *testing.T) {
 	all := held()
 	require.Len(t, all, len(names))
 	commit([]catalog.Block{block(5)})
-	begin := time.Now()
+	begin := stored.Add(time.Second)
 	require.Len(t, read(time.Time{}, 0, key.WindowMillis).Segments, 4)
 	require.Equal(t, all, held())
 
