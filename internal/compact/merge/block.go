@@ -33,20 +33,17 @@ func (s *Source) fromBlock(r *block.Reader, in *Into) error {
 		return err
 	}
 	s.rows = make([]row, 0, len(rows))
-	var next row
+	var from counts
 	for i := range rows {
 		b := &rows[i]
 		if b.Ref != series.None {
-			at := next
-			at.ref = b.Ref
-			if err := at.setCounts(b.Floats, b.Hists, b.Exemplars); err != nil {
+			if err := s.add(b.Ref, counts{b.Floats, b.Hists, b.Exemplars}, from); err != nil {
 				return err
 			}
-			s.rows = append(s.rows, at)
 		}
-		next.floatAt += b.Floats
-		next.histAt += b.Hists
-		next.exemplAt += b.Exemplars
+		from.floats += b.Floats
+		from.hists += b.Hists
+		from.exemplars += b.Exemplars
 	}
 	return nil
 }
@@ -71,7 +68,7 @@ func (c *blockContent) floats(r *row, dst *live.Run) error {
 	return c.floatCursor.Next(int64(r.floats), (*block.FloatRun)(dst))
 }
 
-func (c *blockContent) hists(r *row, dst []segment.Hist) ([]segment.Hist, error) {
+func (c *blockContent) hists(r *rest, dst []segment.Hist) ([]segment.Hist, error) {
 	if c.histCursor == nil {
 		c.histCursor = c.r.Hists()
 	}
@@ -80,7 +77,7 @@ func (c *blockContent) hists(r *row, dst []segment.Hist) ([]segment.Hist, error)
 	return c.histCursor.Next(int64(r.hists), dst)
 }
 
-func (c *blockContent) exemplars(r *row, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
+func (c *blockContent) exemplars(r *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
 	if c.exemplarCursor == nil {
 		c.exemplarCursor = c.r.Exemplars()
 	}

@@ -19,12 +19,11 @@ func (m *merger) readExemplars() (err error) {
 	out = out[:0]
 	for _, a := range m.rows {
 		s := m.sources[a.source]
-		r := &s.rows[a.row]
-		if r.exemplars == 0 {
+		if s.rest == nil || s.rest[a.row].exemplars == 0 {
 			continue
 		}
 		from := len(out)
-		if out, err = s.content.exemplars(r, out); err != nil {
+		if out, err = s.content.exemplars(&s.rest[a.row], out); err != nil {
 			return s.fail(err)
 		}
 		if gone := m.gone(a.source); len(gone) > 0 {

@@ -26,10 +26,11 @@ var ErrStartTimes = errors.New("samples have start timestamps")
 // External returns rows as a source of a merge of such sources with equal hasST: whether floats may
 // have start timestamps. If one has and hasST is false, Merge fails with ErrStartTimes.
 func External(name string, rows Rows, hasST bool) *Source {
-	s := &Source{name: name, hasST: hasST, rows: make([]row, rows.Len()), content: &external{rows: rows, hasST: hasST}}
+	n := rows.Len()
+	s := &Source{name: name, hasST: hasST, rows: make([]row, n), rest: make([]rest, n), content: &external{rows: rows, hasST: hasST}}
 	for i := range s.rows {
 		// How many samples there are is known only after Read.
-		s.rows[i] = row{ref: rows.Ref(i), floats: 1, hists: 1, floatAt: int64(i)}
+		s.rows[i], s.rest[i] = row{ref: rows.Ref(i), floats: 1, floatAt: int64(i)}, rest{hists: 1}
 	}
 	return s
 }
@@ -49,10 +50,10 @@ func (e *external) floats(r *row, dst *live.Run) (err error) {
 	return err
 }
 
-func (e *external) hists(_ *row, dst []segment.Hist) ([]segment.Hist, error) {
+func (e *external) hists(_ *rest, dst []segment.Hist) ([]segment.Hist, error) {
 	return append(dst, e.rest...), nil
 }
 
-func (*external) exemplars(_ *row, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
+func (*external) exemplars(_ *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
 	return dst, nil
 }

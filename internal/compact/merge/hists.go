@@ -30,12 +30,11 @@ func (m *merger) readHists() (err error) {
 	h.samples, h.sources = h.samples[:0], h.sources[:0]
 	for _, a := range m.rows {
 		s := m.sources[a.source]
-		r := &s.rows[a.row]
-		if r.hists == 0 {
+		if s.rest == nil || s.rest[a.row].hists == 0 {
 			continue
 		}
 		from := len(h.samples)
-		if h.samples, err = s.content.hists(r, h.samples); err != nil {
+		if h.samples, err = s.content.hists(&s.rest[a.row], h.samples); err != nil {
 			return s.fail(err)
 		}
 		m.stats.Read += int64(len(h.samples) - from)

@@ -35,29 +35,29 @@ func (s *Source) fromBatch(b *segment.Batch, in *Into) error {
 		c.run = live.Run{TS: b.TS, V: b.V, ST: b.ST}
 	}
 	s.rows = make([]row, 0, len(b.Rows))
-	begin, hist, ex := 0, 0, 0
+	var from counts
+	begin := 0
 	for i, r := range b.Rows {
-		at := row{floatAt: int64(begin), histAt: int64(hist), exemplAt: int64(ex)}
-		floats, hists, exemplars := b.End[i]-begin, 0, 0
-		if hist < len(b.Hists) && b.Hists[hist].Row == i {
-			hists = len(b.Hists[hist].Samples)
-			hist++
+		n := counts{floats: int64(b.End[i] - begin)}
+		at := from
+		if h := int(from.hists); h < len(b.Hists) && b.Hists[h].Row == i {
+			n.hists = int64(len(b.Hists[h].Samples))
+			from.hists++
 		}
-		if ex < len(b.Exemplars) && b.Exemplars[ex].Row == i {
-			exemplars = len(b.Exemplars[ex].Exemplars)
-			ex++
+		if e := int(from.exemplars); e < len(b.Exemplars) && b.Exemplars[e].Row == i {
+			n.exemplars = int64(len(b.Exemplars[e].Exemplars))
+			from.exemplars++
 		}
 		if r != series.None {
-			at.ref = r
-			if err := at.setCounts(int64(floats), int64(hists), int64(exemplars)); err != nil {
-				return s.fail(err)
-			}
+			at.floats = int64(begin)
 			if !in.whole() { // so that the whole batch need not stay in memory
-				at.floatAt = int64(len(c.run.TS))
+				at.floats = int64(len(c.run.TS))
 				all := live.Run{TS: b.TS, V: b.V, ST: b.ST}
 				c.run.Append(all.Slice(begin, b.End[i]))
 			}
-			s.rows = append(s.rows, at)
+			if err := s.add(r, n, at); err != nil {
+				return s.fail(err)
+			}
 		}
 		begin = b.End[i]
 	}
@@ -77,18 +77,18 @@ func (c *batchContent) floats(r *row, dst *live.Run) error {
 	return nil
 }
 
-func (c *batchContent) hists(r *row, dst []segment.Hist) ([]segment.Hist, error) {
+func (c *batchContent) hists(r *rest, dst []segment.Hist) ([]segment.Hist, error) {
 	return append(dst, c.hist[r.histAt].Samples...), nil
 }
 
-func (c *batchContent) exemplars(r *row, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
+func (c *batchContent) exemplars(r *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
 	return append(dst, c.ex[r.exemplAt].Exemplars...), nil
 }
 
 // SegmentBytes estimates the memory that a decoded segment of size bytes takes in addition to its
 // labels.
 func SegmentBytes(i segment.Info, size int64) int64 {
-	const perSample, perST, perRow, encoded = 16, 8, 64, 8
+	const perSample, perST, perRow, encoded = 16, 8, 40, 8
 	n := i.Samples*perSample + i.Rows*perRow
 	if i.HasST {
 		n += i.Samples * perST

@@ -17,35 +17,51 @@ import (
 type Source struct {
 	name    string // for errors
 	rows    []row
-	sorted  bool // the rows are in block order, in which the content must be read
+	rest    []rest // aligned with rows; nil if no row has histograms or exemplars
+	sorted  bool   // the rows are in block order, in which the content must be read
 	hasST   bool
 	through ulid.ULID // the tombstones above it apply to the object
 	content content
 }
 
-// row is one series of a source: how many samples it has, and where they begin in the content.
+// row is one series of a source: how many float samples it has, and where they begin in the content.
 type row struct {
-	ref                       series.Ref
-	floats, hists, exemplars  uint32
-	floatAt, histAt, exemplAt int64
+	ref     series.Ref
+	floats  uint32
+	floatAt int64
+}
+
+// rest is the same for the histograms and exemplars of a row.
+type rest struct {
+	hists, exemplars uint32
+	histAt, exemplAt int64
 }
 
 // content reads the samples of rows, each row once, in block order if the source is sorted. The
 // methods append.
 type content interface {
 	floats(r *row, dst *live.Run) error
-	hists(r *row, dst []segment.Hist) ([]segment.Hist, error)
-	exemplars(r *row, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error)
+	hists(r *rest, dst []segment.Hist) ([]segment.Hist, error)
+	exemplars(r *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error)
 }
 
 func (s *Source) fail(err error) error { return fmt.Errorf("merge %s: %w", s.name, err) }
 
-// setCounts sets the numbers of a row's samples.
-func (r *row) setCounts(floats, hists, exemplars int64) error {
-	if max(floats, hists, exemplars) > math.MaxUint32 || min(floats, hists, exemplars) < 0 {
-		return fmt.Errorf("a series of %d floats, %d histograms and %d exemplars: none may be negative or above %d", floats, hists, exemplars, uint32(math.MaxUint32))
+// counts are the numbers of a row's samples, or where they begin in the content.
+type counts struct{ floats, hists, exemplars int64 }
+
+// add appends a row of n samples that begin at from in the content.
+func (s *Source) add(ref series.Ref, n, from counts) error {
+	if max(n.floats, n.hists, n.exemplars) > math.MaxUint32 || min(n.floats, n.hists, n.exemplars) < 0 {
+		return fmt.Errorf("a series of %d floats, %d histograms and %d exemplars: none may be negative or above %d", n.floats, n.hists, n.exemplars, uint32(math.MaxUint32))
 	}
-	r.floats, r.hists, r.exemplars = uint32(floats), uint32(hists), uint32(exemplars)
+	s.rows = append(s.rows, row{ref, uint32(n.floats), from.floats})
+	if s.rest == nil && n.hists+n.exemplars > 0 {
+		s.rest = make([]rest, len(s.rows)-1, cap(s.rows))
+	}
+	if s.rest != nil {
+		s.rest = append(s.rest, rest{uint32(n.hists), uint32(n.exemplars), from.hists, from.exemplars})
+	}
 	return nil
 }
 
