@@ -123,8 +123,9 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		lines = listenapp.New(s.Listeners, s.Ingest.Lines)
 		writers = append(writers, func(in *ingest.Stage) { lines.WriteTo(in) })
 	}
+	kept := s.Compaction.Kept()
 	all := []process.Builder{
-		ingestapp.New(s.Ingest, writers...),
+		ingestapp.Keeping(kept, s.Ingest, writers...),
 		queryapp.New(lasting(s.Query), readers...),
 		pageapp.New(s.Page),
 		doctorapp.New(s.Doctor),
@@ -137,7 +138,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	}
 	all = append(all, uploadapp.New(s.Uploads, imports(s.Compact)))
 	if s.Compaction.Enabled {
-		all = append(all, compactapp.Background(s.Compact, s.Compaction.Interval))
+		all = append(all, compactapp.Sharing(kept, s.Compact, s.Compaction.Interval))
 	}
 	if s.Publish.Enabled {
 		all = append(all, publishapp.New(s.Publish, s.Process.Store))

@@ -245,3 +245,27 @@ func TestDemo(t *testing.T) {
 	}
 	srv.end(t)
 }
+
+// TestMergesOwnSegmentsFromMemory: the compactor of a process takes the segments that its ingest
+// stage stored from memory, unless there is none for them, and the answer stays the same.
+func TestMergesOwnSegmentsFromMemory(t *testing.T) {
+	for bytes, from := range map[int64]string{64 << 20: "memory", 0: "store"} {
+		s := defaults()
+		s.Process.Store = "file://" + t.TempDir()
+		s.Compaction.Interval, s.Compaction.Recent = 10*time.Millisecond, bytes
+		s.Compact.SettleDelay, s.Compact.MinPartSegments = time.Millisecond, 2
+		srv := start(t, s)
+		now := time.Now()
+		for i := range 4 {
+			write(t, srv.url, "api/v1/write", now.Add(time.Duration(i)*time.Millisecond), float64(i))
+		}
+		require.Eventually(t, func() bool {
+			_, body := get(t, srv.url+"/metrics")
+			return strings.Contains(body, `promlake_compact_merged_segments_total{from="`+from+`"}`)
+		}, time.Minute, 10*time.Millisecond)
+		v := query(t, srv.url, `count_over_time(x_total[1m])`, now.Add(time.Second)).(model.Vector)
+		require.Len(t, v, 1)
+		require.Equal(t, model.SampleValue(4), v[0].Value)
+		srv.end(t)
+	}
+}

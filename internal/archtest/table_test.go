@@ -4,7 +4,7 @@ package archtest
 // imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
 // several verbs.
 var (
-	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/temporality", "internal/tenant", "internal/timeparam", "internal/upload"}
+	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/recent", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/temporality", "internal/tenant", "internal/timeparam", "internal/upload"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/publish", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -29,8 +29,8 @@ var allowed = map[string][]string{
 		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/replica", "internal/ruler", "internal/settings",
 	},
 	"internal/app/compactapp": {
-		"internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
-		"internal/objstore/probe", "internal/queue", "internal/queue/sqsqueue", "internal/settings",
+		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
+		"internal/objstore/probe", "internal/queue", "internal/queue/sqsqueue", "internal/recent", "internal/settings",
 	},
 	"internal/app/copyapp": {
 		"internal/app/process", "internal/catalog", "internal/key", "internal/objstore", "internal/objstore/probe", "internal/objstore/storeurl", "internal/rulestore",
@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
 	"internal/app/flightapp": {"internal/app/process", "internal/flightsql", "internal/loopback", "internal/telemetry"},
-	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/datadog", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
+	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/datadog", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue", "internal/recent"},
 	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/lineprotocol", "internal/listen", "internal/opentsdb", "internal/remotewrite", "internal/statsd", "internal/tenant"},
 	"internal/app/exportapp": {"internal/key", "internal/query/sql/encode"},
 	"internal/app/importapp": {
@@ -119,7 +119,7 @@ var allowed = map[string][]string{
 	// Verbs.
 	"internal/compact": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/objstore",
-		"internal/parquetfile", "internal/queue", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
+		"internal/parquetfile", "internal/queue", "internal/recent", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
 	"internal/compact/bulk": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/objstore", "internal/series",
@@ -130,11 +130,11 @@ var allowed = map[string][]string{
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/key", "internal/objstore", "internal/segment",
 		"internal/segment/segmenttest", "internal/series",
 	},
-	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
+	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/recent", "internal/segment", "internal/series"},
 	"internal/ingest": {
 		"internal/admission", "internal/csvlines", "internal/datadog", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",
 		"internal/lineprotocol", "internal/memory",
-		"internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/promtext", "internal/push", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
+		"internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/promtext", "internal/push", "internal/queue", "internal/recent", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
 	"internal/ingest/body":     {"internal/ingest/inflight"},
 	"internal/ingest/group":    {"internal/ingest/inflight", "internal/remotewrite"},
@@ -305,6 +305,8 @@ var allowed = map[string][]string{
 	"internal/otlp":                        {"internal/key", "internal/remotewrite", "internal/segment", "internal/series", "internal/temporality"},
 	"internal/promtext":                    {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/push":                        {"internal/checksum", "internal/remotewrite", "internal/segment", "internal/series"},
+	"internal/recent":                      {"internal/segment", "internal/series"},
+	"internal/recent/recenttest":           {"internal/recent", "internal/segment", "internal/series"},
 	"internal/remotewrite":                 {"internal/key", "internal/segment", "internal/series", "internal/settings"},
 	"internal/remotewrite/remotewritetest": {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/rollup":                      {"internal/block", "internal/parquetfile"},

@@ -89,6 +89,11 @@ func (s *Stage) publish(ctx context.Context, r *Result, w *output, known catalog
 	if err := s.commit(ctx, r.Tenant, w.change); err != nil {
 		return err
 	}
+	if r.Job.Kind == Merge { // other slices of a split still read its sources
+		for _, id := range r.Job.Sources.Segments {
+			s.set.Recent.Remove(id.Key(r.Tenant).String())
+		}
+	}
 	if w.entry.Bytes > 0 {
 		entry := w.entry // a copy: results outlive their jobs, and must not keep the sources
 		r.Block = &entry
@@ -142,12 +147,12 @@ type output struct {
 // write, it leaves no file.
 func (w *output) write() (stats merge.Stats, err error) {
 	defer func() { err = errors.Join(err, w.files.Close()) }()
-	view := w.in.into.Table.View()
-	to, err := sink.New(w.files, &view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
+	view := w.in.into.View()
+	to, err := sink.New(w.files, view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
 	if err != nil {
 		return stats, err
 	}
-	if stats, err = merge.Merge(w.ctx, w.in.into.Table, w.tombs, w.in.merge, to, w.progress); err != nil {
+	if stats, err = merge.Merge(w.ctx, view, w.tombs, w.in.merge, to, w.progress); err != nil {
 		return stats, err
 	}
 	metadata := w.in.metadata.Sorted()

@@ -15,6 +15,7 @@ type metrics struct {
 	samplesRead    prometheus.Counter
 	samplesWritten prometheus.Counter
 	samplesDeleted prometheus.Counter
+	segmentsMerged *prometheus.CounterVec // by from
 	bytesRead      prometheus.Counter
 	bytesWritten   prometheus.Counter
 	cycles         *prometheus.CounterVec // by result
@@ -58,6 +59,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		samplesRead:    counter("samples_read_total", "Samples read from the sources of merges."),
 		samplesWritten: counter("samples_written_total", "Samples written to blocks that were committed."),
 		samplesDeleted: counter("samples_deleted_total", "Samples that merges left out because of a deletion."),
+		segmentsMerged: counters("merged_segments_total", "Segments that merges took, by from: store (read), or memory (this process wrote them lately).", "from"),
 		bytesRead:      counter("bytes_read_total", "Bytes of the sources of merges."),
 		bytesWritten:   counter("bytes_written_total", "Bytes of the blocks that were written."),
 		cycles:         counters("cycles_total", "Cycles over all tenants by result.", "result"),

@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/merge"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -69,6 +70,7 @@ type opener struct {
 	out    *opened
 	ahead  int
 	bodies map[catalog.SegmentID][]byte // fetched, not yet decoded
+	recent []*recent.Segment            // the content of all sources; nil: not all of it is in memory
 }
 
 // open opens the oldest sources that MemoryBytes holds, and at least two; of a slice job it opens
@@ -85,6 +87,7 @@ func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source
 		out:   &opened{into: merge.Into{Table: table, Slice: job.Slice}, metadata: merge.Descriptions{}},
 		ahead: int(min(maxAhead, max(minAhead, s.set.MemoryBytes/int64(4*len(srcs))))),
 	}
+	o.recent, o.out.into.Known = s.recent(tenant, srcs)
 	for i := range srcs {
 		fits, err := o.one(srcs, i)
 		if err != nil {
@@ -105,9 +108,12 @@ func (o *opener) one(srcs []source, i int) (fits bool, err error) {
 		return true, nil
 	}
 	must := i < 2 || o.job.Kind == Cut
-	if src.segment {
+	switch {
+	case o.recent != nil:
+		fits, err = o.kept(src, o.recent[i], must)
+	case src.segment:
 		fits, err = o.segment(srcs, i, must)
-	} else {
+	default:
 		fits, err = o.block(src, must)
 	}
 	if err != nil || !fits {
@@ -153,6 +159,25 @@ func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
 	o.out.samples += info.Samples
 	o.out.bytes += int64(len(data))
 	o.out.hasST = o.out.hasST || info.HasST
+	o.s.met.segmentsMerged.WithLabelValues("store").Inc()
+	return true, nil
+}
+
+// kept opens a segment whose content is in memory.
+func (o *opener) kept(src *source, c *recent.Segment, must bool) (bool, error) {
+	need := merge.RecentBytes(c)
+	if !must && !o.room(need) {
+		return false, nil
+	}
+	m, err := merge.Recent(src.seg.Key(o.tenant).String(), c, &o.out.into, src.through)
+	if err != nil {
+		return false, err
+	}
+	o.take(m, c.Metadata, need)
+	o.out.samples += c.Samples()
+	o.out.bytes += src.bytes
+	o.out.hasST = o.out.hasST || c.ST != nil
+	o.s.met.segmentsMerged.WithLabelValues("memory").Inc()
 	return true, nil
 }
 

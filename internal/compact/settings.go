@@ -8,6 +8,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -41,6 +42,8 @@ type Settings struct {
 	WithoutRollups bool `kong:"-"`
 	// Entropy makes the identifiers of blocks distinct. Default crypto/rand.
 	Entropy io.Reader `kong:"-"`
+	// Recent has segments that this process has stored, which merges take from memory. nil: none.
+	Recent *recent.Segments `kong:"-"`
 	// Encoders keeps compressors from one job to the next. Default: those of the stage.
 	Encoders *parquetfile.Encoders `kong:"-"`
 }

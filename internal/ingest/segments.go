@@ -14,8 +14,10 @@ import (
 	"github.com/promlake/promlake/internal/ingest/layout"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
 )
 
 // segmentWriter makes segments of a tenant's batches.
@@ -25,14 +27,19 @@ type segmentWriter struct {
 	now    func() time.Time
 	met    *metrics
 
-	mu     sync.Mutex // guards what encoding uses: writer, and the orders of the generations
+	recent *recent.Segments // keeps what is stored
+
+	mu     sync.Mutex // guards what encoding uses: writer, view, labels, and the orders of the generations
 	writer *segment.Writer
+	view   *series.View   // of the last generation
+	labels *recent.Labels // the same for segments that are kept
 }
 
 // encoded is a segment that waits for its put.
 type encoded struct {
-	key  key.Segment
-	file *[]byte // of files
+	key     key.Segment
+	file    *[]byte         // of files
+	content *recent.Segment // nil: it is not kept
 }
 
 // files is reusable memory for segments.
@@ -51,23 +58,38 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 		for to < len(bs) && bs[to].Generation == g {
 			to++
 		}
-		g.Table.RLock()
-		view := g.Table.View()
-		g.Table.RUnlock()
-		g.Order.Extend(&view)
+		w.look(g.Table)
+		g.Order.Extend(w.view)
 		for _, window := range layout.Windows(bs[from:to], w.now().UnixMilli()) {
-			file, _, err := w.writer.Write(window.Rows(&view, &g.Order))
+			rows := window.Rows(w.view, &g.Order)
+			file, _, err := w.writer.Write(rows)
 			if err != nil {
 				return nil, fmt.Errorf("encode segment: %w", err)
 			}
 			id, queued := name()
 			kept := files.Get().(*[]byte)
 			*kept = append((*kept)[:0], file...) // file is valid until the next segment is encoded
-			out = append(out, encoded{key.Segment{Tenant: w.tenant, Window: window.Start, ID: id, Queued: queued}, kept})
+			out = append(out, encoded{key.Segment{Tenant: w.tenant, Window: window.Start, ID: id, Queued: queued}, kept, w.recent.Of(rows, w.labels)})
 		}
 		from = to
 	}
 	return out, nil
+}
+
+// look brings the view up to date. The caller holds w.mu.
+func (w *segmentWriter) look(t *series.Table) {
+	t.RLock()
+	defer t.RUnlock()
+	if t.Viewed(w.view) {
+		return
+	}
+	view := t.View()
+	if w.view != nil && view.SameTable(w.view) {
+		w.labels.Extend(&view)
+	} else {
+		w.labels = recent.NewLabels(&view)
+	}
+	w.view = &view
 }
 
 // maxParallelPuts bounds the segments that a flush writes at the same time.
@@ -84,6 +106,7 @@ func (w *segmentWriter) put(ctx context.Context, all []encoded) error {
 				return fmt.Errorf("put segment: %w", err)
 			}
 			w.met.stored(len(*e.file))
+			w.recent.Put(e.key.String(), int64(len(*e.file)), e.content)
 			files.Put(e.file) // after an error the store may still read it
 			return nil
 		})

@@ -34,6 +34,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/recent"
 )
 
 // Stage is the ingest stage of one process.
@@ -42,6 +43,7 @@ type Stage struct {
 	store  objstore.Store
 	queue  queue.Sender // mode Buffered only
 	memory *memory.Budget
+	recent *recent.Segments // nil: none are kept
 	log    *slog.Logger
 	now    func() time.Time
 	met    *metrics
@@ -74,6 +76,9 @@ func To(q queue.Sender) Option { return func(s *Stage) { s.queue = q } }
 
 // Within is the memory of the process, from which that of the requests in flight is taken.
 func Within(b *memory.Budget) Option { return func(s *Stage) { s.memory = b } }
+
+// Keep is where the content of stored segments is kept for a compactor of this process.
+func Keep(r *recent.Segments) Option { return func(s *Stage) { s.recent = r } }
 
 // New returns a running stage.
 func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slog.Logger, now func() time.Time, opts ...Option) (*Stage, error) {

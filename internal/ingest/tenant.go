@@ -50,7 +50,7 @@ func (s *Stage) newTenant(id string) (*tenantIngest, error) {
 	}
 	t := &tenantIngest{
 		stage: s, id: id, done: make(chan struct{}),
-		segments: segmentWriter{tenant: id, store: s.store, now: s.now, met: s.met, writer: w},
+		segments: segmentWriter{tenant: id, store: s.store, now: s.now, met: s.met, recent: s.recent, writer: w},
 		groups:   group.NewCollector(s.set.pace(s.store), s.now),
 		window:   key.WindowOf(s.now().UnixMilli()),
 		quota:    s.quotas.Of(id, s.now()),

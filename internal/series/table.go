@@ -32,12 +32,13 @@ const maxRefs = 1<<32 - 2
 
 // Table interns label sets. It only grows; its owner replaces it as a whole.
 //
-// Locking: Lookup needs the read lock; Intern, Alias and View need the write lock (View may share
-// the read lock with Lookup). The slices of a View are append-only, so reading a View needs no
+// Locking: Lookup needs the read lock; Intern, Alias and View need the write lock (View and Viewed
+// may share the read lock with Lookup). The slices of a View are append-only, so reading a View needs no
 // lock.
 type Table struct {
 	sync.RWMutex
 	seed uint64
+	self *identity
 
 	byKey   keyMap // raw key of a sender's encoding → ref
 	firstBy []Key  // by ref: the first raw key that Alias recorded, or zero
@@ -56,6 +57,10 @@ type Table struct {
 	bytes  int64
 	buf    []byte
 }
+
+// identity is by its address the content of a table between two calls of Reset. It has a size, so
+// that no two have one address.
+type identity struct{ _ byte }
 
 // dict is the set of the values of a label name, in order of insertion.
 type dict struct {
@@ -80,13 +85,13 @@ func (d *dict) intern(s string) (ord uint32, added bool) {
 // NewTable returns an empty table. seed is the key of the hashes of outside data; senders must not
 // know it.
 func NewTable(seed uint64) *Table {
-	return &Table{seed: seed, nameOrd: map[string]uint32{}, start: []uint32{0}}
+	return &Table{seed: seed, self: new(identity), nameOrd: map[string]uint32{}, start: []uint32{0}}
 }
 
 // Reset empties the table and gives it a new seed. Later label sets use the memory of those before:
 // no View of the table may be used any more.
 func (t *Table) Reset(seed uint64) {
-	t.seed, t.bytes = seed, 0
+	t.seed, t.self, t.bytes = seed, new(identity), 0
 	t.byKey, t.byLabel, t.firstBy = keyMap{}, keyMap{}, t.firstBy[:0]
 	clear(t.nameOrd)
 	t.names, t.values, t.priority, t.metrics = nil, nil, nil, dict{}
@@ -246,6 +251,7 @@ type View struct {
 	Values  [][]string // by name ordinal, by value ordinal
 	Metrics []string   // by metric ordinal
 
+	self     *identity
 	metric   []uint32
 	start    []uint32
 	pairs    []Pair
@@ -253,10 +259,13 @@ type View struct {
 	priority []uint8 // by name ordinal: priorityOf
 }
 
+// Viewed reports whether a view has all label sets of the table.
+func (t *Table) Viewed(v *View) bool { return v != nil && v.self == t.self && v.Len() == t.Len() }
+
 // View returns a snapshot of the table.
 func (t *Table) View() View {
 	v := View{
-		Names: t.names, Values: make([][]string, len(t.values)), Metrics: t.metrics.vals,
+		Names: t.names, Values: make([][]string, len(t.values)), Metrics: t.metrics.vals, self: t.self,
 		metric: t.metric, start: t.start, pairs: t.pairs, ids: t.ids, priority: t.priority,
 	}
 	for i, d := range t.values {
@@ -264,6 +273,10 @@ func (t *Table) View() View {
 	}
 	return v
 }
+
+// SameTable reports whether two views are of one table, so that a reference of both is one label
+// set.
+func (v *View) SameTable(o *View) bool { return v.self == o.self }
 
 // Len returns the number of label sets in the view.
 func (v *View) Len() int { return len(v.metric) }

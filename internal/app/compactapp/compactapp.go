@@ -9,6 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/recent"
 )
 
 // background compacts until it is drained. It implements process.Stage.
@@ -20,7 +21,13 @@ type background struct {
 // Background returns the builder of a stage that, once the process is ready, runs one cycle after
 // another with a pause of interval between them.
 func Background(s Settings, interval time.Duration) process.Builder {
+	return Sharing(func(process.Parts) *recent.Segments { return nil }, s, interval)
+}
+
+// Sharing is Background for a stage that takes the segments that kept returns from memory.
+func Sharing(kept func(process.Parts) *recent.Segments, s Settings, interval time.Duration) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+		s.Recent = kept(p)
 		c, err := newStage(s, p)
 		if err != nil {
 			return nil, err

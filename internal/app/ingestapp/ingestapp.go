@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/queue/sqsqueue"
+	"github.com/promlake/promlake/internal/recent"
 )
 
 // patterns are the paths to which senders write: Prometheus' path and Mimir's, each also under
@@ -80,9 +81,14 @@ type stage struct{ ingest *ingest.Stage }
 // New returns the builder of the ingest stage. It passes the stage to those who append to it in
 // this process.
 func New(s ingest.Settings, users ...func(*ingest.Stage)) process.Builder {
+	return Keeping(func(process.Parts) *recent.Segments { return nil }, s, users...)
+}
+
+// Keeping is New for a stage that keeps the content of its segments in what kept returns.
+func Keeping(kept func(process.Parts) *recent.Segments, s ingest.Settings, users ...func(*ingest.Stage)) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		s := resolved(s, p.Memory.Limit(), p.Flags)
-		opts := []ingest.Option{ingest.Within(p.Memory)}
+		opts := []ingest.Option{ingest.Within(p.Memory), ingest.Keep(kept(p))}
 		if s.Mode == ingest.Buffered && s.QueueURL != "" {
 			q, err := sqsqueue.Open(ctx, s.QueueURL, sqsqueue.Metrics(p.Registry))
 			if err != nil {

@@ -20,7 +20,21 @@ import (
 
 // Encode returns the segment of the rows, which may be in any order but have distinct labels.
 func Encode(rows []segment.Row, metadata ...segment.Metadata) ([]byte, error) {
-	t := series.NewTable(1)
+	b, err := Batch(series.NewTable(1), rows, metadata...)
+	if err != nil {
+		return nil, err
+	}
+	w, err := segment.NewWriter()
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := w.Write(b)
+	return data, err
+}
+
+// Batch returns the rows, which may be in any order but have distinct labels, as a batch whose label
+// sets are in t.
+func Batch(t *series.Table, rows []segment.Row, metadata ...segment.Metadata) (*segment.Batch, error) {
 	byRef := map[series.Ref]*segment.Row{}
 	b := &segment.Batch{Metadata: metadata}
 	for i := range rows {
@@ -37,12 +51,7 @@ func Encode(rows []segment.Row, metadata ...segment.Metadata) ([]byte, error) {
 	for i, ref := range b.Rows {
 		appendRow(b, i, byRef[ref])
 	}
-	w, err := segment.NewWriter()
-	if err != nil {
-		return nil, err
-	}
-	data, _, err := w.Write(b)
-	return data, err
+	return b, nil
 }
 
 func appendRow(b *segment.Batch, i int, r *segment.Row) {

@@ -37,13 +37,11 @@ type Stats struct {
 // checkEvery is the number of samples between two checks of the context and calls of progress.
 const checkEvery = 1 << 18
 
-// Merge writes the series of sources, ascending by rank, whose label sets are all in table, to
-// sink, without the samples that tombs delete. It leaves out series that end empty. It calls
+// Merge writes the series of sources, ascending by rank, whose label sets are all in view, to sink, without the samples that tombs delete. It leaves out series that end empty. It calls
 // progress, if not nil, now and then with the number of samples read so far. Errors: ErrOrder,
 // catalog.ErrInvalid for a tombstone, and those of the sources, of sink and of ctx.
-func Merge(ctx context.Context, table *series.Table, tombs []catalog.Tombstone, sources []*Source, sink Sink, progress func(samples int64)) (Stats, error) {
-	view := table.View()
-	m := &merger{view: &view, sources: sources, builder: labels.NewScratchBuilder(16)}
+func Merge(ctx context.Context, view *series.View, tombs []catalog.Tombstone, sources []*Source, sink Sink, progress func(samples int64)) (Stats, error) {
+	m := &merger{view: view, sources: sources, builder: labels.NewScratchBuilder(16)}
 	through := make([]ulid.ULID, len(sources))
 	for i, s := range sources {
 		m.hasST = m.hasST || s.hasST

@@ -70,8 +70,19 @@ func (s *Source) add(ref series.Ref, n, from counts) error {
 type Into struct {
 	Table *series.Table
 	Slice catalog.Slice // of the series identifiers; the zero value is all
+	// Known has the label sets of all sources already, which are of Recent. Table takes none then.
+	Known *series.View
 
 	segments *segment.Decoder // made when it is first needed
+}
+
+// View returns the label sets of the sources, once all are open.
+func (in *Into) View() *series.View {
+	if in.Known != nil {
+		return in.Known
+	}
+	v := in.Table.View()
+	return &v
 }
 
 func (in *Into) whole() bool { return in.Slice.Of <= 1 }

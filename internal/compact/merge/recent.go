@@ -1,0 +1,66 @@
+package merge
+
+import (
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/model/exemplar"
+
+	"github.com/promlake/promlake/internal/live"
+	"github.com/promlake/promlake/internal/recent"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Recent is Segment for a segment whose content is in memory and whose label sets are in in.Known.
+// The source shares the content, and nobody changes it.
+func Recent(name string, c *recent.Segment, in *Into, through ulid.ULID) (*Source, error) {
+	s := &Source{name: name, hasST: c.ST != nil, through: through, content: recentContent{c}, rows: make([]row, 0, len(c.Rows))}
+	keep := in.keep() // in.Known has the label sets, with the references of c
+	var from counts
+	for i, r := range c.Rows {
+		at, n := from, counts{floats: int64(c.End(i)) - from.floats}
+		from.floats += n.floats
+		if h := int(from.hists); h < len(c.Hists) && c.Hists[h].Row == i {
+			n.hists = int64(len(c.Hists[h].Samples))
+			from.hists++
+		}
+		if e := int(from.exemplars); e < len(c.Exemplars) && c.Exemplars[e].Row == i {
+			n.exemplars = int64(len(c.Exemplars[e].Exemplars))
+			from.exemplars++
+		}
+		if keep != nil && !keep(in.Known.ID(r)) {
+			continue
+		}
+		if err := s.add(r, n, at); err != nil {
+			return nil, s.fail(err)
+		}
+	}
+	return s, nil
+}
+
+// RecentBytes estimates the memory that a source of Recent takes in addition to its content.
+func RecentBytes(c *recent.Segment) int64 {
+	const perRow, perRest = 16, 24
+	if len(c.Hists)+len(c.Exemplars) > 0 {
+		return (perRow + perRest) * int64(len(c.Rows))
+	}
+	return perRow * int64(len(c.Rows))
+}
+
+// recentContent is the content of a segment in memory.
+type recentContent struct{ *recent.Segment }
+
+func (c recentContent) floats(r *row, dst *live.Run) error {
+	from, to := int(r.floatAt), int(r.floatAt)+int(r.floats)
+	dst.TS, dst.V = c.AppendTimes(dst.TS, from, to), append(dst.V, c.V[from:to]...)
+	if c.ST != nil {
+		dst.ST = append(dst.ST, c.ST[from:to]...)
+	}
+	return nil
+}
+
+func (c recentContent) hists(r *rest, dst []segment.Hist) ([]segment.Hist, error) {
+	return append(dst, c.Hists[r.histAt].Samples...), nil
+}
+
+func (c recentContent) exemplars(r *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
+	return append(dst, c.Exemplars[r.exemplAt].Exemplars...), nil
+}

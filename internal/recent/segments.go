@@ -1,0 +1,142 @@
+package recent
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// stale is the age at which a segment makes room for a newer one. A compactor of this process takes
+// a segment of a busy tenant within two or three minutes, one of a quiet tenant perhaps never.
+const stale = 5 * time.Minute
+
+// Segments holds segments by the key of their object within a bound on memory. When it is full, it
+// takes no other: those that it has are merged first, and a merge gains only if all of its segments
+// are here. It is safe for concurrent use. The nil Segments holds nothing.
+type Segments struct {
+	limit int64 // bytes
+	now   func() time.Time
+	kept  prometheus.Gauge
+
+	mu    sync.Mutex
+	all   map[string]*list.Element // of held, by key
+	order *list.List               // of held: the oldest first
+	bytes int64
+}
+
+// held is a segment of a stored object.
+type held struct {
+	key     string
+	size    int64 // of the object
+	since   time.Time
+	segment *Segment
+}
+
+// cost is the memory of an entry.
+func (h *held) cost() int64 { return h.segment.bytes() + int64(len(h.key)) + 160 }
+
+// New returns a cache of limit bytes.
+func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Segments {
+	return &Segments{
+		limit: limit, now: now, all: map[string]*list.Element{}, order: list.New(),
+		kept: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
+			Namespace: "promlake", Subsystem: "recent", Name: "segment_bytes",
+			Help: "Memory of stored segments that are kept until this process merges them.",
+		}),
+	}
+}
+
+// sampleBytes is the memory of a float sample of a scrape, about.
+const sampleBytes = 14
+
+// Of returns the content of a batch, whose label sets are in l, for Put. It shares Rows, V and ST
+// with the batch: nobody may change them any more. It returns nil if there is no room, or if the
+// encoded batch cannot be read, which the merge that reads the object reports.
+func (s *Segments) Of(b *segment.Batch, l *Labels) *Segment {
+	if s == nil || !s.room(sampleBytes*int64(len(b.V))) {
+		return nil
+	}
+	content, err := compact(b, l)
+	if err != nil {
+		return nil
+	}
+	return content
+}
+
+// room reports whether n more bytes fit, after removal of what is stale.
+func (s *Segments) room(n int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.makeRoom(n)
+}
+
+// makeRoom is room for a caller that holds s.mu.
+func (s *Segments) makeRoom(n int64) bool {
+	for before := s.now().Add(-stale); s.bytes+n > s.limit; {
+		oldest := s.order.Front()
+		if oldest == nil || !oldest.Value.(*held).since.Before(before) {
+			return false
+		}
+		s.remove(oldest)
+	}
+	return true
+}
+
+// Put keeps the content of an object of size bytes that is durable, unless it is nil or there is no
+// room.
+func (s *Segments) Put(key string, size int64, content *Segment) {
+	if s == nil || content == nil {
+		return
+	}
+	h := &held{key, size, s.now(), content}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[key] != nil || !s.makeRoom(h.cost()) {
+		return
+	}
+	s.all[key] = s.order.PushBack(h)
+	s.add(h.cost())
+}
+
+// Get returns the content of an object of size bytes, or nil.
+func (s *Segments) Get(key string, size int64) *Segment {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.all[key]; e != nil && e.Value.(*held).size == size {
+		return e.Value.(*held).segment
+	}
+	return nil
+}
+
+// Remove forgets an object.
+func (s *Segments) Remove(key string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.all[key]; e != nil {
+		s.remove(e)
+	}
+}
+
+// remove forgets an entry. The caller holds s.mu.
+func (s *Segments) remove(e *list.Element) {
+	h := s.order.Remove(e).(*held)
+	delete(s.all, h.key)
+	s.add(-h.cost())
+}
+
+// add counts bytes. The caller holds s.mu.
+func (s *Segments) add(n int64) {
+	s.bytes += n
+	s.kept.Set(float64(s.bytes))
+}
