@@ -34,7 +34,7 @@ func TakeAsOf(ctx context.Context, store Reader, tenant string, asOf time.Time, 
 
 func takeAsOf(ctx context.Context, store Reader, tenant string, asOf, mint, maxt int64) (Snapshot, error) {
 	snap := Snapshot{Tenant: tenant}
-	if err := snap.list(ctx, store, mint, maxt); err != nil {
+	if err := snap.list(ctx, store, mint, maxt, &Manifest{}); err != nil {
 		return Snapshot{}, err
 	}
 	// The check that the manifest is readable comes after the listing: then the listing had every

@@ -17,11 +17,18 @@ type Listing struct {
 // List lists the segments of tenant in the windows that overlap [mint, maxt] (ms since the Unix
 // epoch, inclusive). It is the first half of Take.
 func List(ctx context.Context, store Lister, tenant string, mint, maxt int64) (Listing, error) {
+	return ListLive(ctx, store, tenant, mint, maxt, Empty())
+}
+
+// ListLive is List without the segments that known counts as consumed. They are live in no later
+// manifest: With must get known or a later one, which its generation shows. A directory does not
+// look at their files, of which thousands may wait for their deletion.
+func ListLive(ctx context.Context, store Lister, tenant string, mint, maxt int64, known Manifest) (Listing, error) {
 	l := Listing{snap: Snapshot{Tenant: tenant}, mint: max(mint, key.MinTime), maxt: min(maxt, key.MaxTime)}
 	if l.mint > l.maxt {
 		return l, nil
 	}
-	if err := l.snap.list(ctx, store, l.mint, l.maxt); err != nil {
+	if err := l.snap.list(ctx, store, l.mint, l.maxt, &known); err != nil {
 		return Listing{}, err
 	}
 	return l, nil

@@ -38,6 +38,13 @@ func TestListingWithManifest(t *testing.T) {
 	require.Len(t, empty.Segments, 3, "as it was")
 	require.Len(t, l.With(catalog.Empty()).Segments, 3)
 
+	for _, known := range []catalog.Manifest{catalog.Empty(), m, got} { // all are got or earlier
+		live, err := catalog.ListLive(t.Context(), store, "a", math.MinInt64, math.MaxInt64, known)
+		require.NoError(t, err)
+		require.Equal(t, want, live.With(got))
+		require.Len(t, live.With(catalog.Empty()).Segments, 3-len(known.Consumed))
+	}
+
 	none, err := catalog.List(t.Context(), store, "a", 5, 4)
 	require.NoError(t, err)
 	require.Equal(t, catalog.Snapshot{Tenant: "a"}, none.With(m))

@@ -21,6 +21,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
 )
 
 // SegmentRef is a live segment. Its String method is the object's key.
@@ -63,13 +64,18 @@ func Take(ctx context.Context, store Reader, tenant string, mint, maxt int64) (S
 	return l.With(m), nil
 }
 
-// list fills Segments with all segments of the windows that overlap [mint, maxt].
-func (s *Snapshot) list(ctx context.Context, store Lister, mint, maxt int64) error {
+// list fills Segments with all segments of the windows that overlap [mint, maxt], except those that
+// known counts as consumed.
+func (s *Snapshot) list(ctx context.Context, store Lister, mint, maxt int64, known *Manifest) error {
 	prefix := key.SegmentsPrefix(s.Tenant)
 	first, last := key.WindowOf(mint), key.WindowOf(maxt)
 	// Every key of the first window sorts after the window's name without its slash, and every key
 	// of an earlier one before it.
-	for obj, err := range store.List(ctx, prefix, prefix+first.String()) {
+	all := store.List(ctx, prefix, prefix+first.String())
+	if len(known.Consumed) > 0 {
+		all = objstore.ListExcept(ctx, store, prefix, prefix+first.String(), known.consumes)
+	}
+	for obj, err := range all {
 		if err != nil {
 			return fmt.Errorf("list segments of tenant %s: %w", s.Tenant, err)
 		}
@@ -116,7 +122,14 @@ func (s *Snapshot) overlapping(blocks []Block, tombstones []Tombstone, mint, max
 	}
 }
 
-func (m Manifest) consumed(id SegmentID) bool {
+// consumes reports whether k is the key of a consumed segment of the manifest's tenant, under whose
+// prefix it is.
+func (m *Manifest) consumes(k string) bool {
+	seg, err := key.ParseSegment(k)
+	return err == nil && m.consumed(SegmentIDOf(seg))
+}
+
+func (m *Manifest) consumed(id SegmentID) bool {
 	_, ok := slices.BinarySearchFunc(m.Consumed, id, func(c Consumed, id SegmentID) int { return compareSegments(c.SegmentID, id) })
 	return ok
 }

@@ -122,13 +122,17 @@ func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalo
 		return snap, known, now, err
 	}
 	r := spanOf(job.Level, job.Window)
-	l, err := catalog.List(ctx, s.store, tenant, r.from, r.to-1)
+	l, err := catalog.ListLive(ctx, s.store, tenant, r.from, r.to-1, known.Manifest)
 	if err != nil {
 		return snap, known, now, err
 	}
+	before := known.Generation
 	// After the listing, as catalog.Take does.
 	if known, err = catalog.Refresh(ctx, s.store, tenant, known); err != nil {
 		return snap, known, now, err
+	}
+	if known.Generation < before {
+		return snap, known, now, fmt.Errorf("the manifest went back from generation %d to %d: %w", before, known.Generation, catalog.ErrConflict)
 	}
 	return l.With(known.Manifest), known, later(now, known.Time()), nil
 }

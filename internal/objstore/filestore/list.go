@@ -17,6 +17,12 @@ import (
 
 // List implements objstore.Store. It reads one folder at a time, when the iteration gets there.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	return s.ListExcept(ctx, prefix, startAfter, nil)
+}
+
+// ListExcept implements objstore.ExceptLister. A file that is skipped costs no system call. skip may
+// be nil.
+func (s *Store) ListExcept(ctx context.Context, prefix, startAfter string, skip func(key string) bool) iter.Seq2[objstore.Object, error] {
 	return func(yield func(objstore.Object, error) bool) {
 		folder := prefix[:strings.LastIndexByte(prefix, '/')+1]
 		if folder != "" && objstore.ValidKey(strings.TrimSuffix(folder, "/")) != nil {
@@ -28,7 +34,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 		} else if !ok {
 			return
 		}
-		w := walk{ctx: ctx, dir: s.dir, prefix: prefix, startAfter: startAfter, yield: yield}
+		w := walk{ctx: ctx, dir: s.dir, prefix: prefix, startAfter: startAfter, skip: skip, yield: yield}
 		w.folder(folder)
 	}
 }
@@ -37,6 +43,7 @@ type walk struct {
 	ctx                context.Context
 	dir                string
 	prefix, startAfter string
+	skip               func(key string) bool // nil: nothing
 	yield              func(objstore.Object, error) bool
 }
 
@@ -119,7 +126,7 @@ func (w *walk) wants(it item) bool {
 		return (strings.HasPrefix(it.key, w.prefix) || strings.HasPrefix(w.prefix, it.key)) &&
 			(w.startAfter < it.key || strings.HasPrefix(w.startAfter, it.key))
 	}
-	return it.entry.Type().IsRegular() && strings.HasPrefix(it.key, w.prefix) && it.key > w.startAfter
+	return it.entry.Type().IsRegular() && strings.HasPrefix(it.key, w.prefix) && it.key > w.startAfter && (w.skip == nil || !w.skip(it.key))
 }
 
 func (w *walk) fail(err error) bool {

@@ -80,6 +80,11 @@ func (s *instrumented) List(ctx context.Context, prefix, startAfter string) iter
 	return listed(s.metrics, s.Store.List(ctx, prefix, startAfter))
 }
 
+// ListExcept implements objstore.ExceptLister.
+func (s *instrumented) ListExcept(ctx context.Context, prefix, startAfter string, skip func(key string) bool) iter.Seq2[objstore.Object, error] {
+	return listed(s.metrics, objstore.ListExcept(ctx, s.Store, prefix, startAfter, skip))
+}
+
 // ListFolders implements objstore.FolderLister.
 func (s *instrumented) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	if f, ok := s.Store.(objstore.FolderLister); ok {

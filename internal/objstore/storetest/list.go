@@ -59,6 +59,42 @@ func testListOrder(t *testing.T, s objstore.Store) {
 	}
 }
 
+// testListExcept compares with List, without the keys that are skipped.
+func testListExcept(t *testing.T, s objstore.Store) {
+	for _, k := range []string{"a-b/x", "a/b-c", "a/b/c", "a/b/d", "a/b0", "a/x", "b", "c/d", "c/e"} {
+		put(t, s, k, k)
+	}
+	for _, skipped := range []string{"", "a/", "a/b/c", "b", "c/", "x", "a/b/ b c/d"} {
+		skip := func(k string) bool {
+			return slices.ContainsFunc(strings.Fields(skipped), func(prefix string) bool { return strings.HasPrefix(k, prefix) })
+		}
+		for _, prefix := range []string{"", "a", "a/b/", "c/", "q"} {
+			for _, start := range []string{"", "a/b/c", "b"} {
+				want, got := []objstore.Object{}, []objstore.Object{}
+				for o, err := range s.List(t.Context(), prefix, start) {
+					require.NoError(t, err)
+					if !skip(o.Key) {
+						want = append(want, o)
+					}
+				}
+				for o, err := range objstore.ListExcept(t.Context(), s, prefix, start, skip) {
+					require.NoError(t, err)
+					got = append(got, o)
+				}
+				assert.Equal(t, want, got, "prefix %q, after %q, except %q", prefix, start, skipped)
+			}
+		}
+	}
+	for range objstore.ListExcept(t.Context(), s, "", "", func(string) bool { return false }) {
+		break
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range objstore.ListExcept(ctx, s, "", "", func(string) bool { return true }) {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
 // testListPages has more keys than a page of S3.
 func testListPages(t *testing.T, s objstore.Store) {
 	var want []string

@@ -41,6 +41,7 @@ func Run(t *testing.T, newStore func(t *testing.T) objstore.Store) {
 		{"Delete", testDelete},
 		{"List", testList},
 		{"ListOrder", testListOrder},
+		{"ListExcept", testListExcept},
 		{"ListPages", testListPages},
 		{"ListStops", testListStops},
 		{"ListFolders", testListFolders},

@@ -208,13 +208,14 @@ func (s *Cache) fresh(ctx context.Context, m moment, of span, mint, maxt int64) 
 // of the snapshot itself is always read after the listing.
 func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Version, t *aged, mint, maxt int64) error {
 	var listing catalog.Listing
-	list := func(ctx context.Context) (err error) {
-		listing, err = catalog.List(ctx, s.store, tenantID, t.mint, t.maxt)
-		return err
-	}
 	var guess catalog.Version
 	if known != nil {
 		guess = *known
+	}
+	before := guess.Manifest
+	list := func(ctx context.Context) (err error) {
+		listing, err = catalog.ListLive(ctx, s.store, tenantID, t.mint, t.maxt, before)
+		return err
 	}
 	read := func(ctx context.Context) (err error) {
 		t.version, err = catalog.Refresh(ctx, s.store, tenantID, guess)
@@ -227,8 +228,7 @@ func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Ver
 		if err := read(ctx); err != nil {
 			return err
 		}
-		t.Snapshot = listing.With(t.version.Manifest)
-		return nil
+		return s.complete(ctx, tenantID, before, listing, t, mint, maxt)
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return list(gctx) })
@@ -252,6 +252,15 @@ func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Ver
 	})
 	if err := g.Wait(); err != nil {
 		return err
+	}
+	return s.complete(ctx, tenantID, before, listing, t, mint, maxt)
+}
+
+// complete makes the snapshot of a listing and the manifest that was read after it. If the manifest
+// is older than before, whose consumed segments were not listed, all is read again.
+func (s *Cache) complete(ctx context.Context, tenantID string, before catalog.Manifest, listing catalog.Listing, t *aged, mint, maxt int64) error {
+	if t.version.Generation < before.Generation {
+		return s.current(ctx, tenantID, nil, t, mint, maxt)
 	}
 	t.Snapshot = listing.With(t.version.Manifest)
 	return nil
