@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -50,7 +49,12 @@ const (
 // ErrUnknownEffect. In no case may the caller delete objects that the change names: garbage
 // collection decides which deletions are safe.
 func Commit(ctx context.Context, store Store, tenant string, change Change) (Manifest, error) {
-	c := &commit{store: store, tenant: tenant, change: change}
+	return CommitAfter(ctx, store, tenant, Version{}, change)
+}
+
+// CommitAfter is Commit. It does not decode the present manifest if that still is the version known.
+func CommitAfter(ctx context.Context, store Store, tenant string, known Version, change Change) (Manifest, error) {
+	c := &commit{store: store, tenant: tenant, known: known, change: change}
 	m, err := c.run(ctx)
 	if err != nil && len(c.unsure) > 0 {
 		err = fmt.Errorf("%w: %w", ErrUnknownEffect, err)
@@ -67,6 +71,7 @@ type Change func(m Manifest, now time.Time) (Manifest, error)
 type commit struct {
 	store  Store
 	tenant string
+	known  Version
 	change Change
 
 	races  int
@@ -90,7 +95,7 @@ func (c *commit) run(ctx context.Context) (Manifest, error) {
 }
 
 func (c *commit) attempt(ctx context.Context) (Manifest, error) {
-	cur, err := readManifest(ctx, c.store, c.tenant, Version{})
+	cur, err := readManifest(ctx, c.store, c.tenant, c.known)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -105,15 +110,15 @@ func (c *commit) attempt(ctx context.Context) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	if same, err := equal(next, cur.Manifest); same || err != nil {
-		return cur.Manifest, err
+	if next.equal(&cur.Manifest) {
+		return cur.Manifest, nil
 	}
 	if next, err = cur.seal(next, now); err != nil {
 		return Manifest{}, err
 	}
 	copied, err := c.fence(ctx, cur)
 	if err == nil && !copied {
-		err = c.keep(ctx, cur.ID, cur.raw)
+		err = c.keepCurrent(ctx, cur)
 	}
 	if err != nil {
 		return Manifest{}, err
@@ -144,6 +149,21 @@ func (c *commit) fence(ctx context.Context, cur stored) (copied bool, err error)
 	}
 	return copied, fmt.Errorf("it is of %s (generation %d), but was of %s or later before: put %s in its place, or, if the loss of what is newer is wanted, delete that object: %w",
 		cur.Time().UTC().Format(time.RFC3339), cur.Generation, ulid.Time(newest.Time()).UTC().Format(time.RFC3339), key.ManifestCopy(c.tenant, newest), ErrRestored)
+}
+
+// keepCurrent copies the manifest that was read.
+func (c *commit) keepCurrent(ctx context.Context, cur stored) error {
+	if cur.raw == nil { // it was not decoded
+		again, err := readManifest(ctx, c.store, c.tenant, Version{})
+		if err != nil {
+			return err
+		}
+		if again.etag != cur.etag {
+			return c.lost()
+		}
+		cur = again
+	}
+	return c.keep(ctx, cur.ID, cur.raw)
 }
 
 // keep copies a manifest that is or was current.
@@ -241,14 +261,4 @@ func (c *commit) look(ctx context.Context, u, cur Manifest) (found, lost bool, e
 		return false, false, fmt.Errorf("history before generation %d is pruned, the commit was %d", cur.Oldest.Generation, u.Generation)
 	}
 	return u.ID == cur.Oldest.ID, u.ID != cur.Oldest.ID, nil
-}
-
-// equal compares manifests by their JSON.
-func equal(a, b Manifest) (bool, error) {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	if err := errors.Join(errX, errY); err != nil {
-		return false, fmt.Errorf("encode manifest: %w", err)
-	}
-	return bytes.Equal(x, y), nil
 }

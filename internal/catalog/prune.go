@@ -44,18 +44,19 @@ func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay ti
 	if err != nil {
 		return 0, err
 	}
-	m, due := cur.Manifest, now.Add(-delay)
-	oldest, err := newestBefore(ctx, store, tenant, cur, copies, due)
-	if err != nil {
-		return 0, err
-	}
-	served := m.Oldest.At <= due.UnixMilli() && m.Deletable(now, delay).Len() == 0
-	if served && (m.prunable(now, oldest, due.UnixMilli()) || copiesBefore(copies, oldest.ID) > maxIdleCopies) {
-		if err = m.deleteAgain(ctx, store, tenant, now, oldest); err == nil {
-			m, err = Commit(ctx, store, tenant, func(m Manifest, _ time.Time) (Manifest, error) { return m.Prune(now, oldest) })
-		}
+	m := cur.Manifest
+	if due := now.Add(-delay); m.Oldest.At <= due.UnixMilli() && m.Deletable(now, delay).Len() == 0 { // it has served
+		oldest, err := newestBefore(ctx, store, tenant, cur, copies, due)
 		if err != nil {
-			return 0, fmt.Errorf("prune history: %w", err)
+			return 0, err
+		}
+		if m.prunable(now, oldest, due.UnixMilli()) || copiesBefore(copies, oldest.ID) > maxIdleCopies {
+			if err = m.deleteAgain(ctx, store, tenant, now, oldest); err == nil {
+				m, err = CommitAfter(ctx, store, tenant, Version{m, cur.etag}, func(m Manifest, _ time.Time) (Manifest, error) { return m.Prune(now, oldest) })
+			}
+			if err != nil {
+				return 0, fmt.Errorf("prune history: %w", err)
+			}
 		}
 	}
 	n := copiesBefore(copies, m.Oldest.ID)

@@ -86,7 +86,7 @@ func (s *Stage) publish(ctx context.Context, r *Result, w *output, known catalog
 		s.cleanup(ctx, w.files)
 		return err
 	}
-	if err := s.commit(ctx, r.Tenant, w.change); err != nil {
+	if err := s.commit(ctx, r.Tenant, v, w.change); err != nil {
 		return err
 	}
 	if r.Job.Kind == Merge { // other slices of a split still read its sources

@@ -59,9 +59,9 @@ func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err erro
 	if err != nil {
 		return g, fmt.Errorf("collect garbage: %w", err)
 	}
-	m, _, err := catalog.ReadManifest(ctx, s.store, tenant)
+	v, err := catalog.Refresh(ctx, s.store, tenant, catalog.Version{})
 	if err == nil {
-		err = s.sweep(ctx, tenant, m.Deletable(now, s.set.DeletionDelay), &g)
+		err = s.sweep(ctx, tenant, v, now, &g)
 	}
 	if err == nil {
 		var n int
@@ -81,9 +81,10 @@ func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err erro
 	return g, nil
 }
 
-// sweep deletes objects, and then removes them from the manifest. The order matters: a segment that
-// exists and is not in the manifest would be live again.
-func (s *Stage) sweep(ctx context.Context, tenant string, dead catalog.Sources, g *Garbage) error {
+// sweep deletes the objects that the manifest allows to delete, and then removes them from it. The
+// order matters: a segment that exists and is not in the manifest would be live again.
+func (s *Stage) sweep(ctx context.Context, tenant string, v catalog.Version, now time.Time, g *Garbage) error {
+	dead := v.Deletable(now, s.set.DeletionDelay)
 	if dead.Len() == 0 {
 		return nil
 	}
@@ -97,7 +98,7 @@ func (s *Stage) sweep(ctx context.Context, tenant string, dead catalog.Sources, 
 			return err
 		}
 	}
-	return s.commit(ctx, tenant, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+	return s.commit(ctx, tenant, v, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		return m.Forget(dead.Segments, dead.Blocks)
 	})
 }
@@ -170,7 +171,7 @@ func (s *Stage) retireOrphans(ctx context.Context, tenant string, now time.Time,
 	if len(orphans) == 0 {
 		return nil
 	}
-	if err := s.commit(ctx, tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+	if err := s.commit(ctx, tenant, catalog.Version{}, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
 		return m.RetireOrphans(now, orphans)
 	}); err != nil {
 		return err

@@ -65,7 +65,7 @@ func (s *Stage) do(ctx context.Context, r *Result, progress Progress) error {
 
 // upkeep commits a change of the manifest that needs no work.
 func (s *Stage) upkeep(ctx context.Context, r *Result, change catalog.Change) error {
-	return s.commit(ctx, r.Tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+	return s.commit(ctx, r.Tenant, catalog.Version{}, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
 		if err := r.Job.young(later(now, m.Time())); err != nil {
 			return m, err
 		}
@@ -83,9 +83,10 @@ func (j *Job) young(now time.Time) error {
 	return nil
 }
 
-// commit changes the manifest. Nothing else in this stage does.
-func (s *Stage) commit(ctx context.Context, tenant string, change catalog.Change) error {
-	_, err := catalog.Commit(ctx, s.store, tenant, change)
+// commit changes the manifest. Nothing else in this stage does. known is a version that was read
+// before, or none.
+func (s *Stage) commit(ctx context.Context, tenant string, known catalog.Version, change catalog.Change) error {
+	_, err := catalog.CommitAfter(ctx, s.store, tenant, known, change)
 	return err
 }
 
@@ -99,7 +100,7 @@ func (s *Stage) split(ctx context.Context, r *Result, known time.Time) error {
 	}
 	job := &r.Job
 	sp := catalog.Split{ID: id, Level: job.Level, Window: job.Window, Of: job.Slice.Of, Sources: job.Sources}
-	return s.commit(ctx, r.Tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+	return s.commit(ctx, r.Tenant, catalog.Version{}, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
 		return m.BeginSplit(now, sp)
 	})
 }

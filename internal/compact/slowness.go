@@ -70,7 +70,7 @@ func (s *Stage) resplit(ctx context.Context, r *Result, old ulid.ULID) error {
 		return err
 	}
 	by := catalog.Split{ID: id, Level: r.Job.Level, Window: r.Job.Window, Of: r.Job.Slice.Of}
-	return s.commit(ctx, r.Tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+	return s.commit(ctx, r.Tenant, catalog.Version{}, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
 		return m.Resplit(now, old, by)
 	})
 }
