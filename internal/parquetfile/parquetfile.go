@@ -14,9 +14,10 @@ import (
 const Magic = "PAR1"
 
 // MinCompress is the number of page bytes below which a column chunk may be stored uncompressed,
-// because a zstd frame would not make it smaller. It is for files of one row group. In other files
+// because a zstd frame hardly makes it smaller, and its entropy tables cost more time than all else
+// of the chunk. It is for files of one row group. In other files
 // all chunks are compressed, because some readers use the codec of a column's first chunk for all.
-const MinCompress = 64
+const MinCompress = 256
 
 // ErrFormat reports bytes that are not a Parquet file.
 var ErrFormat = errors.New("not a Parquet file")
