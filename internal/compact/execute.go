@@ -152,7 +152,7 @@ func (w *output) write() (stats merge.Stats, err error) {
 	if err != nil {
 		return stats, err
 	}
-	if stats, err = merge.Merge(w.ctx, view, w.tombs, w.in.merge, to, w.progress); err != nil {
+	if stats, err = merge.Merge(w.ctx, &w.in.into, w.tombs, w.in.merge, to, w.progress); err != nil {
 		return stats, err
 	}
 	metadata := w.in.metadata.Sorted()

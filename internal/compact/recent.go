@@ -2,17 +2,16 @@ package compact
 
 import (
 	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/series"
 )
 
-// recent returns the content of all sources and a view that has all of their label sets, if all are
+// recent returns the content of all sources, and their label sets, if all are
 // segments that this process has written from one table and still has in memory. Otherwise it
 // returns nil: the label sets of a source that is read are interned in another table.
 //
 // A segment in memory is equal to its object, which never changes once it is stored. A listed
 // object of another size is not the one that was stored: it is read, and the merge reports what is
 // wrong with it.
-func (s *Stage) recent(tenant string, srcs []source) (all []*recent.Segment, known *series.View) {
+func (s *Stage) recent(tenant string, srcs []source) (all []*recent.Segment, known *recent.Labels) {
 	if s.set.Recent == nil || len(srcs) == 0 {
 		return nil, nil
 	}
@@ -26,5 +25,5 @@ func (s *Stage) recent(tenant string, srcs []source) (all []*recent.Segment, kno
 		}
 		all = append(all, c)
 	}
-	return all, all[0].Labels.View()
+	return all, all[0].Labels
 }

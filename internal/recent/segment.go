@@ -5,6 +5,7 @@ package recent
 import (
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/promlake/promlake/internal/segment"
@@ -14,7 +15,12 @@ import (
 // Labels are the label sets of the segments that were written from one table. The latest view alone
 // is kept: earlier ones would keep the arrays that the table has outgrown. They are safe for
 // concurrent use.
-type Labels struct{ latest atomic.Pointer[series.View] }
+type Labels struct {
+	latest atomic.Pointer[series.View]
+
+	mu    sync.Mutex
+	order *series.Order // of blocks; nil until it is needed
+}
 
 // NewLabels returns the label sets of a view.
 func NewLabels(v *series.View) *Labels {
@@ -28,6 +34,18 @@ func (l *Labels) Extend(v *series.View) { l.latest.Store(v) }
 
 // View returns a view that has the label sets of all segments so far.
 func (l *Labels) View() *series.View { return l.latest.Load() }
+
+// Sort sorts distinct label sets in the order of blocks (series.ComparePriority). The first call
+// sorts the whole table, later ones what is new.
+func (l *Labels) Sort(refs []series.Ref) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.order == nil {
+		l.order = series.NewPriorityOrder()
+	}
+	l.order.Extend(l.View())
+	l.order.Sort(refs)
+}
 
 // Segment is the content of a segment in little memory: equal to what segment.Decode reads from the
 // object, with the label sets of the table that the segment was written from. It is immutable.

@@ -1,15 +1,38 @@
 package series
 
 import (
+	"math/bits"
 	"slices"
 	"sort"
 )
 
-// Order is the sorted order of a Table's label sets (View.Compare). It is updated as the table
-// grows, so that sorting samples by series compares integers. It is not safe for concurrent use.
+// Order is the sorted order of a Table's label sets: that of View.Compare, or of ComparePriority if
+// it is from NewPriorityOrder. It is updated as the table grows, so that sorting samples by series
+// compares integers. It is not safe for concurrent use.
 type Order struct {
-	sorted []Ref
-	rank   []uint32 // by ref: position in sorted
+	priority bool
+	sorted   []Ref
+	rank     []uint32 // by ref: position in sorted
+	chosen   []uint64 // of Sort: bits by position
+}
+
+// NewPriorityOrder returns an empty order by ComparePriority.
+func NewPriorityOrder() *Order { return &Order{priority: true} }
+
+// sort sorts label sets of v.
+func (o *Order) sort(v *View, refs []Ref) {
+	if o.priority {
+		SortPriority(v, refs)
+	} else {
+		slices.SortFunc(refs, v.Compare)
+	}
+}
+
+func (o *Order) compare(v *View, a, b Ref) int {
+	if o.priority {
+		return ComparePriority(v, a, b)
+	}
+	return v.Compare(a, b)
 }
 
 // Extend updates the order to v, a later view of the same table. It takes O(m log n) comparisons
@@ -23,12 +46,12 @@ func (o *Order) Extend(v *View) {
 	for i := range fresh {
 		fresh[i] = Ref(n + i)
 	}
-	slices.SortFunc(fresh, v.Compare)
+	o.sort(v, fresh)
 	o.sorted = slices.Grow(o.sorted, len(fresh))[:total]
 	// Merge from the back: every entry after the insertion point of the largest new one moves once.
 	end, w := n, total
 	for i := len(fresh) - 1; i >= 0; i-- {
-		at := sort.Search(end, func(j int) bool { return v.Compare(o.sorted[j], fresh[i]) > 0 })
+		at := sort.Search(end, func(j int) bool { return o.compare(v, o.sorted[j], fresh[i]) > 0 })
 		w -= end - at
 		copy(o.sorted[w:], o.sorted[at:end])
 		w--
@@ -46,6 +69,23 @@ func (o *Order) Rank(r Ref) uint32 { return o.rank[r] }
 
 // At returns the label set at a position of the order.
 func (o *Order) At(rank uint32) Ref { return o.sorted[rank] }
+
+// Sort sorts distinct label sets, all of which Extend has seen. It takes one pass over the bits of
+// all label sets.
+func (o *Order) Sort(refs []Ref) {
+	o.chosen = append(o.chosen[:0], make([]uint64, (len(o.sorted)+63)/64)...)
+	for _, r := range refs {
+		at := o.rank[r]
+		o.chosen[at/64] |= 1 << (at % 64)
+	}
+	n := 0
+	for i, w := range o.chosen {
+		for ; w != 0; w &= w - 1 {
+			refs[n] = o.sorted[64*i+bits.TrailingZeros64(w)]
+			n++
+		}
+	}
+}
 
 // Len returns the number of ordered label sets.
 func (o *Order) Len() int { return len(o.sorted) }

@@ -232,3 +232,39 @@ func TestBytesGrowWithContent(t *testing.T) {
 	}
 	require.Greater(t, table.Bytes()-before, grown+10_000*24)
 }
+
+// TestOrderSorts sorts some of the label sets of a growing table, in both orders.
+func TestOrderSorts(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		sets := randomSets(rng, 1+rng.IntN(500))
+		table := series.NewTable(seed)
+		plain, priority := &series.Order{}, series.NewPriorityOrder()
+		for done := 0; done < len(sets); {
+			n := min(len(sets)-done, 1+rng.IntN(200))
+			for _, l := range sets[done : done+n] {
+				_, err := table.Intern(pairs(l))
+				require.NoError(t, err)
+			}
+			done += n
+			v := table.View()
+			plain.Extend(&v)
+			priority.Extend(&v)
+			for range 5 {
+				var refs []series.Ref
+				for _, r := range rng.Perm(done) {
+					if rng.IntN(3) > 0 {
+						refs = append(refs, series.Ref(r))
+					}
+				}
+				for order, compare := range map[*series.Order]func(a, b series.Ref) int{
+					plain: v.Compare, priority: func(a, b series.Ref) int { return series.ComparePriority(&v, a, b) },
+				} {
+					got := slices.Clone(refs)
+					order.Sort(got)
+					require.Equal(t, slices.SortedFunc(slices.Values(refs), compare), got, "seed %d", seed)
+				}
+			}
+		}
+	}
+}

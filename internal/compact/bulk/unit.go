@@ -104,7 +104,7 @@ func (w *work) write(ctx context.Context) (err error) {
 		return err
 	}
 	seen := int64(0)
-	stats, err := merge.Merge(ctx, &view, nil, sources, to, func(read int64) {
+	stats, err := merge.Merge(ctx, &merge.Into{Table: w.table}, nil, sources, to, func(read int64) {
 		w.im.read(read - seen)
 		seen = read
 	})

@@ -37,11 +37,11 @@ type Stats struct {
 // checkEvery is the number of samples between two checks of the context and calls of progress.
 const checkEvery = 1 << 18
 
-// Merge writes the series of sources, ascending by rank, whose label sets are all in view, to sink, without the samples that tombs delete. It leaves out series that end empty. It calls
+// Merge writes the series of sources, ascending by rank, whose label sets are all in in, to sink, without the samples that tombs delete. It leaves out series that end empty. It calls
 // progress, if not nil, now and then with the number of samples read so far. Errors: ErrOrder,
 // catalog.ErrInvalid for a tombstone, and those of the sources, of sink and of ctx.
-func Merge(ctx context.Context, view *series.View, tombs []catalog.Tombstone, sources []*Source, sink Sink, progress func(samples int64)) (Stats, error) {
-	m := &merger{view: view, sources: sources, builder: labels.NewScratchBuilder(16)}
+func Merge(ctx context.Context, in *Into, tombs []catalog.Tombstone, sources []*Source, sink Sink, progress func(samples int64)) (Stats, error) {
+	m := &merger{in: in, view: in.View(), sources: sources, builder: labels.NewScratchBuilder(16)}
 	through := make([]ulid.ULID, len(sources))
 	for i, s := range sources {
 		m.hasST = m.hasST || s.hasST
@@ -80,6 +80,7 @@ func Merge(ctx context.Context, view *series.View, tombs []catalog.Tombstone, so
 
 // merger is one call of Merge. Its buffers are reused for every series.
 type merger struct {
+	in        *Into
 	view      *series.View
 	sources   []*Source
 	deletions live.Deletions
@@ -121,7 +122,7 @@ func (m *merger) order() ([]series.Ref, error) {
 	if total > math.MaxUint32 {
 		return nil, fmt.Errorf("sources with %d series: a merge takes %d, one per source and series", total, uint32(math.MaxUint32))
 	}
-	series.SortPriority(m.view, refs)
+	m.in.sort(m.view, refs)
 	begin := uint32(0)
 	for _, r := range refs {
 		n := ends[r]

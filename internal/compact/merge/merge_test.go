@@ -224,7 +224,7 @@ func TestMergeIsTheModel(t *testing.T) {
 			}
 			view := in.Table.View()
 			sink := &rows{t: t, view: &view}
-			stats, err := merge.Merge(t.Context(), &view, tombs, srcs, sink, nil)
+			stats, err := merge.Merge(t.Context(), in, tombs, srcs, sink, nil)
 			require.NoError(t, err)
 			require.Equal(t, int64(len(sink.rows)), stats.Series)
 			require.NoError(t, got.Add(sink.rows, nil))
@@ -276,7 +276,7 @@ func TestMergeOfEqualTimes(t *testing.T) {
 			}
 			view := in.Table.View()
 			sink := &rows{t: t, view: &view}
-			_, err := merge.Merge(t.Context(), &view, nil, srcs, sink, nil)
+			_, err := merge.Merge(t.Context(), in, nil, srcs, sink, nil)
 			require.NoError(t, err)
 			require.Len(t, sink.rows, 1)
 			require.Equal(t, tc.floats, sink.rows[0].Floats)
@@ -322,7 +322,7 @@ func TestMergeAnswersTheCases(t *testing.T) {
 			}
 			view := in.Table.View()
 			sink := &rows{t: t, view: &view}
-			_, err := merge.Merge(t.Context(), &view, tombs, srcs, sink, nil)
+			_, err := merge.Merge(t.Context(), in, tombs, srcs, sink, nil)
 			require.NoError(t, err)
 			got := []livetest.Want{}
 			for _, row := range sink.rows {

@@ -13,7 +13,7 @@ import (
 // The source shares the content, and nobody changes it.
 func Recent(name string, c *recent.Segment, in *Into, through ulid.ULID) (*Source, error) {
 	s := &Source{name: name, hasST: c.ST != nil, through: through, content: recentContent{c}, rows: make([]row, 0, len(c.Rows))}
-	keep := in.keep() // in.Known has the label sets, with the references of c
+	keep, view := in.keep(), in.View() // of the same table as c
 	var from counts
 	for i, r := range c.Rows {
 		at, n := from, counts{floats: int64(c.End(i)) - from.floats}
@@ -26,7 +26,7 @@ func Recent(name string, c *recent.Segment, in *Into, through ulid.ULID) (*Sourc
 			n.exemplars = int64(len(c.Exemplars[e].Exemplars))
 			from.exemplars++
 		}
-		if keep != nil && !keep(in.Known.ID(r)) {
+		if keep != nil && !keep(view.ID(r)) {
 			continue
 		}
 		if err := s.add(r, n, at); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/live"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -71,18 +72,31 @@ type Into struct {
 	Table *series.Table
 	Slice catalog.Slice // of the series identifiers; the zero value is all
 	// Known has the label sets of all sources already, which are of Recent. Table takes none then.
-	Known *series.View
+	Known *recent.Labels
 
+	view     *series.View     // of Known, once it was asked for
 	segments *segment.Decoder // made when it is first needed
 }
 
 // View returns the label sets of the sources, once all are open.
 func (in *Into) View() *series.View {
-	if in.Known != nil {
-		return in.Known
+	if in.Known == nil {
+		v := in.Table.View()
+		return &v
 	}
-	v := in.Table.View()
-	return &v
+	if in.view == nil {
+		in.view = in.Known.View()
+	}
+	return in.view
+}
+
+// sort sorts distinct label sets of v in block order.
+func (in *Into) sort(v *series.View, refs []series.Ref) {
+	if in.Known != nil {
+		in.Known.Sort(refs)
+	} else {
+		series.SortPriority(v, refs)
+	}
 }
 
 func (in *Into) whole() bool { return in.Slice.Of <= 1 }
