@@ -144,11 +144,7 @@ func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, body []byte
 	}
 	h.CompressedPageSize = int32(len(body))
 	h.CRC = int32(checksum.Page(body))
-	head, err := w.thr.marshal(&h)
-	if err != nil {
-		return fmt.Errorf("encode page header: %w", err)
-	}
-	head = addSum(head, w.at)
+	head := addSum(appendPageHeader(w.thr.out[:0], &h), w.at)
 	m.TotalUncompressedSize += int64(len(head)) + int64(h.UncompressedPageSize)
 	w.thr.out = append(head, body...)
 	return w.write(w.thr.out)
