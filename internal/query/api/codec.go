@@ -14,8 +14,8 @@ import (
 )
 
 // codec returns the same bytes as upstream's JSON codec. It encodes float matrices on all
-// processors, formats each time once, and fills one buffer of the right size: growing a buffer step
-// by step is most of the garbage of a large answer.
+// processors, formats each time once, and allocates an answer once, in its right size: a buffer that
+// grows step by step leaves more garbage than all else that a small query allocates.
 type codec struct{ v1.JSONCodec }
 
 // matrixHead precedes the series of a matrix in an answer.
@@ -37,62 +37,96 @@ func (c codec) Encode(resp *v1.Response) ([]byte, error) {
 	if err != nil || !bytes.HasPrefix(frame, []byte(matrixHead+"]")) {
 		return c.JSONCodec.Encode(resp)
 	}
-	out, err := c.series([]byte(matrixHead), m)
-	return append(out, frame[len(matrixHead):]...), err
+	return c.series(m, frame[len(matrixHead):])
 }
 
-// series appends the elements of a float matrix; all processors share the work of a large one.
-func (c codec) series(out []byte, m promql.Matrix) ([]byte, error) {
+// series returns matrixHead, the elements of a float matrix, and tail. All processors share the
+// work of a large matrix.
+func (c codec) series(m promql.Matrix, tail []byte) ([]byte, error) {
 	total := 0
 	for _, s := range m {
 		total += len(s.Floats)
 	}
 	n := min(runtime.GOMAXPROCS(0), len(m), 1+total/partPoints)
-	parts, errs := make([][]byte, n), make([]error, n)
-	parts[0] = out
+	parts, errs := make([]*scratch, n), make([]error, n)
 	var wg sync.WaitGroup
 	for k := range n {
-		from, to, points := k*len(m)/n, (k+1)*len(m)/n, total/n
+		parts[k] = scratches.Get().(*scratch)
+		elements, points := m[k*len(m)/n:(k+1)*len(m)/n], total/n
 		if k == 0 {
 			points = total // the other parts are appended to the first
+			parts[k].out = append(parts[k].out, matrixHead...)
 		}
-		wg.Go(func() { parts[k], errs[k] = c.part(parts[k], m[from:to], points) })
+		wg.Go(func() { errs[k] = c.part(parts[k], elements, points) })
 	}
 	wg.Wait()
-	out = parts[0]
 	for _, p := range parts[1:] {
-		out = append(append(out, ','), p...)
+		parts[0].out = append(append(parts[0].out, ','), p.out...)
+		p.release()
 	}
-	return out, errors.Join(errs...)
+	parts[0].out = append(parts[0].out, tail...)
+	return parts[0].answer(), errors.Join(errs...)
 }
 
 // partPoints is the number of points that justify another processor.
 const partPoints = 20_000
 
-// part appends elements. With points > 0 it grows out for that many points, by the size of the
+// part appends elements to the output of p. It makes room for that many points, by the size of the
 // first series.
-func (c codec) part(out []byte, m promql.Matrix, points int) ([]byte, error) {
-	at := usedStamps.Get().(*stamps)
-	defer usedStamps.Put(at)
-	at.learn(nil)
+func (c codec) part(p *scratch, m promql.Matrix, points int) error {
+	out := p.out
+	p.learn(nil)
 	for i, s := range m {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		metric, err := c.metric(s)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		before := len(out)
 		out = append(out, metric...)
-		out = at.values(out, s.Floats)
+		out = p.values(out, s.Floats)
 		out = append(out, '}')
 		if n := len(s.Floats); points > 0 && n > 0 { // once
-			out = slices.Grow(out, (len(out)-before+n)*points/n)
+			out = slices.Grow(out, (len(out)-before+n)*max(0, points-n)/n)
 			points = 0
 		}
 	}
-	return out, nil
+	p.out = out
+	return nil
+}
+
+// scratch is what encodes a part of an answer.
+type scratch struct {
+	out []byte
+	stamps
+}
+
+// scratches are those whose memory the next answers use.
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// scratchBytes is the largest output whose memory is used again. Answers of dashboards are smaller,
+// and the memory of a large answer is not held between answers.
+const scratchBytes = 1 << 20
+
+// answer returns the output, which the caller owns, and releases p.
+func (p *scratch) answer() []byte {
+	out := p.out
+	if cap(out) <= scratchBytes {
+		out = bytes.Clone(out)
+	}
+	p.release()
+	return out
+}
+
+// release gives the memory to the next answers.
+func (p *scratch) release() {
+	if cap(p.out) > scratchBytes {
+		p.out = nil
+	}
+	p.out = p.out[:0]
+	scratches.Put(p)
 }
 
 // metric returns the JSON of a series up to its points.
@@ -112,9 +146,6 @@ type stamps struct {
 	text  []byte  // of a point at each of times, up to its value
 	ends  []int   // of the texts in text
 }
-
-// usedStamps are stamps whose memory the next answers use.
-var usedStamps = sync.Pool{New: func() any { return new(stamps) }}
 
 // learn replaces the times by those of points.
 func (s *stamps) learn(points []promql.FPoint) {
