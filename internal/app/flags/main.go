@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"strings"
 	"syscall"
 
@@ -50,14 +51,36 @@ func Main(ctx context.Context, name, description string, grammar any, args []str
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	chosen.BindTo(ctx, (*context.Context)(nil))
-	if err := chosen.Run(io, values(chosen)); err != nil {
+	if err := runOf(chosen, ctx, io, values(chosen))(); err != nil {
 		if code, ok := errors.AsType[Exit](err); ok {
 			return int(code)
 		}
 		return report(io, name, err, exitError)
 	}
 	return exitOK
+}
+
+// runOf returns a call of the method Run of the chosen command, or of the grammar itself. Each
+// parameter is the argument of its type. The call does not refer to the parser, whose memory is
+// most of what a server would hold while it is idle.
+func runOf(chosen *kong.Context, args ...any) func() error {
+	node := chosen.Selected()
+	if node == nil {
+		node = chosen.Model.Node
+	}
+	run := node.Target.Addr().MethodByName("Run")
+	in := make([]reflect.Value, run.Type().NumIn())
+	for i := range in {
+		for _, a := range args {
+			if v := reflect.ValueOf(a); v.Type().AssignableTo(run.Type().In(i)) {
+				in[i] = v
+			}
+		}
+	}
+	return func() error {
+		err, _ := run.Call(in)[0].Interface().(error)
+		return err
+	}
 }
 
 // report writes err as one line.
