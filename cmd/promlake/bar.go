@@ -55,13 +55,18 @@ func (b *bar) Write(p []byte) (int, error) {
 // show replaces the line with the share of the work that is done, and text. An empty text erases
 // the line.
 func (b *bar) show(done, total int64, text string) {
+	if text != "" {
+		text = gauge(done, total) + " " + text
+	}
+	b.draw(text)
+}
+
+// draw replaces the line. An empty one is erased.
+func (b *bar) draw(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.line = ""
-	if text != "" {
-		line := []rune(gauge(done, total) + " " + text)
-		b.line = string(line[:min(len(line), b.width-1)])
-	}
+	line := []rune(text)
+	b.line = string(line[:min(len(line), b.width-1)])
 	// A terminal that is gone needs no progress.
 	_, _ = io.WriteString(b.out, eraseLine+b.line)
 }

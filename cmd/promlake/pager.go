@@ -2,11 +2,9 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -63,32 +61,4 @@ func fits(text string, width, height int) bool {
 		}
 	}
 	return true
-}
-
-const busyAfter, busyEvery = 2 * time.Second, time.Second
-
-// busy shows for how long a statement has been running, once that is longer than busyAfter.
-func busy(out io.Writer) (stop func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		begun, next := time.Now(), time.NewTimer(busyAfter)
-		defer next.Stop()
-		for shown := false; ; shown = true {
-			select {
-			case <-done:
-				if shown {
-					_, _ = io.WriteString(out, eraseLine)
-				}
-				return
-			case <-next.C:
-				_, _ = fmt.Fprintf(out, "%srunning for %d s; Ctrl-C cancels", eraseLine, int(time.Since(begun).Seconds()))
-				next.Reset(busyEvery)
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-ended
-	}
 }

@@ -38,6 +38,10 @@ func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Valu
 	defer signal.Stop(unused)
 	ctx, leave := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer leave()
+	b := newBar(streams.Err)
+	if b != nil {
+		streams.Err = b // the log scrolls by above the bar
+	}
 	s := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
 	transport, done, err := s.transport(ctx, streams, vs)
 	if err != nil {
@@ -59,7 +63,10 @@ func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Valu
 	}
 	sh := shell.Shell{Terminal: t, Ask: ask, Out: streams.Out, Cancellable: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return signal.NotifyContext(ctx, os.Interrupt)
-	}, Page: t.pager(out).show, Busy: func() func() { return busy(out) }}
+	}, Page: t.pager(out).show}
+	if b != nil {
+		sh.Busy = b.busy
+	}
 	return sh.Run(ctx)
 }
 

@@ -16,7 +16,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/exportapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/publishapp", "internal/app/queryapp", "internal/app/rulesapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/publish", "internal/query", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/publishapp", "internal/app/queryapp", "internal/app/rulesapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/publish", "internal/query", "internal/query/explain", "internal/query/request", "internal/queue", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings"},

@@ -37,8 +37,8 @@ type Shell struct {
 	Cancellable func(ctx context.Context) (context.Context, context.CancelFunc)
 	// Page shows a text page by page if it is longer than the screen, and reports whether it did.
 	Page func(text string) bool
-	// Busy shows that a statement runs, until stop.
-	Busy func() (stop func())
+	// Busy shows that the statement of the context that it returns runs, until stop.
+	Busy func(ctx context.Context) (running context.Context, stop func())
 
 	unpaged bool // the user wants no pages
 }
@@ -152,7 +152,7 @@ func (s *Shell) run(ctx context.Context, statement string) error {
 	defer cancel()
 	stop := func() {}
 	if s.Busy != nil {
-		stop = s.Busy()
+		ctx, stop = s.Busy(ctx)
 	}
 	text, err := s.rows(ctx, statement)
 	stop()

@@ -146,9 +146,9 @@ func TestShellPages(t *testing.T) {
 			}
 			return false
 		},
-		Busy: func() func() {
+		Busy: func(ctx context.Context) (context.Context, func()) {
 			running++
-			return func() { running-- }
+			return ctx, func() { running-- }
 		},
 	}
 	require.NoError(t, s.Run(t.Context()))

@@ -31,6 +31,7 @@ type Scan struct {
 	places []*rollups.Places // by object: of its rollup, if that has members
 	groups []group
 	next   atomic.Int64 // of the units: the groups, what is computed, and series with histograms
+	read   atomic.Int64 // units
 
 	stored, fromSamples atomic.Int64 // rows
 }
@@ -45,6 +46,9 @@ func (r *Reader) Open(ctx context.Context, res *lookup.Resolution, step rollup.S
 
 // Units is the number of cursors that are useful.
 func (s *Scan) Units() int { return len(s.groups) + len(s.computed) + len(s.hists) }
+
+// Progress returns how many units the cursors have read, of all.
+func (s *Scan) Progress() (read, all int64) { return s.read.Load(), int64(s.Units()) }
 
 // Counts returns how many rows the cursors have returned: stored ones, and those that they have
 // computed.

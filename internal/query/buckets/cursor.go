@@ -48,6 +48,7 @@ func (c *Cursor) Next() (x *lookup.ResolvedSeries, rows []rollup.Row, err error)
 		if err := c.read(i); err != nil {
 			return nil, nil, err
 		}
+		c.scan.read.Add(1)
 	}
 	r := c.runs[c.next]
 	rows = c.rows[c.from:r.end]

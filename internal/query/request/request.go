@@ -26,6 +26,8 @@ type Request struct {
 	// Snapshot is what the query was planned on, so that all of its reads see the same objects.
 	// nil: each read takes its own.
 	Snapshot *Snapshot
+	// Progress is told how far the scans of a SQL statement are. nil: it is not needed.
+	Progress *Progress
 }
 
 // ErrNarrow reports that a read needs the objects of a wider range than those of its snapshot. The
@@ -56,6 +58,13 @@ func WithAsOf(ctx context.Context, t time.Time) context.Context {
 func WithStats(ctx context.Context, s *Stats) context.Context {
 	r := From(ctx)
 	r.Stats = s
+	return With(ctx, r)
+}
+
+// WithProgress returns ctx whose SQL statement shows in p how far it is.
+func WithProgress(ctx context.Context, p *Progress) context.Context {
+	r := From(ctx)
+	r.Progress = p
 	return With(ctx, r)
 }
 

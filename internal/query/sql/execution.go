@@ -204,6 +204,9 @@ func (x *execution) execute() error {
 			text = "EXPLAIN ANALYZE " + x.stmt.Text
 		}
 	}
+	if !x.stmt.Explain || x.stmt.Analyze {
+		x.beginProgress()
+	}
 	x.mu.Lock()
 	x.mentions = 0
 	x.mu.Unlock()
@@ -250,6 +253,21 @@ func (x *execution) execute() error {
 		return x.explained(e, conv.Schema())
 	}
 	return nil
+}
+
+// beginProgress names the scans whose progress is known.
+func (x *execution) beginProgress() {
+	p := request.From(x.ctx).Progress
+	if p == nil {
+		return
+	}
+	var names []string
+	for _, s := range x.scans {
+		if _, ok := s.table.(views.Forecaster); ok {
+			names = append(names, s.key)
+		}
+	}
+	p.Begin(names)
 }
 
 // Write implements io.Writer: it counts the bytes of the result.

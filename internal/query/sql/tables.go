@@ -9,6 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/duck/table"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/sql/pushdown"
 	"github.com/promlake/promlake/internal/query/sql/views"
 )
@@ -93,6 +94,13 @@ func (r *reader) Counts(rows func() (stored, computed int64)) {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
 	r.x.counts[r.key] = append(r.x.counts[r.key], rows)
+}
+
+// Progress implements views.Reader.
+func (r *reader) Progress(of func() (done, planned int64)) {
+	if p := request.From(r.x.ctx).Progress; p != nil {
+		p.Add(r.key, of)
+	}
 }
 
 // Fail implements views.Reader.

@@ -28,7 +28,7 @@ func (t *Exemplars) Open([]int) (table.Scan, error) {
 		return nil, t.Reader.Fail(err)
 	}
 	if r.MinT > r.MaxT {
-		return &list{}, nil
+		return none(t.Reader), nil
 	}
 	type row struct {
 		series labels.Labels
@@ -48,6 +48,7 @@ func (t *Exemplars) Open([]int) (table.Scan, error) {
 	if err != nil {
 		return nil, t.Reader.Fail(err)
 	}
+	t.Reader.Progress(func() (done, planned int64) { return 1, 1 }) // all are in memory
 	return &list{n: len(rows), put: func(c *table.Chunk, at int) {
 		x := &rows[at]
 		Flat{}.Put(c, x.series)

@@ -39,10 +39,11 @@ func (t *Histograms) Open([]int) (table.Scan, error) {
 		return nil, err
 	}
 	if res == nil {
-		return &list{}, nil
+		return none(t.Reader), nil
 	}
 	s := &histogramScan{Histograms: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
 	s.series = withHists(res)
+	t.Reader.Progress(func() (done, planned int64) { return s.done.Load(), int64(len(s.series)) })
 	return s, nil
 }
 
@@ -63,7 +64,7 @@ type histogramScan struct {
 	res        *lookup.Resolution
 	mint, maxt int64 // ms
 	series     []int // with histograms
-	next       atomic.Int64
+	next, done atomic.Int64
 }
 
 // Threads implements table.Scan.
@@ -141,6 +142,7 @@ func (c *histogramCursor) read() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	s.done.Add(1)
 	c.times, c.hists = nil, nil
 	for _, x := range found {
 		c.lset = x.Labels()

@@ -79,13 +79,14 @@ func (t *Rollup) Open(columns []int) (table.Scan, error) {
 		return nil, err
 	}
 	if res == nil {
-		return &list{}, nil
+		return none(t.Reader), nil
 	}
 	s, err := t.Store.Buckets.Open(ctx, res, t.Step, r.MinT, r.MaxT, t.fields(columns))
 	if err != nil {
 		return nil, t.Reader.Fail(err)
 	}
 	t.Reader.Counts(s.Counts)
+	t.Reader.Progress(s.Progress)
 	return &rollupScan{t, s}, nil
 }
 

@@ -80,10 +80,11 @@ func (t *Samples) Open([]int) (table.Scan, error) {
 		return nil, err
 	}
 	if res == nil {
-		return &list{}, nil
+		return none(t.Reader), nil
 	}
 	s := &sampleScan{Samples: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
 	s.divide()
+	t.Reader.Progress(func() (done, planned int64) { return s.done.Load(), s.planned })
 	if err := s.prefetch(); err != nil {
 		return nil, t.Reader.Fail(errors.Join(err, s.ahead.Close()))
 	}
@@ -105,6 +106,10 @@ type sampleScan struct {
 	keep       bool    // what is decoded: the next scan may want it
 	next       atomic.Int64
 	ahead      source.Fetch // what all batches read, if it was fetched at once
+
+	estimates []int64 // samples, by position in the resolution
+	planned   int64   // their sum
+	done      atomic.Int64
 }
 
 // prefetch fetches what several batches read at once, so that the scan waits for the store once.
@@ -134,13 +139,16 @@ func (s *sampleScan) divide() {
 			plain = append(plain, i)
 		}
 	}
+	s.estimates = make([]int64, len(s.res.Series))
 	total := int64(0)
-	estimate := func(i int) int64 {
-		n := s.res.Estimate(i, s.mint, s.maxt)
-		total += n
-		return n
+	for i := range s.estimates {
+		s.estimates[i] = s.res.Estimate(i, s.mint, s.maxt)
+		s.planned += s.estimates[i]
 	}
-	for _, b := range s.res.Batches(plain, s.mint, s.maxt, estimate) {
+	for _, i := range plain {
+		total += s.estimates[i]
+	}
+	for _, b := range s.res.Batches(plain, s.mint, s.maxt, func(i int) int64 { return s.estimates[i] }) {
 		batch := make([]int, len(b))
 		for i, at := range b {
 			batch[i] = plain[at]
@@ -175,6 +183,7 @@ type sampleCursor struct {
 	which []int // positions in the resolution of the batch's series
 	size  int   // series of either
 	at    int   // the next series
+	owed  int64 // estimate of the series that are given at present
 
 	lset labels.Labels // of the current series
 	t    []int64       // its samples that are left, ms
@@ -225,6 +234,8 @@ func (c *sampleCursor) write(out *table.Chunk) {
 
 // series goes on to the next series, which may have no samples; more is false if there is none.
 func (c *sampleCursor) series() (more bool, err error) {
+	c.scan.done.Add(c.owed)
+	c.owed = 0
 	for c.at == c.size {
 		if more, err = c.read(); err != nil || !more {
 			return false, err
@@ -236,6 +247,7 @@ func (c *sampleCursor) series() (more bool, err error) {
 		c.lset = c.mixed[i].Labels()
 		return true, c.floatsOf(c.mixed[i])
 	}
+	c.owed = c.scan.estimates[c.which[i]]
 	c.lset = c.scan.res.Series[c.which[i]].Labels
 	t, v, facts := c.batch.Joined(i)
 	c.t, c.v = t, v
@@ -285,7 +297,7 @@ func (c *sampleCursor) read() (more bool, err error) {
 	}
 	if i -= len(s.floats); i < len(s.mixed) {
 		c.mixed, err = s.Store.Samples.Select(s.ctx, s.res.Match(s.mixed[i:i+1], s.mint, s.maxt), nil)
-		c.size = len(c.mixed)
+		c.size, c.owed = len(c.mixed), s.estimates[s.mixed[i]]
 		return true, err
 	}
 	return false, nil

@@ -88,11 +88,14 @@ func (s *Store) resolve(from Reader) (ctx context.Context, res *lookup.Resolutio
 // Reader returns what the scans of a table read. It is called when a scan begins; the context is
 // that of the statement, and Fail records an error of the scan with its type, which DuckDB loses.
 // Counts is called with a function that returns, after the scan, how many rows of buckets were
-// stored, and how many were computed from samples.
+// stored, and how many were computed from samples. Progress is called by tables that are a
+// Forecaster, with a function that returns how much of what the scan is to read is done, in a unit of
+// its own.
 type Reader interface {
 	Read() (ctx context.Context, r Read, err error)
 	Fail(err error) error
 	Counts(rows func() (stored, computed int64))
+	Progress(of func() (done, planned int64))
 }
 
 // Names of the columns that several tables have.
@@ -152,6 +155,12 @@ type list struct {
 	n    int
 	next atomic.Int64
 	put  func(c *table.Chunk, row int) // writes a row as row c.Rows, which it does not change
+}
+
+// none is a scan without rows of a Forecaster.
+func none(r Reader) *list {
+	r.Progress(func() (done, planned int64) { return 0, 0 })
+	return &list{}
 }
 
 func (l *list) Threads() int         { return 1 }
