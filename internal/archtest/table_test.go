@@ -176,7 +176,10 @@ var allowed = map[string][]string{
 	"internal/query/duck/promsql": {
 		"internal/memory", "internal/query/duck/promsql/agg", "internal/query/duck/promsql/base",
 		"internal/query/duck/promsql/kernel", "internal/query/duck/promsql/rows",
-		"internal/query/duck/promsql/samples", "internal/query/duck/promsql/vec",
+		"internal/query/duck/promsql/samples", "internal/query/duck/promsql/vec", "internal/query/duck/promsql/windows",
+	},
+	"internal/query/duck/promsql/windows": {
+		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel", "third_party/duckdb",
 	},
 	"internal/query/duck/promsql/agg": {
 		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel",

@@ -70,7 +70,7 @@ func (x *execution) check() error {
 	if err != nil {
 		return parseFailure(err)
 	}
-	if err := x.stmt.Check(pushdown.Finite(tree), viewNames, functionNames, aggregateNames); err != nil {
+	if err := x.stmt.Check(pushdown.Finite(tree), viewNames, functionNames, aggregates); err != nil {
 		return err
 	}
 	bound, err := x.stmt.Bound(x.question.Params)

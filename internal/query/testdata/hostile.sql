@@ -307,6 +307,9 @@ SELECT * FROM prom_rows(1)
 SELECT * FROM prom_rate(1, 2, 3, 4)
 SELECT system.main.prom_rate(0::UBIGINT, ts::TIMESTAMP, value, 'start=0 step=1 n=16777216 range=1') FROM samples
 SELECT main.prom_rate(ts, value, ts, ts) FROM samples
+SELECT prom_rate(ts, value, ts, ts) OVER (ORDER BY ts) FROM samples
+SELECT system.main.prom_rate(ts, value, INTERVAL 1 MINUTE) OVER (ORDER BY ts) FROM samples
+SELECT prom_binary('+', [1.0::DOUBLE], [value]) OVER (ORDER BY ts) FROM samples
 SELECT prom_pick(1, 'x'::BLOB)
 SELECT prom_rate(0::UBIGINT, ts::TIMESTAMP, 1, 1.0, 'start=0 step=1 n=1 range=1 budget=1') FROM samples
 -- More than one statement, and none

@@ -17,6 +17,7 @@ package promsql
 #include "agg/register.h"
 #include "rows/register.h"
 #include "samples/aggregates.h"
+#include "windows/aggregates.h"
 */
 import "C"
 
@@ -33,6 +34,7 @@ import (
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/rows"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/samples"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/vec"
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/windows"
 )
 
 // Register adds the functions to the database of conn. DuckDB refuses to add them twice to one
@@ -43,6 +45,21 @@ func Register(conn mapping.Connection) error {
 	db := C.duckdb_connection(conn.Ptr)
 	if C.prom_register_samples(db, msg) != 0 || C.prom_register_vec(db, msg) != 0 || C.prom_register_agg(db, msg) != 0 || C.prom_register_rows(db, msg) != 0 {
 		return fmt.Errorf("register functions: %s", C.GoString(msg))
+	}
+	return nil
+}
+
+// RegisterWindows adds to the database of conn the aggregates over one window of some range functions
+// ("rate"), which see windows/aggregates.h. The budget counts their memory until the database is
+// closed.
+func RegisterWindows(conn mapping.Connection, budget *Budget, functions []string) error {
+	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
+	defer C.free(unsafe.Pointer(msg))
+	for _, f := range functions {
+		name := (*C.char)(unsafe.Pointer(unsafe.StringData(f)))
+		if C.prom_register_windows(C.duckdb_connection(conn.Ptr), name, C.size_t(len(f)), C.int64_t(budget.ID()), msg) != 0 {
+			return fmt.Errorf("register functions: %s", C.GoString(msg))
+		}
 	}
 	return nil
 }

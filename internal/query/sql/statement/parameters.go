@@ -41,22 +41,21 @@ func ParseParameters(raw json.RawMessage) (p Parameters, err error) {
 	return p, nil
 }
 
-// Bound returns the tree of the statement with constants in place of its parameters, as
-// json_deserialize_sql takes it; nil if the statement has none. Each parameter needs a value, and
+// Bound returns the tree of the statement with constants in place of its parameters, and with casts
+// of texts that are arguments of aggregates, as json_deserialize_sql takes it; nil if the statement
+// has neither. Each parameter needs a value, and
 // each value a parameter. It checks what depends on the values.
 func (s *Statement) Bound(p Parameters) ([]byte, error) {
 	given := len(p.positional) + len(p.named)
 	if given != s.parameters {
 		return nil, refuse("the statement has %d parameters, and params has %d values", s.parameters, given)
 	}
-	if given == 0 {
-		return nil, patterns(s.tree)
-	}
 	tree, err := p.replace(s.tree)
 	if err != nil {
 		return nil, err
 	}
-	if err := patterns(tree); err != nil {
+	cast := castTexts(tree, s.aggregates)
+	if err := patterns(tree); err != nil || given == 0 && !cast {
 		return nil, err
 	}
 	tree.(map[string]any)["named_param_map"] = []any{}
@@ -133,10 +132,7 @@ func (p Parameters) constant(parameter map[string]any) (any, error) {
 	if value["type"].(map[string]any)["id"] != "DOUBLE" {
 		return constant, nil
 	}
-	return map[string]any{ // as text, a DOUBLE is a DECIMAL
-		"class": "CAST", "type": "OPERATOR_CAST", "alias": "", "query_location": parameter["query_location"],
-		"child": constant, "cast_type": kind("DOUBLE"), "try_cast": false,
-	}, nil
+	return castNode(constant, "DOUBLE"), nil // as text, a DOUBLE is a DECIMAL
 }
 
 // list returns the node of a list: its JSON, which DuckDB parses, so that a long list makes one node.

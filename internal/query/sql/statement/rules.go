@@ -1,19 +1,20 @@
 package statement
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
 
 // rules are what a statement may name.
 type rules struct {
-	tables, functions map[string]bool // lower case
-	aggregates        []string        // lower case
-	ctes              map[string]bool // names that the statement defines, lower case
+	tables, functions map[string]bool      // lower case
+	aggregates        map[string]Aggregate // lower case
+	ctes              map[string]bool      // names that the statement defines, lower case
 	parameters        map[string]bool
 }
 
-func newRules(tables, functions, aggregates []string) *rules {
+func newRules(tables, functions []string, aggregates map[string]Aggregate) *rules {
 	r := &rules{tables: map[string]bool{}, functions: map[string]bool{}, aggregates: aggregates, ctes: map[string]bool{}, parameters: map[string]bool{}}
 	for _, t := range tables {
 		r.tables[strings.ToLower(t)] = true
@@ -181,12 +182,13 @@ func (r *rules) function(x map[string]any, inFrom bool) error {
 	if catalog, schema := lower(x["catalog"]), lower(x["schema"]); catalog != "" && catalog != "system" || schema != "" && schema != "main" {
 		return refuse("the function %q is not available: only functions without a schema are", qualified(x, "function_name"))
 	}
-	if strings.HasPrefix(name, "prom_") && (!slices.Contains(r.aggregates, name) || x["schema"] != "" || x["catalog"] != "") {
-		return refuse("the function %q is not available; PromQL's functions are %s", qualified(x, "function_name"), strings.Join(r.aggregates, ", "))
+	aggregate, known := r.aggregates[name]
+	if strings.HasPrefix(name, "prom_") && (!known || x["schema"] != "" || x["catalog"] != "") {
+		return refuse("the function %q is not available; PromQL's functions are %s", qualified(x, "function_name"), strings.Join(sorted(r.aggregates), ", "))
 	}
-	if strings.HasPrefix(name, "prom_") && x["class"] == "WINDOW" {
-		return refuse("the function %q is not available with OVER: its window is that of its arguments, which a frame does not move; "+
-			"join the ends of the windows with the samples, and group by them", name)
+	if children, _ := x["children"].([]any); known && x["class"] == "WINDOW" && len(children) > aggregate.sliding() {
+		return refuse("the function %q is not available with OVER and the bounds of its window, which a frame does not move; "+
+			"give the length of the window: %s(ts, value, INTERVAL 5 MINUTE)", name, name)
 	}
 	if reason, ok := refusedFunctions[name]; ok && !inFrom {
 		return refuse("the function %q is not available: %s", name, reason)
@@ -224,11 +226,4 @@ func qualified(x map[string]any, name string) string {
 	return strings.Join(parts, ".")
 }
 
-func sorted(m map[string]bool) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
+func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

@@ -21,6 +21,7 @@ type Statement struct {
 
 	parameters int            // of the statement
 	tree       map[string]any // of json_serialize_sql
+	aggregates map[string]Aggregate
 }
 
 // RefusedError reports a statement that is not answered.
@@ -59,9 +60,9 @@ func Split(text string) (Statement, error) {
 }
 
 // Check decides about a statement, given the answer of json_serialize_sql for its text and the
-// names of the tables and table functions that it may read, and of the aggregates that it may call
-// beside DuckDB's functions.
-func (s *Statement) Check(answer []byte, tables, functions, aggregates []string) error {
+// names of the tables and table functions that it may read, and the aggregates that it may call beside
+// DuckDB's functions.
+func (s *Statement) Check(answer []byte, tables, functions []string, aggregates map[string]Aggregate) error {
 	var d struct {
 		Failed     bool             `json:"error"`
 		Kind       string           `json:"error_type"`
@@ -88,6 +89,6 @@ func (s *Statement) Check(answer []byte, tables, functions, aggregates []string)
 	if err := r.walk(d.Statements[0], false); err != nil {
 		return err
 	}
-	s.parameters, s.tree = len(r.parameters), d.Statements[0]
+	s.parameters, s.tree, s.aggregates = len(r.parameters), d.Statements[0], aggregates
 	return nil
 }

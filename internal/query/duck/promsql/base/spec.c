@@ -89,7 +89,7 @@ static bool grid_overflows(const prom_spec *s) {
 	       __builtin_sub_overflow(s->start, s->range, &t) || __builtin_sub_overflow(s->start, s->step, &t);
 }
 
-static const char *wrong(const prom_spec *s) {
+const char *prom_spec_wrong(const prom_spec *s) {
 	if ((s->keys & PROM_KEY_STEP) && s->step <= 0) {
 		return "step is not positive";
 	}
@@ -119,7 +119,7 @@ static bool complete(const prom_spec *s, uint32_t required, char err[PROM_ERROR_
 			return false;
 		}
 	}
-	const char *what = wrong(s);
+	const char *what = prom_spec_wrong(s);
 	if (what != NULL) {
 		snprintf(err, PROM_ERROR_BYTES, "parse spec: %s", what);
 	}
@@ -145,7 +145,7 @@ bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t requir
 	if (!complete(s, required, err)) {
 		return false;
 	}
-	s->range_s = (double)(s->range / 1000) + (double)(s->range % 1000 * 1000000) / 1e9;
+	s->range_s = prom_range_seconds(s->range);
 	s->budget = prom_budget_acquire(budget);
 	if (s->budget == NULL) {
 		snprintf(err, PROM_ERROR_BYTES, "parse spec: no open budget has the id %lld", (long long)budget);

@@ -37,6 +37,12 @@ typedef struct {
 	prom_budget *budget; // never NULL
 } prom_spec;
 
+// A range in seconds, as Go's Duration.Seconds has it.
+static inline double prom_range_seconds(int64_t ms) { return (double)(ms / 1000) + (double)(ms % 1000 * 1000000) / 1e9; }
+
+// What is wrong with the values of the keys that s has, NULL if nothing is.
+const char *prom_spec_wrong(const prom_spec *s);
+
 // Parses text and takes a reference to its budget, which prom_spec_close gives back. All required
 // keys must be present; the optional ones, shift and budget may be. Returns false with a message if
 // the text is wrong; then there is nothing to close.

@@ -1,0 +1,36 @@
+// The aggregates as DuckDB sees them. For each range function there are two:
+//
+//	prom_rate(ts, value, window_start, window_end)   over (window_start, window_end]
+//	prom_rate(ts, value, range)                      over (t - range, t] of the last row's time t
+//
+// Parameters of the function come where PromQL has them: phi first, others last.
+#pragma once
+
+#include "../../../../../third_party/duckdb/duckdb.h"
+#include "state.h"
+
+// The extra info of an aggregate.
+typedef struct {
+	int fn;
+	bool slides;         // the second form
+	prom_budget *budget; // a reference
+} window_function;
+
+// Most parameters of an aggregate.
+#define WINDOW_COLUMNS 6
+
+// Positions of parameters. end is range in the second form.
+typedef struct {
+	int ts, value, start, end, count;
+	int parameters[2]; // -1: none
+} window_columns;
+
+window_columns window_columns_of(const window_function *f);
+
+// Registers both aggregates of a range function, whose memory the budget counts. Returns 0, or 1 with
+// a message.
+int prom_register_windows(duckdb_connection conn, const char *function, size_t len, int64_t budget, char err[PROM_ERROR_BYTES]);
+
+void window_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states);
+void window_combine(duckdb_function_info info, duckdb_aggregate_state *src, duckdb_aggregate_state *dst, idx_t n);
+void window_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset);
