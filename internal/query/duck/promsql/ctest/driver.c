@@ -5,6 +5,7 @@
 // [fail]. The linker needs --wrap=malloc, --wrap=calloc and --wrap=realloc.
 #include "../samples/samples.h"
 #include "../kernel/kernel.h"
+#include "../windows/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -215,6 +216,53 @@ static void evaluate(const int64_t *ts, const double *v, uint32_t n, const prom_
 	free(out);
 }
 
+// Gathers the rows in states that are combined into one, which must have the samples of the window,
+// of equal times the last one. A fixed window ends at the first row.
+static void check_window(prom_budget *b, uint32_t n) {
+	window_state all = {0}, part = {0};
+	window_shape shape = {.range = 1 + (int64_t)below(below(2) == 0 ? 60000 : 5000000), .parameters = {NAN, (double)below(3)}};
+	bool slides = below(2) == 0, ok = true;
+	int64_t end = floor_ms(us[0]);
+	for (uint32_t i = 0; i < n && ok; i++) {
+		int64_t ms = floor_ms(us[i]);
+		end = slides && ms > end ? ms : end;
+		shape.end = slides ? ms : end;
+		CHECK(window_extend(&part, &shape, slides));
+		ok = ms > end || window_add(&part, b, &ms, &value[i], 1);
+		if (ok && (below(16) == 0 || i + 1 == n)) {
+			CHECK(window_extend(&all, &part.shape, slides));
+			ok = window_add(&all, b, part.ts, part.v, part.n);
+			window_clear(&part);
+		}
+	}
+	window_clear(&part);
+	if (ok && window_sort(&all, b)) {
+		static sample want[MOST];
+		for (uint32_t i = 0; i < n; i++) {
+			want[i] = (sample){floor_ms(us[i]), i, value[i]};
+		}
+		qsort(want, n, sizeof *want, compare_samples);
+		CHECK(all.shape.end == end);
+		uint32_t at = 0;
+		while (at < all.n && all.ts[at] <= end - shape.range) {
+			at++;
+		}
+		for (uint32_t i = 0; i < n; i++) {
+			if (want[i].ms > end - shape.range && want[i].ms <= end && (i + 1 == n || want[i + 1].ms != want[i].ms)) {
+				CHECK(at < all.n && all.ts[at] == want[i].ms && prom_bits(all.v[at]) == prom_bits(want[i].v));
+				at++;
+			}
+		}
+		CHECK(at == all.n);
+		shape = all.shape;
+		shape.range++;
+		CHECK(!window_extend(&all, &shape, slides));
+	} else {
+		CHECK(may_refuse(b));
+	}
+	window_clear(&all);
+}
+
 static void one_round(void) {
 	int64_t id;
 	int64_t limit = below(2) == 0 ? 0 : (int64_t)below(200000) + 1;
@@ -243,6 +291,9 @@ static void one_round(void) {
 		} else {
 			CHECK(may_refuse(b));
 		}
+	}
+	if (n > 0) {
+		check_window(b, n);
 	}
 	samples_clear(&state);
 	prom_scratch_free(&order.pieces);
