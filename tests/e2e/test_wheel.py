@@ -50,11 +50,11 @@ def test_five_lines(installed: Path, start: Start, store: Store, tmp_path: Path)
     assert rows[3][-1] == "1.0"
 
 
-def test_five_lines_of_a_demonstration(installed: Path, start: Start, file_store: Store, tmp_path: Path) -> None:
-    """They print the metrics that `make run` stores."""
-    server = start(file_store, "--demo")
+def test_five_lines_of_a_demonstration(installed: Path, start: Start, store: Store, tmp_path: Path) -> None:
+    """They print the metrics that `make run` stores, in a directory or a bucket."""
+    server = start(store, "--demo")
     wait_until(lambda: len(vector(server.client(), "count by (job) (up == 1)", time.time()).samples) >= 2, "the demonstration's targets")
-    rows = run_five_lines(installed, file_store, tmp_path)
+    rows = run_five_lines(installed, store, tmp_path)
     assert rows[0] == ["metric", "samples"]
     assert all(int(samples) > 0 for _, samples in rows[1:11])
     assert rows[11] == ["metric", "labels", "ts", "value"]
