@@ -130,14 +130,27 @@ func TestSQLWindowsFail(t *testing.T) {
 	}
 	const rows = " FROM (SELECT make_timestamptz(i * 1000000) AS ts, i::DOUBLE AS value FROM range(1000) t(i))"
 	for text, want := range map[string]string{
-		"SELECT prom_rate(ts, value, INTERVAL 1 MONTH) OVER (ORDER BY ts)":                        "months",
-		"SELECT prom_rate(ts, value, INTERVAL 0 SECOND) OVER (ORDER BY ts)":                       "range is not positive",
-		"SELECT prom_rate(ts, value, to_seconds(1 + value::INT)) OVER (ORDER BY ts)":              "differ among the rows of a window",
-		"SELECT prom_rate(ts, value, ts, ts + INTERVAL 1 SECOND)":                                 "differ among the rows of a group",
-		"SELECT prom_rate(ts, value, ts - INTERVAL 5 MINUTE, ts) OVER (ORDER BY ts)":              "prom_rate(ts, value, INTERVAL 5 MINUTE)",
-		"SELECT prom_double_exponential_smoothing(ts, value, '1 day', 2, 0.5) OVER (ORDER BY ts)": "sf is not between 0 and 1",
-		"SELECT prom_rate(ts, value, 'soon') OVER (ORDER BY ts)":                                  "soon",
-		"SELECT prom_rate(ts, value) OVER (ORDER BY ts)":                                          "prom_rate",
+		"SELECT prom_rate(ts, value, INTERVAL 1 MONTH) OVER (ORDER BY ts)":                                                               "months",
+		"SELECT prom_rate(ts, value, INTERVAL 0 SECOND) OVER (ORDER BY ts)":                                                              "range is not positive",
+		"SELECT prom_rate(ts, value, to_seconds(1 + value::INT)) OVER (ORDER BY ts)":                                                     "differ among the rows of a window",
+		"SELECT prom_rate(ts, value, ts, ts + INTERVAL 1 SECOND)":                                                                        "differ among the rows of a group",
+		"SELECT prom_rate(ts, value, ts - INTERVAL 5 MINUTE, ts) OVER (ORDER BY ts)":                                                     "prom_rate(ts, value, INTERVAL 5 MINUTE)",
+		"SELECT prom_double_exponential_smoothing(ts, value, '1 day', 2, 0.5) OVER (ORDER BY ts)":                                        "sf is not between 0 and 1",
+		"SELECT prom_rate(ts, value, 'soon') OVER (ORDER BY ts)":                                                                         "soon",
+		"SELECT prom_rate(ts, value) OVER (ORDER BY ts)":                                                                                 "prom_rate",
+		"SELECT prom_rate(ts, value, '1 day') OVER ()":                                                                                   "needs ORDER BY",
+		"SELECT prom_rate(ts, value, '1 day') OVER (PARTITION BY value % 7)":                                                             "needs ORDER BY",
+		"SELECT prom_rate(ts, value, '1 day') OVER (ROWS UNBOUNDED PRECEDING)":                                                           "needs ORDER BY",
+		"SELECT prom_rate(ts, value, '1 day') OVER (ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)":               "needs ORDER BY",
+		"SELECT prom_rate(ts, value, '1 day') OVER (ORDER BY ts RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE TIES)": "needs ORDER BY",
+		"SELECT prom_rate(ts, value, '1 day' ORDER BY ts)":                                                                               "sorts the samples itself",
+		"SELECT value % 7, prom_rate(ts, value, '1 day' ORDER BY ts DESC) FROM (SELECT now() AS ts, 1 AS value) GROUP BY ALL --":         "sorts the samples itself",
+		"SELECT prom_rate(DISTINCT ts, value, '1 day')":                                                                                  "sorts the samples itself",
+		"SELECT prom_rate(ts, value, '1 day' ORDER BY ts) OVER (ORDER BY ts)":                                                            "sorts the samples itself",
+		"SELECT prom_rate(ts, value, '1 day') WITHIN GROUP (ORDER BY ts)":                                                                "",
+		"SELECT list_aggr(list(ts), 'prom_rate', 1.0, INTERVAL 1 DAY)":                                                                   "",
+		"SELECT finalize(prom_rate(ts, value, '1 day') EXPORT_STATE)":                                                                    "",
+		"SELECT prom_rate(ts, value, '1 day') OVER w FROM (SELECT now() AS ts, 1 AS value) WINDOW w AS () --":                            "needs ORDER BY",
 	} {
 		require.ErrorContains(t, ask(t.Context(), text+rows), want, text)
 	}
@@ -154,4 +167,18 @@ func TestSQLWindowsFail(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, ask(ctx, "SELECT prom_rate(ts, value, INTERVAL 1 MINUTE) OVER (ORDER BY ts)"+rows), context.Canceled)
 	require.NoError(t, ask(t.Context(), "SELECT prom_rate(ts, value, INTERVAL 1 MINUTE) OVER (ORDER BY ts)"+rows))
+}
+
+// TestSQLWindowsOfWholePartitions: windows whose frames are all rows of the partition in effect are
+// evaluated over many rows.
+func TestSQLWindowsOfWholePartitions(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	for _, window := range []string{
+		"ORDER BY 5", "ORDER BY NULL", "ORDER BY (SELECT 1)", "ORDER BY i - i", "PARTITION BY k ORDER BY k", "PARTITION BY k ORDER BY k, 7",
+		"PARTITION BY k ORDER BY k RANGE BETWEEN CURRENT ROW AND CURRENT ROW", "ORDER BY k GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+		"ORDER BY i ROWS BETWEEN 100000 PRECEDING AND 100000 FOLLOWING", "ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 100000 FOLLOWING",
+	} {
+		got := l.sql("SELECT DISTINCT v::INT FROM (SELECT prom_count_over_time(make_timestamptz(i * 15000000), i, INTERVAL 1 MINUTE) OVER (" + window + ") AS v FROM (SELECT i, 5 AS k FROM range(5000) t(i)))")
+		require.Equal(t, []string{"4"}, got, window)
+	}
 }

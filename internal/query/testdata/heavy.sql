@@ -52,7 +52,7 @@ SELECT max(len(n)) FROM (SELECT list(range) OVER (ROWS BETWEEN 10000 PRECEDING A
 SELECT sum(n) FROM (SELECT prom_rate(ts, value, ts - INTERVAL 1 HOUR, ts) AS n FROM (SELECT ts + to_milliseconds(range) AS ts, value FROM samples, range(1000000000)) GROUP BY ts)
 SELECT prom_quantile_over_time(0.5, make_timestamptz(range), range, make_timestamptz(0), make_timestamptz(1000000000000)) FROM range(1000000000)
 SELECT max(r) FROM (SELECT prom_rate(make_timestamptz(range), range, INTERVAL 100 DAY) OVER (ORDER BY range RANGE BETWEEN 1000000 PRECEDING AND CURRENT ROW) AS r FROM range(1000000000))
-SELECT max(r) FROM (SELECT prom_quantile_over_time(0.5, make_timestamptz(range * 1000), range, INTERVAL 100 DAY) OVER (ROWS UNBOUNDED PRECEDING) AS r FROM range(1000000000))
+SELECT max(r) FROM (SELECT prom_quantile_over_time(0.5, make_timestamptz(range * 1000), range, INTERVAL 100 DAY) OVER (ORDER BY 1 ROWS UNBOUNDED PRECEDING) AS r FROM range(1000000000))
 SELECT max(r) FROM (SELECT prom_mad_over_time(make_timestamptz(-1000 * range), range, INTERVAL 1 MINUTE) OVER (ORDER BY range % 7, random() ROWS BETWEEN 10000 PRECEDING AND 10000 FOLLOWING) AS r FROM range(1000000))
 -- Regular expressions and texts
 SELECT count(*) FROM range(1000000000) WHERE regexp_matches(range::VARCHAR || 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '(a|aa|aaa)*(b|c|(d*e)*)*$x')

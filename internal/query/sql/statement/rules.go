@@ -186,9 +186,10 @@ func (r *rules) function(x map[string]any, inFrom bool) error {
 	if strings.HasPrefix(name, "prom_") && (!known || x["schema"] != "" || x["catalog"] != "") {
 		return refuse("the function %q is not available; PromQL's functions are %s", qualified(x, "function_name"), strings.Join(sorted(r.aggregates), ", "))
 	}
-	if children, _ := x["children"].([]any); known && x["class"] == "WINDOW" && len(children) > aggregate.sliding() {
-		return refuse("the function %q is not available with OVER and the bounds of its window, which a frame does not move; "+
-			"give the length of the window: %s(ts, value, INTERVAL 5 MINUTE)", name, name)
+	if known {
+		if err := aggregate.check(name, x); err != nil {
+			return err
+		}
 	}
 	if reason, ok := refusedFunctions[name]; ok && !inFrom {
 		return refuse("the function %q is not available: %s", name, reason)

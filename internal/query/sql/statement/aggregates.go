@@ -30,6 +30,34 @@ func (a Aggregate) types(n int) (out []string) {
 // sliding is the number of arguments of the form for OVER: ts, value and range beside the parameters.
 func (a Aggregate) sliding() int { return 3 + a.Before + a.After }
 
+// check refuses calls that DuckDB would crash on, or that have another window than the arguments say.
+// If all rows go to one state, DuckDB gives aggregates of the C API one pointer to it, where they
+// expect one for each row: so it does for arguments in an order, and for a frame that is the whole
+// partition.
+func (a Aggregate) check(name string, call map[string]any) error {
+	children, _ := call["children"].([]any)
+	order, _ := call["order_bys"].(map[string]any)
+	orders, _ := order["orders"].([]any)
+	inner, _ := call["arg_orders"].([]any)
+	distinct, _ := call["distinct"].(bool)
+	if len(orders)+len(inner) > 0 || distinct {
+		return refuse("the function %q is not available with ORDER BY or DISTINCT in its arguments: it sorts the samples itself", name)
+	}
+	if call["class"] != "WINDOW" {
+		return nil
+	}
+	if len(children) > a.sliding() {
+		return refuse("the function %q is not available with OVER and the bounds of its window, which a frame does not move; "+
+			"give the length of the window: %s(ts, value, INTERVAL 5 MINUTE)", name, name)
+	}
+	by, _ := call["orders"].([]any)
+	if len(by) == 0 || call["start"] == "UNBOUNDED_PRECEDING" && call["end"] == "UNBOUNDED_FOLLOWING" {
+		return refuse("the function %q with OVER needs ORDER BY ts and a frame that ends at the current row, such as RANGE INTERVAL 5 MINUTE PRECEDING; "+
+			"for one window of all rows, use GROUP BY", name)
+	}
+	return nil
+}
+
 // castTexts casts constant texts among the arguments of aggregates, as '-inf' and '5 minutes': DuckDB
 // does not for aggregates of the C API. It reports whether there are any.
 func castTexts(x any, aggregates map[string]Aggregate) (cast bool) {
