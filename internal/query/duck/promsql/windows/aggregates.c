@@ -7,6 +7,7 @@ typedef struct {
 	window_columns at;
 	const void *data[WINDOW_COLUMNS];
 	uint64_t *valid[WINDOW_COLUMNS]; // NULL: all rows are
+	bool nulls;                      // any is not NULL
 } chunk;
 
 static chunk open_chunk(duckdb_data_chunk in, const window_function *f) {
@@ -15,6 +16,7 @@ static chunk open_chunk(duckdb_data_chunk in, const window_function *f) {
 		duckdb_vector v = duckdb_data_chunk_get_vector(in, (idx_t)i);
 		c.data[i] = duckdb_vector_get_data(v);
 		c.valid[i] = duckdb_vector_get_validity(v);
+		c.nulls |= c.valid[i] != NULL;
 	}
 	return c;
 }
@@ -64,7 +66,7 @@ static bool shape_at(const chunk *c, const window_function *f, idx_t i, window_s
 
 // Adds a row to its state. false: with a message.
 static bool add_row(const chunk *c, const window_function *f, window_state *s, idx_t i, char err[PROM_ERROR_BYTES]) {
-	for (int k = 0; k < c->at.count; k++) { // a row without a value has a time, to which a window slides
+	for (int k = 0; c->nulls && k < c->at.count; k++) { // a row without a value has a time, to which a window slides
 		if (is_null(c, k, i) && (k != c->at.value || !f->slides)) {
 			return true;
 		}

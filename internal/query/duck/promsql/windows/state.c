@@ -22,6 +22,9 @@ bool window_extend(window_state *s, const window_shape *shape, bool slides) {
 // Drops samples before the window, which only moves on.
 static void prune(window_state *s) {
 	int64_t from = s->shape.end - s->shape.range;
+	if (!s->unsorted && (s->n == 0 || s->ts[0] > from)) {
+		return;
+	}
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < s->n; i++) {
 		s->ts[kept] = s->ts[i];
