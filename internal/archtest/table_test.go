@@ -269,7 +269,7 @@ var allowed = map[string][]string{
 	"internal/query/workdir": {"internal/tempdir"},
 
 	// Nouns.
-	"internal/block":                       {"internal/checksum", "internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
+	"internal/block":                       {"internal/checksum", "internal/jsontext", "internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
 	"internal/catalog":                     {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/checksum":                    {},
 	"internal/checksum/checksumtest":       {},

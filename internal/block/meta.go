@@ -8,6 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/jsontext"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -118,18 +119,9 @@ func ReadMeta(b []byte) (Meta, error) {
 	if _, err := checksum.Verify(b); err != nil {
 		return Meta{}, fmt.Errorf("%w: %s: %w", ErrFormat, MetaFile, err)
 	}
-	var v struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(b, &v); err != nil {
-		return Meta{}, fmt.Errorf("%w: decode meta.json: %w", ErrFormat, err)
-	}
-	if v.Version != FormatVersion {
-		return Meta{}, fmt.Errorf("%w: version %d, this build reads %d", ErrFormat, v.Version, FormatVersion)
-	}
 	var m Meta
-	if err := json.Unmarshal(b, &m); err != nil {
-		return Meta{}, fmt.Errorf("%w: decode meta.json: %w", ErrFormat, err)
+	if err := (&metaParser{Parser: jsontext.New(b)}).decode(&m); err != nil {
+		return Meta{}, fmt.Errorf("%w: decode %s: %w", ErrFormat, MetaFile, err)
 	}
 	for i := range m.Files {
 		for j := range m.Files[i].RowGroups {
