@@ -69,7 +69,8 @@ func (c *Columns) FieldSpans(group int, fields []Field) [][2]int64 {
 // ReadRows reads the rows of a row group into the memory of dst. Of each, Bucket, Count and what
 // the fields are made of are set. Errors: ErrFormat, and those of in.
 func (c *Columns) ReadRows(in io.ReaderAt, group int, fields []Field, dst []Row) ([]Row, error) {
-	r := columnReader{in: in, layout: c.layout}
+	r := newColumnReader(in, c.layout)
+	defer r.release()
 	n := int(c.Rows(group))
 	rows := slices.Grow(dst[:0], n)[:n]
 	clear(rows)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 
 	"github.com/promlake/promlake/internal/parquetfile"
 )
@@ -35,7 +36,8 @@ func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64
 	if l.Rows > maxRows {
 		return nil, fmt.Errorf("%w: it has %d rows, its series have %d buckets at most", ErrFormat, l.Rows, maxRows)
 	}
-	r := columnReader{in: in, layout: l}
+	r := newColumnReader(in, l)
+	defer r.release()
 	for g := range l.Groups {
 		ids, err := r.int64s(g, "series_id")
 		if err != nil {
@@ -72,16 +74,36 @@ func (c *Columns) Rows(group int) int64 { return c.layout.Groups[group].Rows }
 // Bytes returns about how much memory c takes.
 func (c *Columns) Bytes() int64 { return int64(512 + len(c.layout.Groups)*len(c.layout.Leaves)*96) }
 
-// columnReader reads flat columns of row groups.
+// columnReader reads flat columns of row groups. The values that it returns are valid until it reads
+// the next column of their type.
 type columnReader struct {
 	in     io.ReaderAt
 	layout *parquetfile.Layout
 	buf    []byte
 	chunk  parquetfile.ChunkReader
+
+	integers []int64
+	floats   []float64
+	rows     []Row // of StandIns
 }
 
-// column reads the row group's bytes of a column, and its values with read.
-func column[T any](r *columnReader, group int, name string, read func(g *parquetfile.GroupReader, leaf int, c *parquetfile.ChunkReader, dst []T) ([]T, error)) ([]T, error) {
+// readers are columnReaders whose memory later reads use again.
+var readers = sync.Pool{New: func() any { return new(columnReader) }}
+
+// newColumnReader returns a reader of a file. The caller gives it back with release.
+func newColumnReader(in io.ReaderAt, l *parquetfile.Layout) *columnReader {
+	r := readers.Get().(*columnReader)
+	r.in, r.layout = in, l
+	return r
+}
+
+func (r *columnReader) release() {
+	r.in, r.layout = nil, nil
+	readers.Put(r)
+}
+
+// column reads the row group's bytes of a column, and its values with read into dst's memory.
+func column[T any](r *columnReader, group int, name string, dst *[]T, read func(g *parquetfile.GroupReader, leaf int, c *parquetfile.ChunkReader, dst []T) ([]T, error)) ([]T, error) {
 	leaf := r.layout.Column(name)
 	if leaf < 0 {
 		return nil, fmt.Errorf("%w: there is no column %s", ErrFormat, name)
@@ -90,18 +112,19 @@ func column[T any](r *columnReader, group int, name string, read func(g *parquet
 	r.buf = g.Buffer()
 	var out []T
 	if err == nil {
-		out, err = read(&g, leaf, &r.chunk, nil)
+		out, err = read(&g, leaf, &r.chunk, (*dst)[:0])
 	}
 	if err != nil {
 		return nil, asFormat(fmt.Errorf("read column %s: %w", name, err))
 	}
+	*dst = out
 	return out, nil
 }
 
 func (r *columnReader) int64s(group int, name string) ([]int64, error) {
-	return column(r, group, name, (*parquetfile.GroupReader).Int64s)
+	return column(r, group, name, &r.integers, (*parquetfile.GroupReader).Int64s)
 }
 
 func (r *columnReader) doubles(group int, name string) ([]float64, error) {
-	return column(r, group, name, (*parquetfile.GroupReader).Doubles)
+	return column(r, group, name, &r.floats, (*parquetfile.GroupReader).Doubles)
 }

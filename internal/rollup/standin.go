@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/value"
 
@@ -73,8 +74,11 @@ func (c *Columns) spans(group int, names, figures []string) (out [][2]int64) {
 // StandIns reads the stand-ins of a row group, one per row: times (ms) and values. Errors:
 // ErrFormat, and those of in.
 func (c *Columns) StandIns(in io.ReaderAt, group int, s StandIn) (t []int64, v []float64, err error) {
-	r := columnReader{in: in, layout: c.layout}
-	rows := make([]Row, c.Rows(group))
+	r := newColumnReader(in, c.layout)
+	defer r.release()
+	r.rows = slices.Grow(r.rows[:0], int(c.Rows(group)))[:c.Rows(group)]
+	rows := r.rows
+	clear(rows)
 	names, fs := s.columns()
 	for _, name := range names {
 		if err := r.ints(group, name, rows); err != nil {
