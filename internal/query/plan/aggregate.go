@@ -9,8 +9,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/annotations"
-
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
 // groupNode aggregates the values of each group at each step.
@@ -154,7 +152,7 @@ func (n *groupNode) String() string {
 func (n *groupNode) feeds(int) []uint32 { return n.to }
 
 func (n *groupNode) sql(b *builder) string {
-	return fmt.Sprintf("SELECT prom_at(i, %s) AS i, %s AS v FROM %s GROUP BY 1", b.blob(ordinals.Array(n.to)), n.value(b), b.rel(n.in))
+	return b.byGroup(n.to, n.value, n.in)
 }
 
 // value returns the SQL expression of a group's value.

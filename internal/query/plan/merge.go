@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -199,7 +198,7 @@ func (n *averageNode) sql(b *builder) string {
 		for i, o := range n.to {
 			to[i] = 2*o + odd
 		}
-		return fmt.Sprintf("SELECT prom_at(i, %s) AS i, %s(v) AS v FROM %s GROUP BY 1", b.blob(ordinals.Array(to)), fn, b.rel(n.in))
+		return b.byGroup(to, func(*builder) string { return fn + "(v)" }, n.in)
 	}
 	return part("prom_sum", 0) + " UNION ALL " + part("prom_count", 1)
 }

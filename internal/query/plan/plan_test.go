@@ -106,7 +106,7 @@ engine: {__promlake_pushed__="0"}
 pushed 0: 2 series on start=600000 step=30000 n=4
   sum by (job): 2 series
     rate {__name__="c_total"} start=600000 step=30000 n=4 range=120000 shift=0: 3 series, 300 samples
-sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_rate(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=120000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT prom_at(i, $1) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
+sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_rate(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=120000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1)) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
 		{"names that would have to be dropped later", `label_replace(rate({__name__=~"[cd]_total"}[2m]), "x", "y", "", "")`, delayed, map[string]string{}, `
 engine: label_replace(rate({__name__=~"[cd]_total"}[2m]), "x", "y", "", "")
@@ -118,7 +118,7 @@ engine: {__promlake_pushed__="0"} @ 600.000
 pushed 0: 1 series on start=600000 step=30000 n=1
   quantile 0.5: 1 series
     rate {__name__="c_total"} start=650000 step=30000 n=1 range=120000 shift=-50000: 3 series, 300 samples
-sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_rate(rank, ts, v_int, v_div, 'start=650000 step=30000 n=1 range=120000 shift=-50000') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT prom_at(i, $1) AS i, prom_quantile(i, v, 'phi=0.5') AS v FROM n0 GROUP BY 1) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
+sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_rate(rank, ts, v_int, v_div, 'start=650000 step=30000 n=1 range=120000 shift=-50000') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_quantile(i, v, 'phi=0.5') AS v FROM n0 GROUP BY 1)) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
 		{"a parameter that is read", `clamp(c_total{job="b"}, -1.5, scalar(g))`, ranged(instant), nil, `
 engine: {__promlake_pushed__="0"}
@@ -135,7 +135,7 @@ pushed 0: 1 series on start=600000 step=30000 n=4
   sum: 1 series
     instant {__name__="c_total"} start=600000 step=30000 n=4 range=300000 shift=0: 3 series, 300 samples
 kept: g: it has native histograms
-sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT prom_at(i, $1) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
+sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1)) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
 		{"too few samples", `sum(g) / sum(c_total)`, few, nil, `
 engine: {__promlake_pushed__="0"}
@@ -145,7 +145,7 @@ pushed 0: 1 series on start=600000 step=30000 n=4
       instant {__name__="g"} start=600000 step=30000 n=4 range=300000 shift=0: 1 series, 100 samples
     sum: 1 series
       instant {__name__="c_total"} start=600000 step=30000 n=4 range=300000 shift=0: 3 series, 300 samples
-sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT prom_at(i, $1) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1), n2 AS (SELECT prom_pick(series_id, $4) AS i, prom_instant(rank, ts, value, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 1) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n3 AS (SELECT prom_at(i, $3) AS i, prom_sum(i, v, '') AS v FROM n2 GROUP BY 1), n4 AS (SELECT prom_at(l.i, $1) AS i, prom_binary('/', l.v, r.v) AS v FROM n1 AS l JOIN n3 AS r ON prom_at(l.i, $1) = prom_at(r.i, $1)) SELECT i, v FROM n4 WHERE i IS NOT NULL AND v IS NOT NULL
+sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1)), n2 AS (SELECT prom_pick(series_id, $4) AS i, prom_instant(rank, ts, value, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 1) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n3 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $3) AS UTINYINT) AS i, prom_sum(i, v, '') AS v FROM n2 GROUP BY 1)), n4 AS (SELECT prom_at(l.i, $1) AS i, prom_binary('/', l.v, r.v) AS v FROM n1 AS l JOIN n3 AS r ON prom_at(l.i, $1) = prom_at(r.i, $1)) SELECT i, v FROM n4 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
 		{"too few samples in a part", `sum(g) / count_values("x", sum by (job) (c_total))`, few, nil, `
 engine: sum(g) / count_values("x", {__promlake_pushed__="0"})
@@ -154,7 +154,7 @@ pushed 0: 2 series on start=600000 step=30000 n=4
     instant {__name__="c_total"} start=600000 step=30000 n=4 range=300000 shift=0: 3 series, 300 samples
 kept: sum(g): its selectors have about 100 samples, fewer than 250
 kept: count_values("x", sum by (job) (c_total)): count_values makes labels of values
-sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT prom_at(i, $1) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
+sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1)) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
 		{"too few samples, with kernels", `sum(rate(c_total[1m])) / sum(g)`, kernels, nil, `
 engine: sum({__promlake_pushed__="0"}) / sum(g)
@@ -194,7 +194,7 @@ pushed 1: 1 series on start=600000 step=30000 n=4
 kept: stddev(c_total) / sum(rate(d_total[1m])): it needs about 400 samples at once, more than 150
 kept: stddev(c_total): it needs about 300 samples at once, more than 150
 sql 0: WITH n0 AS (SELECT prom_pick(series_id, $1) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL) SELECT i, v FROM n0 WHERE i IS NOT NULL AND v IS NOT NULL
-sql 1: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_rate(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=60000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT prom_at(i, $1) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
+sql 1: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_rate(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=60000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1)) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
 		{"a scalar below the engine", `min_of(scalar(g), 1) + count_values("x", g)`, instant, map[string]string{}, `
 engine: scalar({__promlake_pushed__="0"}) + count_values("x", {__promlake_pushed__="1"})

@@ -16,7 +16,7 @@ func TestStatementCarriesItsArguments(t *testing.T) {
 	s := p.Statement([]Scan{scan}, "17")
 	const inner = `prom_instant(rank, ts, v_int, v_div, 'start=600000 step=1 n=1 range=300000 shift=0 budget=17') AS v`
 	assert.Equal(t, `WITH n0 AS (SELECT prom_pick(series_id, $3) AS i, `+inner+` FROM (SELECT 'it costs $1' WHERE x = $2 AND y <> $2)`+
-		` GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT prom_at(i, $1) AS i, prom_sum(i, v, 'budget=17') AS v FROM n0 GROUP BY 1)`+
+		` GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_sum(i, v, 'budget=17') AS v FROM n0 GROUP BY 1))`+
 		` SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL`, s.SQL)
 	require.Len(t, s.Args, 3)
 	assert.Equal(t, ordinals.Array([]uint32{0, 1, 0}), s.Args[0], "in the order of the labels: inst 1 of a, inst 1 of b, inst 2 of a")
@@ -25,7 +25,7 @@ func TestStatementCarriesItsArguments(t *testing.T) {
 
 	assert.Equal(t, `WITH n0 AS (SELECT prom_pick(series_id, unhex('010000000000000000000000020000000000000001000000030000000000000002000000')) AS i, `+inner+
 		` FROM (SELECT 'it costs $1' WHERE x = unhex('cafe') AND y <> unhex('cafe')) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL),`+
-		` n1 AS (SELECT prom_at(i, unhex('000000000100000000000000')) AS i, prom_sum(i, v, 'budget=17') AS v FROM n0 GROUP BY 1)`+
+		` n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, unhex('000000000100000000000000')) AS UTINYINT) AS i, prom_sum(i, v, 'budget=17') AS v FROM n0 GROUP BY 1))`+
 		` SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL`, s.Text())
 }
 
@@ -39,7 +39,7 @@ func TestPartOfAnAverageReturnsSumsAndCounts(t *testing.T) {
     instant {__name__="c_total"} start=600000 step=1 n=1 range=300000 shift=0: 1 series, 100 samples
 `, parts[0].String())
 	assert.Equal(t, `WITH n0 AS MATERIALIZED (SELECT prom_pick(series_id, $2) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=1 n=1 range=300000 shift=0') AS v`+
-		` FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT prom_at(i, $1) AS i, prom_sum(v) AS v FROM n0 GROUP BY 1`+
-		` UNION ALL SELECT prom_at(i, $3) AS i, prom_count(v) AS v FROM n0 GROUP BY 1) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL`,
+		` FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_sum(v) AS v FROM n0 GROUP BY 1)`+
+		` UNION ALL SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $3) AS UTINYINT) AS i, prom_count(v) AS v FROM n0 GROUP BY 1)) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL`,
 		parts[0].Statement(scansOf(parts[0]), "").SQL)
 }

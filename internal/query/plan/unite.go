@@ -1,11 +1,7 @@
 package plan
 
 import (
-	"fmt"
-
 	"github.com/prometheus/prometheus/model/labels"
-
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
 // uniteNode drops metric names and merges series that then have the same labels. At most one of the
@@ -61,8 +57,7 @@ func (n *uniteNode) String() string { return "unite" }
 func (n *uniteNode) feeds(int) []uint32 { return n.to }
 
 func (n *uniteNode) sql(b *builder) string {
-	in := b.rel(n.in)
-	return fmt.Sprintf("SELECT prom_at(i, %s) AS i, %s AS v FROM %s GROUP BY 1", b.blob(ordinals.Array(n.to)), b.counted("prom_max", "v"), in)
+	return b.byGroup(n.to, func(b *builder) string { return b.counted("prom_max", "v") }, n.in)
 }
 
 // counted returns a call of a C aggregate that counts its memory against the budget of the
