@@ -61,7 +61,7 @@ type Settings struct {
 
 // New returns an engine whose queries read through x, and are counted by u. reg may be nil.
 func New(s Settings, x *exec.Executor, u *usage.Counter, reg prometheus.Registerer, logger *slog.Logger) *Engine {
-	p := newRemembering(ParserOptions())
+	p := newRemembering(ParserOptions(), !s.UseStartTimestamps)
 	return &Engine{
 		settings: s, exec: x, parser: p, gate: newGate(s.MaxConcurrency), usage: u,
 		upstream: promql.NewEngine(promql.EngineOpts{

@@ -14,6 +14,7 @@ import (
 // engine change the one that they get. It is safe for concurrent use.
 type remembering struct {
 	parser.Parser
+	withoutStarts bool // start_timestamp() has no result
 
 	mu   sync.Mutex
 	last *lru.Map[parser.Expr] // by text; nobody changes them
@@ -27,8 +28,20 @@ const (
 	bytesPerTextByte = 16
 )
 
-func newRemembering(o parser.Options) *remembering {
-	return &remembering{Parser: parser.NewParser(o), last: lru.New[parser.Expr](rememberedBytes)}
+func newRemembering(o parser.Options, withoutStarts bool) *remembering {
+	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: lru.New[parser.Expr](rememberedBytes)}
+}
+
+// hideStarts makes start_timestamp() of a selector that of an expression, which has no result.
+// Prometheus without use-start-timestamps has none of a selector either. Upstream's engine has that
+// feature here in any case, since rates of points need it.
+func hideStarts(expr parser.Expr) {
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		if c, ok := n.(*parser.Call); ok && c.Func.Name == "start_timestamp" {
+			c.Args[0] = &parser.UnaryExpr{Op: parser.ADD, Expr: c.Args[0], StartPos: c.Args[0].PositionRange().Start}
+		}
+		return nil
+	})
 }
 
 // ParseExpr implements parser.Parser. The expression is the caller's.
@@ -39,6 +52,9 @@ func (p *remembering) ParseExpr(text string) (parser.Expr, error) {
 	expr, err := p.Parser.ParseExpr(text)
 	if err != nil {
 		return nil, err
+	}
+	if p.withoutStarts {
+		hideStarts(expr)
 	}
 	if cost := int64(expressionBytes + bytesPerTextByte*len(text)); cost <= rememberedBytes/16 {
 		own := plan.Clone(expr)
