@@ -20,7 +20,8 @@ import (
 //	          itself: the query runs again over series in other orders and with noise in the last
 //	          bits of samples that are not integers (integers add up exactly in any order). Promlake
 //	          may differ by as much as upstream differs from itself, times slack. If upstream even
-//	          disagrees with itself about which points exist, the query counts as undecided.
+//	          disagrees with itself about which points exist, the query counts as undecided. The
+//	          note of >/ and </ between a scalar and series is about the last series, too.
 type class int
 
 const (
@@ -38,7 +39,13 @@ const (
 func classOf(e parser.Expr) class {
 	c := exact
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
-		if a, ok := n.(*parser.AggregateExpr); ok {
+		switch a := n.(type) {
+		case *parser.BinaryExpr:
+			scalar := a.LHS.Type() == parser.ValueTypeScalar || a.RHS.Type() == parser.ValueTypeScalar
+			if scalar && (a.Op == parser.TRIM_UPPER || a.Op == parser.TRIM_LOWER) {
+				c = max(c, ordered)
+			}
+		case *parser.AggregateExpr:
 			switch a.Op {
 			case parser.SUM, parser.AVG, parser.STDDEV, parser.STDVAR, parser.TOPK, parser.BOTTOMK, parser.LIMITK:
 				c = max(c, ordered)
