@@ -76,7 +76,7 @@ var allowed = map[string][]string{
 		"internal/objstore/probe", "internal/query", "internal/query/request", "internal/ruleeval", "internal/segment", "internal/series", "internal/tenant",
 	},
 	"internal/app/shell":  {"internal/app/human"},
-	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql"},
+	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql", "internal/query/sql/statement"},
 	"internal/app/tenantapp": {
 		"internal/app/process", "internal/auth", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/query/inventory", "internal/telemetry",
 	},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/sql/statement"
 )
 
 // Settings configure the execution of SQL.
@@ -41,9 +42,13 @@ func Run(ctx context.Context, s Settings, sql string, w io.Writer) (err error) {
 		TempDir: func() (string, error) { return dir, nil },
 	})
 	defer func() { err = errors.Join(err, db.Close()) }()
+	sql = strings.TrimRight(strings.TrimSpace(sql), "; \t\r\n")
+	if err := check(ctx, db, sql); err != nil {
+		return err
+	}
 	// The result goes through a file, for DuckDB writes every type of it as text.
 	out := filepath.Join(dir, "result")
-	text := fmt.Sprintf("COPY (%s\n) TO %s (%s)", strings.TrimRight(strings.TrimSpace(sql), ";"), duck.Literal(out), options)
+	text := fmt.Sprintf("COPY (%s\n) TO %s (%s)", sql, duck.Literal(out), options)
 	if err := db.Each(ctx, text, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }); err != nil {
 		return err
 	}
@@ -56,4 +61,17 @@ func Run(ctx context.Context, s Settings, sql string, w io.Writer) (err error) {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil
+}
+
+// check refuses what DuckDB would crash on.
+func check(ctx context.Context, db *duck.DB, sql string) error {
+	var tree []byte
+	err := db.Each(ctx, "SELECT json_serialize_sql("+duck.Literal(sql)+")::VARCHAR", []string{duck.Varchar}, func(_ int, columns []duck.Vector) error {
+		tree = append(tree, columns[0].Strings()[0].Bytes()...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return statement.CheckLocal(tree)
 }

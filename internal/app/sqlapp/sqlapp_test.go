@@ -25,6 +25,10 @@ func TestRunErrors(t *testing.T) {
 	s := sqlapp.Settings{Format: "csv", MemoryLimitBytes: 1 << 28}
 	require.ErrorContains(t, sqlapp.Run(t.Context(), s, "SELECT FROM", &strings.Builder{}), "syntax error")
 	require.ErrorContains(t, sqlapp.Run(t.Context(), s, "SELECT * FROM '/nowhere.parquet'", &strings.Builder{}), "No files found")
+	for _, call := range []string{"prom_sum(v ORDER BY v)", "prom_sum(DISTINCT v)", "prom_sum(v) OVER (PARTITION BY a)"} {
+		sql := "WITH x AS (SELECT " + call + " AS v FROM (SELECT 1 AS a, [1.0::DOUBLE] AS v) GROUP BY a, v) SELECT * FROM x"
+		require.ErrorContains(t, sqlapp.Run(t.Context(), s, sql, &strings.Builder{}), `the function "prom_sum" is not available with`, call)
+	}
 	s.Format = "xml"
 	require.ErrorContains(t, sqlapp.Run(t.Context(), s, "SELECT 1", &strings.Builder{}), "unknown format")
 }

@@ -35,17 +35,10 @@ func (a Aggregate) sliding() int { return 3 + a.Before + a.After }
 // expect one for each row: so it does for arguments in an order, and for a frame that is the whole
 // partition.
 func (a Aggregate) check(name string, call map[string]any) error {
+	if err := checkOrder(name, call); err != nil || call["class"] != "WINDOW" {
+		return err
+	}
 	children, _ := call["children"].([]any)
-	order, _ := call["order_bys"].(map[string]any)
-	orders, _ := order["orders"].([]any)
-	inner, _ := call["arg_orders"].([]any)
-	distinct, _ := call["distinct"].(bool)
-	if len(orders)+len(inner) > 0 || distinct {
-		return refuse("the function %q is not available with ORDER BY or DISTINCT in its arguments: it sorts the samples itself", name)
-	}
-	if call["class"] != "WINDOW" {
-		return nil
-	}
 	if len(children) > a.sliding() {
 		return refuse("the function %q is not available with OVER and the bounds of its window, which a frame does not move; "+
 			"give the length of the window: %s(ts, value, INTERVAL 5 MINUTE)", name, name)
@@ -54,6 +47,18 @@ func (a Aggregate) check(name string, call map[string]any) error {
 	if len(by) == 0 || call["start"] == "UNBOUNDED_PRECEDING" && call["end"] == "UNBOUNDED_FOLLOWING" {
 		return refuse("the function %q with OVER needs ORDER BY ts and a frame that ends at the current row, such as RANGE INTERVAL 5 MINUTE PRECEDING; "+
 			"for one window of all rows, use GROUP BY", name)
+	}
+	return nil
+}
+
+// checkOrder refuses a call with its arguments in an order.
+func checkOrder(name string, call map[string]any) error {
+	order, _ := call["order_bys"].(map[string]any)
+	orders, _ := order["orders"].([]any)
+	inner, _ := call["arg_orders"].([]any)
+	distinct, _ := call["distinct"].(bool)
+	if len(orders)+len(inner) > 0 || distinct {
+		return refuse("the function %q is not available with ORDER BY or DISTINCT in its arguments: it sorts the samples itself", name)
 	}
 	return nil
 }
