@@ -37,8 +37,9 @@ type Stats struct {
 // checkEvery is the number of samples between two checks of the context and calls of progress.
 const checkEvery = 1 << 18
 
-// Merge writes the series of sources, ascending by rank, whose label sets are all in in, to sink, without the samples that tombs delete. It leaves out series that end empty. It calls
-// progress, if not nil, now and then with the number of samples read so far. Errors: ErrOrder,
+// Merge writes the series of sources, ascending by rank, whose label sets are all in in, to sink,
+// without the samples that tombs delete. It leaves out series that end empty. It calls progress, if
+// not nil, now and then with the number of samples read so far. Errors: ErrOrder,
 // catalog.ErrInvalid for a tombstone, and those of the sources, of sink and of ctx.
 func Merge(ctx context.Context, in *Into, tombs []catalog.Tombstone, sources []*Source, sink Sink, progress func(samples int64)) (Stats, error) {
 	m := &merger{in: in, view: in.View(), sources: sources, builder: labels.NewScratchBuilder(16)}

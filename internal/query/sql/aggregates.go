@@ -16,7 +16,7 @@ import (
 // of one series:
 //
 //	prom_rate(ts, value, window_start, window_end)   rate() at window_end over (window_start, window_end]
-//	prom_rate(ts, value, range)                      rate() at the time t of the last row over (t - range, t]
+//	prom_rate(ts, value, range)                      rate() over (t - range, t], for the last row's t
 //
 // A window without a value is NULL. The second form is for OVER: a frame moves the last row.
 const aggregatePrefix = "prom_"
