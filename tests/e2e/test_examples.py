@@ -129,7 +129,7 @@ def check_endpoint(server: Server, directory: Path) -> None:
     assert len(statements) >= 4
     for statement in statements:
         with urllib.request.urlopen(
-            f"{server.url}/api/v1/sql", urllib.parse.urlencode({"query": statement}).encode(), timeout=60
+            f"{server.url}/api/v1/sql", urllib.parse.urlencode({"query": statement}).encode(), timeout=300
         ) as answer:
             assert json.load(answer)["status"] == "success", statement
     (program,) = (code for code in blocks_of_code("python") if ENDPOINT in code)

@@ -89,7 +89,7 @@ class Answer:
 class Sender:
     """One connection to a server. Every method raises OSError or HTTPException if the server is unreachable or ends."""
 
-    def __init__(self, url: str, tenant: str | None = None, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, tenant: str | None = None, timeout: float = 300.0) -> None:
         self._connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=timeout)
         self._headers = {} if tenant is None else {"X-Scope-OrgID": tenant}
 
