@@ -8,9 +8,14 @@ import (
 	"github.com/promlake/promlake/internal/memory"
 )
 
-// codeInterval is the time between two releases of the program's code. A release, with mapping
-// again what runs, takes one to two milliseconds of processor time.
-const codeInterval = time.Minute
+const (
+	// codeDelay is the time from the start of a server to the first release of the program's code.
+	// What the start ran is also what the first request needs.
+	codeDelay = 10 * time.Second
+	// codeInterval is the time between two releases. A release, with mapping again what runs, takes
+	// one to two milliseconds of processor time.
+	codeInterval = time.Minute
+)
 
 // code releases the program's code from resident memory: most of it runs only while the process
 // starts.
@@ -30,16 +35,17 @@ func programCode(log *slog.Logger) code {
 	return c
 }
 
-// keepReleasing releases the code now, and in intervals until ctx ends.
+// keepReleasing releases the code from time to time until ctx ends.
 func (c code) keepReleasing(ctx context.Context) {
-	timer := time.NewTicker(codeInterval)
+	timer := time.NewTimer(codeDelay)
 	defer timer.Stop()
 	for {
-		c.release()
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+			c.release()
+			timer.Reset(codeInterval)
 		}
 	}
 }
