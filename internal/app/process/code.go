@@ -17,26 +17,14 @@ const (
 	codeInterval = time.Minute
 )
 
-// code releases the program's code from resident memory: most of it runs only while the process
-// starts.
-type code struct {
-	memory.Code
-	log *slog.Logger
-}
-
-// programCode finds the code, and releases what the initialization of packages used.
-func programCode(log *slog.Logger) code {
-	own, err := memory.ProgramCode()
+// keepReleasing releases the program's code from resident memory from time to time until ctx ends:
+// most of it ran only while the process started.
+func keepReleasing(ctx context.Context, log *slog.Logger) {
+	code, err := memory.ProgramCode()
 	if err != nil {
 		log.Debug("the program's code stays in memory", "err", err)
+		return
 	}
-	c := code{own, log}
-	c.release()
-	return c
-}
-
-// keepReleasing releases the code from time to time until ctx ends.
-func (c code) keepReleasing(ctx context.Context) {
 	timer := time.NewTimer(codeDelay)
 	defer timer.Stop()
 	for {
@@ -44,14 +32,11 @@ func (c code) keepReleasing(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			c.release()
+			if err := code.Release(); err != nil {
+				log.Debug("release the program's code", "err", err)
+				return
+			}
 			timer.Reset(codeInterval)
 		}
-	}
-}
-
-func (c code) release() {
-	if err := c.Release(); err != nil {
-		c.log.Debug("release the program's code", "err", err)
 	}
 }

@@ -36,7 +36,6 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 		return fmt.Errorf("check settings: %w", err)
 	}
 	tuneGC(s)
-	code := programCode(logger)
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
 		return fmt.Errorf("open listener: %w", err)
@@ -65,7 +64,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	logger.Info("serving", "url", p.URL, "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version)
 	serving, end := context.WithCancel(ctx)
 	defer end()
-	go code.keepReleasing(serving)
+	go keepReleasing(serving, logger)
 	if !s.Auth.Enabled() && !isLoopback(ln.Addr()) {
 		logger.Warn("other machines can send requests without a token; set --auth.tokens to require one", "listen", ln.Addr().String())
 	}
