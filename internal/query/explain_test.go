@@ -115,7 +115,7 @@ func TestExplainWithoutStatements(t *testing.T) {
 func TestExplainSmallQuery(t *testing.T) {
 	l := newLake(t, &remoteStore{Store: newDirStore(t)}, query.Settings{})
 	layouts[1].write(l, tenant.Default, pushRows())
-	ex, err := l.Explain(t.Context(), query.Question{Text: `sum(m1)`, End: testNow()})
+	ex, err := l.Explain(t.Context(), query.Question{Text: `stddev(m1)`, End: testNow()})
 	require.NoError(t, err)
 	require.Empty(t, ex.Pushed)
 	require.Len(t, ex.Kept, 1)
@@ -123,6 +123,16 @@ func TestExplainSmallQuery(t *testing.T) {
 	require.Equal(t, 1, ex.Cost.Lists)
 	require.Greater(t, ex.Cost.Gets, 1, "the manifest, and some samples")
 	require.Positive(t, ex.Cost.Dollars)
+
+	ex, err = l.Explain(t.Context(), query.Question{Text: `sum(m1)`, End: testNow(), Analyze: true})
+	require.NoError(t, err)
+	require.Empty(t, ex.Kept)
+	require.Len(t, ex.Pushed, 1)
+	st := ex.Pushed[0].Statements[0]
+	require.Empty(t, st.SQL)
+	require.NotEmpty(t, st.EquivalentSQL)
+	require.Equal(t, int64(1), st.Analysis.Rows)
+	require.Nil(t, st.Analysis.Operator)
 }
 
 func TestExplainBadQuery(t *testing.T) {

@@ -141,5 +141,5 @@ func TestEngineAndMetrics(t *testing.T) {
 	q.Close()
 	n, err := testutil.GatherAndCount(reg, "promlake_query_storage_seconds", "promlake_query_storage_errors_total", "promlake_query_segments_read_total")
 	require.NoError(t, err)
-	require.Equal(t, 4, n, "push and select, the failed select, segments")
+	require.Equal(t, 3, n, "push, the failed push, segments")
 }

@@ -29,7 +29,7 @@ type Settings struct {
 
 	FetchBytesPerSecond int64 `name:"query.fetch-bytes-per-second" type:"bytes" default:"1GiB" min:"1" help:"Most bytes a second that the store delivers. A query that would exceed its time even so is refused at once." when:"Set it to what your network carries. In a function, the default is 150MiB."`
 	SamplesPerSecond    int64 `name:"query.samples-per-second" default:"100000000" min:"1" help:"Most samples that one thread evaluates in a second. A query that would exceed its time even so is refused at once." when:"Lower it on slow processors. In a function, the default follows its memory."`
-	MinPushedSamples    int64 `name:"query.min-pushed-samples" default:"50000" min:"-1" help:"Samples from which a part of a query is evaluated in SQL. With fewer, range functions are evaluated in C and the rest in the PromQL engine. -1 is always." when:"Rarely; for measurements."`
+	MinPushedSamples    int64 `name:"query.min-pushed-samples" default:"50000" min:"-1" help:"Samples from which a part of a query is evaluated in SQL, unless its values are few and its operations simple. With fewer, only such parts are evaluated outside of the PromQL engine. -1 is always." when:"Rarely; for measurements."`
 
 	MaxStaleness    time.Duration `name:"query.max-staleness" default:"1s" min:"0" help:"Longest time for which queries share a listing of the store. They miss what was stored since. 0 lists for every query." when:"Set 0 to read every acknowledged write at once, raise it to pay for fewer LIST requests."`
 	PartialResponse bool          `name:"query.partial-response" default:"false" help:"Answer without damaged objects, with a warning that names each and its time range. Otherwise such queries fail." when:"Set it while you repair a damaged store."`

@@ -27,6 +27,7 @@ var ways = []struct {
 }{
 	{"in place", false, query.Settings{MinPushedSamples: -1}},
 	{"fetched, delayed name removal", true, query.Settings{MinPushedSamples: -1, DelayedNameRemoval: true, UseStartTimestamps: true}},
+	{"without statements", false, query.Settings{}},
 	{"in parts, tables of matching rows", false, query.Settings{MinPushedSamples: -1, QueryMemoryBytes: partsMemory, IndexCacheBytes: 1}},
 }
 

@@ -58,11 +58,15 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 			q.exec.Metrics.Kept.Inc()
 			return nil
 		}
+		q.view.results, q.view.whole = results, q.whole(pl.Expr, results)
+		if q.view.whole != nil {
+			return nil
+		}
 		left, err := promql.PreprocessExpr(pl.Expr, q.asked.Start, q.asked.End, q.asked.Interval)
 		if err != nil {
 			return fmt.Errorf("prepare what is left: %w", err)
 		}
-		q.view.results, q.stmt.Expr = results, left
+		q.stmt.Expr = left
 		return nil
 	}
 	err = q.exec.Metrics.Measure("push", func() (err error) {

@@ -25,6 +25,8 @@ type Query struct {
 	stmt   *parser.EvalStmt // upstream's, which it evaluates
 	asked  parser.EvalStmt  // as it was asked
 
+	points *[]promql.FPoint // of the answer; nil: they are upstream's
+
 	mu     sync.Mutex
 	cancel context.CancelFunc // while the query runs
 }
@@ -53,7 +55,7 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 			ctx = q.exec.Series.Sharing(ctx)
 		}
 		notes, err := q.push(ctx)
-		if err == nil {
+		if err == nil && q.view.whole == nil {
 			err = q.walkable()
 		}
 		total.Stop()
@@ -66,7 +68,11 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 			r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap, Wide: q.view.wide}
 			ctx = request.With(ctx, r)
 		}
-		res = q.Query.Exec(ctx)
+		if r := q.view.whole; r != nil {
+			res = q.answer(ctx, r)
+		} else {
+			res = q.Query.Exec(ctx)
+		}
 		if res.Err == nil {
 			if err := answered(ctx, res); err != nil {
 				res = &promql.Result{Err: err}

@@ -20,6 +20,7 @@ type view struct {
 	snap    *catalog.Snapshot // that the plan was made on; nil: none was
 	wide    bool              // snap is wider than the query's range by replica.Around
 	results map[string]*exec.Result
+	whole   *exec.Result // that is the answer; nil: none is
 }
 
 // Querier implements storage.Queryable.
@@ -31,8 +32,13 @@ func (v *view) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &viewQuerier{q, v.results}, nil
 }
 
-// release drops the results.
-func (v *view) release() { v.results = nil }
+// release drops the results, which nothing reads any more.
+func (v *view) release() {
+	for _, r := range v.results {
+		r.Release()
+	}
+	v.results, v.whole = nil, nil
+}
 
 type viewQuerier struct {
 	storage.Querier
@@ -43,10 +49,10 @@ type viewQuerier struct {
 func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	for _, m := range ms {
 		if r := q.results[m.Value]; r != nil && m.Name == plan.PushedLabel {
-			if err := request.Evaluated(ctx, len(r.Series)); err != nil {
+			if err := request.Evaluated(ctx, r.Len()); err != nil {
 				return storage.ErrSeriesSet(err)
 			}
-			return samples.LoadedSet(r.Series, r.Warnings)
+			return samples.LoadedSet(r.Series(), r.Warnings)
 		}
 	}
 	return q.Querier.Select(ctx, sorted, hints, ms...)

@@ -18,16 +18,18 @@ import (
 // Input is a planned read of the samples of a selector, or of a leaf.
 type Input struct {
 	Res     *lookup.Resolution
-	wanted  []int              // positions in res
-	mint    int64              // ms; samples that are shown, while Whole has more of replicas
-	maxt    int64              // ms
-	Whole   *samples.Collector // of wanted
-	Rolled  *samples.Rollups   // nil: samples are read everywhere
-	Taken   [][]lookup.Row     // by object: of which rollups are read
-	Files   []source.Parts     // parts of blocks' files
-	took    request.Totals     // by files
-	opened  bool               // rollups are
-	Rollups []source.Parts     // parts of them
+	wanted  []int                // positions in res
+	mint    int64                // ms; samples that are shown, while Whole has more of replicas
+	maxt    int64                // ms
+	Whole   *samples.Collector   // of wanted
+	Rolled  *samples.Rollups     // nil: samples are read everywhere
+	Taken   [][]lookup.Row       // by object: of which rollups are read
+	Files   []source.Parts       // parts of blocks' files, once they are planned
+	took    request.Totals       // by files
+	edges   []*samples.Collector // likewise as Whole, of the samples beside rollups
+	planned bool                 // Files are
+	opened  bool                 // rollups are
+	Rollups []source.Parts       // parts of them
 }
 
 // Wanted returns the resolution of a leaf's selector, and the positions of the leaf's series in it.
@@ -62,18 +64,23 @@ func (p *Attempt) ReadOf(ctx context.Context, l *plan.Leaf) (*Input, error) {
 	}
 	mint, maxt := p.Span.Clip(l.Range())
 	out := &Input{Res: res, wanted: wanted, mint: mint, maxt: maxt, Whole: p.Samples.Collect(res.Match(wanted, mint, maxt))}
-	reads := []*samples.Collector{out.Whole}
 	if out.Rolled = samples.FindRollups(l, res, wanted, mint, maxt); out.Rolled != nil {
-		var edges []*samples.Collector
-		edges, out.Taken = out.Rolled.Split(out.Whole, wanted)
-		reads = append(reads, edges...)
-	}
-	for _, r := range reads {
-		files, took := r.FloatParts(ctx)
-		out.Files = append(out.Files, files...)
-		out.took.Add(took)
+		out.edges, out.Taken = out.Rolled.Split(out.Whole, wanted)
 	}
 	return out, nil
+}
+
+// PlanFiles sets Files, once.
+func (s *Input) PlanFiles(ctx context.Context) {
+	if s.planned {
+		return
+	}
+	s.planned = true
+	for _, r := range append([]*samples.Collector{s.Whole}, s.edges...) {
+		files, took := r.FloatParts(ctx)
+		s.Files = append(s.Files, files...)
+		s.took.Add(took)
+	}
 }
 
 // RawReadOf returns the planned read of a selector whose samples the engine reads.
@@ -85,7 +92,7 @@ func (p *Attempt) RawReadOf(ctx context.Context, sel plan.Selector) *Input {
 	}
 	mint, maxt := p.Span.Clip(sel.MinT, sel.MaxT)
 	out := &Input{Res: res, wanted: wanted, mint: mint, maxt: maxt, Whole: p.Samples.Collect(res.Match(wanted, mint, maxt))}
-	out.Files, out.took = out.Whole.FloatParts(ctx)
+	out.PlanFiles(ctx)
 	if res.HasHists {
 		files, took := out.Whole.HistParts(ctx)
 		out.Files = append(out.Files, files...)
@@ -106,6 +113,7 @@ func (s *Input) Open(ctx context.Context) (err error) {
 // prefetch makes the ranges of a read local, all at once if the cache has room for them, and counts
 // them. They stay local until release.
 func (p *Attempt) prefetch(ctx context.Context, s *Input) (release func() error, err error) {
+	s.PlanFiles(ctx)
 	p.Metrics.Count(ctx, s.took)
 	var all source.Fetch
 	all.Add(s.Files)
@@ -147,6 +155,7 @@ func (p *Attempt) planReads(ctx context.Context, pl *plan.Plan, planned *plan.Qu
 			if err != nil {
 				return err
 			}
+			r.PlanFiles(ctx)
 			p.reads[l] = r
 		}
 	}

@@ -1,11 +1,11 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -16,43 +16,26 @@ import (
 	"github.com/promlake/promlake/internal/query/samples"
 )
 
-// slabValues is the number of values in a slab.
-const slabValues = 64 << 10
-
-// slab is memory for the values of a leaf's series at the steps.
-type slab [slabValues]float64
-
-var slabs = sync.Pool{New: func() any { return new(slab) }}
-
 // Values are the values of a leaf's series: those that have one at some step, by ordinal.
 type Values struct {
 	I       []uint32
 	v       [][]float64
 	Samples int64 // that were read
-	slabs   []*slab
-	rest    []float64 // memory for more values, of undefined content
+	room
 }
 
-// release lets others have the memory of the values.
-func (l *Values) release() {
-	for _, s := range l.slabs {
-		slabs.Put(s)
+// rows returns the values as rows, ascending by ordinal.
+func (l *Values) rows() []plan.Row {
+	rows := make([]plan.Row, len(l.I))
+	for k, i := range l.I {
+		rows[k] = plan.Row{I: i, V: l.v[k]}
 	}
-	*l = Values{}
+	sortRows(rows)
+	return rows
 }
 
-// room returns memory of undefined content for the n values of a series. more bounds the values
-// that this series and those after it need.
-func (l *Values) room(n, more int) []float64 {
-	switch {
-	case n <= len(l.rest):
-	case n > slabValues || more < slabValues/2:
-		l.rest = make([]float64, more)
-	default:
-		s := slabs.Get().(*slab)
-		l.slabs, l.rest = append(l.slabs, s), s[:]
-	}
-	return l.rest[:n:n]
+func sortRows(rows []plan.Row) {
+	slices.SortFunc(rows, func(a, b plan.Row) int { return cmp.Compare(a.I, b.I) })
 }
 
 // Leaf reads the samples of a leaf and evaluates its function as they come, series by series. The
@@ -65,14 +48,17 @@ func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := r.prefetch(ctx, read)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
 	batches := read.Res.Batches(read.wanted, read.Whole.MinT, read.Whole.MaxT, func(series int) int64 {
 		return read.Rolled.Estimate(read.Res, series, read.Whole.MinT, read.Whole.MaxT)
 	})
+	inPlace := len(batches) == 1 && read.Rolled == nil && r.Files.Local() // what is read is planned once
+	if !inPlace {
+		release, err := r.prefetch(ctx, read)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, release()) }()
+	}
 	got := make([]Values, min(r.Settings.Threads, len(batches)))
 	var next atomic.Int64
 	work := func(ctx context.Context, out *Values) error {
@@ -91,7 +77,7 @@ func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := r.batch(ctx, k, read, batches[i], memory, out); err != nil {
+			if err := r.batch(ctx, k, read, batches[i], inPlace, memory, out); err != nil {
 				return err
 			}
 		}
@@ -116,8 +102,9 @@ func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
 	return out, nil
 }
 
-// batch reads the series of some ordinals of the leaf, and evaluates them.
-func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinals []uint32, memory *samples.Memory, out *Values) error {
+// batch reads the series of some ordinals of the leaf, and evaluates them. inPlace means that nobody
+// has counted yet what is read.
+func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinals []uint32, inPlace bool, memory *samples.Memory, out *Values) error {
 	some, match, only := read.wanted, read.Whole.Match, len(ordinals) == len(read.wanted)
 	if !only || read.Rolled != nil {
 		some = make([]int, len(ordinals))
@@ -128,7 +115,11 @@ func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinal
 	} else { // the whole read is the batch
 		slices.Sort(ordinals)
 	}
-	got := r.Samples.CollectBatch(match, memory, only)
+	collect := r.Samples.CollectBatch
+	if inPlace {
+		collect = r.Samples.CollectShare
+	}
+	got := collect(match, memory, only)
 	if err := read.Rolled.Read(ctx, got, some); err != nil {
 		return err
 	}
@@ -140,13 +131,14 @@ func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinal
 		if len(t) == 0 {
 			continue
 		}
-		values := out.room(n, (len(ordinals)-i)*n)
+		values := out.next(n, (len(ordinals)-i)*n)
 		present, err := k.Eval(t, v, values, facts)
 		if err != nil {
 			return err
 		}
 		if present {
-			out.I, out.v, out.rest = append(out.I, o), append(out.v, values), out.rest[n:]
+			out.I, out.v = append(out.I, o), append(out.v, values)
+			out.keep(n)
 		}
 	}
 	return nil

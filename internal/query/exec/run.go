@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,14 +9,12 @@ import (
 	"strconv"
 
 	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/query/samples"
 )
 
 // shrinkStep is how much smaller parts become when they did not fit, and maxShrink how much before
@@ -92,12 +89,6 @@ func (p *Attempt) Budgeted(ctx context.Context, shrink int64, fn func(*Run) erro
 	return err
 }
 
-// Result is the value of a pushed subtree.
-type Result struct {
-	Series   []*samples.Series
-	Warnings annotations.Annotations
-}
-
 // Run evaluates the subtrees of one query under one budget.
 type Run struct {
 	*Attempt
@@ -106,6 +97,7 @@ type Run struct {
 	values int64 // in results so far
 
 	raised plan.Raised // of the leaves of the subtree
+	room   room        // of the rows of the subtree
 }
 
 // subtree evaluates a subtree, in parts if its samples are too many to be held at once.
@@ -130,21 +122,11 @@ func (r *Run) subtree(ctx context.Context, s *plan.Pushed) (*Result, error) {
 	}
 	r.Metrics.Pushed.WithLabelValues("subtrees").Inc()
 	r.Metrics.Pushed.WithLabelValues("series").Add(float64(len(rows)))
-	t := make([]int64, s.Grid.N)
-	for k := range t {
-		t[k] = s.Grid.Start + int64(k)*s.Grid.Step
-	}
-	out := &Result{Series: make([]*samples.Series, len(rows))}
-	backing := make([]samples.Series, len(rows))
+	out := &Result{Grid: s.Grid, labels: s.Labels, rows: rows, room: r.room}
+	r.room = room{}
 	present := make([]bool, len(s.Labels))
-	for i, row := range rows {
-		v := row.V
-		if len(v) == 1 {
-			v = slices.Repeat(v, len(t))
-		}
-		backing[i] = samples.NewSeries(s.Labels[row.I], t, v)
-		out.Series[i] = &backing[i]
-		present[row.I] = slices.ContainsFunc(v, func(f float64) bool { return !value.IsStaleNaN(f) })
+	for _, row := range rows {
+		present[row.I] = slices.ContainsFunc(row.V, func(f float64) bool { return !value.IsStaleNaN(f) })
 	}
 	out.Warnings = s.Annotations(present, r.raised)
 	return out, nil
@@ -196,14 +178,8 @@ func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row, e
 		present[i] = leaves[i].I
 	}
 	s.Raise(present, r.raised)
-	byOrdinal := func(a, b plan.Row) int { return cmp.Compare(a.I, b.I) }
-	if _, ok := s.Root.(*plan.Leaf); ok { // its values are the result
-		rows = make([]plan.Row, len(leaves[0].I))
-		for k, i := range leaves[0].I {
-			rows[k] = plan.Row{I: i, V: leaves[0].v[k]}
-		}
-		slices.SortFunc(rows, byOrdinal)
-		return rows, r.hold(rows)
+	if _, ok := s.Root.(*plan.Leaf); ok || s.Direct() {
+		return r.Compute(s, leaves)
 	}
 	scans, release := Published(leaves)
 	defer release()
@@ -220,8 +196,50 @@ func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row, e
 	if r.Budget.ForcedMonotonicity() {
 		return nil, plan.ErrForcedMonotonicity
 	}
-	slices.SortFunc(rows, byOrdinal)
+	sortRows(rows)
 	return rows, err
+}
+
+// Compute evaluates a subtree that is a leaf or needs no statement, over the values of its leaves.
+// Rows may lie in the memory of the leaves, which becomes that of the subtree.
+func (r *Run) Compute(s *plan.Pushed, leaves []*Values) ([]plan.Row, error) {
+	in := make([][]plan.Row, len(leaves))
+	for i, l := range leaves {
+		in[i] = l.rows()
+		r.room.slabs = append(r.room.slabs, l.slabs...)
+	}
+	if err := r.holdLeaves(in); err != nil {
+		return nil, err
+	}
+	rows, err := s.Compute(in, r.room.take)
+	if err != nil {
+		return nil, err
+	}
+	return rows, r.hold(rows)
+}
+
+// holdLeaves checks that the values of leaves, which upstream's engine would hold as well, do not
+// exceed the limit. Absent ones do not count.
+func (r *Run) holdLeaves(leaves [][]plan.Row) error {
+	all, present := 0, 0
+	for _, rows := range leaves {
+		for i := range rows {
+			all += len(rows[i].V)
+		}
+	}
+	if all <= r.Settings.MaxSamples {
+		return nil
+	}
+	for _, rows := range leaves {
+		for i := range rows {
+			for _, v := range rows[i].V {
+				if !value.IsStaleNaN(v) {
+					present++
+				}
+			}
+		}
+	}
+	return r.most(int64(present))
 }
 
 // Published makes scans of the values of leaves, which DuckDB reads in place, until release.
@@ -252,8 +270,13 @@ func (r *Run) hold(rows []plan.Row) error {
 	for i := range rows {
 		r.values += int64(len(rows[i].V))
 	}
-	if limit := int64(r.Settings.MaxSamples); r.values > limit {
-		return &request.LimitError{Limit: "samples per query", Value: limit, Needed: r.values, Flag: "--query.max-samples"}
+	return r.most(r.values)
+}
+
+// most checks a number of values that the query holds.
+func (r *Run) most(n int64) error {
+	if limit := int64(r.Settings.MaxSamples); n > limit {
+		return &request.LimitError{Limit: "samples per query", Value: limit, Needed: n, Flag: "--query.max-samples"}
 	}
 	return nil
 }

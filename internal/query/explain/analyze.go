@@ -20,7 +20,7 @@ type Analysis struct {
 	Rows      int64     `json:"rows"`    // of the result
 	PeakBytes int64     `json:"peakBytes"`
 	Leaves    []Leaf    `json:"leaves"`
-	Operator  *Operator `json:"operator,omitempty"` // the last of DuckDB's; none if the subtree is a leaf alone
+	Operator  *Operator `json:"operator,omitempty"` // the last of DuckDB's; none if no statement runs
 }
 
 // Leaf describes how a leaf's samples were read.
@@ -59,8 +59,10 @@ func (e *explainer) analysis(ctx context.Context, s *plan.Pushed) (*Analysis, er
 			out.Leaves = append(out.Leaves, Leaf{Op: l.String(), Seconds: time.Since(start).Seconds(), Samples: rows.Samples, Rows: int64(len(rows.I))})
 		}
 		var err error
-		if _, ok := s.Root.(*plan.Leaf); ok {
-			out.Rows = int64(len(leaves[0].I))
+		if _, ok := s.Root.(*plan.Leaf); ok || s.Direct() {
+			var rows []plan.Row
+			rows, err = r.Compute(s, leaves)
+			out.Rows = int64(len(rows))
 		} else {
 			err = e.profile(ctx, r, s, leaves, out)
 		}

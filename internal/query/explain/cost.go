@@ -25,6 +25,7 @@ func addInput(u *price.Usage, r *exec.Input) {
 func (e *explainer) add(ctx context.Context, l *plan.Leaf, to *price.Usage) (*exec.Input, error) {
 	r, err := e.ReadOf(ctx, l)
 	if err == nil {
+		r.PlanFiles(ctx)
 		err = r.Open(ctx)
 	}
 	if err == nil {

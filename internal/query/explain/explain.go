@@ -61,7 +61,7 @@ type Node struct {
 // Statement is one SQL statement, and the equivalent of it and of its leaves.
 type Statement struct {
 	// SQL runs over the values of the leaves at the steps: prom_rows(k) stands for those of leaf k,
-	// from 0. "": the subtree is a leaf alone.
+	// from 0. "": none runs, as the subtree is a leaf alone, or the values are few and computed in Go.
 	SQL string `json:"sql,omitempty"`
 	// EquivalentSQL has the same result. It reads the files, and runs wherever the functions are,
 	// see promlake sql. "": no SQL chooses among the samples of replicas.
@@ -250,7 +250,7 @@ func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statemen
 		values[i], scans[i] = exec.ScanOf(int64(i)), scan.scan(e.Files.Path)
 	}
 	out.Cost.Add(all.Cost())
-	if _, leaf := s.Root.(*plan.Leaf); !leaf {
+	if _, leaf := s.Root.(*plan.Leaf); !leaf && !s.Direct() {
 		out.SQL = s.Statement(values, "").Text()
 	}
 	if !replicas {

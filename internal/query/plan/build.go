@@ -41,6 +41,7 @@ type Pushed struct {
 	Pos posrange.PositionRange
 
 	origin origin
+	direct bool
 }
 
 // origin is what a subtree was compiled from; Partition compiles parts of it.
@@ -92,22 +93,24 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 	if reason == "" {
 		leaves := leavesOf(node)
 		rows, least := rowsOf(leaves), r.b.options.MinRows
+		direct := r.direct(node, to)
 		switch {
 		case len(leaves) == 0:
 			return plain(expr)
-		case rows < least && !(r.b.options.Kernels && rangeFunction(node)):
+		case rows < least && !direct && !(r.b.options.Kernels && rangeFunction(node)):
 			if !r.few { // else the reason was recorded at an expression that has this one
 				r.keep(expr, fmt.Sprintf("its selectors have about %d samples, fewer than %d", rows, least))
 			}
 			defer func(was bool) { r.few = was }(r.few)
 			r.few = true // every subtree of it has fewer still
 			return r.descend(expr, at, to)
-		case least > 0 && moreValues(node):
+		case least > 0 && !direct && moreValues(node):
 			r.keep(expr, "there are more steps than samples")
 			return plain(expr)
 		}
 		var p *Pushed
 		if p, reason = r.pushed(expr, at, node, to); reason == "" {
+			p.direct = direct && computable(p.Root)
 			return r.push(p, at)
 		}
 	}
@@ -115,18 +118,42 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 	return r.descend(expr, at, to)
 }
 
+// direct reports whether a node is evaluated without a statement. A bare selector is if its values
+// are the result: the engine takes samples as well as values.
+func (r *rewriter) direct(n Node, to consumer) bool {
+	o := &r.b.options
+	if o.MinRows == 0 || !o.Kernels || bare(n) && to != endOfQuery || !computable(n) {
+		return false
+	}
+	values := 0
+	for _, l := range leavesOf(n) {
+		values += len(l.shape.Labels) * l.Spec.Grid.N
+	}
+	return values <= maxDirect
+}
+
+// maxDirect is the largest number of values that are evaluated without a statement. They are summed
+// in the order of the series, as those of a statement up to this number.
+const maxDirect = maxOrdered
+
 // rangeFunction reports whether a node is a function of the samples of a selector. It needs a
 // kernel and no statement.
 func rangeFunction(n Node) bool {
+	_, leaf := n.(*Leaf)
+	return leaf && !bare(n)
+}
+
+// bare reports whether a node is a selector of values.
+func bare(n Node) bool {
 	l, ok := n.(*Leaf)
-	return ok && l.Func != "prom_instant"
+	return ok && l.Func == "prom_instant"
 }
 
 // moreValues reports whether a node is a bare selector that has more values than samples: then it
 // is less work to pass the samples to the engine.
 func moreValues(n Node) bool {
 	l, ok := n.(*Leaf)
-	return ok && l.Func == "prom_instant" && int64(len(l.shape.Labels))*int64(l.Spec.Grid.N) > l.Resolution.Rows
+	return ok && bare(n) && int64(len(l.shape.Labels))*int64(l.Spec.Grid.N) > l.Resolution.Rows
 }
 
 // rowsOf returns the approximate number of samples that leaves read.

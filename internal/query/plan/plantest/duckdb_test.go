@@ -46,9 +46,9 @@ func engine(t testing.TB, delayed bool) *promql.Engine {
 type lake struct {
 	db     *duck.DB
 	series plantest.Memory
-	// counters: statements that ran, those that failed because buckets were not monotonic, and
-	// queries that became one statement
-	statements, forced, whole int
+	// counters: statements that ran, those that failed because buckets were not monotonic, queries
+	// that became one statement, and subtrees that were computed without one
+	statements, forced, whole, computed int
 }
 
 func openLake(t testing.TB, series plantest.Memory) *lake {
@@ -126,10 +126,18 @@ func (q *executedQuerier) Select(ctx context.Context, sorted bool, hints *storag
 	return q.of.run(ctx, q.of.plan.Pushed[at])
 }
 
-// run runs the statement of a subtree over scans of all samples.
+// run runs the statement of a subtree over scans of all samples, or computes the subtree.
 func (e *executed) run(ctx context.Context, p *plan.Pushed) storage.SeriesSet {
-	s, lists, err := e.statement(ctx, p)
-	e.statements++
+	var s plan.Statement
+	var lists [][]float64
+	var err error
+	if _, leaf := p.Root.(*plan.Leaf); !leaf && p.Direct() {
+		lists, err = e.compute(ctx, p)
+		e.computed++
+	} else {
+		s, lists, err = e.statement(ctx, p)
+		e.statements++
+	}
 	if err != nil {
 		e.err = err
 		return storage.ErrSeriesSet(err)
@@ -181,6 +189,29 @@ func (e *executed) statement(ctx context.Context, p *plan.Pushed) (plan.Statemen
 	return s, lists, err
 }
 
+// compute computes a subtree and returns its values by ordinal.
+func (e *executed) compute(ctx context.Context, p *plan.Pushed) ([][]float64, error) {
+	leaves := make([][]plan.Row, len(p.Leaves))
+	for k, l := range p.Leaves {
+		_, lists, err := e.statement(ctx, &plan.Pushed{Root: l, Leaves: p.Leaves[k : k+1], Grid: l.Spec.Grid})
+		require.NoError(e.t, err)
+		for i, v := range lists {
+			if v != nil {
+				leaves[k] = append(leaves[k], plan.Row{I: uint32(i), V: v})
+			}
+		}
+	}
+	rows, err := p.Compute(leaves, func(n int) []float64 { return slices.Repeat([]float64{math.Pi}, n) })
+	out := make([][]float64, len(p.Labels))
+	last := -1
+	for _, r := range rows {
+		require.Greater(e.t, int(r.I), last, "%s", p)
+		require.Len(e.t, r.V, p.Grid.N, "%s", p)
+		out[r.I], last = r.V, int(r.I)
+	}
+	return out, err
+}
+
 // leaves returns, parallel to the leaves of a subtree, the ordinals of the series that have a
 // value.
 func (e *executed) leaves(ctx context.Context, p *plan.Pushed) [][]uint32 {
@@ -223,8 +254,12 @@ func (w window) answer(t testing.TB, e *promql.Engine, q storage.Queryable, text
 }
 
 // ask answers a query through its plan. A query that needs the engine's quantiles is planned again.
-func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delayed bool) (*promql.Result, *plan.Plan) {
+// With direct, what can be is computed without statements.
+func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delayed, direct bool) (*promql.Result, *plan.Plan) {
 	o := plan.Options{Start: w.start, End: w.end, Step: w.step, Lookback: lookback, DefaultSubqueryStep: subqueryStep, DelayedNames: delayed}
+	if direct {
+		o.MinRows, o.Kernels = 1, true
+	}
 	for {
 		expr, err := promqlParser.ParseExpr(text)
 		require.NoError(t, err, text)
@@ -291,15 +326,18 @@ func TestStatementsAnswerAlike(t *testing.T) {
 							continue // a range query cannot return a range
 						}
 						want := w.answer(t, e, l.series, text, nil)
-						got, p := l.ask(t, e, text, w, delayed)
-						requireAlike(t, want, got, text, p)
+						for _, direct := range []bool{false, true} {
+							got, p := l.ask(t, e, text, w, delayed, direct)
+							requireAlike(t, want, got, text, p)
+						}
 					}
 				}
 			}
 		})
 	}
-	t.Logf("%d statements ran, %d queries were one, %d had to be planned again", l.statements, l.whole, l.forced)
+	t.Logf("%d statements ran, %d queries were one, %d had to be planned again, %d subtrees were computed", l.statements, l.whole, l.forced, l.computed)
 	require.Positive(t, l.forced)
+	require.Greater(t, l.computed, l.statements/10)
 	require.Greater(t, l.whole, l.statements/2)
 }
 
@@ -318,8 +356,10 @@ func TestRandomStatementsAnswerAlike(t *testing.T) {
 			w = window{660_000, 660_000, 0}
 		}
 		want := w.answer(t, engines[delayed], series, text, nil)
-		got, p := l.ask(t, engines[delayed], text, w, delayed)
-		requireAlike(t, want, got, text, p)
+		for _, direct := range []bool{false, true} {
+			got, p := l.ask(t, engines[delayed], text, w, delayed, direct)
+			requireAlike(t, want, got, text, p)
+		}
 	}
 }
 

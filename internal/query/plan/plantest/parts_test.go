@@ -26,7 +26,7 @@ func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 				for _, text := range s.Lines {
 					for _, w := range windows {
 						want := w.answer(t, e, l.series, text, nil)
-						got, p := l.ask(t, e, text, w, delayed)
+						got, p := l.ask(t, e, text, w, delayed, false)
 						requireAlike(t, want, got, text, p)
 					}
 				}

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/exec"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
+)
+
+// whole returns the result that is the answer of the query, nil if upstream's engine is to evaluate
+// the expression that is left: it is more than the selector of a pushed subtree at the query's
+// times, or statistics of each step are asked for.
+func (q *Query) whole(left parser.Expr, results map[string]*exec.Result) *exec.Result {
+	sel, ok := left.(*parser.VectorSelector)
+	if !ok || sel.Timestamp != nil || q.Stats().Samples.StepTrackingEnabled() {
+		return nil
+	}
+	for _, m := range sel.LabelMatchers {
+		r := results[m.Value]
+		if r != nil && m.Name == plan.PushedLabel && r.Grid.Start == timestamp.FromTime(q.asked.Start) {
+			return r
+		}
+	}
+	return nil
+}
+
+// answer is what upstream's engine returns for a selector of the series of a result. Upstream's
+// query runs over no time, for its limits, its timers and its metrics.
+func (q *Query) answer(ctx context.Context, r *exec.Result) *promql.Result {
+	if err := request.Evaluated(ctx, r.Len()); err != nil {
+		return &promql.Result{Err: err}
+	}
+	q.points = pointsOf(r.Values())
+	m, points := r.Append(make(promql.Matrix, 0, r.Len()), (*q.points)[:0])
+	samples := q.Stats().Samples
+	samples.TotalSamples += int64(len(points))
+	samples.SamplesRead += int64(len(points))
+	samples.UpdatePeak(len(points))
+
+	q.stmt.Expr, q.stmt.Interval = &parser.NumberLiteral{}, time.Millisecond
+	q.stmt.End = q.stmt.Start.Add(-q.stmt.Interval)
+	res := q.Query.Exec(ctx)
+	if res.Err != nil {
+		return res
+	}
+	res.Warnings.Merge(r.Warnings)
+	if q.asked.Interval > 0 {
+		sort.Sort(m)
+		res.Value = m
+		return res
+	}
+	v := make(promql.Vector, len(m))
+	for i, s := range m {
+		v[i] = promql.Sample{Metric: s.Metric, F: s.Floats[0].F, T: s.Floats[0].T}
+	}
+	res.Value = v
+	return res
+}
+
+// points is memory for the points of answers.
+var points sync.Pool
+
+// mostPoints is the largest number of points whose memory is used again.
+const mostPoints = 64 << 10
+
+// pointsOf returns memory for n points.
+func pointsOf(n int) *[]promql.FPoint {
+	if p, ok := points.Get().(*[]promql.FPoint); ok && cap(*p) >= n {
+		return p
+	}
+	p := make([]promql.FPoint, 0, n)
+	return &p
+}
+
+// Close implements promql.Query.
+func (q *Query) Close() {
+	if p := q.points; p != nil && cap(*p) <= mostPoints {
+		points.Put(p)
+	}
+	q.points = nil
+	q.Query.Close()
+}

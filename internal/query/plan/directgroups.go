@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"math"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/util/kahansum"
+)
+
+// aggregations write the values of a group, of which all are absent at first, given the series that
+// it has, in upstream's order.
+// Source: evaluator.aggregation in upstream's promql/engine.go.
+var aggregations = map[string]func(out []float64, members []Row, room Room){
+	"sum": sumOf, "avg": averageOf, "min": leastOf, "max": greatestOf, "count": countOf, "group": oneOf,
+}
+
+func (n *groupNode) computable() bool { return aggregations[n.op] != nil }
+
+func (n *groupNode) compute(in [][]Row, room Room) ([]Row, error) {
+	groups := byGroup(in[0], n.to, len(n.shape.Labels))
+	out := make([]Row, 0, len(groups))
+	for g, members := range groups {
+		if len(members) > 0 {
+			v := room.blank(n.shape.Grid.N)
+			aggregations[n.op](v, members, room)
+			out = append(out, Row{uint32(g), v})
+		}
+	}
+	return out, nil
+}
+
+// byGroup returns the rows of each of n groups, in their order. to has the group of each ordinal.
+func byGroup(rows []Row, to []uint32, n int) [][]Row {
+	counts := make([]int, n)
+	for _, r := range rows {
+		counts[to[r.I]]++
+	}
+	out, all := make([][]Row, n), make([]Row, len(rows))
+	for g, c := range counts {
+		out[g], all = all[:0:c], all[c:]
+	}
+	for _, r := range rows {
+		out[to[r.I]] = append(out[to[r.I]], r)
+	}
+	return out
+}
+
+func sumOf(out []float64, members []Row, room Room) {
+	c := room(len(out)) // compensations
+	clear(c)
+	for _, r := range members {
+		for k, f := range r.V {
+			switch {
+			case value.IsStaleNaN(f):
+			case value.IsStaleNaN(out[k]):
+				out[k] = f
+			default:
+				out[k], c[k] = kahansum.Inc(f, out[k], c[k])
+			}
+		}
+	}
+	for k := range out {
+		if !value.IsStaleNaN(out[k]) {
+			out[k] += c[k]
+		}
+	}
+}
+
+func averageOf(out []float64, members []Row, _ Room) {
+	for k := range out {
+		if m, ok := average(members, k); ok {
+			out[k] = m
+		}
+	}
+}
+
+// average returns the average of series at a step. It adds them up, and continues with the mean of
+// those so far where the sum would be infinite.
+func average(members []Row, k int) (mean float64, ok bool) {
+	var sum, c, n float64
+	running := false
+	for _, r := range members {
+		f := r.V[k]
+		if value.IsStaleNaN(f) {
+			continue
+		}
+		if n++; n == 1 {
+			sum = f
+			continue
+		}
+		if !running {
+			s, next := kahansum.Inc(f, sum, c)
+			if !math.IsInf(s, 0) {
+				sum, c = s, next
+				continue
+			}
+			running = true
+			sum /= n - 1
+			c /= n - 1
+		}
+		q := (n - 1) / n
+		sum, c = kahansum.Inc(f/n, q*sum, q*c)
+	}
+	if running {
+		return sum + c, true
+	}
+	return sum/n + c/n, n > 0
+}
+
+func leastOf(out []float64, members []Row, _ Room) {
+	for _, r := range members {
+		for k, f := range r.V {
+			if !value.IsStaleNaN(f) && (out[k] > f || math.IsNaN(out[k])) { // absent is NaN
+				out[k] = f
+			}
+		}
+	}
+}
+
+func greatestOf(out []float64, members []Row, _ Room) {
+	for _, r := range members {
+		for k, f := range r.V {
+			if !value.IsStaleNaN(f) && (out[k] < f || math.IsNaN(out[k])) {
+				out[k] = f
+			}
+		}
+	}
+}
+
+func countOf(out []float64, members []Row, _ Room) {
+	for _, r := range members {
+		for k, f := range r.V {
+			switch {
+			case value.IsStaleNaN(f):
+			case value.IsStaleNaN(out[k]):
+				out[k] = 1
+			default:
+				out[k]++
+			}
+		}
+	}
+}
+
+func oneOf(out []float64, members []Row, _ Room) {
+	for _, r := range members {
+		for k, f := range r.V {
+			if !value.IsStaleNaN(f) {
+				out[k] = 1
+			}
+		}
+	}
+}
