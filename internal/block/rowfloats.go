@@ -12,9 +12,10 @@ import (
 // It keeps its buffers and belongs to one goroutine.
 type FloatReader struct {
 	timed
-	st   bool
-	divs parquetfile.WordReader
-	div  []float64
+	st    bool
+	frame *Frame // nil: times and divisors are read from the file
+	divs  parquetfile.WordReader
+	div   []float64
 }
 
 // Select reads the times of rows, which are ascending, disjoint, each of one series, and in g, and
@@ -22,8 +23,29 @@ type FloatReader struct {
 // row group's file; st means that it has start timestamps. Errors: ErrFormat,
 // parquetfile.ErrFormat, and those of in.
 func (f *FloatReader) Select(in io.ReaderAt, g *RowGroup, st bool, rows []Rows, mint, maxt int64) (int64, error) {
-	f.st = st
+	f.st, f.frame = st, nil
 	return f.sel(in, g, rows, mint, maxt)
+}
+
+// SelectFramed is Select for files without start timestamps, or for reads that do not need them. It
+// takes the times and the divisors from the frame of g, which is not empty.
+func (f *FloatReader) SelectFramed(in io.ReaderAt, g *RowGroup, x *Frame, rows []Rows, mint, maxt int64) (total int64, err error) {
+	f.st, f.frame = false, x
+	f.in, f.group = in, g
+	f.times, f.rows, f.at = x.times, f.rows[:0], f.at[:0]
+	before := g.FirstRow
+	for _, r := range rows {
+		if err := g.has(r, before); err != nil {
+			return 0, err
+		}
+		before = r.From + r.N
+		at, err := x.timesOf(r)
+		if err != nil {
+			return 0, err
+		}
+		total += f.keep(r, at, x.times[at:at+int(r.N)], mint, maxt)
+	}
+	return total, nil
 }
 
 // Rows returns the rows that Select kept, parallel to its argument. Some may be empty.
@@ -58,8 +80,8 @@ func (f *FloatReader) Starts(dst []int64) error {
 }
 
 // AllTimes returns the times (ms) of the ranges that Select was given, also those outside of its
-// range of time. Consecutive ranges with equal times share them. They are valid until the next
-// Select.
+// range of time, and after SelectFramed also those of other rows. Ranges with equal times may share
+// them. They are valid until the next Select; those of a frame remain valid.
 func (f *FloatReader) AllTimes() []int64 { return f.times }
 
 // TimesAt returns the position in AllTimes at which the times of the selected rows of range i
@@ -69,6 +91,18 @@ func (f *FloatReader) TimesAt(i int) int { return f.at[i] }
 // Values reads the values of the selected rows, in order, into dst, whose length is what Select
 // returned. It reports whether any of them may be a stale marker. Errors are those of Select.
 func (f *FloatReader) Values(dst []float64) (stale bool, err error) {
+	if f.frame != nil {
+		err = f.each(leafInt, f.rows, func(_ int, r Rows) error {
+			v := dst[:r.N]
+			dst = dst[r.N:]
+			if err := f.words.Int64s(intsOf(v)); err != nil {
+				return err
+			}
+			stale = f.frame.divide(r, v) || stale
+			return nil
+		})
+		return stale, err
+	}
 	d := divisors{f: f, next: f.group.FirstRow}
 	if err := d.open(); err != nil {
 		return false, err

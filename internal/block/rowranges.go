@@ -43,6 +43,7 @@ type timed struct {
 	group *RowGroup
 	words parquetfile.WordReader
 
+	own   []int64 // memory for times
 	times []int64 // of all ranges, in order; once for neighbours with equal times
 	rows  []Rows  // those in the range of time, by the rows asked for: some may be empty
 	at    []int   // where in times those of each of rows begin
@@ -52,7 +53,7 @@ type timed struct {
 // keeps those within [mint, maxt] (ms). It returns their number.
 func (t *timed) sel(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) (total int64, err error) {
 	t.in, t.group = in, g
-	t.times, t.rows, t.at = t.times[:0], t.rows[:0], t.at[:0]
+	t.times, t.rows, t.at = t.own[:0], t.rows[:0], t.at[:0]
 	if g.Rows > maxGroupRows {
 		return 0, fmt.Errorf("%w: row group of %d rows, the limit is %d", ErrFormat, g.Rows, maxGroupRows)
 	}
@@ -68,17 +69,24 @@ func (t *timed) sel(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) 
 			t.times, at = t.times[:at], last
 		}
 		last = at
-		lo, hi := 0, len(ts)
-		if hi > 0 && (ts[0] < mint || ts[hi-1] > maxt) {
-			lo = sort.Search(len(ts), func(i int) bool { return ts[i] >= mint })
-			hi = lo + sort.Search(len(ts)-lo, func(i int) bool { return ts[lo+i] > maxt })
-		}
-		t.rows = append(t.rows, Rows{r.From + int64(lo), int64(hi - lo)})
-		t.at = append(t.at, at+lo)
-		total += int64(hi - lo)
+		total += t.keep(r, at, ts, mint, maxt)
 		return nil
 	})
+	t.own = t.times
 	return total, err
+}
+
+// keep keeps the rows of r that are within [mint, maxt] (ms), and returns their number. ts are the
+// times of r, which begin at a position in times.
+func (t *timed) keep(r Rows, at int, ts []int64, mint, maxt int64) int64 {
+	lo, hi := 0, len(ts)
+	if hi > 0 && (ts[0] < mint || ts[hi-1] > maxt) {
+		lo = sort.Search(len(ts), func(i int) bool { return ts[i] >= mint })
+		hi = lo + sort.Search(len(ts)-lo, func(i int) bool { return ts[lo+i] > maxt })
+	}
+	t.rows = append(t.rows, Rows{r.From + int64(lo), int64(hi - lo)})
+	t.at = append(t.at, at+lo)
+	return int64(hi - lo)
 }
 
 // sameTimes reports whether a and b are equal.
@@ -87,6 +95,14 @@ func sameTimes(a, b []int64) bool {
 		return false
 	}
 	return bytes.Equal(unsafe.Slice((*byte)(unsafe.Pointer(&a[0])), 8*len(a)), unsafe.Slice((*byte)(unsafe.Pointer(&b[0])), 8*len(b)))
+}
+
+// has returns an error unless rows are in the row group, and not before a row.
+func (g *RowGroup) has(r Rows, before int64) error {
+	if r.From < before || r.N < 0 || r.From+r.N > g.FirstRow+g.Rows {
+		return fmt.Errorf("%w: rows %d to %d are not in order or not in the row group", ErrFormat, r.From, r.From+r.N)
+	}
+	return nil
 }
 
 // Times returns the times (ms) of the selected rows of range i. They are valid until the next
@@ -109,8 +125,8 @@ func (t *timed) each(leaf int, rows []Rows, read func(i int, r Rows) error) erro
 	at, before := t.group.FirstRow, t.group.FirstRow // of the reader, and the end of the range before
 	for i := 0; i < len(rows) && err == nil; i++ {
 		r := rows[i]
-		if r.From < before || r.N < 0 || r.From+r.N > t.group.FirstRow+t.group.Rows {
-			return fmt.Errorf("%w: rows %d to %d are not in order or not in the row group", ErrFormat, r.From, r.From+r.N)
+		if err := t.group.has(r, before); err != nil {
+			return err
 		}
 		before = r.From + r.N
 		if r.N == 0 {

@@ -58,6 +58,7 @@ func TestRowReaders(t *testing.T) {
 	var hr block.HistReader
 	var er block.ExemplarReader
 	shared, paged, spared := false, false, false
+	framed, frameless := 0, 0
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		o := block.Options{Level: key.Level(rng.IntN(4)), HasST: true, RowGroupRows: 1 + rng.IntN(5000), FileBytes: 1 + rng.Int64N(1<<16)}
@@ -132,6 +133,31 @@ func TestRowReaders(t *testing.T) {
 							require.Equal(t, all.TS[row], fr.AllTimes()[fr.TimesAt(k)+m])
 						}
 					}
+					if x, err := block.ReadFrame(in, g); !x.Empty() {
+						require.NoError(t, err)
+						framed++
+						n, err := fr.SelectFramed(in, g, x, rows, mint, maxt)
+						require.NoError(t, err)
+						require.Equal(t, int64(len(want)), n)
+						clear(apart)
+						again, err := fr.Values(apart)
+						require.NoError(t, err)
+						require.Equal(t, stale, again)
+						for k, row := range want {
+							require.Equal(t, math.Float64bits(all.V[row]), math.Float64bits(apart[k]))
+						}
+						for k, in := range byRange {
+							require.Equal(t, int64(len(in)), fr.Rows()[k].N)
+							for m, row := range in {
+								require.Equal(t, all.TS[row], fr.AllTimes()[fr.TimesAt(k)+m])
+							}
+						}
+						_, err = fr.Select(in, g, true, rows, mint, maxt)
+						require.NoError(t, err)
+					} else {
+						require.NoError(t, err)
+						frameless++
+					}
 					got := block.FloatRun{TS: []int64{7}, V: []float64{7}, ST: []int64{7}} // what was there stays
 					require.NoError(t, fr.Read(&got))
 					require.Len(t, got.V, len(want)+1)
@@ -177,6 +203,8 @@ func TestRowReaders(t *testing.T) {
 		}
 	}
 	require.True(t, shared, "no series shared its times")
+	require.Positive(t, framed)
+	require.Positive(t, frameless)
 	require.True(t, paged && spared, "no pages were left out")
 }
 

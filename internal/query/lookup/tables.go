@@ -39,7 +39,7 @@ type Tables struct {
 // selectionBytes.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(), metrics: m,
+		files: files, cache: cache, selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter), metrics: m,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }

@@ -64,7 +64,7 @@ func (r *Collector) groupFloats(ctx context.Context, g *rowGroup) ([]fragment, e
 	fr := floatReaders.Get().(*block.FloatReader)
 	defer floatReaders.Put(fr)
 	if r.memory != nil {
-		return r.batchFloats(fr, g)
+		return r.batchFloats(ctx, fr, g)
 	}
 	st := r.Objects[g.object].Footer.Meta.HasST
 	total, err := fr.Select(g.in, g.group, st, g.rows, r.MinT, r.MaxT)
@@ -92,16 +92,26 @@ func (r *Collector) groupFloats(ctx context.Context, g *rowGroup) ([]fragment, e
 
 // batchFloats reads one row group into the memory of a batch, without start timestamps. Series with
 // equal times share them.
-func (r *Collector) batchFloats(fr *block.FloatReader, g *rowGroup) ([]fragment, error) {
-	total, err := fr.Select(g.in, g.group, false, g.rows, r.MinT, r.MaxT)
+func (r *Collector) batchFloats(ctx context.Context, fr *block.FloatReader, g *rowGroup) ([]fragment, error) {
+	frame := r.frame(ctx, g)
+	var total int64
+	var err error
+	if frame != nil {
+		total, err = fr.SelectFramed(g.in, g.group, frame, g.rows, r.MinT, r.MaxT)
+	} else {
+		total, err = fr.Select(g.in, g.group, false, g.rows, r.MinT, r.MaxT)
+	}
 	if err != nil || total == 0 {
 		return nil, err
 	}
 	if err := r.hold(total); err != nil {
 		return nil, err
 	}
-	t, v := r.memory.times.take(len(fr.AllTimes())), r.memory.values.take(int(total))
-	copy(t, fr.AllTimes())
+	t, v := fr.AllTimes(), r.memory.values.take(int(total))
+	if frame == nil {
+		t = r.memory.times.take(len(fr.AllTimes()))
+		copy(t, fr.AllTimes())
+	}
 	stale, err := fr.Values(v)
 	if err != nil {
 		return nil, err

@@ -30,13 +30,14 @@ type Reader struct {
 	files    *source.Files
 	cache    *index.Cache // of decoded lists, samples of blocks and stand-ins
 	partial  *index.Often // reads of rows, by key of the samples of their row group
+	framed   *index.Often // likewise, by key of its frame
 	rollups  *rollups.Reader
 	metrics  *metrics.Metrics
 }
 
 // New returns a reader.
 func New(s Settings, files *source.Files, cache *index.Cache, r *rollups.Reader, m *metrics.Metrics) *Reader {
-	return &Reader{settings: s, files: files, cache: cache, partial: index.NewOften(), rollups: r, metrics: m}
+	return &Reader{settings: s, files: files, cache: cache, partial: index.NewOften(index.WholeAfter), framed: index.NewOften(framedAfter), rollups: r, metrics: m}
 }
 
 // sampleShare is the inverse of the share of the cache that the decoded samples of one segment may
