@@ -14,8 +14,8 @@ import (
 )
 
 // codec returns the same bytes as upstream's JSON codec. It encodes float matrices on all
-// processors, formats each time once, and allocates an answer once, in its right size: a buffer that
-// grows step by step leaves more garbage than all else that a small query allocates.
+// processors, formats each time once, and uses the memory of answers again: buffers that grow step by
+// step leave more garbage than all else that a small query allocates.
 type codec struct{ v1.JSONCodec }
 
 // matrixHead precedes the series of a matrix in an answer.
@@ -27,6 +27,10 @@ func (c codec) Encode(resp *v1.Response) ([]byte, error) {
 	if data == nil {
 		return c.JSONCodec.Encode(resp)
 	}
+	to, _ := data.Stats.(*answer)
+	if to != nil {
+		data.Stats = to.QueryStats
+	}
 	m, _ := data.Result.(promql.Matrix)
 	if len(m) == 0 || slices.ContainsFunc(m, func(s promql.Series) bool { return len(s.Histograms) > 0 }) {
 		return c.JSONCodec.Encode(resp)
@@ -37,12 +41,12 @@ func (c codec) Encode(resp *v1.Response) ([]byte, error) {
 	if err != nil || !bytes.HasPrefix(frame, []byte(matrixHead+"]")) {
 		return c.JSONCodec.Encode(resp)
 	}
-	return c.series(m, frame[len(matrixHead):])
+	return c.series(m, frame[len(matrixHead):], to)
 }
 
 // series returns matrixHead, the elements of a float matrix, and tail. All processors share the
-// work of a large matrix.
-func (c codec) series(m promql.Matrix, tail []byte) ([]byte, error) {
+// work of a large matrix. The memory is that of an answer, unless to is nil.
+func (c codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) {
 	total := 0
 	for _, s := range m {
 		total += len(s.Floats)
@@ -57,7 +61,12 @@ func (c codec) series(m promql.Matrix, tail []byte) ([]byte, error) {
 			points = total // the other parts are appended to the first
 			parts[k].out = append(parts[k].out, matrixHead...)
 		}
-		wg.Go(func() { errs[k] = c.part(parts[k], elements, points) })
+		part := func() { errs[k] = c.part(parts[k], elements, points) }
+		if n == 1 {
+			part()
+		} else {
+			wg.Go(part)
+		}
 	}
 	wg.Wait()
 	for _, p := range parts[1:] {
@@ -65,6 +74,10 @@ func (c codec) series(m promql.Matrix, tail []byte) ([]byte, error) {
 		p.release()
 	}
 	parts[0].out = append(parts[0].out, tail...)
+	if to != nil {
+		to.held = parts[0]
+		return parts[0].out, errors.Join(errs...)
+	}
 	return parts[0].answer(), errors.Join(errs...)
 }
 

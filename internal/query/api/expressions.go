@@ -32,13 +32,18 @@ func (s *server) bounded(next http.Handler) http.Handler {
 }
 
 // peekForm returns the parameters of a request as its handler will parse them, and a copy of the
-// request with an unread form. It ignores parse errors, which the handler reports. withBody has
-// bounded the body.
+// request for the handler: with an unread form, or without a body with the parsed one. It ignores
+// parse errors, which the handler reports. withBody has bounded the body.
 func peekForm(r *http.Request) (map[string][]string, *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
+		if r.Form != nil {
+			return r.Form, r
+		}
 		c := r.WithContext(r.Context())
-		_ = c.ParseForm()
-		return c.Form, r
+		if err := c.ParseForm(); err != nil {
+			return c.Form, r
+		}
+		return c.Form, c
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil { // impossible: the body is in memory

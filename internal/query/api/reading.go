@@ -50,10 +50,11 @@ const statsAll = "all"
 // which has renderStats.
 func (s *server) evaluating(path string) choice {
 	return func(upstream http.Handler) http.Handler {
+		answered := answering(upstream)
 		return s.withAsOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			v, r := formValue(r, "stats")
 			if v != statsAll {
-				upstream.ServeHTTP(w, r)
+				answered.ServeHTTP(w, r)
 				return
 			}
 			handlers, err := s.withStats()

@@ -39,7 +39,11 @@ func cautious(reg prometheus.Registerer) (prometheus.Registerer, *error) {
 // upstream does.
 func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*v1.API, error) {
 	registerer, regErr := cautious(reg)
-	api, err := bare(s.fields(registerer, render))
+	fields := s.fields(registerer, render)
+	if render == nil { // requests that answering handles
+		fields["statsRenderer"] = lending(v1.DefaultStatsRenderer)
+	}
+	api, err := bare(fields)
 	if err != nil {
 		return nil, err
 	}

@@ -216,25 +216,29 @@ func (r *Collector) run(ctx context.Context, p *readPlan, read func(i int, g *ro
 	if p.rows < parallelRows {
 		workers = min(workers, 1)
 	}
-	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for range workers {
-		g.Go(func() error {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(p.groups) {
-					return nil
-				}
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				x := &p.groups[i]
-				if err := read(i, x); err != nil {
-					o := &r.Objects[x.object]
-					return o.Broken(fmt.Errorf("read rows from %d on of %s: %w", x.group.FirstRow, o.Block.Prefix(), err))
-				}
+	work := func(ctx context.Context) error {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(p.groups) {
+				return nil
 			}
-		})
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			x := &p.groups[i]
+			if err := read(i, x); err != nil {
+				o := &r.Objects[x.object]
+				return o.Broken(fmt.Errorf("read rows from %d on of %s: %w", x.group.FirstRow, o.Block.Prefix(), err))
+			}
+		}
+	}
+	if workers <= 1 {
+		return work(ctx)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for range workers {
+		g.Go(func() error { return work(ctx) })
 	}
 	return g.Wait()
 }
