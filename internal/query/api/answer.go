@@ -18,8 +18,8 @@ type answer struct {
 
 type answerKey struct{}
 
-// answering lets the answers of next be encoded in memory that is used again: once next returns, the
-// body is written.
+// answering lets the answers of next be encoded in memory that is used again: once next returns,
+// the body is written.
 func answering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{}

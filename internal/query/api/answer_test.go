@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnswersShareNoMemory sends range queries at once, over connections: the memory of an answer is
-// used again, but not before it is sent. An answer that is sent in one piece has its length.
+// TestAnswersShareNoMemory sends range queries at once, over connections: the memory of an answer
+// is used again, but not before it is sent. An answer that is sent in one piece has its length.
 func TestAnswersShareNoMemory(t *testing.T) {
 	root := serve(t, newHandler(t, testSettings(), newBackend(t)))
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}

@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
 // codec returns the same bytes as upstream's JSON codec. It encodes float matrices on all
-// processors, formats each time once, and uses the memory of answers again: buffers that grow step by
-// step leave more garbage than all else that a small query allocates.
+// processors, formats each time once, and uses the memory of answers again: buffers that grow step
+// by step leave more garbage than all else that a small query allocates.
 type codec struct{ v1.JSONCodec }
 
 // matrixHead precedes the series of a matrix in an answer.
@@ -93,12 +94,11 @@ func (c codec) part(p *scratch, m promql.Matrix, points int) error {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		metric, err := c.metric(s)
-		if err != nil {
+		before := len(out)
+		var err error
+		if out, err = c.metric(out, s); err != nil {
 			return err
 		}
-		before := len(out)
-		out = append(out, metric...)
 		out = p.values(out, s.Floats)
 		out = append(out, '}')
 		if n := len(s.Floats); points > 0 && n > 0 { // once
@@ -142,14 +142,38 @@ func (p *scratch) release() {
 	scratches.Put(p)
 }
 
-// metric returns the JSON of a series up to its points.
-func (c codec) metric(s promql.Series) ([]byte, error) {
+// metric appends the JSON of a series up to its points.
+func (c codec) metric(out []byte, s promql.Series) ([]byte, error) {
+	plain, begin := true, len(out)
+	out = append(out, `{"metric":{`...)
+	s.Metric.Range(func(l labels.Label) {
+		if out[len(out)-1] != '{' {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), l.Name...), `":"`...)
+		out = append(append(out, l.Value...), '"')
+		plain = plain && isPlain(l.Name) && isPlain(l.Value)
+	})
+	if plain {
+		return append(out, '}'), nil
+	}
 	const before, after = `{"status":"","data":`, `}}`
 	b, err := c.JSONCodec.Encode(&v1.Response{Data: promql.Series{Metric: s.Metric}})
 	if err != nil {
 		return nil, err
 	}
-	return b[len(before) : len(b)-len(after)], nil
+	return append(out[:begin], b[len(before):len(b)-len(after)]...), nil
+}
+
+// isPlain reports whether a text stands in JSON as it is.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ' || c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
 }
 
 // stamps formats the points of series. It keeps the text of each time, because most series have the

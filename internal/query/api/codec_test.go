@@ -38,6 +38,7 @@ func TestCodecWritesUpstreamsBytes(t *testing.T) {
 	hist := promql.HPoint{T: 1, H: &histogram.FloatHistogram{Count: 1, Sum: 2}}
 	for name, m := range map[string]promql.Matrix{
 		"nil": nil, "empty": {}, "no labels": {{Floats: points(0, 1)}},
+		"plain labels":  {{Metric: labels.FromStrings("__name__", "m", "a", "b c/d:e{}[]'~", "z", " "), Floats: points(0, 1)}, {Metric: labels.FromStrings("a", "{"), Floats: points(0, 1)}},
 		"times":         {{Floats: points(-5_000, 1_001)}, {Metric: names, Floats: points(-5_000, 1_001)[3:]}, {Floats: points(-7, 1)}, {Floats: points(1_700_000_000_010, 100)}},
 		"gaps":          {{Floats: points(0, 60_000)}, {Floats: append(points(0, 60_000)[:3:3], points(0, 60_000)[9:]...)}, {Floats: points(30_000, 60_000)[:5]}},
 		"growing":       {{Floats: points(60_000, 60_000)[:1]}, {Floats: points(0, 60_000)[:4]}, {Floats: points(0, 60_000)}},

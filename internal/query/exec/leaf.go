@@ -102,8 +102,8 @@ func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
 	return out, nil
 }
 
-// batch reads the series of some ordinals of the leaf, and evaluates them. inPlace means that nobody
-// has counted yet what is read.
+// batch reads the series of some ordinals of the leaf, and evaluates them. inPlace means that they
+// are all, and that nobody has counted yet what is read.
 func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinals []uint32, inPlace bool, memory *samples.Memory, out *Values) error {
 	some, match, only := read.wanted, read.Whole.Match, len(ordinals) == len(read.wanted)
 	if !only || read.Rolled != nil {
@@ -115,11 +115,12 @@ func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinal
 	} else { // the whole read is the batch
 		slices.Sort(ordinals)
 	}
-	collect := r.Samples.CollectBatch
+	got := read.Whole
 	if inPlace {
-		collect = r.Samples.CollectShare
+		got.Into(memory)
+	} else {
+		got = r.Samples.CollectBatch(match, memory, only)
 	}
-	got := collect(match, memory, only)
 	if err := read.Rolled.Read(ctx, got, some); err != nil {
 		return err
 	}

@@ -56,6 +56,12 @@ func (s *Reader) CollectShare(m *lookup.Match, to *Memory, keep bool) *Collector
 	return r
 }
 
+// Into lets a collector read into memory, as the only batch of its read. It counts what it reads.
+func (r *Collector) Into(to *Memory) {
+	to.reset()
+	r.inBatch, r.memory = true, to
+}
+
 // ReadFloats collects the float samples of a batch. Those of native histograms are left out.
 func (r *Collector) ReadFloats(ctx context.Context) error {
 	if err := r.segments(ctx); err != nil {
@@ -157,12 +163,16 @@ func (r *Collector) plan(ctx context.Context, k block.Kind, mint int64, places f
 
 // file plans the read of one file.
 func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.File, mint, maxt int64, members []lookup.Row, at func(lookup.Row) (first, n int64), held func(*rowGroup) bool) {
+	begin, _ := at(members[0])
+	last, n := at(members[len(members)-1])
 	for i := range f.RowGroups {
 		g := &f.RowGroups[i]
-		size := k.Bytes(g)
 		p.took.RowGroups.Considered++
-		p.took.Bytes.Considered += size
+		p.took.Bytes.Considered += k.Bytes(g)
 		end := g.FirstRow + g.Rows
+		if end <= begin || g.FirstRow >= last+n { // as most are
+			continue
+		}
 		lo := sort.Search(len(members), func(i int) bool { first, n := at(members[i]); return first+n > g.FirstRow })
 		hi := lo + sort.Search(len(members)-lo, func(i int) bool { first, _ := at(members[lo+i]); return first >= end })
 		if lo == hi || g.MinT > maxt || g.MaxT < mint {

@@ -8,8 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/query/index"
 )
 
-// framedAfter is the number of reads of a row group after which its frame is kept: to decode it takes
-// about as long as what a few of them decode.
+// framedAfter is the number of reads of a row group after which its frame is kept: to decode it
+// takes about as long as what a few of them decode.
 const framedAfter = 4
 
 // frame returns the frame of a row group, nil if the read is to do without one: it is not kept, or
