@@ -9,19 +9,21 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/segment"
 )
 
 // Appendable makes appenders. It is safe for concurrent use; each of its appenders is used by one
 // goroutine.
 type Appendable struct {
-	order *order
-	add   func(*Transaction) error
+	order    *order
+	families families
+	add      func(*Transaction) error
 }
 
 var (
@@ -29,8 +31,9 @@ var (
 	_ storage.Appendable   = V1{}
 )
 
-// New returns an appendable that passes committed transactions, which are not empty, to add. add
-// must not block for long: a scrape waits for it. Its error is that of the commit.
+// New returns an appendable that passes committed transactions, which are not empty, to add, which
+// owns them then. add must not block for long: a scrape waits for it. Its error is that of the
+// commit.
 func New(add func(*Transaction) error) *Appendable {
 	return &Appendable{order: newOrder(), add: add}
 }
@@ -41,23 +44,13 @@ func (a *Appendable) SetOutOfOrderWindow(ms int64) { a.order.setWindow(ms) }
 
 // AppenderV2 implements storage.AppendableV2.
 func (a *Appendable) AppenderV2(context.Context) storage.AppenderV2 {
-	return &transactionAppender{appendable: a, tx: &Transaction{}, appended: appendedPool.Get().(*[]appended)}
+	return &transactionAppender{appendable: a, tx: transactions.Get().(*Transaction)}
 }
 
 // transactionAppender implements storage.AppenderV2.
 type transactionAppender struct {
 	appendable *Appendable
-	tx         *Transaction
-	appended   *[]appended // of appendedPool, aligned with tx.Samples
-}
-
-// appendedPool keeps the memory of transactions that are done.
-var appendedPool = sync.Pool{New: func() any { return new([]appended) }}
-
-// appended is what a commit needs to know of a sample in addition.
-type appended struct {
-	state   *state
-	inOrder bool // reject it if it is out of order at the commit, whatever the window
+	tx         *Transaction // nil when it is committed or rolled back
 }
 
 // Append implements storage.AppenderV2.
@@ -72,28 +65,38 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 	if err != nil {
 		return 0, err
 	}
-	s, err := a.appendable.order.find(ref, ls)
-	if err != nil {
+	n := len(a.tx.Samples)
+	a.tx.Samples = append(a.tx.Samples, Sample{ST: st, T: t, V: v, H: h, FH: fh, inOrder: opts.RejectOutOfOrder})
+	sample := &a.tx.Samples[n]
+	if err := a.appendable.order.admit(ref, ls, sample); err != nil {
+		a.tx.Samples = a.tx.Samples[:n]
 		return 0, err
 	}
-	sample := Sample{Labels: s.labels, ST: st, T: t, V: v, H: h, FH: fh}
-	if err := a.appendable.order.check(s, &sample, opts.RejectOutOfOrder); err != nil {
-		return 0, err
-	}
-	*a.appended = append(*a.appended, appended{s, opts.RejectOutOfOrder})
-	a.tx.Samples = append(a.tx.Samples, sample)
 	for _, e := range opts.Exemplars {
 		if !e.HasTs {
 			e.Ts, e.HasTs = t, true
 		}
-		a.tx.Exemplars = append(a.tx.Exemplars, Exemplar{len(a.tx.Samples) - 1, e})
+		a.tx.Exemplars = append(a.tx.Exemplars, Exemplar{n, e})
 	}
 	// The names of a scrape's own families (up, scrape_duration_seconds, …) end with this byte,
 	// which keeps them apart from scraped ones in the scrape's cache.
 	if family := strings.TrimSuffix(opts.MetricFamilyName, "\xff"); !opts.Metadata.IsEmpty() && family != "" {
-		a.tx.describe(family, string(opts.Metadata.Type), opts.Metadata.Help, opts.Metadata.Unit)
+		a.describe(&segment.Metadata{Metric: family, Type: string(opts.Metadata.Type), Help: opts.Metadata.Help, Unit: opts.Metadata.Unit})
 	}
-	return s.ref, nil
+	return storage.SeriesRef(sample.series.ref), nil
+}
+
+// describe adds the metadata of a family unless it is what was added last, which neighbouring series
+// mostly share. Its giver reuses the memory of the name.
+func (a *transactionAppender) describe(m *segment.Metadata) {
+	var last *Family
+	if n := len(a.tx.Metadata); n > 0 {
+		last = a.tx.Metadata[n-1]
+		if last.Metadata == *m {
+			return
+		}
+	}
+	a.tx.Metadata = append(a.tx.Metadata, a.appendable.families.after(last, m))
 }
 
 // Commit implements storage.AppenderTransaction. It drops the samples that another transaction has
@@ -103,11 +106,12 @@ func (a *transactionAppender) Commit() error {
 		return errDone
 	}
 	tx := a.tx
-	a.appendable.order.commit(tx, *a.appended)
-	a.done()
+	a.tx = nil
+	a.appendable.order.commit(tx)
 	if len(tx.Samples) > 0 || len(tx.Metadata) > 0 {
 		return a.appendable.add(tx)
 	}
+	tx.Release()
 	return nil
 }
 
@@ -116,16 +120,9 @@ func (a *transactionAppender) Rollback() error {
 	if a.tx == nil {
 		return errDone
 	}
-	a.done()
+	a.tx.Release()
+	a.tx = nil
 	return nil
-}
-
-// done ends the transaction.
-func (a *transactionAppender) done() {
-	clear(*a.appended)
-	*a.appended = (*a.appended)[:0]
-	appendedPool.Put(a.appended)
-	a.tx, a.appended = nil, nil
 }
 
 var errDone = errors.New("the appender was already committed or rolled back")
@@ -142,16 +139,16 @@ func validate(ls labels.Labels) (labels.Labels, error) {
 	return ls, nil
 }
 
-// asHistogram makes a stale marker of a series of histograms a histogram, as Prometheus stores it.
-func asHistogram(s *Sample, last *Sample) {
+// asHistogram makes a stale marker a histogram if the last sample of its series is one, as
+// Prometheus stores it.
+func asHistogram(s *Sample, last *histograms) {
 	if s.H != nil || s.FH != nil || !value.IsStaleNaN(s.V) {
 		return
 	}
 	stale := math.Float64frombits(value.StaleNaN)
-	switch {
-	case last.H != nil:
+	if last.H != nil {
 		s.V, s.H = 0, &histogram.Histogram{Sum: stale}
-	case last.FH != nil:
+	} else {
 		s.V, s.FH = 0, &histogram.FloatHistogram{Sum: stale}
 	}
 }

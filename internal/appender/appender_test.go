@@ -123,10 +123,20 @@ func TestTransaction(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, app.Commit())
 	require.Error(t, app.Commit())
+	require.Len(t, got, 1)
+	for i := range got[0].Samples {
+		require.NotNil(t, got[0].Samples[i].series)
+		got[0].Samples[i].series = nil
+	}
+	var described []segment.Metadata
+	for _, f := range got[0].Metadata {
+		described = append(described, f.Metadata)
+	}
+	require.Equal(t, []segment.Metadata{{Metric: "m", Type: "counter", Help: "M."}, {Metric: "up", Type: "gauge"}}, described)
+	got[0].Metadata = nil
 	require.Equal(t, []*Transaction{{
 		Samples:   []Sample{{Labels: labels.FromStrings(model.MetricNameLabel, "m_total"), ST: 5, T: 10, V: 1}, {Labels: labels.FromStrings(model.MetricNameLabel, "up"), T: 10, V: 1}},
 		Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 1, Ts: 10, HasTs: true}}},
-		Metadata:  []segment.Metadata{{Metric: "m", Type: "counter", Help: "M."}, {Metric: "up", Type: "gauge"}},
 	}}, got)
 
 	// Of two transactions that append to the same series, the one that is committed late loses.

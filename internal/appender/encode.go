@@ -5,8 +5,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
-
-	"github.com/promlake/promlake/internal/segment"
 )
 
 // Encode returns transactions as one message io.prometheus.write.v2.Request, which
@@ -20,7 +18,7 @@ func Encode(txs []*Transaction) ([]byte, error) {
 	}
 	req := writev2.Request{Timeseries: make([]writev2.TimeSeries, 0, n)}
 	for _, t := range txs {
-		families := familiesOf(t)
+		described := descriptionsOf(t)
 		exemplars := t.Exemplars
 		for i := range t.Samples {
 			s := &t.Samples[i]
@@ -38,7 +36,7 @@ func Encode(txs []*Transaction) ([]byte, error) {
 				ts.Exemplars = append(ts.Exemplars, writev2.Exemplar{LabelsRefs: symbols.SymbolizeLabels(e.Labels, nil), Value: e.Value, Timestamp: e.Ts})
 				exemplars = exemplars[1:]
 			}
-			if m, ok := families.of(s.Labels.Get(model.MetricNameLabel)); ok {
+			if m, ok := described.of(s.Labels.Get(model.MetricNameLabel)); ok {
 				ts.Metadata = writev2.Metadata{
 					Type:    writev2.FromMetadataType(model.MetricType(m.Type)),
 					HelpRef: symbols.Symbolize(m.Help), UnitRef: symbols.Symbolize(m.Unit),
@@ -55,11 +53,11 @@ func Encode(txs []*Transaction) ([]byte, error) {
 	return b, nil
 }
 
-// families is metadata by the name of the family.
-type families map[string]segment.Metadata
+// descriptions are the families of a transaction by name.
+type descriptions map[string]*Family
 
-func familiesOf(t *Transaction) families {
-	f := make(families, len(t.Metadata))
+func descriptionsOf(t *Transaction) descriptions {
+	f := make(descriptions, len(t.Metadata))
 	for _, m := range t.Metadata {
 		f[m.Metric] = m
 	}
@@ -67,7 +65,7 @@ func familiesOf(t *Transaction) families {
 }
 
 // of returns the metadata of the family of a metric, which may add a suffix to the family's name.
-func (f families) of(metric string) (segment.Metadata, bool) {
+func (f descriptions) of(metric string) (*Family, bool) {
 	if m, ok := f[metric]; ok {
 		return m, true
 	}
@@ -78,5 +76,5 @@ func (f families) of(metric string) (segment.Metadata, bool) {
 			return m, ok
 		}
 	}
-	return segment.Metadata{}, false
+	return nil, false
 }

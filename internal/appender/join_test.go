@@ -22,7 +22,7 @@ func TestJoin(t *testing.T) {
 		{
 			Samples:   []Sample{{Labels: labels.FromStrings("__name__", "b", "x", "1", "y", "new"), ST: 1, T: 2, V: 3}},
 			Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace", "c"), Value: 3, Ts: 1}}},
-			Metadata:  []segment.Metadata{{Metric: "b", Type: "gauge", Help: "Help.", Unit: "seconds"}},
+			Metadata:  []*Family{{Metadata: segment.Metadata{Metric: "b", Type: "gauge", Help: "Help.", Unit: "seconds"}}},
 		},
 		{Samples: []Sample{{Labels: labels.FromStrings("__name__", "a", "x", "1"), T: 3, V: 4}, {Labels: labels.FromStrings("__name__", "f"), T: 1, FH: tsdbutil.GenerateTestFloatHistogram(3)}}},
 	}

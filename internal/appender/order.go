@@ -4,8 +4,11 @@ import (
 	"math"
 	"sync"
 
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 const (
@@ -23,22 +26,52 @@ const (
 // samples as Prometheus does. It is safe for concurrent use.
 type order struct {
 	mu     sync.Mutex
-	byRef  []*state            // nil where a series was forgotten; the reference 0 is none
-	free   []storage.SeriesRef // of forgotten series
+	byRef  []*state // nil where a series was forgotten; the reference 0 is none
+	free   []uint32 // of forgotten series
 	byHash map[uint64]*state
 	maxT   int64 // newest sample of all series
 	window int64 // ms; see SetOutOfOrderWindow
 	swept  int64 // maxT at the last sweep
 }
 
-// state is what is known of a series. Its last sample is guarded by order.mu.
+// state is what is known of a series. The fields of its last sample are guarded by order.mu.
 type state struct {
-	ref    storage.SeriesRef
+	memo   remotewrite.Memo
 	hash   uint64
 	labels labels.Labels
-	next   *state // another series with the same hash
-	last   Sample // T is MinInt64 before the first commit
-	since  int64  // maxT when the series was seen first
+	next   *state      // another series with the same hash
+	t      int64       // of the last sample; MinInt64 before the first commit
+	v      float64     // of the last sample
+	hist   *histograms // of the last sample; nil: it is a float
+	since  int64       // maxT when the series was seen first
+	ref    uint32
+}
+
+// histograms is a sample that is no float: one of both is set.
+type histograms struct {
+	H  *histogram.Histogram
+	FH *histogram.FloatHistogram
+}
+
+// last returns the histograms of the last sample.
+func (s *state) last() histograms {
+	if s.hist == nil {
+		return histograms{}
+	}
+	return *s.hist
+}
+
+// follow makes a sample the last one.
+func (s *state) follow(x *Sample) {
+	s.t, s.v = x.T, x.V
+	switch {
+	case x.H == nil && x.FH == nil:
+		s.hist = nil
+	case s.hist == nil:
+		s.hist = &histograms{x.H, x.FH}
+	default:
+		*s.hist = histograms{x.H, x.FH}
+	}
 }
 
 func newOrder() *order {
@@ -51,11 +84,29 @@ func (o *order) setWindow(ms int64) {
 	o.window = ms
 }
 
-// find returns the state of a series. A reference that is known no more, or that was given to
-// another series, is ignored.
-func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
+// admit completes a sample of the series with the labels ls, or returns upstream's error for one
+// that is too old or out of order, or that differs from the committed sample of the same time. A
+// stale marker becomes one of the series' kind.
+func (o *order) admit(ref storage.SeriesRef, ls labels.Labels, x *Sample) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	s, err := o.find(ref, ls)
+	if err != nil {
+		return err
+	}
+	x.Labels, x.series = s.labels, s
+	if s.hist != nil {
+		asHistogram(x, s.hist)
+	}
+	if o.maxT == math.MinInt64 {
+		o.maxT = x.T // the first sample of all counts before it is committed, as in Prometheus
+	}
+	return o.refusal(s, x)
+}
+
+// find returns the state of a series. A reference that is known no more, or that was given to
+// another series, is ignored. The caller holds o.mu.
+func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
 	if ref < storage.SeriesRef(len(o.byRef)) {
 		if s := o.byRef[ref]; s != nil && labels.Equal(s.labels, ls) {
 			return s, nil
@@ -71,36 +122,24 @@ func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
 			return s, nil
 		}
 	}
-	s := &state{ref: o.reference(), hash: hash, labels: ls, next: o.byHash[hash], last: Sample{T: math.MinInt64}, since: o.maxT}
+	s := &state{ref: o.reference(), hash: hash, labels: ls, next: o.byHash[hash], t: math.MinInt64, since: o.maxT}
 	o.byHash[hash], o.byRef[s.ref] = s, s
 	return s, nil
 }
 
 // reference returns a reference that no series has. The caller holds o.mu.
-func (o *order) reference() storage.SeriesRef {
+func (o *order) reference() uint32 {
 	if n := len(o.free); n > 0 {
 		ref := o.free[n-1]
 		o.free = o.free[:n-1]
 		return ref
 	}
 	o.byRef = append(o.byRef, nil)
-	return storage.SeriesRef(len(o.byRef) - 1)
+	return uint32(len(o.byRef) - 1)
 }
 
-// check returns upstream's error for a sample that is too old or out of order, or differs from the
-// committed sample of the same time. A stale marker becomes one of the series' kind.
-func (o *order) check(s *state, x *Sample, inOrder bool) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	asHistogram(x, &s.last)
-	if o.maxT == math.MinInt64 {
-		o.maxT = x.T // the first sample of all counts before it is committed, as in Prometheus
-	}
-	return o.refusal(s, x, inOrder)
-}
-
-// refusal is check without the lock, which the caller holds.
-func (o *order) refusal(s *state, x *Sample, inOrder bool) error {
+// refusal returns upstream's error for a sample of a series. The caller holds o.mu.
+func (o *order) refusal(s *state, x *Sample) error {
 	oldest := int64(math.MinInt64)
 	if o.maxT > math.MinInt64+maxLag {
 		oldest = o.maxT - maxLag
@@ -110,13 +149,13 @@ func (o *order) refusal(s *state, x *Sample, inOrder bool) error {
 	}
 	if x.T >= oldest {
 		switch {
-		case x.T > s.last.T:
+		case x.T > s.t:
 			return nil
-		case x.T == s.last.T:
-			return duplicate(&s.last, x)
+		case x.T == s.t:
+			return duplicate(s, x)
 		}
 	}
-	if inOrder {
+	if x.inOrder {
 		return storage.ErrOutOfOrderSample
 	}
 	switch {
@@ -129,20 +168,20 @@ func (o *order) refusal(s *state, x *Sample, inOrder bool) error {
 }
 
 // duplicate returns nil if two samples of the same time are equal.
-func duplicate(last, x *Sample) error {
-	same := false
+func duplicate(s *state, x *Sample) error {
+	last, same := s.last(), false
 	switch {
 	case x.H != nil:
 		same = last.H != nil && x.H.Equals(last.H)
 	case x.FH != nil:
 		same = last.FH != nil && x.FH.Equals(last.FH)
-	case last.H != nil || last.FH != nil:
+	case s.hist != nil:
 		return storage.NewDuplicateHistogramToFloatErr(x.T, x.V)
 	default:
-		if math.Float64bits(x.V) == math.Float64bits(last.V) {
+		if math.Float64bits(x.V) == math.Float64bits(s.v) {
 			return nil
 		}
-		return storage.NewDuplicateFloatErr(x.T, last.V, x.V)
+		return storage.NewDuplicateFloatErr(x.T, s.v, x.V)
 	}
 	if same {
 		return nil
@@ -152,29 +191,32 @@ func duplicate(last, x *Sample) error {
 
 // commit makes the samples of a transaction the last of their series, and removes those that became
 // out of order since they were appended.
-func (o *order) commit(tx *Transaction, all []appended) {
+func (o *order) commit(tx *Transaction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kept, exemplars := 0, tx.Exemplars[:0:0]
 	rest := tx.Exemplars
 	for i := range tx.Samples {
-		x, s := &tx.Samples[i], all[i].state
+		x := &tx.Samples[i]
+		s := x.series
 		own := rest
 		for len(rest) > 0 && rest[0].Sample == i {
 			rest = rest[1:]
 		}
 		own = own[:len(own)-len(rest)]
-		if o.refusal(s, x, all[i].inOrder) != nil {
+		if o.refusal(s, x) != nil {
 			continue
 		}
-		if x.T > s.last.T {
-			s.last = Sample{T: x.T, V: x.V, H: x.H, FH: x.FH}
+		if x.T > s.t {
+			s.follow(x)
 		}
 		o.maxT = max(o.maxT, x.T)
 		for _, e := range own {
 			exemplars = append(exemplars, Exemplar{kept, e.Exemplar})
 		}
-		tx.Samples[kept] = *x
+		if kept != i {
+			tx.Samples[kept] = *x
+		}
 		kept++
 	}
 	tx.Samples, tx.Exemplars = tx.Samples[:kept], exemplars
@@ -187,11 +229,11 @@ func (o *order) commit(tx *Transaction, all []appended) {
 func (o *order) sweep() {
 	o.swept = o.maxT
 	for ref, s := range o.byRef {
-		if s == nil || max(s.last.T, s.since) >= o.maxT-forgetAfter {
+		if s == nil || max(s.t, s.since) >= o.maxT-forgetAfter {
 			continue
 		}
 		o.byRef[ref] = nil
-		o.free = append(o.free, storage.SeriesRef(ref))
+		o.free = append(o.free, uint32(ref))
 		link := o.byHash[s.hash]
 		if link == s {
 			if s.next == nil {

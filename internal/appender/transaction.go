@@ -1,7 +1,7 @@
 package appender
 
 import (
-	"strings"
+	"sync"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -19,6 +19,9 @@ type Sample struct {
 	V      float64
 	H      *histogram.Histogram
 	FH     *histogram.FloatHistogram
+
+	series  *state // of the appendable; nil: it is not known
+	inOrder bool   // refuse it if it is out of order at the commit, whatever the window
 }
 
 // Exemplar is an exemplar of the series of a sample.
@@ -32,12 +35,33 @@ type Transaction struct {
 	Tenant    string // whose samples these are, where a receiver takes those of several
 	Samples   []Sample
 	Exemplars []Exemplar // ascending by sample
-	Metadata  []segment.Metadata
+	Metadata  []*Family
+}
+
+// transactions keeps the memory of transactions that are done.
+var transactions = sync.Pool{New: func() any { return new(Transaction) }}
+
+// A transaction whose capacities exceed these is left to the garbage collector.
+const (
+	keepSamples = 16 << 10
+	keepOthers  = 4 << 10 // exemplars, metadata
+)
+
+// Release ends the use of a transaction: later ones use its memory.
+func (t *Transaction) Release() {
+	if cap(t.Samples) > keepSamples || max(cap(t.Exemplars), cap(t.Metadata)) > keepOthers {
+		return
+	}
+	clear(t.Samples)
+	clear(t.Exemplars)
+	clear(t.Metadata)
+	*t = Transaction{Samples: t.Samples[:0], Exemplars: t.Exemplars[:0], Metadata: t.Metadata[:0]}
+	transactions.Put(t)
 }
 
 // The memory (bytes) of the parts of a transaction, roughly, without texts.
 const (
-	sampleBytes    = 64
+	sampleBytes    = 72
 	exemplarBytes  = 64
 	histogramBytes = 512
 )
@@ -76,6 +100,13 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 					c.Exemplar(exemplars[0].Exemplar)
 					exemplars = exemplars[1:]
 				}
+				memo := s.memo()
+				if known, err := c.Recall(memo); known || err != nil {
+					if err != nil {
+						return err
+					}
+					continue
+				}
 				text = s.Labels.Bytes(text)
 				key = append(append(key[:0], remotewrite.KeysOfAppender), text...)
 				known, err := c.Series(c.Key(key))
@@ -83,6 +114,7 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 					return err
 				}
 				if known {
+					c.Note(memo)
 					continue
 				}
 				lset = lset[:0]
@@ -91,14 +123,25 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 					return err
 				}
 			}
-			for _, m := range t.Metadata {
-				if err := c.Metadata(m); err != nil {
+			for _, f := range t.Metadata {
+				if c.Described(&f.memo, f.Metadata) {
+					continue
+				}
+				if err := c.Metadata(f.Metadata); err != nil {
 					return err
 				}
 			}
 		}
 		return nil
 	}
+}
+
+// memo returns where the reference of the sample's series is kept, or nil.
+func (s *Sample) memo() *remotewrite.Memo {
+	if s.series == nil {
+		return nil
+	}
+	return &s.series.memo
 }
 
 func addSample(c *remotewrite.Collector, s *Sample) error {
@@ -119,15 +162,4 @@ func addSample(c *remotewrite.Collector, s *Sample) error {
 		return c.Reject(err, 1)
 	}
 	return nil
-}
-
-// describe adds the metadata of a family unless it is the one that was added last, which
-// neighbouring series mostly share. It copies the name, which its giver reuses.
-func (t *Transaction) describe(family, kind, help, unit string) {
-	m := segment.Metadata{Metric: family, Type: kind, Help: help, Unit: unit}
-	if n := len(t.Metadata); n > 0 && t.Metadata[n-1] == m {
-		return
-	}
-	m.Metric = strings.Clone(family)
-	t.Metadata = append(t.Metadata, m)
 }

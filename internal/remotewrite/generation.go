@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
@@ -16,6 +17,7 @@ type Generation struct {
 	Stored Descriptions // in segments
 	Queued Descriptions // in messages of the queue
 
+	number  uint32                  // of the generation in this process, from 1 on
 	dropped map[series.Key]struct{} // keys of series that relabeling drops; guarded by Table's lock
 }
 
@@ -37,7 +39,12 @@ func (g *Generation) drops(k series.Key) bool {
 }
 
 // NewGeneration returns an empty generation. Senders must not know the seed of its hashes.
-func NewGeneration(seed uint64) *Generation { return &Generation{Table: series.NewTable(seed)} }
+func NewGeneration(seed uint64) *Generation {
+	return &Generation{Table: series.NewTable(seed), number: generations.Add(1)}
+}
+
+// generations counts those of the process, so that a Memo fits into a word.
+var generations atomic.Uint32
 
 // Bytes estimates the memory of what was learned.
 func (g *Generation) Bytes() int64 {
@@ -48,6 +55,8 @@ func (g *Generation) Bytes() int64 {
 
 // Descriptions are metadata that is durable. They are safe for concurrent use.
 type Descriptions struct {
+	changes atomic.Uint32 // how often metadata was replaced
+
 	mu       sync.Mutex
 	byFamily map[string]segment.Metadata
 	bytes    int64 // estimate of their memory
@@ -69,8 +78,15 @@ func (d *Descriptions) Note(ms []segment.Metadata) {
 		d.byFamily = map[string]segment.Metadata{}
 	}
 	for _, m := range ms {
-		d.bytes += metadataBytes(m) - metadataBytes(d.byFamily[m.Metric])
+		old, replaced := d.byFamily[m.Metric]
+		if old == m {
+			continue
+		}
+		d.bytes += metadataBytes(m) - metadataBytes(old)
 		d.byFamily[m.Metric] = m
+		if replaced {
+			d.changes.Add(1)
+		}
 	}
 }
 

@@ -251,6 +251,9 @@ func (q *Spool) run() {
 			q.down.Store(false) // no file tells when the store is back
 		}
 		q.settle(len(txs), bytes)
+		for _, t := range txs {
+			t.Release()
+		}
 		if len(rest) > 0 && !closing {
 			q.pause(gather)
 		}

@@ -119,7 +119,7 @@ func transaction(t int64) *appender.Transaction {
 			{Labels: l("h"), T: t + 1, H: &histogram.Histogram{Sum: math.Float64frombits(value.StaleNaN)}},
 		},
 		Exemplars: []appender.Exemplar{{Sample: 0, Exemplar: exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 2, Ts: t, HasTs: true}}},
-		Metadata:  []segment.Metadata{{Metric: "a_total", Type: "counter", Help: "A.", Unit: ""}},
+		Metadata:  []*appender.Family{{Metadata: segment.Metadata{Metric: "a_total", Type: "counter", Help: "A."}}},
 	}
 }
 

@@ -1,0 +1,57 @@
+package appender
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Family is the metadata of a metric family. It does not change, so that transactions share it.
+type Family struct {
+	segment.Metadata
+
+	memo remotewrite.Memo
+	next atomic.Pointer[Family] // what followed it lately
+}
+
+// maxFamilies is the number of families from which on they are forgotten, and learned again.
+const maxFamilies = 1 << 14
+
+// families are those that were described lately: most targets describe the same ones in each
+// scrape, in the same order. They are safe for concurrent use.
+type families struct {
+	mu     sync.Mutex
+	byName map[string]*Family
+}
+
+// after returns the family with this metadata, which follows another one or nil. It copies the name
+// of a new one.
+func (f *families) after(last *Family, m *segment.Metadata) *Family {
+	if last == nil {
+		return f.of(m)
+	}
+	if next := last.next.Load(); next != nil && next.Metadata == *m {
+		return next
+	}
+	next := f.of(m)
+	last.next.Store(next)
+	return next
+}
+
+func (f *families) of(m *segment.Metadata) *Family {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known := f.byName[m.Metric]; known != nil && known.Metadata == *m {
+		return known
+	}
+	if len(f.byName) >= maxFamilies || f.byName == nil {
+		f.byName = map[string]*Family{}
+	}
+	family := &Family{Metadata: *m}
+	family.Metric = strings.Clone(m.Metric)
+	f.byName[family.Metric] = family
+	return family
+}
