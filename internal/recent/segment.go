@@ -156,6 +156,9 @@ func (s *Segment) End(row int) int {
 	return int(s.ends[row])
 }
 
+// Single reports whether each row has one float sample.
+func (s *Segment) Single() bool { return s.ends == nil }
+
 // AppendTimes appends the times (ms) of the float samples [from, to).
 func (s *Segment) AppendTimes(dst []int64, from, to int) []int64 {
 	if s.far != nil {

@@ -32,7 +32,7 @@ func (s *Source) fromBlock(r *block.Reader, in *Into) error {
 	if err != nil {
 		return err
 	}
-	s.rows = make([]row, 0, len(rows))
+	s.reserve(len(rows))
 	var from counts
 	for i := range rows {
 		b := &rows[i]
@@ -59,7 +59,7 @@ type blockContent struct {
 	float, hist, exempl int64 // rows behind the cursors
 }
 
-func (c *blockContent) floats(r *row, dst *live.Run) error {
+func (c *blockContent) floats(r row, dst *live.Run) error {
 	if c.floatCursor == nil {
 		c.floatCursor = c.r.Floats()
 	}

@@ -27,10 +27,10 @@ var ErrStartTimes = errors.New("samples have start timestamps")
 // have start timestamps. If one has and hasST is false, Merge fails with ErrStartTimes.
 func External(name string, rows Rows, hasST bool) *Source {
 	n := rows.Len()
-	s := &Source{name: name, hasST: hasST, rows: make([]row, n), rest: make([]rest, n), content: &external{rows: rows, hasST: hasST}}
-	for i := range s.rows {
+	s := &Source{name: name, hasST: hasST, refs: make([]series.Ref, n), rest: make([]rest, n), content: &external{rows: rows, hasST: hasST}}
+	for i := range s.refs {
 		// How many samples there are is known only after Read.
-		s.rows[i], s.rest[i] = row{ref: rows.Ref(i), floats: 1, floatAt: int64(i)}, rest{hists: 1}
+		s.refs[i], s.rest[i] = rows.Ref(i), rest{hists: 1}
 	}
 	return s
 }
@@ -42,7 +42,7 @@ type external struct {
 	rest  []segment.Hist
 }
 
-func (e *external) floats(r *row, dst *live.Run) (err error) {
+func (e *external) floats(r row, dst *live.Run) (err error) {
 	e.rest, err = e.rows.Read(int(r.floatAt), dst, e.rest[:0])
 	if err == nil && !e.hasST && len(dst.ST) > 0 {
 		return ErrStartTimes

@@ -9,10 +9,11 @@ func (m *merger) readFloats() error {
 	for _, a := range m.rows {
 		f.Begin(int(a.source))
 		s, from := m.sources[a.source], len(f.TS)
-		if s.rows[a.row].floats == 0 {
+		r := s.row(a.row)
+		if r.floats == 0 {
 			continue
 		}
-		if err := s.content.floats(&s.rows[a.row], &f.Run); err != nil {
+		if err := s.content.floats(r, &f.Run); err != nil {
 			return s.fail(err)
 		}
 		m.stats.Read += int64(len(f.TS) - from)

@@ -111,14 +111,13 @@ func (m *merger) order() ([]series.Ref, error) {
 	var refs []series.Ref
 	total := 0
 	for _, s := range m.sources {
-		for i := range s.rows {
-			r := s.rows[i].ref
+		for _, r := range s.refs {
 			if ends[r] == 0 {
 				refs = append(refs, r)
 			}
 			ends[r]++
 		}
-		total += len(s.rows)
+		total += len(s.refs)
 	}
 	if total > math.MaxUint32 {
 		return nil, fmt.Errorf("sources with %d series: a merge takes %d, one per source and series", total, uint32(math.MaxUint32))
@@ -143,8 +142,7 @@ func (m *merger) order() ([]series.Ref, error) {
 // reference, where the next row of the reference goes.
 func (m *merger) place(source uint32, s *Source) error {
 	last := int64(-1)
-	for i := range s.rows {
-		r := s.rows[i].ref
+	for i, r := range s.refs {
 		to := m.ends[r]
 		m.ends[r]++
 		if s.sorted && int64(to) <= last {
@@ -152,7 +150,7 @@ func (m *merger) place(source uint32, s *Source) error {
 		}
 		last = int64(to)
 		if to > 0 {
-			if b := m.placed[to-1]; b.source == source && int(b.row) < i && s.rows[b.row].ref == r {
+			if b := m.placed[to-1]; b.source == source && int(b.row) < i && s.refs[b.row] == r {
 				return fmt.Errorf("merge %s: %w: row %d is of the series of row %d", s.name, ErrOrder, i, b.row)
 			}
 		}

@@ -12,7 +12,12 @@ import (
 // Recent is Segment for a segment whose content is in memory and whose label sets are in in.Known.
 // The source shares the content, and nobody changes it.
 func Recent(name string, c *recent.Segment, in *Into, through ulid.ULID) (*Source, error) {
-	s := &Source{name: name, hasST: c.ST != nil, through: through, content: recentContent{c}, rows: make([]row, 0, len(c.Rows))}
+	s := &Source{name: name, hasST: c.ST != nil, through: through, content: recentContent{c}}
+	if in.whole() && asScraped(c) {
+		s.refs = c.Rows
+		return s, nil
+	}
+	s.reserve(len(c.Rows))
 	keep, view := in.keep(), in.View() // of the same table as c
 	var from counts
 	for i, r := range c.Rows {
@@ -38,17 +43,23 @@ func Recent(name string, c *recent.Segment, in *Into, through ulid.ULID) (*Sourc
 
 // RecentBytes estimates the memory that a source of Recent takes in addition to its content.
 func RecentBytes(c *recent.Segment) int64 {
-	const perRow, perRest = 16, 24
+	if asScraped(c) {
+		return 0
+	}
+	const perRow, perRest = 20, 24
 	if len(c.Hists)+len(c.Exemplars) > 0 {
 		return (perRow + perRest) * int64(len(c.Rows))
 	}
 	return perRow * int64(len(c.Rows))
 }
 
+// asScraped reports whether each row is one float sample, as after a scrape.
+func asScraped(c *recent.Segment) bool { return c.Single() && len(c.Hists)+len(c.Exemplars) == 0 }
+
 // recentContent is the content of a segment in memory.
 type recentContent struct{ *recent.Segment }
 
-func (c recentContent) floats(r *row, dst *live.Run) error {
+func (c recentContent) floats(r row, dst *live.Run) error {
 	from, to := int(r.floatAt), int(r.floatAt)+int(r.floats)
 	dst.TS, dst.V = c.AppendTimes(dst.TS, from, to), append(dst.V, c.V[from:to]...)
 	if c.ST != nil {

@@ -34,7 +34,11 @@ func (s *Source) fromBatch(b *segment.Batch, in *Into) error {
 	if in.whole() {
 		c.run = live.Run{TS: b.TS, V: b.V, ST: b.ST}
 	}
-	s.rows = make([]row, 0, len(b.Rows))
+	if in.whole() && len(b.Hists)+len(b.Exemplars) == 0 && single(b.End) {
+		s.refs, s.content = b.Rows, c
+		return nil
+	}
+	s.reserve(len(b.Rows))
 	var from counts
 	begin := 0
 	for i, r := range b.Rows {
@@ -65,6 +69,16 @@ func (s *Source) fromBatch(b *segment.Batch, in *Into) error {
 	return nil
 }
 
+// single reports whether each row has one float sample.
+func single(ends []int) bool {
+	for i, end := range ends {
+		if end != i+1 {
+			return false
+		}
+	}
+	return true
+}
+
 // batchContent is the content of a decoded segment.
 type batchContent struct {
 	run  live.Run
@@ -72,7 +86,7 @@ type batchContent struct {
 	ex   []segment.RowExemplars
 }
 
-func (c *batchContent) floats(r *row, dst *live.Run) error {
+func (c *batchContent) floats(r row, dst *live.Run) error {
 	dst.Append(c.run.Slice(int(r.floatAt), int(r.floatAt)+int(r.floats)))
 	return nil
 }

@@ -16,20 +16,28 @@ import (
 
 // Source is one live object, read once, series by series.
 type Source struct {
-	name    string // for errors
-	rows    []row
-	rest    []rest // aligned with rows; nil if no row has histograms or exemplars
-	sorted  bool   // the rows are in block order, in which the content must be read
+	name    string       // for errors
+	refs    []series.Ref // by row
+	rows    []row        // aligned with refs; nil if the i-th row has the i-th float sample, as in a scrape
+	rest    []rest       // aligned with refs; nil if no row has histograms or exemplars
+	sorted  bool         // the rows are in block order, in which the content must be read
 	hasST   bool
 	through ulid.ULID // the tombstones above it apply to the object
 	content content
 }
 
-// row is one series of a source: how many float samples it has, and where they begin in the content.
+// row is how many float samples of a series a source has, and where they begin in the content.
 type row struct {
-	ref     series.Ref
 	floats  uint32
 	floatAt int64
+}
+
+// row returns the i-th row.
+func (s *Source) row(i uint32) row {
+	if s.rows == nil {
+		return row{1, int64(i)}
+	}
+	return s.rows[i]
 }
 
 // rest is the same for the histograms and exemplars of a row.
@@ -41,7 +49,7 @@ type rest struct {
 // content reads the samples of rows, each row once, in block order if the source is sorted. The
 // methods append.
 type content interface {
-	floats(r *row, dst *live.Run) error
+	floats(r row, dst *live.Run) error
 	hists(r *rest, dst []segment.Hist) ([]segment.Hist, error)
 	exemplars(r *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error)
 }
@@ -51,12 +59,15 @@ func (s *Source) fail(err error) error { return fmt.Errorf("merge %s: %w", s.nam
 // counts are the numbers of a row's samples, or where they begin in the content.
 type counts struct{ floats, hists, exemplars int64 }
 
+// reserve makes room for n rows.
+func (s *Source) reserve(n int) { s.refs, s.rows = make([]series.Ref, 0, n), make([]row, 0, n) }
+
 // add appends a row of n samples that begin at from in the content.
 func (s *Source) add(ref series.Ref, n, from counts) error {
 	if max(n.floats, n.hists, n.exemplars) > math.MaxUint32 || min(n.floats, n.hists, n.exemplars) < 0 {
 		return fmt.Errorf("a series of %d floats, %d histograms and %d exemplars: none may be negative or above %d", n.floats, n.hists, n.exemplars, uint32(math.MaxUint32))
 	}
-	s.rows = append(s.rows, row{ref, uint32(n.floats), from.floats})
+	s.refs, s.rows = append(s.refs, ref), append(s.rows, row{uint32(n.floats), from.floats})
 	if s.rest == nil && n.hists+n.exemplars > 0 {
 		s.rest = make([]rest, len(s.rows)-1, cap(s.rows))
 	}
