@@ -66,6 +66,9 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 		return 0, err
 	}
 	n := len(a.tx.Samples)
+	if n == cap(a.tx.Samples) {
+		a.tx.grow()
+	}
 	a.tx.Samples = append(a.tx.Samples, Sample{ST: st, T: t, V: v, H: h, FH: fh, inOrder: opts.RejectOutOfOrder})
 	sample := &a.tx.Samples[n]
 	if err := a.appendable.order.admit(ref, ls, sample); err != nil {

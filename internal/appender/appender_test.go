@@ -170,7 +170,32 @@ func TestForgets(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, app.Commit())
 	}
-	require.Less(t, len(a.order.byHash), 140)
-	require.Equal(t, len(a.order.byHash), len(a.order.byRef)-1-len(a.order.free))
-	require.Less(t, len(a.order.byRef), 400, "references are given again")
+	all := &a.order.series
+	require.Less(t, all.n, 140)
+	require.Equal(t, all.n, len(all.byRef)-1-len(all.free))
+	require.Less(t, len(all.byRef), 400, "references are given again")
+}
+
+// TestTable finds random series, some of which have one hash, as a map does.
+func TestTable(t *testing.T) {
+	rng, all, want := rand.New(rand.NewPCG(3, 4)), newTable(), map[string]*state{}
+	for range 50_000 {
+		i := rng.IntN(1500)
+		ls, hash := labels.FromStrings("i", fmt.Sprint(i)), uint64(i%1000)*7919
+		got := all.find(hash, ls)
+		require.Same(t, want[ls.String()], got)
+		switch {
+		case got == nil:
+			s := &state{hash: hash, labels: ls}
+			all.add(s)
+			want[ls.String()] = s
+		case rng.IntN(2) == 0:
+			all.remove(got)
+			delete(want, ls.String())
+		default:
+			require.Same(t, got, all.byRef[got.ref])
+		}
+		require.Equal(t, len(want), all.n)
+	}
+	require.Greater(t, len(all.slots), 1000)
 }

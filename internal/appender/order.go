@@ -26,9 +26,7 @@ const (
 // samples as Prometheus does. It is safe for concurrent use.
 type order struct {
 	mu     sync.Mutex
-	byRef  []*state // nil where a series was forgotten; the reference 0 is none
-	free   []uint32 // of forgotten series
-	byHash map[uint64]*state
+	series table
 	maxT   int64 // newest sample of all series
 	window int64 // ms; see SetOutOfOrderWindow
 	swept  int64 // maxT at the last sweep
@@ -39,12 +37,11 @@ type state struct {
 	memo   remotewrite.Memo
 	hash   uint64
 	labels labels.Labels
-	next   *state      // another series with the same hash
-	t      int64       // of the last sample; MinInt64 before the first commit
+	t      int64       // of the last sample; before the first commit what maxT was when the series was new
 	v      float64     // of the last sample
 	hist   *histograms // of the last sample; nil: it is a float
-	since  int64       // maxT when the series was seen first
 	ref    uint32
+	has    bool // a last sample
 }
 
 // histograms is a sample that is no float: one of both is set.
@@ -63,7 +60,7 @@ func (s *state) last() histograms {
 
 // follow makes a sample the last one.
 func (s *state) follow(x *Sample) {
-	s.t, s.v = x.T, x.V
+	s.t, s.v, s.has = x.T, x.V, true
 	switch {
 	case x.H == nil && x.FH == nil:
 		s.hist = nil
@@ -75,7 +72,7 @@ func (s *state) follow(x *Sample) {
 }
 
 func newOrder() *order {
-	return &order{byRef: []*state{nil}, byHash: map[uint64]*state{}, maxT: math.MinInt64, swept: math.MinInt64}
+	return &order{series: newTable(), maxT: math.MinInt64, swept: math.MinInt64}
 }
 
 func (o *order) setWindow(ms int64) {
@@ -107,8 +104,8 @@ func (o *order) admit(ref storage.SeriesRef, ls labels.Labels, x *Sample) error 
 // find returns the state of a series. A reference that is known no more, or that was given to
 // another series, is ignored. The caller holds o.mu.
 func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
-	if ref < storage.SeriesRef(len(o.byRef)) {
-		if s := o.byRef[ref]; s != nil && labels.Equal(s.labels, ls) {
+	if ref < storage.SeriesRef(len(o.series.byRef)) {
+		if s := o.series.byRef[ref]; s != nil && labels.Equal(s.labels, ls) {
 			return s, nil
 		}
 	}
@@ -117,25 +114,12 @@ func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
 		return nil, err
 	}
 	hash := ls.Hash()
-	for s := o.byHash[hash]; s != nil; s = s.next {
-		if labels.Equal(s.labels, ls) {
-			return s, nil
-		}
+	if s := o.series.find(hash, ls); s != nil {
+		return s, nil
 	}
-	s := &state{ref: o.reference(), hash: hash, labels: ls, next: o.byHash[hash], t: math.MinInt64, since: o.maxT}
-	o.byHash[hash], o.byRef[s.ref] = s, s
+	s := &state{hash: hash, labels: ls, t: o.maxT}
+	o.series.add(s)
 	return s, nil
-}
-
-// reference returns a reference that no series has. The caller holds o.mu.
-func (o *order) reference() uint32 {
-	if n := len(o.free); n > 0 {
-		ref := o.free[n-1]
-		o.free = o.free[:n-1]
-		return ref
-	}
-	o.byRef = append(o.byRef, nil)
-	return uint32(len(o.byRef) - 1)
 }
 
 // refusal returns upstream's error for a sample of a series. The caller holds o.mu.
@@ -149,7 +133,7 @@ func (o *order) refusal(s *state, x *Sample) error {
 	}
 	if x.T >= oldest {
 		switch {
-		case x.T > s.t:
+		case !s.has || x.T > s.t:
 			return nil
 		case x.T == s.t:
 			return duplicate(s, x)
@@ -207,7 +191,7 @@ func (o *order) commit(tx *Transaction) {
 		if o.refusal(s, x) != nil {
 			continue
 		}
-		if x.T > s.t {
+		if !s.has || x.T > s.t {
 			s.follow(x)
 		}
 		o.maxT = max(o.maxT, x.T)
@@ -228,24 +212,9 @@ func (o *order) commit(tx *Transaction) {
 // sweep forgets series whose last sample is old. The caller holds o.mu.
 func (o *order) sweep() {
 	o.swept = o.maxT
-	for ref, s := range o.byRef {
-		if s == nil || max(s.t, s.since) >= o.maxT-forgetAfter {
-			continue
+	for _, s := range o.series.byRef {
+		if s != nil && s.t < o.maxT-forgetAfter {
+			o.series.remove(s)
 		}
-		o.byRef[ref] = nil
-		o.free = append(o.free, uint32(ref))
-		link := o.byHash[s.hash]
-		if link == s {
-			if s.next == nil {
-				delete(o.byHash, s.hash)
-			} else {
-				o.byHash[s.hash] = s.next
-			}
-			continue
-		}
-		for link.next != s {
-			link = link.next
-		}
-		link.next = s.next
 	}
 }

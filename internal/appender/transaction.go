@@ -1,6 +1,7 @@
 package appender
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -38,14 +39,31 @@ type Transaction struct {
 	Metadata  []*Family
 }
 
-// transactions keeps the memory of transactions that are done.
-var transactions = sync.Pool{New: func() any { return new(Transaction) }}
+// transactions and manySamples keep the memory of transactions that are done: that of scrapes apart
+// from that of rules, which are more and have few samples each.
+var (
+	transactions = sync.Pool{New: func() any { return new(Transaction) }}
+	manySamples  sync.Pool // of *[]Sample with more room than fewSamples
+)
 
-// A transaction whose capacities exceed these is left to the garbage collector.
 const (
+	fewSamples = 64
+	// A transaction whose capacities exceed these is left to the garbage collector.
 	keepSamples = 16 << 10
 	keepOthers  = 4 << 10 // exemplars, metadata
 )
+
+// grow makes room for another sample.
+func (t *Transaction) grow() {
+	n := len(t.Samples)
+	if n >= fewSamples {
+		if many, ok := manySamples.Get().(*[]Sample); ok && cap(*many) > n {
+			t.Samples = append(*many, t.Samples...)
+			return
+		}
+	}
+	t.Samples = slices.Grow(t.Samples, max(1, min(n, fewSamples)))
+}
 
 // Release ends the use of a transaction: later ones use its memory.
 func (t *Transaction) Release() {
@@ -55,7 +73,12 @@ func (t *Transaction) Release() {
 	clear(t.Samples)
 	clear(t.Exemplars)
 	clear(t.Metadata)
-	*t = Transaction{Samples: t.Samples[:0], Exemplars: t.Exemplars[:0], Metadata: t.Metadata[:0]}
+	samples := t.Samples[:0]
+	if cap(samples) > fewSamples {
+		manySamples.Put(&samples)
+		samples = nil
+	}
+	*t = Transaction{Samples: samples, Exemplars: t.Exemplars[:0], Metadata: t.Metadata[:0]}
 	transactions.Put(t)
 }
 
