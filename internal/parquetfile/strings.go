@@ -99,6 +99,10 @@ func (r *runs) reset() { r.rows, r.list = 0, r.list[:0] }
 
 func (r *runs) push(idx uint32, n int) {
 	r.rows += n
+	if last := len(r.list) - 1; last >= 0 && r.list[last].idx == idx {
+		r.list[last].n += uint32(n)
+		return
+	}
 	r.list = append(r.list, run{idx, uint32(n)})
 }
 
