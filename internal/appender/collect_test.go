@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +22,8 @@ import (
 )
 
 // TestCollectsIntoGenerations collects transactions of the same series, some of them again and
-// again, into generations that have different references for them: each sample is of its series.
+// again, into generations that have different references for them, and of which one drops a series:
+// each sample is of its series.
 func TestCollectsIntoGenerations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var last *Transaction
@@ -28,10 +32,11 @@ func TestCollectsIntoGenerations(t *testing.T) {
 	for i := range uint64(3) {
 		generations = append(generations, remotewrite.NewGeneration(i))
 	}
+	drop := []*relabel.Config{{SourceLabels: model.LabelNames{"i"}, Regex: relabel.MustNewRegexp("3"), Action: relabel.Drop, NameValidationScheme: model.UTF8Validation}}
 	extra := []series.Label{{Name: "extra", Value: "1"}}
 	for now := range int64(200) {
 		app := a.AppenderV2(t.Context())
-		want := []string{}
+		var want []string
 		for _, i := range rng.Perm(8)[:1+rng.IntN(8)] {
 			ls := labels.FromStrings(model.MetricNameLabel, "m", "i", fmt.Sprint(i))
 			_, err := app.Append(storage.SeriesRef(rng.IntN(10)), ls, 0, now, float64(i), nil, nil, storage.AOptions{})
@@ -44,7 +49,12 @@ func TestCollectsIntoGenerations(t *testing.T) {
 			if rng.IntN(3) == 0 {
 				rules.Labels = extra
 			}
-			g := generations[rng.IntN(len(generations))]
+			n, want := rng.IntN(len(generations)), append([]string{}, want...)
+			g := generations[n]
+			if n == 2 {
+				rules.Relabel = drop
+				want = slices.DeleteFunc(want, func(ls string) bool { return strings.Contains(ls, `i="3"`) })
+			}
 			b, err := remotewrite.Collect(g, rules, remotewrite.NewRoom(1<<20, 1<<20, 1<<20, nil), Collect([]*Transaction{last}))
 			require.NoError(t, err)
 			view, got := g.Table.View(), []string{}

@@ -123,21 +123,19 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 					c.Exemplar(exemplars[0].Exemplar)
 					exemplars = exemplars[1:]
 				}
-				memo := s.memo()
-				if known, err := c.Recall(memo); known || err != nil {
-					if err != nil {
-						return err
-					}
-					continue
+				var known bool
+				var err error
+				if s.series != nil && c.Remembers() {
+					known, err = c.Recall(&s.series.memo)
+				} else {
+					text = s.Labels.Bytes(text)
+					key = append(append(key[:0], remotewrite.KeysOfAppender), text...)
+					known, err = c.Series(c.Key(key))
 				}
-				text = s.Labels.Bytes(text)
-				key = append(append(key[:0], remotewrite.KeysOfAppender), text...)
-				known, err := c.Series(c.Key(key))
 				if err != nil {
 					return err
 				}
 				if known {
-					c.Note(memo)
 					continue
 				}
 				lset = lset[:0]
@@ -157,14 +155,6 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 		}
 		return nil
 	}
-}
-
-// memo returns where the reference of the sample's series is kept, or nil.
-func (s *Sample) memo() *remotewrite.Memo {
-	if s.series == nil {
-		return nil
-	}
-	return &s.series.memo
 }
 
 func addSample(c *remotewrite.Collector, s *Sample) error {

@@ -182,6 +182,19 @@ func (e *admitError) Unwrap() error { return e.error }
 // Intern adds the label set at hand to the generation's table, with k as a key of it, or returns a
 // *Rejection. It returns NoRef if the rules drop the set. The caller holds the table's lock.
 func (b *Builder) Intern(k series.Key) (series.Ref, error) {
+	ref, err := b.intern()
+	switch g := b.Batch.Generation; {
+	case err != nil:
+	case ref == NoRef:
+		g.drop(k)
+	default:
+		g.Table.Alias(k, ref)
+	}
+	return ref, err
+}
+
+// intern is Intern without a key.
+func (b *Builder) intern() (series.Ref, error) {
 	if len(b.Labels) > 0 {
 		b.labels = Extend(b.labels, b.Labels)
 	}
@@ -191,7 +204,6 @@ func (b *Builder) Intern(k series.Key) (series.Ref, error) {
 			return 0, err
 		}
 		if !keep {
-			b.Batch.Generation.drop(k)
 			return NoRef, nil
 		}
 	}
@@ -204,12 +216,10 @@ func (b *Builder) Intern(k series.Key) (series.Ref, error) {
 			return 0, &admitError{err}
 		}
 	}
-	table := b.Batch.Generation.Table
-	ref, err := table.Intern(lset)
+	ref, err := b.Batch.Generation.Table.Intern(lset)
 	if err != nil {
 		return 0, fmt.Errorf("intern series: %w", err)
 	}
-	table.Alias(k, ref)
 	return ref, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
@@ -22,6 +21,7 @@ type Collector struct {
 	begin Mark // of the last series
 	end   Mark
 	last  series.Key
+	memo  *Memo // of the last series; nil: it has the key last
 }
 
 // Collect calls read, which adds samples to the collector, and returns the batch of them. Samples
@@ -102,20 +102,6 @@ func (c *Collector) Metadata(m segment.Metadata) error {
 	return c.d.Reserve(0)
 }
 
-// Described is Describes for metadata whose memo the caller keeps, which spares it the look-up.
-func (c *Collector) Described(memo *Memo, m segment.Metadata) bool {
-	// Read first: what is noted meanwhile may replace what the look-up finds.
-	word := uint64(c.d.Batch.Generation.number)<<32 | uint64(c.d.durable.changes.Load())
-	if memo.word.Load() == word {
-		return true
-	}
-	if !c.d.durable.has(m) {
-		return false
-	}
-	memo.word.Store(word)
-	return true
-}
-
 // Describes reports whether metadata of a metric family is durable, so that it need not be added.
 func (c *Collector) Describes(m segment.Metadata) bool { return c.d.durable.has(m) }
 
@@ -125,43 +111,8 @@ func (c *Collector) Series(k series.Key) (known bool, err error) {
 	if err := c.d.Reserve(0); err != nil {
 		return false, err
 	}
-	c.begin, c.end, c.last = c.end, c.d.Batch.Mark(), k
+	c.begin, c.end, c.last, c.memo = c.end, c.d.Batch.Mark(), k, nil
 	return c.begin == c.end || c.d.known(k, c.begin), nil
-}
-
-// Memo keeps what a generation knows of a series, or of metadata, for a sender that has its own
-// object for each of them. The zero Memo knows nothing. It is safe for concurrent use.
-type Memo struct {
-	// word is the number of the generation << 32 | the reference of the series, or the changes of the
-	// durable metadata when it was there.
-	word atomic.Uint64
-}
-
-// Recall is Series for the series of a memo. If it reports false, Series must follow, which does
-// what Recall has not done.
-func (c *Collector) Recall(m *Memo) (known bool, err error) {
-	if m == nil || len(c.d.Labels) > 0 { // the labels of the rules make it another series
-		return false, nil
-	}
-	word := m.word.Load()
-	if uint32(word>>32) != c.d.Batch.Generation.number {
-		return false, nil
-	}
-	if err := c.d.Reserve(0); err != nil {
-		return false, err
-	}
-	c.begin, c.end = c.end, c.d.Batch.Mark()
-	ref := series.Ref(uint32(word))
-	c.d.guess = ref + 1
-	c.d.Batch.Assign(c.begin, c.end, ref)
-	return true, nil
-}
-
-// Note keeps the reference of the last series, which is known, in its memo.
-func (c *Collector) Note(m *Memo) {
-	if m != nil && len(c.d.Labels) == 0 && c.begin != c.end {
-		m.word.Store(uint64(c.d.Batch.Generation.number)<<32 | uint64(c.d.guess-1))
-	}
 }
 
 // Learn gives the labels of the last series, sorted by name. Their texts are copied.
@@ -176,7 +127,7 @@ func (c *Collector) Learn(lset []series.Label) error {
 		text = appendLabelV1(text, l)
 	}
 	d.left -= costSeries + int64(cap(text))
-	d.misses = append(d.misses, miss{key: c.last, labels: text, from: c.begin, to: c.end, place: d.place})
+	d.misses = append(d.misses, miss{key: c.last, memo: c.memo, labels: text, from: c.begin, to: c.end, place: d.place})
 	return d.Reserve(0)
 }
 

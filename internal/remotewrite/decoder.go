@@ -43,6 +43,7 @@ type decoder struct {
 // miss is a series that was not known when its samples were read.
 type miss struct {
 	key      series.Key
+	memo     *Memo  // instead of the key, if it is not nil
 	labels   []byte // label fields as they stand in the message (1.0)
 	refs     []uint32
 	from, to Mark
@@ -199,10 +200,14 @@ func (d *decoder) learns(version Protocol) int64 {
 
 // learn returns the series of a miss, NoRef if the rules drop it, or a *Rejection.
 func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
-	if ref, ok := d.table.Lookup(m.key); ok {
+	g := d.Batch.Generation
+	if m.memo != nil {
+		if ref, ok := m.memo.in(g); ok {
+			return series.Ref(ref), nil
+		}
+	} else if ref, ok := d.table.Lookup(m.key); ok {
 		return ref, nil
-	}
-	if d.Batch.Generation.drops(m.key) {
+	} else if g.drops(m.key) {
 		return NoRef, nil
 	}
 	var err error
@@ -214,7 +219,14 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 	if err != nil {
 		return 0, err
 	}
-	return d.Intern(m.key)
+	if m.memo == nil {
+		return d.Intern(m.key)
+	}
+	ref, err := d.intern()
+	if err == nil {
+		m.memo.note(g, uint32(ref))
+	}
+	return ref, err
 }
 
 // sample reads a Sample: value = 1, timestamp = 2, and in 2.0 start_timestamp = 3.

@@ -1,0 +1,60 @@
+package remotewrite
+
+import (
+	"sync/atomic"
+
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Memo keeps what a generation knows of a series, or of metadata, for a sender that has an object of
+// its own for each of them. The zero Memo knows nothing. It is safe for concurrent use.
+type Memo struct {
+	// word is the number of the generation << 32 | what it knows: the reference of the series, NoRef
+	// if relabeling drops it, or the changes of the durable metadata at a time when this was there.
+	word atomic.Uint64
+}
+
+// in returns what the memo knows in a generation.
+func (m *Memo) in(g *Generation) (what uint32, ok bool) {
+	word := m.word.Load()
+	return uint32(word), uint32(word>>32) == g.number
+}
+
+func (m *Memo) note(g *Generation, what uint32) { m.word.Store(uint64(g.number)<<32 | uint64(what)) }
+
+// Remembers reports whether series may be given by memos: the labels of the rules make them other
+// series.
+func (c *Collector) Remembers() bool { return len(c.d.Labels) == 0 }
+
+// Recall is Series for a series with a memo instead of a key.
+func (c *Collector) Recall(m *Memo) (known bool, err error) {
+	if err := c.d.Reserve(0); err != nil {
+		return false, err
+	}
+	c.begin, c.end, c.memo = c.end, c.d.Batch.Mark(), m
+	if c.begin == c.end {
+		return true, nil
+	}
+	ref, ok := m.in(c.d.Batch.Generation)
+	if !ok || series.Ref(ref) == NoRef {
+		return false, nil
+	}
+	c.d.Batch.Assign(c.begin, c.end, series.Ref(ref))
+	return true, nil
+}
+
+// Described is Describes for metadata with a memo, which spares it the look-up.
+func (c *Collector) Described(memo *Memo, m segment.Metadata) bool {
+	g := c.d.Batch.Generation
+	// Read first: what is noted meanwhile may replace what the look-up finds.
+	changes := c.d.durable.changes.Load()
+	if then, ok := memo.in(g); ok && then == changes {
+		return true
+	}
+	if !c.d.durable.has(m) {
+		return false
+	}
+	memo.note(g, changes)
+	return true
+}
