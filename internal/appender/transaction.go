@@ -37,6 +37,8 @@ type Transaction struct {
 	Samples   []Sample
 	Exemplars []Exemplar // ascending by sample
 	Metadata  []*Family
+
+	bytes int64 // 0 until Bytes was called
 }
 
 // transactions and manySamples keep the memory of transactions that are done: that of scrapes apart
@@ -89,9 +91,15 @@ const (
 	histogramBytes = 512
 )
 
-// Bytes estimates the memory of a transaction.
+// Bytes estimates the memory of a transaction, to which nothing may be added any more.
 func (t *Transaction) Bytes() int64 {
-	n := int64(0)
+	if t.bytes == 0 {
+		t.bytes = t.weigh()
+	}
+	return t.bytes
+}
+
+func (t *Transaction) weigh() (n int64) {
 	for i := range t.Samples {
 		n += sampleBytes + int64(t.Samples[i].Labels.ByteSize())
 		if t.Samples[i].H != nil || t.Samples[i].FH != nil {
