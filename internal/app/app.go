@@ -123,7 +123,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		lines = listenapp.New(s.Listeners, s.Ingest.Lines)
 		writers = append(writers, func(in *ingest.Stage) { lines.WriteTo(in) })
 	}
-	kept := s.Compaction.Kept()
+	kept := s.Compaction.Kept(s.Prometheus.Configured())
 	all := []process.Builder{
 		ingestapp.Keeping(kept, s.Ingest, writers...),
 		queryapp.New(lasting(s.Query), readers...),
