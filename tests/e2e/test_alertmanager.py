@@ -35,9 +35,17 @@ def alertmanager(programs: Programs, tmp_path: Path, hook: Receiver) -> Iterator
 
 
 def serve(start: Start, store: Store, directory: Path, target: Target, notify: str) -> Server:
-    """Starts a server that scrapes a target and evaluates two alerts by a configuration file, every second."""
+    """Starts a server that scrapes a target and evaluates two alerts by a configuration file, every second.
+
+    A scrape that fails, because the machine is busy, ends no alert.
+    """
     alerts = [
-        {"alert": name, "expr": f"{name.lower()} > 5", "labels": {"severity": "page"}, "annotations": {"summary": "{{ $value }} > 5"}}
+        {
+            "alert": name,
+            "expr": f"last_over_time({name.lower()}[1h]) > 5",
+            "labels": {"severity": "page"},
+            "annotations": {"summary": "{{ $value }} > 5"},
+        }
         for name in ("First", "Second")
     ]
     (directory / "rules.yml").write_text(json.dumps({"groups": [{"name": "g", "rules": alerts}]}))
@@ -68,7 +76,9 @@ def test_firing_and_resolved(start: Start, file_store: Store, tmp_path: Path, al
         (alert,) = alertmanager.alerts()
         assert alert["labels"] == {"alertname": "First"} | LABELS
         assert alert["annotations"] == {"summary": "7 > 5"}
-        assert alert["generatorURL"] == "http://prom.example.com/p/graph?g0.expr=first+%3E+5&g0.tab=1"
+        assert alert["generatorURL"] == "http://prom.example.com/p/graph?g0.expr=last_over_time%28first%5B1h%5D%29+%3E+5&g0.tab=1"
+        # Alertmanager says nothing of an alert that ends before it has said that it fires.
+        wait_until(lambda: len(hook.documents()) == 1, "the notification", SECONDS, alertmanager.process.log)
         target.change("first 1\nsecond 1\n")
         wait_until(lambda: len(hook.documents()) == 2, "the end of the alert", SECONDS, alertmanager.process.log)
         assert [d["status"] for d in hook.documents()] == ["firing", "resolved"]
