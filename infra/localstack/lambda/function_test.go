@@ -49,7 +49,7 @@ func TestFunction(t *testing.T) {
 	t.Setenv(envBootstrap, "1")
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector waits a second before it lets a process end
 	f := newFunction()
-	f.Bootstrap, f.Name, f.PIDs, f.Timeout = path, "promlake-dev-query", t.TempDir(), time.Minute
+	f.Bootstrap, f.Name, f.PIDs, f.Timeout, f.Grace = path, "promlake-dev-query", t.TempDir(), 5*time.Minute, 5*time.Minute
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	done := make(chan error, 1)
