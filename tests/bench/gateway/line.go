@@ -49,6 +49,13 @@ func (l *line) through(h http.Handler) http.Handler {
 	})
 }
 
+// wait waits for the requests that are on their way. The caller holds mu.
+func (l *line) wait() {
+	for l.active > 0 {
+		l.idle.Wait()
+	}
+}
+
 // Delay makes each later request take d longer.
 func (g *Gateway) Delay(d time.Duration) {
 	g.line.mu.Lock()
@@ -63,9 +70,7 @@ func (g *Gateway) Delay(d time.Duration) {
 func (g *Gateway) Count() (requests, trips int) {
 	g.line.mu.Lock()
 	defer g.line.mu.Unlock()
-	for g.line.active > 0 {
-		g.line.idle.Wait()
-	}
+	g.line.wait()
 	times := g.line.times
 	g.line.times = nil
 	return len(times), roundTrips(times)
