@@ -49,7 +49,7 @@ func newProxy(t *testing.T) (*proxy, *s3store.Store) {
 	c := configOf(t, p.gateway)
 	p.bucket = c.Bucket
 	p.url = srv.URL
-	c.Endpoint, c.MinBackoff, c.MaxBackoff, c.Timeout = srv.URL, time.Microsecond, time.Millisecond, 5*time.Second
+	c.Endpoint, c.MinBackoff, c.MaxBackoff, c.Timeout = srv.URL, time.Microsecond, time.Millisecond, time.Minute
 	return p, open(t, c)
 }
 
