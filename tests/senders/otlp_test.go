@@ -55,7 +55,7 @@ func testGoSDK(t *testing.T, compression otlpmetrichttp.Compression, temporality
 	t.Cleanup(func() { require.NoError(t, stage.Close(t.Context())) })
 	server := httptest.NewServer(stage.OTLPHandler())
 	t.Cleanup(server.Close)
-	exporter, err := otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpointURL(server.URL+"/v1/metrics"), otlpmetrichttp.WithCompression(compression),
+	exporter, err := otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpointURL(server.URL+"/v1/metrics"), otlpmetrichttp.WithCompression(compression), otlpmetrichttp.WithTimeout(5*time.Minute),
 		otlpmetrichttp.WithTemporalitySelector(func(sdk.InstrumentKind) metricdata.Temporality { return temporality }))
 	require.NoError(t, err)
 	reader := sdk.NewManualReader(sdk.WithTemporalitySelector(exporter.Temporality))
