@@ -17,8 +17,7 @@ from support.stores import Store
 
 HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * HOUR_MS
-NOW = time.time()
-FIRST_MS = (int(NOW * 1000) // DAY_MS - 2) * DAY_MS
+FIRST_MS = (int(time.time() * 1000) // DAY_MS - 2) * DAY_MS
 HOURS = list(range(0, 24, 3))
 OLD_DAYS = 20
 
@@ -79,7 +78,7 @@ def test_deletion(programs: Programs, start: Start, store: Store) -> None:
     assert tombstone["match"] == '{job="api", __name__="requests_total"}'
     assert delete(server, dry_run="true", **form)[1]["data"]["samples"] == 0
 
-    now = NOW + 3600
+    now = time.time() + 3600
     commands.compact(now)
     assert commands.levels() == {"24h": 1}
     assert commands.inspect()["blocks"][0]["samples"] == 4 * len(HOURS) - 5
@@ -124,7 +123,7 @@ def test_retention(programs: Programs, start: Start, file_store: Store) -> None:
     for tenant in ("compacted", "fresh", "kept"):
         write_day(server, tenant, old_ms)
         write_day(server, tenant)
-    now = NOW + 3600
+    now = time.time() + 3600
     commands.compact(now, "--tenant", "compacted")
     assert commands.levels("compacted") == {"24h": 2}
     assert commands.levels("fresh") == {"segment": 2 * len(HOURS)}, "of another tenant"
