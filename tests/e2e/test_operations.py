@@ -107,7 +107,8 @@ def test_stages_as_processes_of_their_own(programs: Programs, start: Start, stor
 def test_compaction_as_a_process_of_its_own(programs: Programs, start: Start, store: Store) -> None:
     """A compactor that runs on request, concurrently with a writer and a reader."""
     writer, reader = start(store, command=[programs.ingest_fn]), start(store, command=[programs.query_fn])
-    flags = [f"--compactor.{name}-delay=1ms" for name in ("settle", "window", "late")]
+    # The window stays open, so that no segment is merged alone, also if the window ends meanwhile.
+    flags = ["--compactor.settle-delay=1ms", "--compactor.late-delay=1ms", "--compactor.window-delay=24h"]
     compactor = start(store, *flags, "--compactor.min-part-segments=2", command=[programs.compact_fn])
     for i in range(2):
         assert writer.sender().write(series("up", [(NOW_MS - i, i)])).status == 204
