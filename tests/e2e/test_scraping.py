@@ -121,10 +121,9 @@ def test_same_rules_in_the_api(beside: Steady) -> None:
 
     def same() -> bool:
         rules.update({who: _described(url) for who, url in beside.pair.urls.items()})
-        return rules["prometheus"] == rules["promlake"]
+        return rules["prometheus"] == rules["promlake"] and [r["state"] for r in rules["promlake"]] == [None, None, "firing", "pending"]
 
-    wait_until(same, "the same rules", 60, lambda: json.dumps(rules, indent=1))
-    assert [r["state"] for r in rules["promlake"]] == [None, None, "firing", "pending"]
+    wait_until(same, "the same rules", context=lambda: json.dumps(rules, indent=1))
 
 
 def _described(url: str) -> list[dict[str, object]]:
