@@ -50,7 +50,7 @@ class Beside:
             ("--config.file", str(files["promlake"]), "--scrape.queue-dir", str(directory / "queue")),
         )
         self.urls = {"prometheus": f"http://127.0.0.1:{own}", "promlake": self.promlake.url}
-        self.clients = {who: Client(url) for who, url in self.urls.items()}
+        self.clients = {who: Client(url, timeout=300) for who, url in self.urls.items()}
 
     def cleanup(self) -> None:
         self.prometheus.cleanup()

@@ -101,8 +101,14 @@ def wait_until(ready: Callable[[], bool], what: str, seconds: float = 300.0, con
         time.sleep(0.02)
 
 
+_given = set[int]()
+
+
 def free_port() -> int:
-    """Returns a free port below those that the kernel gives to connections, so that none of them takes it."""
+    """Returns a free port below those that the kernel gives to connections, so that none of them takes it. It returns none twice."""
     while True:
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", 10_000 + secrets.randbelow(22_000))) as s:
-            return s.getsockname()[1]
+        port = 10_000 + secrets.randbelow(22_000)
+        if port not in _given:
+            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+                _given.add(port)
+                return port

@@ -39,7 +39,7 @@ class Server:
         return None
 
     def client(self, tenant: str | None = None) -> Client:
-        return Client(self.url, tenant)
+        return Client(self.url, tenant, timeout=300)
 
     def sender(self, tenant: str | None = None) -> Sender:
         """Returns a connection that the server's end closes."""
