@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -48,11 +47,12 @@ def pair(programs: Programs, gateway: Gateway, tmp_path_factory: pytest.TempPath
     prometheus = Prometheus(programs, directory / "peer", [s.url for s in servers.values()])
     try:
         first = prometheus.wait_for_scrapes(SCRAPES)
-        start, end = evaluation_times(first, newest(prometheus.client))
+        start, end = evaluation_times(prometheus.client, first)
         for server in servers.values():
             wait_until(lambda: caught_up(server, end), "Promlake to catch up", context=server.process.log)  # noqa: B023
         imported = directory_store(directory / "imported")
-        imports(programs, prometheus.url, imported.url, start - HISTORY_SECONDS)
+        # A scrape that has begun and is not stored yet is later than the newest ones.
+        imports(programs, prometheus.url, imported.url, start - HISTORY_SECONDS, min(newest(prometheus.client).values()))
         servers["import"] = Server([programs.promlake, "serve"], imported, directory / "import")
         yield Pair(prometheus, servers, start, end)
         for server in servers.values():
@@ -66,9 +66,9 @@ def pair(programs: Programs, gateway: Gateway, tmp_path_factory: pytest.TempPath
 HISTORY_SECONDS = 600
 
 
-def imports(programs: Programs, url: str, store: str, start: float) -> None:
-    """Imports twice what a Prometheus has since a time. The second time, the samples of the same range are there."""
-    args = ["import", "prometheus", "--url", url, "--store", store, "--start", repr(start), "--end", repr(time.time())]
+def imports(programs: Programs, url: str, store: str, start: float, end: float) -> None:
+    """Imports twice what a Prometheus has between two times. The second time, the samples are there."""
+    args = ["import", "prometheus", "--url", url, "--store", store, "--start", repr(start), "--end", repr(end)]
     for pattern in (r"samples written +[1-9]", r"samples written +0\n"):
         done = subprocess.run([programs.promlake, *args], capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from stack.doors import Door
 from stack.running import Stack
-from support.peers import NODE, SELF, Prometheus, evaluation_times, newest
+from support.peers import NODE, SELF, Prometheus, evaluation_times
 from support.programs import Programs, wait_until
 from test_prometheus import EXACT, RANGE_SECONDS, by_labels, sorted_sets
 
@@ -43,7 +43,7 @@ def flow(stack: Stack, programs: Programs, tmp_path_factory: pytest.TempPathFact
     try:
         first = prometheus.wait_for_scrapes(SCRAPES)
         wait_until(lambda: has_block(stack) and planned(stack) > ticks, "the schedule to compact", SCHEDULE_SECONDS)
-        start, end = evaluation_times(first, newest(prometheus.client))
+        start, end = evaluation_times(prometheus.client, first)
         wait_until(lambda: caught_up(doors["gateway"], end), "the stack to catch up", CATCH_UP_SECONDS)
         yield Flow(Door(prometheus.url), doors, start, end)
     finally:

@@ -2,10 +2,11 @@
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from promlake import Client, PromlakeError
+from promlake import Client, Matrix, PromlakeError
 
 from support.programs import Process, Programs, free_port, wait_until
 
@@ -19,7 +20,7 @@ class Prometheus:
         directory.mkdir(parents=True)
         node, own = free_port(), free_port()
         self.url = f"http://127.0.0.1:{own}"
-        self.client = Client(self.url)
+        self.client = Client(self.url, timeout=300)
         self._exporter = Process(
             [programs.node_exporter, f"--web.listen-address=127.0.0.1:{node}", "--log.level=warn"], directory / "node_exporter"
         )
@@ -32,7 +33,7 @@ class Prometheus:
         """Waits for so many scrapes of each job, and returns the time of the first one."""
         self.wait_until_scraping()
         first = newest(self.client)
-        wait_until(lambda: min(newest(self.client).values()) > max(first.values()) + count, "scrapes", count + 20)
+        wait_until(lambda: min(newest(self.client).values()) > max(first.values()) + count, "scrapes")
         return first
 
     def cleanup(self) -> None:
@@ -65,14 +66,19 @@ def newest(client: Client) -> dict[str, float]:
     return {s.labels["job"]: s.value for s in answer.samples}
 
 
-def evaluation_times(first: dict[str, float], last: dict[str, float]) -> tuple[float, float]:
-    """Returns a start and an end between the jobs' first and last scrapes.
+def evaluation_times(client: Client, first: dict[str, float]) -> tuple[float, float]:
+    """Returns a start and an end between the jobs' first scrapes and the last ones of a Prometheus, whole seconds apart.
 
-    The times lie between scrapes: Prometheus 2 counts a sample at the very beginning of a range, Prometheus 3, and so Promlake, does not.
+    No scrape is whole seconds away from them: Prometheus 2 counts a sample at the very beginning of a range, Prometheus 3, and so Promlake,
+    does not.
     """
-    low, high = sorted(t % 1 for t in last.values())
-    middle = (low + high) / 2
-    phase = middle if high - low > 0.5 else (middle + 0.5) % 1  # farthest from both
+    last = newest(client)
+    answer = client.query("up[1d]")
+    assert isinstance(answer, Matrix)
+    taken = sorted({round(p.time * 1000) % 1000 for s in answer.series for p in s.points})
+    gap, begin = max((b - a, a) for a, b in pairwise([*taken, taken[0] + 1000]))
+    assert gap > 1, "scrapes at every millisecond of a second"
+    phase = (begin + gap // 2) % 1000 / 1000
     return math.ceil(max(first.values())) + phase, math.floor(min(last.values())) - 1 + phase
 
 
