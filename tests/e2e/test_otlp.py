@@ -22,6 +22,8 @@ from support.programs import Process, Programs, free_port, wait_until
 from support.questions import vector
 from support.server import Server
 
+PATIENCE = 300  # seconds, of exporters
+
 
 @pytest.fixture
 def configured(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
@@ -33,6 +35,7 @@ def configured(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 def configure(monkeypatch: pytest.MonkeyPatch, replacements: dict[str, str]) -> None:
     for name in [n for n in os.environ if n.startswith("OTEL_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", str(PATIENCE))
     for assignment in shlex.split(block("otlp", "OTEL_", replacements), comments=True):
         name, _, value = assignment.partition("=")
         monkeypatch.setenv(name, value)
@@ -171,7 +174,7 @@ def test_the_collector(programs: Programs, server: Server, tmp_path: Path) -> No
         views = [View(instrument_name="payload.size", aggregation=ExponentialBucketHistogramAggregation())]
         provider = MeterProvider([reader], Resource.create({"service.name": "shop", "host.name": "h"}), views=views)
         record(provider.get_meter("test"))
-        exporter = OTLPMetricExporter(f"http://{at}/v1/metrics")
+        exporter = OTLPMetricExporter(f"http://{at}/v1/metrics", timeout=PATIENCE)
         data = reader.get_metrics_data()
         assert data is not None
         assert exporter.export(data) is MetricExportResult.SUCCESS
@@ -201,7 +204,7 @@ def test_the_documentations_delta(server: Server, monkeypatch: pytest.MonkeyPatc
     exporter = OTLPMetricExporter()
     provider = MeterProvider([PeriodicExportingMetricReader(exporter, math.inf)], Resource.create({"service.name": "shop"}))
     record(provider.get_meter("test"))
-    assert provider.force_flush()
+    assert provider.force_flush(PATIENCE * 1000)
     provider.shutdown()
     now = time.time() + 1
     for expr, value in {
