@@ -76,7 +76,7 @@ func TestStoreOutage(t *testing.T) {
 	require.Eventually(t, func() bool { return metric("promlake_queue_disk_bytes") == 0 }, 2*time.Minute, 50*time.Millisecond)
 	require.Zero(t, metric("promlake_queue_dropped_samples_total"))
 
-	all := query(t, srv.url, `n[10m]`, time.Now()).(model.Matrix)
+	all := query(t, srv.url, `n[1d]`, time.Now()).(model.Matrix)
 	require.Len(t, all, 1)
 	seen := map[int64]bool{}
 	for _, p := range all[0].Values {
@@ -88,7 +88,14 @@ func TestStoreOutage(t *testing.T) {
 			missing = append(missing, i)
 		}
 	}
-	// A scrape that the end of the process interrupts was answered and not read.
-	require.LessOrEqual(t, len(missing), 1, "%v", missing)
+	// A scrape that the end of the process interrupts was answered and not read, as was one that took
+	// too long on a busy machine.
+	failed := 0
+	for _, p := range query(t, srv.url, `up[1d]`, time.Now()).(model.Matrix)[0].Values {
+		if p.Value == 0 {
+			failed++
+		}
+	}
+	require.LessOrEqual(t, len(missing), 1+failed, "%v", missing)
 	srv.end(t)
 }
