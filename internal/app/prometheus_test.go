@@ -125,7 +125,7 @@ scrape_configs:
 		return strings.Contains(body, `{"type":"counter","unit":"","help":"A."}`)
 	}, time.Minute, 20*time.Millisecond)
 	now := time.Now().Unix()
-	code, body := get(t, fmt.Sprintf("%s/api/v1/query_exemplars?query=o_seconds_total&start=%d&end=%d", srv.url, now-60, now+1))
+	code, body := get(t, fmt.Sprintf("%s/api/v1/query_exemplars?query=o_seconds_total&start=%d&end=%d", srv.url, now-3600, now+1))
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, `"trace_id":"abc"`)
 

@@ -62,6 +62,7 @@ func (a *alertmanager) received(name string) (out []alert) {
 	return out
 }
 
+// exampleRules have alerts that a scrape that fails, because the machine is busy, does not end.
 const exampleRules = `
 groups:
 - name: recording
@@ -71,13 +72,13 @@ groups:
 - name: alerting
   rules:
   - alert: High
-    expr: v > 10
+    expr: last_over_time(v[1h]) > 10
     for: 1s
     keep_firing_for: 1s
     labels: {severity: page}
     annotations: {summary: "{{ $labels.instance }} has {{ $value }}"}
   - {alert: Limited, expr: "v", labels: {}}
-  - {alert: Brief, expr: "v > 10", for: 1h}
+  - {alert: Brief, expr: "last_over_time(v[1h]) > 10", for: 1h}
 `
 
 func TestRules(t *testing.T) {
@@ -101,8 +102,8 @@ scrape_configs: [{job_name: j, static_configs: [{targets: [%q]}]}]
 	}, time.Minute, 20*time.Millisecond)
 
 	x.set(http.StatusOK, "v 20\n")
-	srv.eventually(t, `ALERTS{alertname="High",alertstate="pending"}`, 1)
 	srv.eventually(t, `ALERTS{alertname="High",alertstate="firing",severity="page"} == 1`, 1)
+	srv.eventually(t, `last_over_time(ALERTS{alertname="High",alertstate="pending"}[1h])`, 1) // for a second
 	srv.eventually(t, `ALERTS{alertname="High",alertstate="pending"}`, 0)
 	srv.eventually(t, `ALERTS_FOR_STATE{alertname="High"}`, 1)
 	srv.eventually(t, `ALERTS{alertname="Brief",alertstate="pending"}`, 1)
@@ -111,13 +112,13 @@ scrape_configs: [{job_name: j, static_configs: [{targets: [%q]}]}]
 	first := am.received("High")[0]
 	require.Equal(t, map[string]string{"summary": x.addr + " has 20"}, first.Annotations)
 	require.Equal(t, "page", first.Labels["severity"])
-	require.Contains(t, first.GeneratorURL, "/graph?g0.expr=v+%3E+10")
+	require.Contains(t, first.GeneratorURL, "/graph?g0.expr=last_over_time%28v%5B1h%5D%29+%3E+10")
 	link, err := url.Parse(first.GeneratorURL)
 	require.NoError(t, err)
 	resp, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Get(srv.url + link.RequestURI())
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
-	require.Equal(t, "./#/explore?g0.expr=v+%3E+10&g0.tab=1", resp.Header.Get("Location"))
+	require.Equal(t, "./#/explore?g0.expr=last_over_time%28v%5B1h%5D%29+%3E+10&g0.tab=1", resp.Header.Get("Location"))
 	require.Contains(t, srv.data(t, "/api/v1/alertmanagers")["activeAlertmanagers"].([]any)[0].(map[string]any)["url"], am.addr)
 	require.Len(t, srv.data(t, "/api/v1/rules")["groups"], 2)
 	alerts, err := json.Marshal(srv.data(t, "/api/v1/alerts"))
@@ -138,7 +139,7 @@ scrape_configs: [{job_name: j, static_configs: [{targets: [%q]}]}]
 
 	// An alert keeps firing for a while, then it is resolved, and its series end.
 	x.set(http.StatusOK, "v 5\n")
-	srv.eventually(t, `v == 5 and on() (ALERTS{alertname="High",alertstate="firing"})`, 1)
+	srv.eventually(t, `count_over_time((v == 5 and on() ALERTS{alertname="High",alertstate="firing"})[10m:100ms])`, 1)
 	srv.eventually(t, `ALERTS{alertname=~"High|Brief"}`, 0)
 	require.Eventually(t, func() bool {
 		all := am.received("High")
