@@ -87,12 +87,17 @@ func TestLimitsBecome422(t *testing.T) {
 	}{
 		{"--query.max-series", func(s *query.Settings) { s.MaxSeries = 2 }},
 		{"--query.max-samples", func(s *query.Settings) { s.MaxSamples = 2 }},
-		{"--query.timeout", func(s *query.Settings) { s.SamplesPerSecond, s.Threads, s.Timeout = 1, 1, 2*time.Second }},
+		{"--query.timeout", func(s *query.Settings) { s.SamplesPerSecond, s.Threads, s.Timeout = 1, 1, time.Minute }},
 	} {
 		t.Run(tc.flag, func(t *testing.T) {
 			s := queryapp.DefaultSettings()
 			tc.set(&s.Query)
 			base := serve(t, s)
+			var jobs []string
+			for i := range 100 {
+				jobs = append(jobs, strconv.Itoa(i))
+			}
+			write(t, base, "x", jobs...)
 			code, body := get(t, base+"/api/v1/query?query=x")
 			require.Equal(t, http.StatusUnprocessableEntity, code, body)
 			require.Contains(t, body, `"errorType":"execution"`)
