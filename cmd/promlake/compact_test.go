@@ -64,6 +64,7 @@ func TestWatchAddsUpJobs(t *testing.T) {
 	require.Contains(t, see("b", 150, 100), "]  64% 160 samples, ", "an estimate that was too low")
 
 	out.Reset()
+	w.drawn = time.Now().Add(time.Hour) // as if the machine were never busy
 	w.see("a", compact.Job{}, 11, 100)
 	require.Empty(t, out.String(), "so soon, nobody would see it")
 	w.bar.show(0, 0, "")
