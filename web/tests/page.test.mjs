@@ -269,7 +269,7 @@ test("the lake shows its levels, what it costs and what waits", async () => {
     await page.keyboard.press("r");
     return false;
   });
-  assert.match(await figure("Running cost").textContent(), /\$[\d.e-]+ a day.*last five minutes/);
+  await until("the price is known", async () => /\$[\d.e-]+ a day.*last five minutes/.test(await figure("Running cost").textContent()));
   await page.getByRole("region", { name: "Bytes a second" }).getByRole("row", { name: /Store bytes: put/ }).waitFor();
   await page.getByRole("region", { name: "Dollars a day" }).getByRole("row", { name: /: S3 storage/ }).waitFor();
   await page.getByRole("img", { name: /windows in (Segments|Parts)/ }).waitFor();
