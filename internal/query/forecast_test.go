@@ -38,13 +38,13 @@ func TestForecast(t *testing.T) {
 		left       time.Duration // of the caller; 0 = no end
 		local      bool
 		flag       string // "" = answered
-		says       string
+		says       string // a pattern of the error
 	}{
-		{"bytes", rate, query.Settings{MinPushedSamples: -1, FetchBytesPerSecond: 1000, Timeout: time.Minute}, 0, false, "--query.timeout", "bytes to fetch (--query.fetch-bytes-per-second)"},
+		{"bytes", rate, query.Settings{MinPushedSamples: -1, FetchBytesPerSecond: 1000, Timeout: time.Minute}, 0, false, "--query.timeout", `bytes to fetch \(--query.fetch-bytes-per-second\)`},
 		{"bytes of a kept selector", rate, query.Settings{MinPushedSamples: math.MaxInt64, FetchBytesPerSecond: 1000, Timeout: time.Minute}, 0, false, "--query.timeout", "bytes to fetch"},
-		{"samples", rate, query.Settings{MinPushedSamples: -1, SamplesPerSecond: 1000, Threads: 2, Timeout: time.Minute}, 0, false, "--query.timeout", "samples to evaluate (--query.samples-per-second)"},
+		{"samples", rate, query.Settings{MinPushedSamples: -1, SamplesPerSecond: 1000, Threads: 2, Timeout: time.Minute}, 0, false, "--query.timeout", `samples to evaluate \(--query.samples-per-second\)`},
 		{"samples in place", rate, query.Settings{MinPushedSamples: -1, SamplesPerSecond: 1000, Threads: 2, Timeout: time.Minute}, 0, true, "--query.timeout", "least: 0 bytes to fetch"},
-		{"the caller's time", rate, query.Settings{MinPushedSamples: -1, SamplesPerSecond: 1000, Threads: 2, Timeout: time.Hour}, time.Minute, false, "--query.timeout", "limit of 59 seconds that are left to it, it needs 150 at least"},
+		{"the caller's time", rate, query.Settings{MinPushedSamples: -1, SamplesPerSecond: 1000, Threads: 2, Timeout: time.Hour}, time.Minute, false, "--query.timeout", `limit of \d+ seconds that are left to it, it needs 150 at least`},
 		{"more threads", rate, query.Settings{MinPushedSamples: -1, SamplesPerSecond: 1000, Threads: 8, Timeout: time.Minute}, 0, false, "", ""},
 		{"more time", rate, query.Settings{MinPushedSamples: -1, SamplesPerSecond: 1000, Threads: 2, Timeout: time.Hour}, 0, false, "", ""},
 		{"fewer series", one, query.Settings{SamplesPerSecond: 1000, Threads: 2, Timeout: time.Minute}, 0, false, "", ""},
@@ -76,7 +76,7 @@ func TestForecast(t *testing.T) {
 			require.True(t, limit.QueryLimit())
 			require.Equal(t, tc.flag, limit.Flag)
 			require.Greater(t, limit.Needed, limit.Value)
-			require.ErrorContains(t, res.Err, tc.says)
+			require.Regexp(t, tc.says, res.Err.Error())
 			require.Zero(t, distant.count["samples"], "refused before it is read")
 		})
 	}
