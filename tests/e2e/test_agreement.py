@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 import adbc_driver_flightsql.dbapi as flight
 import pyarrow as pa
@@ -25,7 +26,7 @@ from support.commands import Commands
 from support.iceberg import Row, by_duckdb, by_pyiceberg, duckdb_with_iceberg
 from support.programs import Programs, wait_until
 from support.questions import matrix, vector
-from support.remote_write import Series, series
+from support.remote_write import Sender, Series, series
 from support.server import FRESH, Server, Start
 from support.stores import Store
 
@@ -190,8 +191,15 @@ def change(server: Server, model: Model) -> None:
             model.delete(s)
         else:
             batch = model.batch()
-            assert sender.write(*batch).status == 204
+            wait_until(partial(acknowledged, sender, batch), "a write to be acknowledged")
             model.write(batch)
+
+
+def acknowledged(sender: Sender, batch: list[Series]) -> bool:
+    """Sends a batch, and reports whether it is stored. It is refused if its flush takes too long."""
+    answer = sender.write(*batch)
+    assert answer.status == 204 or answer.status >= 500, answer
+    return answer.status == 204
 
 
 def of_promql(server: Server, s: Selector) -> Counter[Row]:
