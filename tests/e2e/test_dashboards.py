@@ -203,7 +203,7 @@ def test_every_query_finds_data(run: Run) -> None:
     wait_until(
         all_found,
         "every query to find data",
-        90,
+        600,
         lambda: f"nothing for {sorted(missing.keys() - MISFORTUNES.keys())}",
     )
     assert missing.keys() == MISFORTUNES.keys(), "take what finds data from the list"
