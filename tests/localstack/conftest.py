@@ -59,12 +59,19 @@ def stack(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def tuned(stack: Stack) -> Stack:
-    """Removes delays: windows close at once, and failed messages are redelivered at once."""
+    """Removes delays: windows close at once, and failed messages are redelivered at once.
+
+    So is a message that a busy machine flushes for longer than a second, which therefore is never given up.
+    """
     settings = {"ingest": {}, "flush": {}, "plan": AT_ONCE, "compact": AT_ONCE, "query": FRESH}
     for function, variables in settings.items():
         stack.set(function, **variables, PROMLAKE_SELF_INTERVAL="5s")
     for queue in ("WriteQueueUrl", "JobQueueUrl"):
         stack.sqs.set_queue_attributes(QueueUrl=stack.queue(queue), Attributes={"VisibilityTimeout": "1"})
+    write = stack.queue("WriteQueueUrl")
+    policy = stack.sqs.get_queue_attributes(QueueUrl=write, AttributeNames=["RedrivePolicy"])["Attributes"]["RedrivePolicy"]
+    patient = json.dumps(json.loads(policy) | {"maxReceiveCount": "1000"})
+    stack.sqs.set_queue_attributes(QueueUrl=write, Attributes={"RedrivePolicy": patient})
     return stack
 
 
@@ -84,12 +91,12 @@ def quiet(stack: Stack) -> Iterator[Stack]:
     for function in functions:
         stack.set(function, PROMLAKE_SELF_URL=None)
     # At their end, functions write their own metrics once more.
-    wait_until(lambda: not before & running(stack, functions), "the functions' processes to end", 60)
+    wait_until(lambda: not before & running(stack, functions), "the functions' processes to end")
     for mapping in stack.functions.list_event_source_mappings()["EventSourceMappings"]:
         # Only batches this small may have no batch window.
         size = min(mapping["BatchSize"], 10)
         stack.functions.update_event_source_mapping(UUID=mapping["UUID"], BatchSize=size, MaximumBatchingWindowInSeconds=0)
-    wait_until(lambda: stack.waiting("WriteQueueUrl") + stack.waiting("JobQueueUrl") == 0, "the queues to be empty", 60)
+    wait_until(lambda: stack.waiting("WriteQueueUrl") + stack.waiting("JobQueueUrl") == 0, "the queues to be empty")
     yield stack
     for function in functions:
         stack.set(function, PROMLAKE_SELF_URL=urls[function])

@@ -79,7 +79,7 @@ def test_larger_than_a_message_and_than_a_payload(quiet: Stack, tenant: str) -> 
         data = doors["gateway"].ask("query", query=total, time=repr((START + len(written) - 1) / 1000))
         return sum(int(s["value"][1]) for s in data["result"])
 
-    wait_until(lambda: count() == len(written), "the samples", 60)
+    wait_until(lambda: count() == len(written), "the samples")
 
     copies = " or ".join(f"label_replace(written, 'copy', '{n}', '', '')" for n in range(3))
     question = urllib.parse.urlencode({"query": copies, "time": repr(START / 1000 + 60)}).encode()
