@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import urllib.parse
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,22 +50,22 @@ class Death:
 class Deaths:
     """Kills a function at each of its changes in turn: its first process before its first change, its second one after that, and so on.
 
-    Between two deaths the function tries again in a new process. Once a process has fewer changes to make than are due, it lives.
+    Between two deaths the function tries again in a new process. Once a process has fewer changes to make than are due, it lives. On a busy
+    machine a queue may deliver again while a process is at work, so there may be two at once: the changes of each count by themselves.
     """
 
     def __init__(self, function: str) -> None:
         self.function = function
         self.list: list[Death] = []
-        self._pid, self._changes = 0, 0
+        self._changes = Counter[int]()  # by process
 
     def strikes(self, request: Request, pid: int) -> str | None:
         """Returns when to kill the process for this request, if at all."""
         if request.function != self.function or not request.changes:
             return None
-        self._changes = self._changes + 1 if pid == self._pid else 1
-        self._pid = pid
+        self._changes[pid] += 1
         nth, after = divmod(len(self.list), 2)
-        if self._changes != nth + 1:
+        if self._changes[pid] != nth + 1:
             return None
         when = AFTER if after else BEFORE
         self.list.append(Death(request, when))
