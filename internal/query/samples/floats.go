@@ -107,11 +107,8 @@ func (r *Collector) batchFloats(ctx context.Context, fr *block.FloatReader, g *r
 	if err := r.hold(total); err != nil {
 		return nil, err
 	}
-	t, v := fr.AllTimes(), r.memory.values.take(int(total))
-	if frame == nil {
-		t = r.memory.times.take(len(fr.AllTimes()))
-		copy(t, fr.AllTimes())
-	}
+	t, v := r.memory.times.take(len(fr.AllTimes())), r.memory.values.take(int(total))
+	copy(t, fr.AllTimes())
 	stale, err := fr.Values(v)
 	if err != nil {
 		return nil, err
