@@ -61,6 +61,9 @@ func TestCompare(t *testing.T) {
 		{name: "extra series", got: floatsAt(1), want: outcome{}, differs: "extra series x"},
 		{name: "error", got: outcome{err: "a"}, want: outcome{err: "b"}, differs: `error "a", want "b"`},
 		{name: "notes", got: outcome{notes: []string{"a"}}, want: outcome{}, differs: `notes ["a"]`},
+		{name: "notes, and upstream agrees with itself", got: outcome{notes: []string{"a"}}, want: outcome{notes: []string{"b"}}, noise: outcome{notes: []string{"b"}}, differs: `notes ["a"], want ["b"]`},
+		{name: "notes of which upstream is of two minds", got: outcome{notes: []string{"a"}}, want: outcome{notes: []string{"b"}}, noise: outcome{notes: []string{"a"}}, undecided: true},
+		{name: "points and notes", got: outcome{notes: []string{"a"}}, want: floatsAt(1), noise: outcome{notes: []string{"a"}}, differs: "no series x"},
 		{name: "order", got: outcome{sorted: []float64{1, 2}}, want: outcome{sorted: []float64{2, 1}}, differs: "sorted values"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

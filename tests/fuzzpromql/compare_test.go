@@ -20,8 +20,11 @@ import (
 //	          itself: the query runs again over series in other orders and with noise in the last
 //	          bits of samples that are not integers (integers add up exactly in any order). Promlake
 //	          may differ by as much as upstream differs from itself, times slack. If upstream even
-//	          disagrees with itself about which points exist, the query counts as undecided. The
-//	          note of >/ and </ between a scalar and series is about the last series, too.
+//	          disagrees with itself about which points exist, the query counts as undecided.
+//
+// Of the notes of a binary operator, upstream returns that of the last series at each step. So a
+// query of any class whose notes alone differ counts as undecided if upstream, over series in other
+// orders, disagrees with itself about them.
 type class int
 
 const (
@@ -39,13 +42,7 @@ const (
 func classOf(e parser.Expr) class {
 	c := exact
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
-		switch a := n.(type) {
-		case *parser.BinaryExpr:
-			scalar := a.LHS.Type() == parser.ValueTypeScalar || a.RHS.Type() == parser.ValueTypeScalar
-			if scalar && (a.Op == parser.TRIM_UPPER || a.Op == parser.TRIM_LOWER) {
-				c = max(c, ordered)
-			}
-		case *parser.AggregateExpr:
+		if a, ok := n.(*parser.AggregateExpr); ok {
 			switch a.Op {
 			case parser.SUM, parser.AVG, parser.STDDEV, parser.STDVAR, parser.TOPK, parser.BOTTOMK, parser.LIMITK:
 				c = max(c, ordered)
@@ -67,6 +64,20 @@ type verdict struct {
 
 // compare compares got with want. again queries upstream with noise.
 func compare(c class, got, want outcome, again func(noise int) outcome) verdict {
+	if !slices.Equal(got.notes, want.notes) {
+		own := got.notes
+		got.notes = want.notes
+		v := compare(c, got, want, again)
+		if v.difference != "" {
+			return v
+		}
+		for i := range noises {
+			if !slices.Equal(again(i).notes, want.notes) {
+				return verdict{undecided: true}
+			}
+		}
+		return verdict{difference: fmt.Sprintf("notes %q, want %q", own, want.notes)}
+	}
 	d := got.differs(want)
 	if d == "" {
 		if d = values(got, want, c, nil); d == "" {
