@@ -180,6 +180,7 @@ func TestReplayThatCannotBe(t *testing.T) {
 		})
 	}
 	t.Run("a limit of queries", func(t *testing.T) {
+		put(t, store, labels.FromStrings("__name__", "load", "host", "b"), 1, 9, 8, 7)
 		s, err := query.New(query.Settings{CacheDir: t.TempDir(), Threads: 1, MaxSamples: 1}, store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), now)
 		require.NoError(t, err)
 		defer s.Close()

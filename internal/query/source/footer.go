@@ -72,8 +72,8 @@ func contains(sorted []string, s string) bool {
 
 // Estimate is about how many of n samples of an object are in [mint, maxt] (ms).
 func (f *Footer) Estimate(n, mint, maxt int64) int64 {
-	span := max(1, f.MaxT-f.MinT)
-	return int64(float64(n) * float64(max(0, min(maxt, f.MaxT)-max(mint, f.MinT))) / float64(span))
+	span := max(1, f.MaxT-f.MinT+1)
+	return int64(float64(n) * float64(max(0, min(maxt, f.MaxT)-max(mint, f.MinT)+1)) / float64(span))
 }
 
 // WholeBytes is the size up to which a remote segment is fetched as a whole to read its footer: the
