@@ -93,6 +93,9 @@ func writeNode(b *strings.Builder, n *explain.Node, depth int) {
 	if n.Samples > 0 {
 		fmt.Fprintf(b, ", %d samples", n.Samples)
 	}
+	if n.Folded {
+		b.WriteString(", folded")
+	}
 	b.WriteByte('\n')
 	for i := range n.Children {
 		writeNode(b, &n.Children[i], depth+1)

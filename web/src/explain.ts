@@ -17,6 +17,7 @@ interface Operation {
   op: string;
   series: number;
   samples?: number;
+  folded?: boolean; // its input is added up while it is read
   children?: Operation[];
 }
 interface Operator {
@@ -93,7 +94,7 @@ function plan(x: Explanation): HTMLElement[] {
 const analyzed = (x: Explanation) => (x.pushed ?? []).some((p) => (p.statements ?? []).some((s) => s.analysis));
 
 function tree(n: Operation): HTMLElement {
-  return h("ul", { class: "tree" }, h("li", {}, h("code", {}, n.op), ` ${count(n.series)} series${n.samples ? `, about ${count(n.samples)} samples` : ""}`, ...(n.children ?? []).map(tree)));
+  return h("ul", { class: "tree" }, h("li", {}, h("code", {}, n.op), ` ${count(n.series)} series${n.samples ? `, about ${count(n.samples)} samples` : ""}${n.folded ? ", folded" : ""}`, ...(n.children ?? []).map(tree)));
 }
 
 function operators(n: Operator): HTMLElement {

@@ -34,7 +34,7 @@ func (p *Attempt) afford(ctx context.Context, pl *plan.Plan, planned *plan.Query
 // fits checks that the values of a subtree's leaves fit into the memory of a query, in parts if the
 // subtree can be computed in parts.
 func (p *Attempt) fits(s *plan.Pushed) error {
-	err := p.HoldValues(s.Leaves)
+	err := p.HoldValues(s)
 	for shrink := int64(1); err != nil && shrink <= maxShrink; shrink *= shrinkStep {
 		parts, _, ok := s.Partition(p.MaxRows(s, shrink))
 		if !ok {
@@ -42,7 +42,7 @@ func (p *Attempt) fits(s *plan.Pushed) error {
 		}
 		err = nil
 		for _, part := range parts {
-			if err = p.HoldValues(part.Leaves); err != nil {
+			if err = p.HoldValues(part); err != nil {
 				break
 			}
 		}

@@ -16,11 +16,13 @@ import (
 	"github.com/promlake/promlake/internal/query/samples"
 )
 
-// Values are the values of a leaf's series: those that have one at some step, by ordinal.
+// Values are the values of a leaf's series, or of the groups of its fold: those that have one at
+// some step, by ordinal.
 type Values struct {
 	I       []uint32
 	v       [][]float64
-	Samples int64 // that were read
+	present []uint32 // ordinals of the series that have a value
+	Samples int64    // that were read
 	room
 }
 
@@ -38,11 +40,13 @@ func sortRows(rows []plan.Row) {
 	slices.SortFunc(rows, func(a, b plan.Row) int { return cmp.Compare(a.I, b.I) })
 }
 
-// Leaf reads the samples of a leaf and evaluates its function as they come, series by series. The
-// rows of a series lie together in every object: DuckDB, which does not know that, takes three
-// times as long for its scan and GROUP BY alone. The function is the aggregate that the statement
-// of explain names, so the values have the same bits. Several threads take batches of series.
-func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
+// Leaf reads the samples of a leaf of a subtree and evaluates its function as they come, series by
+// series. The rows of a series lie together in every object: DuckDB, which does not know that,
+// takes three times as long for its scan and GROUP BY alone. The function is the aggregate that the
+// statement of explain names, so the values have the same bits. Several threads take batches of
+// series. The values of a fold are added up, by each thread for every so many batches, so that an
+// answer is the same each time.
+func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Values, err error) {
 	r.Metrics.Pushed.WithLabelValues("leaves").Inc()
 	read, err := r.ReadOf(ctx, l)
 	if err != nil {
@@ -59,52 +63,123 @@ func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
-	got := make([]Values, min(r.Settings.Threads, len(batches)))
-	var next atomic.Int64
-	work := func(ctx context.Context, out *Values) error {
-		k, err := promsql.NewKernel(read.Rolled.Kernel(l.Func), fmt.Sprintf("%s budget=%d", l.Spec, r.Budget.ID()))
-		if err != nil {
+	threads, fold := make([]evaluation, min(r.Settings.Threads, len(batches))), s.Fold(l)
+	defer func() {
+		for w := range threads {
+			threads[w].close()
+		}
+	}()
+	var taken atomic.Int64
+	work := func(ctx context.Context, w int) error {
+		e := &threads[w]
+		if err := e.open(r, read, l, fold); err != nil {
 			return err
 		}
-		defer k.Close()
-		memory := samples.TakeMemory()
-		defer memory.Release()
-		for {
-			i := int(next.Add(1)) - 1
+		i := w
+		for n := 0; ; n++ {
+			if i = w + n*len(threads); fold == nil {
+				i = int(taken.Add(1)) - 1
+			}
 			if i >= len(batches) {
 				return nil
 			}
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := r.batch(ctx, k, read, batches[i], inPlace, memory, out); err != nil {
+			if err := e.batch(ctx, batches[i], inPlace); err != nil {
 				return err
 			}
 		}
 	}
-	if len(got) == 1 {
-		err = work(ctx, &got[0])
+	if len(threads) == 1 {
+		err = work(ctx, 0)
 	} else {
 		g, ctx := errgroup.WithContext(ctx)
-		for w := range got {
-			g.Go(func() error { return work(ctx, &got[w]) })
+		for w := range threads {
+			g.Go(func() error { return work(ctx, w) })
 		}
 		err = g.Wait()
 	}
 	if err != nil {
 		return nil, err
 	}
-	out = &Values{}
-	for i := range got {
-		out.I, out.v, out.Samples = append(out.I, got[i].I...), append(out.v, got[i].v...), out.Samples+got[i].Samples
-		out.slabs = append(out.slabs, got[i].slabs...)
+	return joined(threads, fold)
+}
+
+// joined returns the values of all threads.
+func joined(threads []evaluation, fold *plan.Fold) (*Values, error) {
+	out := &Values{}
+	for w := range threads {
+		e := &threads[w]
+		out.I, out.v, out.Samples = append(out.I, e.I...), append(out.v, e.v...), out.Samples+e.Samples
+		out.present, out.slabs = append(out.present, e.present...), append(out.slabs, e.slabs...)
+		if w > 0 && fold != nil {
+			if err := threads[0].fold.Join(e.fold); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if fold == nil {
+		out.present = out.I
+		return out, nil
+	}
+	if len(threads) == 0 {
+		return out, nil
+	}
+	n := threads[0].kernel.Steps()
+	for g := range fold.N {
+		values := out.next(n, (fold.N-g)*n)
+		present, err := threads[0].fold.Result(uint32(g), values)
+		if err != nil {
+			return nil, err
+		}
+		if present {
+			out.I, out.v = append(out.I, uint32(g)), append(out.v, values)
+			out.keep(n)
+		}
 	}
 	return out, nil
 }
 
+// evaluation is the part of a leaf's that one thread does.
+type evaluation struct {
+	*Run
+	Values
+	read   *Input
+	kernel *promsql.Kernel
+	memory *samples.Memory
+
+	fold   *promsql.Fold // nil: the values are held
+	groups []uint32      // by ordinal
+}
+
+func (e *evaluation) open(r *Run, read *Input, l *plan.Leaf, fold *plan.Fold) (err error) {
+	e.Run, e.read = r, read
+	e.kernel, err = promsql.NewKernel(read.Rolled.Kernel(l.Func), fmt.Sprintf("%s budget=%d", l.Spec, r.Budget.ID()))
+	if err == nil && fold != nil {
+		e.groups = fold.To
+		e.fold, err = promsql.NewFold(fold.Op, fold.N, e.kernel.Steps(), r.Budget)
+	}
+	e.memory = samples.TakeMemory()
+	return err
+}
+
+func (e *evaluation) close() {
+	if e.kernel != nil {
+		e.kernel.Close()
+	}
+	if e.fold != nil {
+		e.fold.Close()
+	}
+	if e.memory != nil {
+		e.memory.Release()
+	}
+}
+
 // batch reads the series of some ordinals of the leaf, and evaluates them. inPlace means that they
 // are all, and that nobody has counted yet what is read.
-func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinals []uint32, inPlace bool, memory *samples.Memory, out *Values) error {
+func (e *evaluation) batch(ctx context.Context, ordinals []uint32, inPlace bool) error {
+	read := e.read
 	some, match, only := read.wanted, read.Whole.Match, len(ordinals) == len(read.wanted)
 	if !only || read.Rolled != nil {
 		some = make([]int, len(ordinals))
@@ -117,48 +192,56 @@ func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinal
 	}
 	got := read.Whole
 	if inPlace {
-		got.Into(memory)
+		got.Into(e.memory)
 	} else {
-		got = r.Samples.CollectBatch(match, memory, only)
+		got = e.Run.Samples.CollectBatch(match, e.memory, only)
 	}
 	if err := read.Rolled.Read(ctx, got, some); err != nil {
 		return err
 	}
-	out.Samples += got.Held()
-	r.Metrics.Samples.Add(float64(got.Held()))
-	n := k.Steps()
+	e.Values.Samples += got.Held()
+	e.Metrics.Samples.Add(float64(got.Held()))
+	n := e.kernel.Steps()
 	for i, o := range ordinals {
 		t, v, facts := got.Joined(i)
 		if len(t) == 0 {
 			continue
 		}
-		values := out.next(n, (len(ordinals)-i)*n)
-		present, err := k.Eval(t, v, values, facts)
+		values := e.next(n, (len(ordinals)-i)*n)
+		present, err := e.kernel.Eval(t, v, values, facts)
 		if err != nil {
 			return err
 		}
-		if present {
-			out.I, out.v = append(out.I, o), append(out.v, values)
-			out.keep(n)
+		if !present {
+			continue
 		}
+		if e.fold != nil { // the next series has the same memory
+			e.present = append(e.present, o)
+			if err := e.fold.Add(e.groups[o], values); err != nil {
+				return err
+			}
+			continue
+		}
+		e.I, e.v = append(e.I, o), append(e.v, values)
+		e.keep(n)
 	}
 	return nil
 }
 
-// HoldValues checks that the values of leaves fit into the memory of the query, all of them at
-// once.
-func (p *Attempt) HoldValues(leaves []*plan.Leaf) error {
-	need := valueBytes(leaves)
+// HoldValues checks that the values of a subtree's leaves fit into the memory of the query, all of
+// them at once.
+func (p *Attempt) HoldValues(s *plan.Pushed) error {
+	need := valueBytes(s)
 	if limit := p.Settings.QueryMemoryBytes; need > limit {
 		return request.TooMuchMemory(limit, need)
 	}
 	return nil
 }
 
-// valueBytes is what the values of leaves take.
-func valueBytes(leaves []*plan.Leaf) (n int64) {
-	for _, l := range leaves {
-		n += int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N) * bytesPerValue
+// valueBytes is what the values of a subtree's leaves take.
+func valueBytes(s *plan.Pushed) (n int64) {
+	for _, l := range s.Leaves {
+		n += s.Held(l) * bytesPerValue
 	}
 	return n
 }

@@ -141,7 +141,7 @@ func (p *Attempt) MaxRows(s *plan.Pushed, shrink int64) int64 {
 	var count, values int64
 	for _, l := range s.Leaves {
 		count += l.Resolution.Rows
-		values += int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N)
+		values += s.Held(l)
 	}
 	return p.Settings.maxRows(count, values) / shrink
 }
@@ -164,18 +164,18 @@ var resultTypes = []string{duck.UInteger, duck.Doubles}
 // statement evaluates the leaves of a subtree, and runs one SQL statement over their values. It
 // returns the rows by ordinal.
 func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row, err error) {
-	if err := r.HoldValues(s.Leaves); err != nil {
+	if err := r.HoldValues(s); err != nil {
 		return nil, err
 	}
-	if err := memory.Of(ctx).Charge(valueBytes(s.Leaves)); err != nil {
+	if err := memory.Of(ctx).Charge(valueBytes(s)); err != nil {
 		return nil, err
 	}
 	leaves, present := make([]*Values, len(s.Leaves)), make([][]uint32, len(s.Leaves))
 	for i, l := range s.Leaves {
-		if leaves[i], err = r.Leaf(ctx, l); err != nil {
+		if leaves[i], err = r.Leaf(ctx, s, l); err != nil {
 			return nil, err
 		}
-		present[i] = leaves[i].I
+		present[i] = leaves[i].present
 	}
 	s.Raise(present, r.raised)
 	if _, ok := s.Root.(*plan.Leaf); ok || s.Direct() {

@@ -45,13 +45,13 @@ type Operator struct {
 func (e *explainer) analysis(ctx context.Context, s *plan.Pushed) (*Analysis, error) {
 	out, start := &Analysis{}, time.Now()
 	err := e.Budgeted(ctx, 1, func(r *exec.Run) error {
-		if err := r.HoldValues(s.Leaves); err != nil {
+		if err := r.HoldValues(s); err != nil {
 			return err
 		}
 		leaves := make([]*exec.Values, len(s.Leaves))
 		for i, l := range s.Leaves {
 			start := time.Now()
-			rows, err := r.Leaf(ctx, l)
+			rows, err := r.Leaf(ctx, s, l)
 			if err != nil {
 				return err
 			}

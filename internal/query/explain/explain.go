@@ -55,13 +55,14 @@ type Node struct {
 	Op       string `json:"op"`
 	Series   int    `json:"series"`            // of its result
 	Samples  int64  `json:"samples,omitempty"` // that it reads, about
+	Folded   bool   `json:"folded,omitempty"`  // its input is added up series by series as it is read, before any statement
 	Children []Node `json:"children,omitempty"`
 }
 
 // Statement is one SQL statement, and the equivalent of it and of its leaves.
 type Statement struct {
 	// SQL runs over the values of the leaves at the steps: prom_rows(k) stands for those of leaf k,
-	// from 0. "": none runs, as the subtree is a leaf alone, or the values are few and computed in Go.
+	// or of its fold, from 0. "": none runs, as the subtree is a leaf alone, or the values are few and computed in Go.
 	SQL string `json:"sql,omitempty"`
 	// EquivalentSQL has the same result. It reads the files, and runs wherever the functions are,
 	// see promlake sql. "": no SQL chooses among the samples of replicas.
@@ -196,7 +197,7 @@ func (e *explainer) selector(sel plan.Selector) Selector {
 }
 
 func (e *explainer) subtree(ctx context.Context, s *plan.Pushed) (Subtree, error) {
-	out := Subtree{Name: s.Name, Expr: e.out.Query[s.Pos.Start:s.Pos.End], Tree: explainedNode(s.Root), Statements: []Statement{}}
+	out := Subtree{Name: s.Name, Expr: e.out.Query[s.Pos.Start:s.Pos.End], Tree: explainedNode(s, s.Root), Statements: []Statement{}}
 	if e.brief {
 		return out, nil
 	}
@@ -217,13 +218,13 @@ func (e *explainer) subtree(ctx context.Context, s *plan.Pushed) (Subtree, error
 	return out, nil
 }
 
-func explainedNode(n plan.Node) Node {
-	out := Node{Op: n.String(), Series: len(n.Shape().Labels)}
+func explainedNode(s *plan.Pushed, n plan.Node) Node {
+	out := Node{Op: n.String(), Series: len(n.Shape().Labels), Folded: s.Folds(n)}
 	if l, ok := n.(*plan.Leaf); ok {
 		out.Samples = l.Resolution.Rows
 	}
 	for _, c := range n.Children() {
-		out.Children = append(out.Children, explainedNode(c))
+		out.Children = append(out.Children, explainedNode(s, c))
 	}
 	return out
 }

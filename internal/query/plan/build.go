@@ -42,6 +42,7 @@ type Pushed struct {
 
 	origin origin
 	direct bool
+	folds  map[*Leaf]*groupNode
 }
 
 // origin is what a subtree was compiled from; Partition compiles parts of it.
@@ -111,6 +112,7 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 		var p *Pushed
 		if p, reason = r.pushed(expr, at, node, to); reason == "" {
 			p.direct = direct && computable(p.Root)
+			p.folds = foldsOf(p.Root, &r.b.options)
 			return r.push(p, at)
 		}
 	}
@@ -125,9 +127,13 @@ func (r *rewriter) direct(n Node, to consumer) bool {
 	if o.MinRows == 0 || !o.Kernels || bare(n) && to != endOfQuery || !computable(n) {
 		return false
 	}
-	values := 0
+	values, folds := 0, foldsOf(n, o)
 	for _, l := range leavesOf(n) {
-		values += len(l.shape.Labels) * l.Spec.Grid.N
+		if g := folds[l]; g != nil {
+			values += len(g.shape.Labels) * l.Spec.Grid.N
+		} else {
+			values += len(l.shape.Labels) * l.Spec.Grid.N
+		}
 	}
 	return values <= maxDirect
 }

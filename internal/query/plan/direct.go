@@ -42,12 +42,12 @@ func operands(n Node) []Node {
 func (p *Pushed) Direct() bool { return p.direct }
 
 // Compute evaluates the subtree over the rows of its leaves, which are parallel to Leaves and
-// ascending by ordinal. Where the buckets of a histogram are not monotonic, the error is
+// ascending by ordinal: those of the groups of a fold. Where the buckets of a histogram are not monotonic, the error is
 // ErrForcedMonotonicity. Rows may be those of a leaf.
 func (p *Pushed) Compute(leaves [][]Row, room Room) ([]Row, error) {
 	done := make(map[Node][]Row, len(leaves))
 	for i, l := range p.Leaves {
-		done[l] = leaves[i]
+		done[p.known(l)] = leaves[i]
 	}
 	return compute(p.Root, done, room)
 }

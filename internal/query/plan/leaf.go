@@ -164,9 +164,6 @@ func (l *Leaf) sql(b *builder) string {
 		ids[i], is[i] = s.ID, uint32(i)
 	}
 	scan := b.scan(l)
-	if scan.Values {
-		return scan.SQL
-	}
 	value := "v_int, v_div"
 	if scan.Decoded {
 		value = "value"

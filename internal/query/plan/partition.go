@@ -148,6 +148,7 @@ func (p *Pushed) part(f flow, s span) (*Pushed, bool) {
 	}
 	return &Pushed{
 		Name: p.Name, Root: root, Leaves: leavesOf(root), Grid: p.Grid, Labels: root.Shape().Labels, Pos: p.Pos, origin: p.origin,
+		folds: foldsOf(root, &p.origin.options),
 	}, true
 }
 

@@ -13,8 +13,8 @@ type Scan struct {
 	// Decoded, value DOUBLE, else v_int BIGINT and v_div DOUBLE.
 	SQL     string
 	Decoded bool
-	// Values: SQL returns the values of the leaf instead of its samples, as the columns i UINTEGER
-	// and v DOUBLE[] of its relation.
+	// Values: SQL returns the values of the leaf, or of its fold, instead of its samples, as the
+	// columns i UINTEGER and v DOUBLE[] of the relation.
 	Values bool
 	// Args are the BLOB arguments of SQL, which holds Arg(i) in place of Args[i].
 	Args [][]byte
@@ -52,9 +52,12 @@ func (s Statement) render(arg func(i int) string) string {
 // Statement returns the statement of the subtree. scans is parallel to Leaves. budget is added to
 // the specs of C functions, unless it is "".
 func (p *Pushed) Statement(scans []Scan, budget string) Statement {
-	b := &builder{scans: make(map[*Leaf]Scan, len(scans)), budget: budget, ctes: map[Node]*cte{}, blobs: map[string]int{}}
+	b := &builder{scans: make(map[*Leaf]Scan, len(scans)), budget: budget, ctes: map[Node]*cte{}, blobs: map[string]int{}, known: map[Node]*Leaf{}}
 	for i, l := range p.Leaves {
 		b.scans[l] = scans[i]
+		if scans[i].Values {
+			b.known[p.known(l)] = l
+		}
 	}
 	root := b.rel(p.Root)
 	return b.statement(fmt.Sprintf("WITH %s SELECT i, v FROM %s WHERE i IS NOT NULL AND v IS NOT NULL", b.with(), root))
@@ -68,6 +71,7 @@ type builder struct {
 	order  []*cte
 	args   [][]byte
 	blobs  map[string]int // index in args by content
+	known  map[Node]*Leaf // nodes whose values are those of a scan
 }
 
 // mark encloses the index of an argument while SQL is assembled: SQL does not contain this byte.
@@ -83,7 +87,12 @@ type cte struct {
 func (b *builder) rel(n Node) string {
 	c, ok := b.ctes[n]
 	if !ok {
-		c = &cte{body: n.sql(b)} // the CTEs of the inputs come first
+		c = &cte{}
+		if l := b.known[n]; l != nil {
+			c.body = b.scan(l).SQL
+		} else {
+			c.body = n.sql(b) // the CTEs of the inputs come first
+		}
 		c.name = "n" + strconv.Itoa(len(b.order))
 		b.ctes[n] = c
 		b.order = append(b.order, c)

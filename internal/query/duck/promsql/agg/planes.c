@@ -1,148 +1,26 @@
 #include "planes.h"
 
-#include <stdio.h>
-
 #include "rows.h"
+#include "state.h"
 #include "states.h"
 
-// A state holds only the values of the first series until a second one arrives: many groups have
-// one series, and planes are large.
-typedef struct {
-	prom_budget *budget; // alive as long as p is
-	double *p;
-	uint32_t n;  // steps: 1 as long as all lists had one element; 0: no series yet
-	bool single; // p is a series, not planes
-} state;
-
-VEC_STATE(state, 0)
+VEC_STATE(agg_state, 0)
 
 static void states_destroy(duckdb_aggregate_state *states, idx_t count) {
 	for (idx_t i = 0; i < count; i++) {
-		state *s = (state *)states[i];
-		prom_free(s->p);
-		*s = (state){0};
+		agg_state_free((agg_state *)states[i]);
 	}
 }
 
-void agg_planes_init(const agg_planes *op, double *p, uint32_t n) {
-	for (uint32_t j = 0; j < op->planes; j++) {
-		for (uint32_t k = 0; k < n; k++) {
-			p[(size_t)j * n + k] = prom_from_bits(op->initial[j]);
-		}
-	}
-}
-
-// New planes of n steps that hold the one series v.
-static double *planes_of(const agg_planes *op, prom_budget *b, const double *v, uint32_t n) {
-	double *p = prom_alloc(b, sizeof(double) * op->planes * n);
-	if (p != NULL) {
-		agg_planes_init(op, p, n);
-		op->add(p, n, n, v);
-	}
-	return p;
-}
-
-static void replace(state *s, double *p) {
-	prom_free(s->p);
-	s->p = p;
-}
-
-static bool unfold(state *s, const agg_planes *op) {
-	double *p = planes_of(op, s->budget, s->p, s->n);
-	if (p == NULL) {
-		return false;
-	}
-	replace(s, p);
-	s->single = false;
-	return true;
-}
-
-// From one step, which stood for all, to n.
-static bool widen(state *s, uint32_t planes, uint32_t n) {
-	double *p = prom_alloc(s->budget, sizeof(double) * planes * n);
-	if (p == NULL) {
-		return false;
-	}
-	for (uint32_t j = 0; j < planes; j++) {
-		for (uint32_t k = 0; k < n; k++) {
-			p[(size_t)j * n + k] = s->p[j];
-		}
-	}
-	replace(s, p);
-	s->n = n;
-	return true;
-}
-
-// Converts the state to planes that are wide enough for a list of n steps.
-static bool prepare(state *s, const agg_planes *op, uint32_t n, char err[PROM_ERROR_BYTES]) {
-	uint32_t both = vec_common(s->n, n);
-	if (both == 0) {
-		snprintf(err, PROM_ERROR_BYTES, "aggregate values: lists of %u and %u values in one group", s->n, n);
-		return false;
-	}
-	if ((s->single && !unfold(s, op)) || (both > s->n && !widen(s, op->planes, both))) {
-		return prom_memory_error(s->budget, err);
-	}
-	return true;
-}
-
-static bool add(state *s, const agg_planes *op, vec_list l, prom_budget *b, char err[PROM_ERROR_BYTES]) {
-	if (s->n == 0) {
-		double *p = prom_alloc(b, sizeof(double) * l.n);
-		if (p == NULL) {
-			return prom_memory_error(b, err);
-		}
-		memcpy(p, l.v, sizeof(double) * l.n);
-		*s = (state){b, p, l.n, true};
-		return true;
-	}
-	if (!prepare(s, op, l.n, err)) {
-		return false;
-	}
-	if (l.n == s->n) {
-		op->add(s->p, s->n, s->n, l.v);
-		return true;
-	}
-	for (uint32_t k = 0; k < s->n; k++) {
-		op->add(s->p + k, s->n, 1, l.v);
-	}
-	return true;
-}
-
-static bool move(void *from_, void *to_, const void *extra, char err[PROM_ERROR_BYTES]) {
-	state *from = from_, *to = to_;
-	const agg_planes *op = extra;
-	if (from->n == 0) {
-		return true;
-	}
-	if (to->n == 0) {
-		*to = *from;
-		*from = (state){0};
-		return true;
-	}
-	if (from->single || op->merge == NULL) {
-		return add(to, op, (vec_list){from->p, from->n}, to->budget, err);
-	}
-	if (!prepare(to, op, from->n, err)) {
-		return false;
-	}
-	if (from->n == to->n) {
-		op->merge(to->p, to->n, to->n, from->p, from->n);
-		return true;
-	}
-	for (uint32_t k = 0; k < to->n; k++) {
-		op->merge(to->p + k, to->n, 1, from->p, from->n);
-	}
-	return true;
-}
+static bool move(void *from, void *to, const void *op, char err[PROM_ERROR_BYTES]) { return agg_state_move(from, to, op, err); }
 
 static uint32_t steps(const void *s) {
-	uint32_t n = ((const state *)s)->n;
+	uint32_t n = ((const agg_state *)s)->n;
 	return n == 0 ? 1 : n;
 }
 
-static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]) {
-	state *s = state_;
+static bool finish(void *state, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]) {
+	agg_state *s = state;
 	const agg_planes *op = extra;
 	double *to = vec_out_next(out);
 	if (s->n == 0) {
@@ -152,17 +30,11 @@ static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, cha
 		vec_out_put(out, row, 1, op->empty != NULL);
 		return true;
 	}
-	if (prom_cancelled(s->budget)) {
-		return prom_cancel_error(err);
+	bool any;
+	if (!agg_state_result(s, op, to, &any, err)) {
+		return false;
 	}
-	double *planes = s->single ? planes_of(op, s->budget, s->p, s->n) : s->p;
-	if (planes == NULL) {
-		return prom_memory_error(s->budget, err);
-	}
-	vec_out_put(out, row, s->n, op->finish(planes, s->n, s->n, to));
-	if (s->single) {
-		prom_free(planes);
-	}
+	vec_out_put(out, row, s->n, any);
 	return true;
 }
 
@@ -183,7 +55,7 @@ static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggre
 			budget = ok ? spec->budget : budget;
 		}
 		vec_list l = vec_list_at(&lists, i);
-		ok = ok && (l.n == 0 || add((state *)states[i], op, l, budget, err));
+		ok = ok && (l.n == 0 || agg_state_add((agg_state *)states[i], op, l, budget, err));
 	}
 	vec_specs_close(&specs);
 	if (!ok) {

@@ -1,0 +1,58 @@
+package query_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/engine"
+	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// TestFolds evaluates aggregations of more values than are kept, whose series are added up as they
+// are read. Their memory does not grow with the series.
+func TestFolds(t *testing.T) {
+	store := newDirStore(t)
+	plain := newLake(t, store, pushNone)
+	folding := newLake(t, store, query.Settings{MinPushedSamples: 1, Threads: 3, QueryMemoryBytes: 8 << 20})
+	writeMixture(plain, tenant.Default, pushRowsOf(100))
+	for _, text := range []string{
+		`avg(rate(m1[5m]))`, `max by (job) (max_over_time(m1[5m]))`, `1 - sum by (job) (m1)`, `sum(m1) / count(m1)`, `topk(1, sum by (job) (m1))`,
+		`sum(sum by (job) (m1)) - min(m1)`,
+	} {
+		a := lastHours(text)
+		a.step = 2500 * time.Millisecond
+		got := folding.exec(t.Context(), a)
+		same(t, plain.exec(t.Context(), a), got, text)
+		require.Equal(t, got.String(), folding.exec(t.Context(), a).String(), "%s: the order of additions is the same each time", text)
+	}
+}
+
+// TestFoldsAreExplained: explain says which aggregations are folds, and that no statement runs for
+// one that is a whole subtree.
+func TestFoldsAreExplained(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{MinPushedSamples: 1})
+	writeMixture(l, tenant.Default, pushRowsOf(100))
+	ask := func(text string, step time.Duration) explain.Subtree {
+		out, err := explain.Explain(t.Context(), l.Engine().(*engine.Engine), l, explain.Question{Text: text, Start: testNow().Add(-200 * time.Minute), End: testNow(), Step: step, Analyze: true})
+		require.NoError(t, err)
+		require.Len(t, out.Pushed, 1)
+		return out.Pushed[0]
+	}
+	many := ask(`sum(rate(m1[5m]))`, 2500*time.Millisecond)
+	require.True(t, many.Tree.Folded)
+	require.Len(t, many.Statements, 1)
+	require.Empty(t, many.Statements[0].SQL)
+	require.Contains(t, many.Statements[0].EquivalentSQL, "prom_sum")
+	require.EqualValues(t, 1, many.Statements[0].Analysis.Rows)
+	require.False(t, ask(`sum(rate(m1[5m]))`, time.Minute).Tree.Folded, "few values are added in upstream's order")
+
+	both := ask(`stddev(sum by (job) (rate(m1[5m])))`, 2500*time.Millisecond)
+	require.False(t, both.Tree.Folded)
+	require.True(t, both.Tree.Children[0].Folded)
+	require.Contains(t, both.Statements[0].SQL, "prom_rows(0)")
+	require.NotContains(t, both.Statements[0].SQL, "prom_sum")
+}

@@ -1,0 +1,87 @@
+package plan
+
+// Fold is an aggregation whose input is a leaf with many values: they are added up series by
+// series, as they are computed, and nothing holds all of them.
+type Fold struct {
+	Op string   // sum, avg, min, max, count or group
+	To []uint32 // the group of each ordinal of the leaf
+	N  int      // groups
+}
+
+// Fold returns the aggregation that the values of a leaf are added up for, nil if they are held.
+func (p *Pushed) Fold(l *Leaf) *Fold {
+	g := p.folds[l]
+	if g == nil {
+		return nil
+	}
+	return &Fold{Op: g.op, To: g.to, N: len(g.shape.Labels)}
+}
+
+// Folds reports whether a node of the subtree is a fold.
+func (p *Pushed) Folds(n Node) bool {
+	for _, g := range p.folds {
+		if Node(g) == n {
+			return true
+		}
+	}
+	return false
+}
+
+// known returns the node whose values the rows of a leaf are: the leaf, or its fold.
+func (p *Pushed) known(l *Leaf) Node {
+	if g := p.folds[l]; g != nil {
+		return g
+	}
+	return l
+}
+
+// Held is the largest number of values of a leaf that are held at once, with those of a fold.
+func (p *Pushed) Held(l *Leaf) int64 {
+	n := len(l.shape.Labels)
+	if g := p.folds[l]; g != nil {
+		n = len(g.shape.Labels) * foldedLists
+	}
+	return int64(n) * int64(l.Spec.Grid.N)
+}
+
+// foldedLists bounds the lists of values that a fold holds for each group: up to four, of each of
+// two threads.
+const foldedLists = 8
+
+// foldsOf returns the aggregations that are folds, by the leaf that they alone read. An aggregation
+// of fewer values keeps them, to add them in upstream's order, and one with few series in each
+// group would save nothing.
+func foldsOf(root Node, o *Options) map[*Leaf]*groupNode {
+	if o.MinRows == 0 || !o.Kernels {
+		return nil
+	}
+	readers, folds := map[*Leaf]int{}, map[*Leaf]*groupNode{}
+	seen := map[Node]bool{}
+	var walk func(Node)
+	walk = func(n Node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		for _, c := range n.Children() {
+			l, ok := c.(*Leaf)
+			if !ok {
+				walk(c)
+				continue
+			}
+			readers[l]++
+			g, ok := n.(*groupNode)
+			if ok && aggregations[g.op] != nil && l.shape.Grid == g.shape.Grid && len(g.to)*l.Spec.Grid.N > maxDirect &&
+				len(g.shape.Labels)*foldedLists <= len(g.to) {
+				folds[l] = g
+			}
+		}
+	}
+	walk(root)
+	for l, n := range readers {
+		if n > 1 {
+			delete(folds, l)
+		}
+	}
+	return folds
+}
