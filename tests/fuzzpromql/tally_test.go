@@ -13,10 +13,10 @@ import (
 type tally struct {
 	sync.Mutex
 	queries, failed, empty, errors, undecided, limited int
-	// subtrees that statements evaluated; statements; queries of which nothing was pushed
-	pushed, statements, kept float64
-	alike                    map[string]int
-	reports                  []string
+	// subtrees; those that were computed directly; statements; queries of which nothing was pushed
+	pushed, computed, statements, kept float64
+	alike                              map[string]int
+	reports                            []string
 }
 
 func (s *tally) add(v verdict, want outcome) {

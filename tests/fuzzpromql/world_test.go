@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
@@ -18,16 +20,21 @@ import (
 	"github.com/promlake/promlake/internal/query"
 )
 
-// ways are the settings with which Promlake evaluates. None may change an answer, except for when
-// names are removed.
-var ways = []struct {
+// withoutStatements is the name of the way that computes all operations over few values directly.
+const withoutStatements = "without statements"
+
+// way is settings with which Promlake evaluates.
+type way struct {
 	name     string
 	remote   bool // objects are fetched
 	settings query.Settings
-}{
+}
+
+// No way may change an answer, except for when names are removed.
+var ways = []way{
 	{"in place", false, query.Settings{MinPushedSamples: -1}},
 	{"fetched, delayed name removal", true, query.Settings{MinPushedSamples: -1, DelayedNameRemoval: true, UseStartTimestamps: true}},
-	{"without statements", false, query.Settings{}},
+	{withoutStatements, false, query.Settings{}},
 	{"in parts, tables of matching rows", false, query.Settings{MinPushedSamples: -1, QueryMemoryBytes: partsMemory, IndexCacheBytes: 1}},
 }
 
@@ -89,15 +96,30 @@ func (w *world) count(t *testing.T, s *tally) {
 		for _, m := range f.GetMetric() {
 			switch f.GetName() {
 			case "promlake_query_pushed_total":
-				switch m.GetLabel()[0].GetValue() {
-				case "subtrees":
-					s.pushed += m.GetCounter().GetValue()
-				case "statements":
-					s.statements += m.GetCounter().GetValue()
+				n := m.GetCounter().GetValue()
+				direct := labelOf(m, "z_way") == fmt.Sprint(slices.IndexFunc(ways, func(w way) bool { return w.name == withoutStatements }))
+				switch what := labelOf(m, "what"); {
+				case what == "subtrees" && direct:
+					s.computed += n
+					s.pushed += n
+				case what == "subtrees":
+					s.pushed += n
+				case what == "statements":
+					s.statements += n
+					require.False(t, direct && n > 0, "statements over few values")
 				}
 			case "promlake_query_kept_queries_total":
 				s.kept += m.GetCounter().GetValue()
 			}
 		}
 	}
+}
+
+func labelOf(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
 }

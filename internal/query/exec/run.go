@@ -211,7 +211,7 @@ func (r *Run) Compute(s *plan.Pushed, leaves []*Values) ([]plan.Row, error) {
 	if err := r.holdLeaves(in); err != nil {
 		return nil, err
 	}
-	rows, err := s.Compute(in, r.room.take)
+	rows, err := s.Compute(in, &plan.Tools{Room: r.room.take, Over: r.over})
 	if err != nil {
 		return nil, err
 	}

@@ -127,20 +127,37 @@ func (r *rewriter) direct(n Node, to consumer) bool {
 	if o.MinRows == 0 || !o.Kernels || bare(n) && to != endOfQuery || !computable(n) {
 		return false
 	}
-	values, folds := 0, foldsOf(n, o)
-	for _, l := range leavesOf(n) {
-		if g := folds[l]; g != nil {
-			values += len(g.shape.Labels) * l.Spec.Grid.N
-		} else {
-			values += len(l.shape.Labels) * l.Spec.Grid.N
+	leaves, all, folds := 0, 0, foldsOf(n, o)
+	seen := map[Node]bool{}
+	var walk func(Node)
+	walk = func(n Node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		values := len(n.Shape().Labels) * n.Shape().Grid.N
+		folded := isFold(folds, n) // what is below it is not held
+		if all += values; folded || len(n.Children()) == 0 {
+			leaves += values
+		}
+		if folded {
+			return
+		}
+		for _, c := range n.Children() {
+			walk(c)
 		}
 	}
-	return values <= maxDirect
+	walk(n)
+	return leaves <= maxDirect && all <= maxDirectValues
 }
 
-// maxDirect is the largest number of values that are evaluated without a statement. They are summed
-// in the order of the series, as those of a statement up to this number.
-const maxDirect = maxOrdered
+// maxDirect is the largest number of values of leaves that are evaluated without a statement. They
+// are summed in the order of the series, as those of a statement up to this number.
+// maxDirectValues bounds those of all nodes, which are held at once.
+const (
+	maxDirect       = maxOrdered
+	maxDirectValues = 4 * maxDirect
+)
 
 // rangeFunction reports whether a node is a function of the samples of a selector. It needs a
 // kernel and no statement.

@@ -11,72 +11,102 @@ import (
 // the same bits. All values have one element per step.
 type direct interface {
 	Node
-	// computable reports whether it does, given that its children do.
-	computable() bool
 	// compute returns the rows of the node, ascending by ordinal, each with a value at some step. in
-	// are the rows of its children. It changes none of them.
-	compute(in [][]Row, room Room) ([]Row, error)
+	// are the rows of its children. It changes none of them, but may return them.
+	compute(in [][]Row, t *Tools) ([]Row, error)
+}
+
+// Tools are what Compute needs of its caller.
+type Tools struct {
+	// Room returns memory of undefined content for n values.
+	Room Room
+	// Over evaluates a range function, named as in PromQL. The values of a row are its samples at the
+	// times of a grid; where there is no value, there is no sample. Rows without a result are left
+	// out.
+	Over func(function string, times Grid, spec Spec, rows []Row) ([]Row, error)
 }
 
 // Room returns memory of undefined content for n values.
 type Room func(n int) []float64
 
 // computable reports whether the values of a node are computed without a statement: those of a leaf
-// are known. A node that is evaluated at all steps is not computed from one that is at the first.
+// are known. An input is evaluated at the steps that the node reads, or at the first for all.
 func computable(n Node) bool {
 	if _, leaf := n.(*Leaf); leaf {
 		return true
 	}
-	d, ok := n.(direct)
-	return ok && d.computable() && !slices.ContainsFunc(operands(n), func(c Node) bool {
-		return c.Shape().Grid != n.Shape().Grid || !computable(c)
+	_, ok := n.(direct)
+	return ok && !slices.ContainsFunc(n.Children(), func(c Node) bool {
+		g := c.Shape().Grid
+		return g.N != 1 && g != readBy(n) || !computable(c)
 	})
 }
 
-// operands are the children of a node that are no numbers.
-func operands(n Node) []Node {
-	return slices.DeleteFunc(n.Children(), func(c Node) bool { _, number := c.(*constNode); return number })
+// readBy returns the steps at which a node reads its children.
+func readBy(n Node) Grid {
+	if over, ok := n.(*overNode); ok {
+		return over.inner
+	}
+	return n.Shape().Grid
 }
 
 // Direct reports whether Compute evaluates the subtree: a statement evaluates others.
 func (p *Pushed) Direct() bool { return p.direct }
 
 // Compute evaluates the subtree over the rows of its leaves, which are parallel to Leaves and
-// ascending by ordinal: those of the groups of a fold. Where the buckets of a histogram are not monotonic, the error is
-// ErrForcedMonotonicity. Rows may be those of a leaf.
-func (p *Pushed) Compute(leaves [][]Row, room Room) ([]Row, error) {
+// ascending by ordinal, those of the groups of a fold. Where the buckets of a histogram are not
+// monotonic, the error is ErrForcedMonotonicity. Rows may be those of a leaf.
+func (p *Pushed) Compute(leaves [][]Row, t *Tools) ([]Row, error) {
 	done := make(map[Node][]Row, len(leaves))
 	for i, l := range p.Leaves {
 		done[p.known(l)] = leaves[i]
 	}
-	return compute(p.Root, done, room)
+	return compute(p.Root, done, t)
 }
 
-func compute(n Node, done map[Node][]Row, room Room) ([]Row, error) {
+func compute(n Node, done map[Node][]Row, t *Tools) ([]Row, error) {
 	if rows, ok := done[n]; ok {
 		return rows, nil
 	}
-	children := operands(n)
+	children := n.Children()
 	in := make([][]Row, len(children))
 	for i, c := range children {
-		var err error
-		if in[i], err = compute(c, done, room); err != nil {
+		rows, err := compute(c, done, t)
+		if err != nil {
 			return nil, err
 		}
+		if in[i] = rows; c.Shape().Grid.N == 1 {
+			in[i] = t.Room.spread(rows, readBy(n).N)
+		}
 	}
-	rows, err := n.(direct).compute(in, room)
+	rows, err := n.(direct).compute(in, t)
 	done[n] = rows
 	return rows, err
+}
+
+// spread returns rows of one value, which holds at all of n steps, as rows of n values.
+func (room Room) spread(rows []Row, n int) []Row {
+	if n == 1 {
+		return rows
+	}
+	out := make([]Row, len(rows))
+	for i, r := range rows {
+		out[i] = Row{r.I, room.fill(n, r.V[0])}
+	}
+	return out
 }
 
 // absent is the value of a step without one.
 var absent = math.Float64frombits(value.StaleNaN)
 
 // blank returns n values that are absent.
-func (room Room) blank(n int) []float64 {
+func (room Room) blank(n int) []float64 { return room.fill(n, absent) }
+
+// fill returns n times a value.
+func (room Room) fill(n int, v float64) []float64 {
 	out := room(n)
 	for i := range out {
-		out[i] = absent
+		out[i] = v
 	}
 	return out
 }

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/value"
@@ -72,9 +74,10 @@ func apply(f func(a, b float64) float64, out, l, r []float64) (any bool) {
 	return any
 }
 
-func (n *joinNode) computable() bool { return n.pairs == nil && !n.merged }
-
-func (n *joinNode) compute(in [][]Row, room Room) ([]Row, error) {
+func (n *joinNode) compute(in [][]Row, t *Tools) ([]Row, error) {
+	if n.pairs != nil {
+		return n.computePairs(in[0], in[1], t.Room), nil
+	}
 	many, one, manyKeys, oneKeys := in[0], in[1], n.lk, n.rk
 	if !n.manyLeft {
 		many, one, manyKeys, oneKeys = one, many, oneKeys, manyKeys
@@ -95,32 +98,78 @@ func (n *joinNode) compute(in [][]Row, room Room) ([]Row, error) {
 		if !n.manyLeft {
 			left, right = right, left
 		}
-		if v := room(len(left)); apply(f, v, left, right) {
+		if v := t.Room(len(left)); apply(f, v, left, right) {
 			out = append(out, Row{n.to[r.I], v})
 		}
+	}
+	if n.merged {
+		out = union(out)
 	}
 	return out, nil
 }
 
-func (n *scaleNode) computable() bool {
-	_, number := n.scalar.(*constNode)
-	return number
+// computePairs evaluates the pairs of series that have an output.
+func (n *joinNode) computePairs(l, r []Row, room Room) (out []Row) {
+	byKey := make(map[uint32][]Row, len(r))
+	for _, right := range r {
+		if k := n.rk[right.I]; k != ordinals.None {
+			byKey[k] = append(byKey[k], right)
+		}
+	}
+	f := operatorOf(n.op)
+	for _, left := range l {
+		for _, right := range byKey[n.lk[left.I]] {
+			to, ok := n.pairs[uint64(left.I)<<32|uint64(right.I)]
+			if !ok {
+				continue
+			}
+			if v := room(len(left.V)); apply(f, v, left.V, right.V) {
+				out = append(out, Row{to, v})
+			}
+		}
+	}
+	return union(out)
 }
 
-func (n *scaleNode) compute(in [][]Row, room Room) ([]Row, error) {
-	number := room(n.shape.Grid.N)
-	for k := range number {
-		number[k] = n.scalar.(*constNode).value
+// union sorts rows, and makes one of those that have an ordinal: its values are those of the first
+// row that has one. It changes the rows.
+func union(rows []Row) []Row {
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.I, b.I) })
+	out := rows[:0]
+	for _, r := range rows {
+		if len(out) == 0 || out[len(out)-1].I != r.I {
+			out = append(out, r)
+			continue
+		}
+		for k, f := range out[len(out)-1].V {
+			if value.IsStaleNaN(f) {
+				out[len(out)-1].V[k] = r.V[k]
+			}
+		}
 	}
-	f, out := operatorOf(n.op), make([]Row, 0, len(in[0]))
-	for _, r := range in[0] {
-		left, right := r.V, number
+	return out
+}
+
+func (n *scaleNode) compute(in [][]Row, t *Tools) ([]Row, error) {
+	vector, number := in[0], in[1]
+	if n.swap {
+		vector, number = number, vector
+	}
+	f, out := operatorOf(n.op), make([]Row, 0, len(vector))
+	for _, r := range vector {
+		left, right := r.V, number[0].V
 		if n.swap {
 			left, right = right, left
 		}
-		if v := room(len(left)); apply(f, v, left, right) {
+		if v := t.Room(len(left)); apply(f, v, left, right) {
 			out = append(out, Row{r.I, v})
 		}
 	}
 	return out, nil
+}
+
+func (n *pairNode) compute(in [][]Row, t *Tools) ([]Row, error) {
+	v := t.Room(n.shape.Grid.N)
+	apply(operatorOf(n.op), v, in[0][0].V, in[1][0].V)
+	return []Row{{0, v}}, nil
 }

@@ -12,21 +12,34 @@ import (
 // Source: evaluator.aggregation in upstream's promql/engine.go.
 var aggregations = map[string]func(out []float64, members []Row, room Room){
 	"sum": sumOf, "avg": averageOf, "min": leastOf, "max": greatestOf, "count": countOf, "group": oneOf,
+	"stddev": deviationOf, "stdvar": varianceOf,
 }
 
-func (n *groupNode) computable() bool { return aggregations[n.op] != nil }
+func (n *groupNode) compute(in [][]Row, t *Tools) ([]Row, error) {
+	f := aggregations[n.op]
+	if n.op == "quantile" {
+		f = func(out []float64, members []Row, _ Room) { quantileOf(n.phi, out, members) }
+	}
+	return eachGroup(in[0], n.to, &n.shape, f, t.Room), nil
+}
 
-func (n *groupNode) compute(in [][]Row, room Room) ([]Row, error) {
-	groups := byGroup(in[0], n.to, len(n.shape.Labels))
+// At most one member of a group of a uniteNode has a value at a step.
+func (n *uniteNode) compute(in [][]Row, t *Tools) ([]Row, error) {
+	return eachGroup(in[0], n.to, &n.shape, greatestOf, t.Room), nil
+}
+
+// eachGroup returns a row for each group that has members.
+func eachGroup(in []Row, to []uint32, shape *Shape, f func(out []float64, members []Row, room Room), room Room) []Row {
+	groups := byGroup(in, to, len(shape.Labels))
 	out := make([]Row, 0, len(groups))
 	for g, members := range groups {
 		if len(members) > 0 {
-			v := room.blank(n.shape.Grid.N)
-			aggregations[n.op](v, members, room)
+			v := room.blank(shape.Grid.N)
+			f(v, members, room)
 			out = append(out, Row{uint32(g), v})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // byGroup returns the rows of each of n groups, in their order. to has the group of each ordinal.

@@ -8,15 +8,13 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-func (n *quantileNode) computable() bool { return true }
-
-func (n *quantileNode) compute(in [][]Row, room Room) ([]Row, error) {
+func (n *quantileNode) compute(in [][]Row, t *Tools) ([]Row, error) {
 	phi := n.phi.(*constNode).value
 	out := make([]Row, 0, len(n.shape.Labels))
 	buckets := make(promql.Buckets, 0, len(in[0]))
 	for h, members := range byGroup(in[0], n.to, len(n.shape.Labels)) {
 		slices.SortStableFunc(members, func(a, b Row) int { return cmp.Compare(n.les[n.le[a.I]], n.les[n.le[b.I]]) })
-		v, some := room(n.shape.Grid.N), false
+		v, some := t.Room(n.shape.Grid.N), false
 		for k := range v {
 			buckets, v[k] = buckets[:0], absent
 			for _, r := range members {

@@ -18,8 +18,10 @@ func (p *Pushed) Fold(l *Leaf) *Fold {
 }
 
 // Folds reports whether a node of the subtree is a fold.
-func (p *Pushed) Folds(n Node) bool {
-	for _, g := range p.folds {
+func (p *Pushed) Folds(n Node) bool { return isFold(p.folds, n) }
+
+func isFold(folds map[*Leaf]*groupNode, n Node) bool {
+	for _, g := range folds {
 		if Node(g) == n {
 			return true
 		}

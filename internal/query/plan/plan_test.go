@@ -166,12 +166,16 @@ pushed 0: 1 series on start=600000 step=30000 n=4
       instant {__name__="g"} start=600000 step=30000 n=4 range=300000 shift=0: 1 series, 100 samples
 sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_rate(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=60000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1)), n2 AS (SELECT prom_pick(series_id, $4) AS i, prom_instant(rank, ts, value, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 1) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n3 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $3) AS UTINYINT) AS i, prom_sum(i, v, '') AS v FROM n2 GROUP BY 1)), n4 AS (SELECT prom_at(l.i, $3) AS i, prom_binary('/', l.v, r.v) AS v FROM n1 AS l JOIN n3 AS r ON prom_at(l.i, $3) = prom_at(r.i, $3)) SELECT i, v FROM n4 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
-		{"too few samples, in part without a statement", `stddev(rate(c_total[1m])) / stddev(g)`, kernels, nil, `
-engine: stddev({__promlake_pushed__="0"}) / stddev(g)
+		{"too few samples, in part without a statement", `count_values("v", rate(c_total[1m])) / topk(1, c_total)`, kernels, nil, `
+engine: count_values("v", {__promlake_pushed__="0"}) / {__promlake_pushed__="1"}
 pushed 0: 3 series on start=600000 step=30000 n=4
   rate {__name__="c_total"} start=600000 step=30000 n=4 range=60000 shift=0: 3 series, 300 samples
-kept: stddev(rate(c_total[1m])) / stddev(g): its selectors have about 400 samples, fewer than 1000
+pushed 1: 3 series on start=600000 step=30000 n=4
+  topk 1: 3 series
+    instant {__name__="c_total"} start=600000 step=30000 n=4 range=300000 shift=0: 3 series, 300 samples
+kept: count_values("v", rate(c_total[1m])): count_values makes labels of values
 sql 0: WITH n0 AS (SELECT prom_pick(series_id, $1) AS i, prom_rate(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=60000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL) SELECT i, v FROM n0 WHERE i IS NOT NULL AND v IS NOT NULL
+sql 1: WITH n0 AS (SELECT prom_pick(series_id, $1) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT s.i AS i, s.v AS v FROM (SELECT unnest(prom_topk(i, v, 'k=1 n=4')) AS s FROM n0)) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
 		{"one read for two", `c_total / (c_total offset 1m) - c_total`, ranged(instant), nil, `
 engine: {__promlake_pushed__="0"}

@@ -201,7 +201,7 @@ func (e *executed) compute(ctx context.Context, p *plan.Pushed) ([][]float64, er
 			}
 		}
 	}
-	rows, err := p.Compute(leaves, func(n int) []float64 { return slices.Repeat([]float64{math.Pi}, n) })
+	rows, err := p.Compute(leaves, &plan.Tools{Room: undefined, Over: e.over})
 	out := make([][]float64, len(p.Labels))
 	last := -1
 	for _, r := range rows {
@@ -210,6 +210,32 @@ func (e *executed) compute(ctx context.Context, p *plan.Pushed) ([][]float64, er
 		out[r.I], last = r.V, int(r.I)
 	}
 	return out, err
+}
+
+// undefined returns memory for n values.
+func undefined(n int) []float64 { return slices.Repeat([]float64{math.Pi}, n) }
+
+// over is plan.Tools.Over.
+func (e *executed) over(function string, times plan.Grid, spec plan.Spec, rows []plan.Row) (out []plan.Row, err error) {
+	k, err := promsql.NewKernel("prom_"+function, spec.String())
+	require.NoError(e.t, err)
+	defer k.Close()
+	for _, r := range rows {
+		var at []int64
+		var v []float64
+		for i, f := range r.V {
+			if !value.IsStaleNaN(f) {
+				at, v = append(at, times.Start+int64(i)*times.Step), append(v, f)
+			}
+		}
+		values := undefined(spec.Grid.N)
+		present, err := k.Eval(at, v, values, 0)
+		require.NoError(e.t, err)
+		if present {
+			out = append(out, plan.Row{I: r.I, V: values})
+		}
+	}
+	return out, nil
 }
 
 // leaves returns, parallel to the leaves of a subtree, the ordinals of the series that have a

@@ -1,0 +1,51 @@
+package exec
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/value"
+
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/plan"
+)
+
+// over is plan.Tools.Over: the kernel that prom_over calls in a statement.
+func (r *Run) over(function string, times plan.Grid, spec plan.Spec, rows []plan.Row) ([]plan.Row, error) {
+	k, err := promsql.NewKernel("prom_"+function, fmt.Sprintf("%s budget=%d", spec, r.Budget.ID()))
+	if err != nil {
+		return nil, err
+	}
+	defer k.Close()
+	all := make([]int64, times.N)
+	for i := range all {
+		all[i] = times.Start + int64(i)*times.Step
+	}
+	var some []int64
+	var values []float64
+	facts := promsql.NoStale
+	out := make([]plan.Row, 0, len(rows))
+	for _, row := range rows {
+		t, v := all, row.V
+		some, values = some[:0], values[:0]
+		for i, f := range row.V {
+			if !value.IsStaleNaN(f) {
+				some, values = append(some, all[i]), append(values, f)
+			}
+		}
+		if len(values) < len(row.V) {
+			t, v, facts = some, values, promsql.NoStale
+		}
+		results := r.room.take(spec.Grid.N)
+		present, err := k.Eval(t, v, results, facts)
+		if err != nil {
+			return nil, err
+		}
+		if present {
+			out = append(out, plan.Row{I: row.I, V: results})
+		}
+		if facts = promsql.NoStale; len(v) == len(all) {
+			facts |= promsql.SameTimes // as far as the next row has a value at each time
+		}
+	}
+	return out, nil
+}
