@@ -30,3 +30,56 @@ static inline bool prom_wide(void) { return __builtin_cpu_supports("avx2"); }
 		(c) = (lanes)((lane_bits)((c) + ((khigh - kt) + klow)) & ~kover);                                           \
 		(sum) = kt;                                                                                                 \
 	} while (0)
+
+// Values of at most this magnitude are tame: neither sums of them and of their squares overflow, nor
+// those of their products with times.
+#define TAME 1e140
+
+// KAHAN_ADD_LANES of tame values, in half as many instructions. What rounding t = sum + x loses is a
+// double, and both compute it: Neumaier by cases, Knuth without.
+#define TAME_ADD_LANES(x, sum, c)                                                                                   \
+	do {                                                                                                            \
+		const lanes kx = (x), ks = (sum), kt = ks + kx, kb = kt - ks;                                               \
+		(c) += (ks - (kt - kb)) + (kx - kb);                                                                        \
+		(sum) = kt;                                                                                                 \
+	} while (0)
+
+// Adds to the sums of the lanes. tame: all values are.
+#define ADD_LANES(tame, x, sum, c)     \
+	do {                               \
+		if (tame) {                    \
+			TAME_ADD_LANES(x, sum, c); \
+		} else {                       \
+			KAHAN_ADD_LANES(x, sum, c); \
+		}                              \
+	} while (0)
+
+// Whether all values are tame: NaN is not.
+PROM_INLINE bool all_tame(const double *v, uint32_t n) {
+	uint64_t wild = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		wild |= !(fabs(v[i]) <= TAME);
+	}
+	return wild == 0;
+}
+
+// Windows that are computed together once the batch is full.
+typedef struct {
+	window w[LANES];
+	int n;
+} batch;
+
+// Lets lanes without a window repeat the first one, and empties the batch. Returns the number of
+// samples of the shortest window.
+PROM_INLINE uint32_t fill_batch(batch *b) {
+	uint32_t common = UINT32_MAX;
+	for (int l = 0; l < LANES; l++) {
+		if (l >= b->n) {
+			b->w[l] = b->w[0];
+		}
+		uint32_t n = b->w[l].hi - b->w[l].lo;
+		common = n < common ? n : common;
+	}
+	b->n = 0;
+	return common;
+}

@@ -7,12 +7,6 @@
 // Beyond this bound integers are no exact doubles.
 #define EXACT 9007199254740992.0
 
-// Windows that are computed together once the batch is full.
-typedef struct {
-	window w[LANES];
-	int n;
-} batch;
-
 // Sums of the values before each sample, modulo 2^64, and the largest magnitude among the values.
 // NULL: not all are integers.
 typedef struct {
@@ -58,12 +52,12 @@ PROM_INLINE double finish_sum(int fn, const double *v, uint32_t n, double sum, d
 	return sum / n + c / n;
 }
 
-PROM_INLINE void sum_batch(int fn, const double *v, const batch *b, uint32_t common, double *out) {
+PROM_INLINE void sum_batch(int fn, bool tame, const double *v, const batch *b, uint32_t common, double *out) {
 	lanes sum = {0}, c = {0};
 	const double *v0 = v + b->w[0].lo, *v1 = v + b->w[1].lo, *v2 = v + b->w[2].lo, *v3 = v + b->w[3].lo;
 	for (uint32_t i = 0; i < common; i++) {
 		const lanes x = {v0[i], v1[i], v2[i], v3[i]};
-		KAHAN_ADD_LANES(x, sum, c);
+		ADD_LANES(tame, x, sum, c);
 	}
 	for (int l = 0; l < LANES; l++) {
 		const window *w = &b->w[l];
@@ -80,15 +74,15 @@ PROM_INLINE double finish_variance(int fn, uint32_t n, double aux, double c) {
 	return fn == PROM_STDVAR_OVER_TIME ? variance : sqrt(variance);
 }
 
-PROM_INLINE void variance_batch(int fn, const double *v, const batch *b, uint32_t common, double *out) {
+PROM_INLINE void variance_batch(int fn, bool tame, const double *v, const batch *b, uint32_t common, double *out) {
 	lanes mean = {0}, mean_c = {0}, aux = {0}, aux_c = {0}, count = {0};
 	const double *v0 = v + b->w[0].lo, *v1 = v + b->w[1].lo, *v2 = v + b->w[2].lo, *v3 = v + b->w[3].lo;
 	for (uint32_t i = 0; i < common; i++) {
 		const lanes x = {v0[i], v1[i], v2[i], v3[i]};
 		count += 1;
 		const lanes delta = x - (mean + mean_c);
-		KAHAN_ADD_LANES(delta / count, mean, mean_c);
-		KAHAN_ADD_LANES(delta * (x - (mean + mean_c)), aux, aux_c);
+		ADD_LANES(tame, delta / count, mean, mean_c);
+		ADD_LANES(tame, delta * (x - (mean + mean_c)), aux, aux_c);
 	}
 	for (int l = 0; l < LANES; l++) {
 		const window *w = &b->w[l];
@@ -102,28 +96,20 @@ PROM_INLINE void variance_batch(int fn, const double *v, const batch *b, uint32_
 	}
 }
 
-// Computes the windows of a batch. Lanes without a window repeat the first one.
-PROM_INLINE void flush(int fn, const double *v, batch *b, double *out) {
-	uint32_t common = UINT32_MAX;
-	for (int l = 0; l < LANES; l++) {
-		if (l >= b->n) {
-			b->w[l] = b->w[0];
-		}
-		uint32_t n = b->w[l].hi - b->w[l].lo;
-		common = n < common ? n : common;
-	}
+// Computes the windows of a batch.
+PROM_INLINE void flush(int fn, bool tame, const double *v, batch *b, double *out) {
+	uint32_t common = fill_batch(b);
 	if (fn == PROM_SUM_OVER_TIME || fn == PROM_AVG_OVER_TIME) {
-		sum_batch(fn, v, b, common, out);
+		sum_batch(fn, tame, v, b, common, out);
 	} else {
-		variance_batch(fn, v, b, common, out);
+		variance_batch(fn, tame, v, b, common, out);
 	}
-	b->n = 0;
 }
 
 // Says whether a window's sum and all its partial sums are exact.
 PROM_INLINE bool exact(const integers *x, window w) { return x->before != NULL && (double)(w.hi - w.lo) * x->largest <= EXACT; }
 
-PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, const integers *x) {
+PROM_INLINE int run(int fn, bool tame, const series *s, const prom_spec *p, double *out, const integers *x) {
 	batch b = {.n = 0};
 	int any = 0;
 	for (window w = before_first(p); next_window(s, p, 1, out, &w); any = 1) {
@@ -134,27 +120,31 @@ PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, co
 		}
 		b.w[b.n++] = w;
 		if (b.n == LANES) {
-			flush(fn, s->v, &b, out);
+			flush(fn, tame, s->v, &b, out);
 		}
 	}
 	if (b.n > 0) {
-		flush(fn, s->v, &b, out);
+		flush(fn, tame, s->v, &b, out);
 	}
 	return any;
 }
 
-PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, const integers *x) {
+PROM_INLINE int run_values(int fn, bool tame, const series *s, const prom_spec *p, double *out, const integers *x) {
 	static const integers none = {0};
 	switch (fn) {
 	case PROM_SUM_OVER_TIME:
-		return run(PROM_SUM_OVER_TIME, s, p, out, x);
+		return run(PROM_SUM_OVER_TIME, tame, s, p, out, x);
 	case PROM_AVG_OVER_TIME:
-		return run(PROM_AVG_OVER_TIME, s, p, out, x);
+		return run(PROM_AVG_OVER_TIME, tame, s, p, out, x);
 	case PROM_STDDEV_OVER_TIME:
-		return run(PROM_STDDEV_OVER_TIME, s, p, out, &none);
+		return run(PROM_STDDEV_OVER_TIME, tame, s, p, out, &none);
 	default: // PROM_STDVAR_OVER_TIME
-		return run(PROM_STDVAR_OVER_TIME, s, p, out, &none);
+		return run(PROM_STDVAR_OVER_TIME, tame, s, p, out, &none);
 	}
+}
+
+PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, const integers *x) {
+	return all_tame(s->v, s->n) ? run_values(fn, true, s, p, out, x) : run_values(fn, false, s, p, out, x);
 }
 
 #ifdef PROM_HAS_WIDE

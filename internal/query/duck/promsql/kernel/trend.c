@@ -1,5 +1,7 @@
 // deriv and predict_linear, which fit a line to a window by least squares, and double exponential
-// smoothing.
+// smoothing. The sums are compensated and depend on the order of additions, so every window is summed
+// from scratch, several windows at once, one per lane. What depends on the times alone is computed
+// once for all windows whose samples are equally far from each other and from the intercept.
 #include "lanes.h"
 
 typedef struct {
@@ -8,7 +10,7 @@ typedef struct {
 
 // Fits a line to samples lo..hi-1 with its intercept at the time at. The lanes hold the sums of x,
 // y, x*y and x*x.
-PROM_INLINE line fit(const series *s, uint32_t lo, uint32_t hi, int64_t at) {
+PROM_INLINE line fit(const series *s, uint32_t lo, uint32_t hi, int64_t at, bool tame) {
 	const double first = s->v[lo];
 	lanes sum = {0}, c = {0};
 	bool constant = true;
@@ -16,7 +18,7 @@ PROM_INLINE line fit(const series *s, uint32_t lo, uint32_t hi, int64_t at) {
 		double x = (double)(s->ts[i] - at) / 1e3, y = s->v[i];
 		constant = constant && (i == lo || !(y != first));
 		const lanes add = {x, y, x * y, x * x};
-		KAHAN_ADD_LANES(add, sum, c);
+		ADD_LANES(tame, add, sum, c);
 	}
 	if (constant) {
 		return isinf(first) ? (line){NAN, NAN} : (line){0, first};
@@ -29,19 +31,120 @@ PROM_INLINE line fit(const series *s, uint32_t lo, uint32_t hi, int64_t at) {
 	return (line){slope, sum_y / n - slope * sum_x / n};
 }
 
-PROM_INLINE double deriv(const series *s, const prom_spec *p, window w, void *state) {
-	(void)p, (void)state;
-	return fit(s, w.lo, w.hi, s->ts[w.lo]).slope;
+// The result of a window's line.
+PROM_INLINE double of_line(int fn, const prom_spec *p, line l) {
+	return fn == PROM_DERIV ? l.slope : l.slope * p->dur + l.intercept;
 }
 
-// The intercept is at the evaluation time, which offset and @ do not move.
-PROM_INLINE double predict_linear(const series *s, const prom_spec *p, window w, void *state) {
-	(void)state;
-	line l = fit(s, w.lo, w.hi, w.t + p->shift);
-	return l.slope * p->dur + l.intercept;
+// The time of the intercept: of predict_linear the evaluation time, which offset and @ do not move.
+PROM_INLINE int64_t intercept_time(int fn, const series *s, const prom_spec *p, window w) {
+	return fn == PROM_DERIV ? s->ts[w.lo] : w.t + p->shift;
 }
 
-PROM_INLINE double smoothing(const series *s, const prom_spec *p, window w, void *state) {
+// What is known of the samples from one on.
+typedef struct {
+	uint32_t constant; // the first with another value
+	uint32_t regular;  // the first at another distance from the one before than the next one
+} outlook;
+
+static void look_ahead(const series *s, outlook *from) {
+	if (s->n == 0) {
+		return;
+	}
+	from[s->n - 1] = (outlook){s->n, s->n};
+	for (uint32_t i = s->n - 1; i-- > 0;) {
+		outlook next = from[i + 1];
+		bool same = i + 2 == s->n || s->ts[i + 1] - s->ts[i] == s->ts[i + 2] - s->ts[i + 1];
+		from[i] = (outlook){s->v[i + 1] == s->v[i] ? next.constant : i + 1, same ? next.regular : i + 2};
+	}
+}
+
+// The times of regular samples, and the sums of the first ones and of their squares. Windows whose
+// samples have the same distance from each other and from the intercept share them.
+typedef struct {
+	double x, sum_x, sum_xx;
+} instant;
+
+typedef struct {
+	int64_t first, interval; // ms
+	instant *at;
+	uint32_t n;
+	double sum_x, c_x, sum_xx, c_xx;
+} instants;
+
+PROM_INLINE void reach_instant(instants *t, uint32_t n) {
+	for (; t->n < n; t->n++) {
+		double x = (double)(t->first + (int64_t)t->n * t->interval) / 1e3;
+		kahan_add(x, &t->sum_x, &t->c_x);
+		kahan_add(x * x, &t->sum_xx, &t->c_xx);
+		t->at[t->n] = (instant){x, t->sum_x + t->c_x, t->sum_xx + t->c_xx};
+	}
+}
+
+PROM_INLINE line line_of(const instants *t, uint32_t samples, double sum_y, double sum_xy) {
+	double n = samples, sum_x = t->at[samples - 1].sum_x;
+	double cov_xy = sum_xy - sum_x * sum_y / n;
+	double var_x = t->at[samples - 1].sum_xx - sum_x * sum_x / n;
+	double slope = cov_xy / var_x;
+	return (line){slope, sum_y / n - slope * sum_x / n};
+}
+
+// Computes the windows of a batch, whose times are t.
+PROM_INLINE void fit_batch(int fn, const series *s, const prom_spec *p, batch *b, instants *t, double *out) {
+	if (b->n == 0) {
+		return;
+	}
+	uint32_t common = fill_batch(b);
+	lanes y = {0}, cy = {0}, xy = {0}, cxy = {0};
+	const double *v0 = s->v + b->w[0].lo, *v1 = s->v + b->w[1].lo, *v2 = s->v + b->w[2].lo, *v3 = s->v + b->w[3].lo;
+	reach_instant(t, common);
+	for (uint32_t i = 0; i < common; i++) {
+		const lanes v = {v0[i], v1[i], v2[i], v3[i]};
+		TAME_ADD_LANES(v, y, cy);
+		TAME_ADD_LANES(v * t->at[i].x, xy, cxy);
+	}
+	for (int l = 0; l < LANES; l++) {
+		const window *w = &b->w[l];
+		uint32_t n = w->hi - w->lo;
+		double sum_y = y[l], c_y = cy[l], sum_xy = xy[l], c_xy = cxy[l];
+		reach_instant(t, n);
+		for (uint32_t i = common; i < n; i++) {
+			double v = s->v[w->lo + i];
+			kahan_add(v, &sum_y, &c_y);
+			kahan_add(v * t->at[i].x, &sum_xy, &c_xy);
+		}
+		out[w->k] = of_line(fn, p, line_of(t, n, sum_y + c_y, sum_xy + c_xy));
+	}
+}
+
+PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, const outlook *from, instant *at) {
+	batch b = {.n = 0};
+	instants t = {.at = at};
+	bool tame = all_tame(s->v, s->n);
+	int any = 0;
+	for (window w = before_first(p); next_window(s, p, 2, out, &w); any = 1) {
+		const int64_t intercept = intercept_time(fn, s, p, w);
+		if (!tame || from[w.lo].constant >= w.hi || from[w.lo].regular < w.hi) {
+			out[w.k] = of_line(fn, p, tame ? fit(s, w.lo, w.hi, intercept, true) : fit(s, w.lo, w.hi, intercept, false));
+			continue;
+		}
+		const int64_t first = s->ts[w.lo] - intercept, interval = s->ts[w.lo + 1] - s->ts[w.lo];
+		if (first != t.first || interval != t.interval) {
+			fit_batch(fn, s, p, &b, &t, out);
+			t = (instants){.first = first, .interval = interval, .at = at};
+		}
+		b.w[b.n++] = w;
+		if (b.n == LANES) {
+			fit_batch(fn, s, p, &b, &t, out);
+		}
+	}
+	fit_batch(fn, s, p, &b, &t, out);
+	return any;
+}
+
+// Not inlined: a compiler may order the operands of a sum differently in each place, and so choose
+// another NaN of several.
+__attribute__((noinline)) static double smoothing(const series *s, const prom_spec *p, window w, void *state) {
 	(void)state;
 	const double *v = s->v + w.lo;
 	double s0 = 0, s1 = v[0], b = v[1] - v[0];
@@ -58,26 +161,33 @@ PROM_INLINE double smoothing(const series *s, const prom_spec *p, window w, void
 	return s1;
 }
 
-PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out) {
+PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, const outlook *from, instant *at) {
 	if (fn == PROM_DERIV) {
-		return each_window(s, p, out, 2, deriv, NULL);
+		return run(PROM_DERIV, s, p, out, from, at);
 	}
-	return each_window(s, p, out, 2, predict_linear, NULL);
+	return run(PROM_PREDICT_LINEAR, s, p, out, from, at);
 }
 
 #ifdef PROM_HAS_WIDE
-PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out) { return run_any(fn, s, p, out); }
+PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, const outlook *from, instant *at) {
+	return run_any(fn, s, p, out, from, at);
+}
 #endif
 
 int prom_range_trend(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
-	(void)scratch;
 	if (fn == PROM_DOUBLE_EXPONENTIAL_SMOOTHING) {
 		return each_window(s, p, out, 2, smoothing, NULL);
 	}
+	instant *at = prom_scratch_take(scratch, ((size_t)s->n + 1) * (sizeof *at + sizeof(outlook)));
+	if (at == NULL) {
+		return -1;
+	}
+	outlook *from = (outlook *)(at + s->n + 1);
+	look_ahead(s, from);
 #ifdef PROM_HAS_WIDE
 	if (prom_wide()) {
-		return run_wide(fn, s, p, out);
+		return run_wide(fn, s, p, out, from, at);
 	}
 #endif
-	return run_any(fn, s, p, out);
+	return run_any(fn, s, p, out, from, at);
 }
