@@ -12,16 +12,16 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// TestFolds evaluates aggregations of more values than are kept, whose series are added up as they
-// are read. Their memory does not grow with the series.
+// TestFolds evaluates aggregations of more values than are held, whose series are added up as they
+// are read, and topk, which holds them.
 func TestFolds(t *testing.T) {
 	store := newDirStore(t)
 	plain := newLake(t, store, pushNone)
 	folding := newLake(t, store, query.Settings{MinPushedSamples: 1, Threads: 3, QueryMemoryBytes: 8 << 20})
 	writeMixture(plain, tenant.Default, pushRowsOf(100))
 	for _, text := range []string{
-		`avg(rate(m1[5m]))`, `max by (job) (max_over_time(m1[5m]))`, `1 - sum by (job) (m1)`, `sum(m1) / count(m1)`, `topk(1, sum by (job) (m1))`,
-		`sum(sum by (job) (m1)) - min(m1)`,
+		`avg(rate(m1[5m]))`, `max by (job) (max_over_time(m1[5m]))`, `1 - sum by (job) (m1)`, `sum(m1) / count(m1)`, `topk(1, sum by (job) (m1))`, `topk(3, m1)`,
+		`sum(sum by (job) (m1)) - min(m1)`, `stddev(m1) - sum(rate(m1[5m]))`,
 	} {
 		a := lastHours(text)
 		a.step = 2500 * time.Millisecond
@@ -50,9 +50,10 @@ func TestFoldsAreExplained(t *testing.T) {
 	require.EqualValues(t, 1, many.Statements[0].Analysis.Rows)
 	require.False(t, ask(`sum(rate(m1[5m]))`, time.Minute).Tree.Folded, "few values are added in upstream's order")
 
-	both := ask(`stddev(sum by (job) (rate(m1[5m])))`, 2500*time.Millisecond)
+	both := ask(`stddev(m1) - sum(rate(m1[5m]))`, 2500*time.Millisecond) // the values of m1 are too many without a statement
 	require.False(t, both.Tree.Folded)
-	require.True(t, both.Tree.Children[0].Folded)
-	require.Contains(t, both.Statements[0].SQL, "prom_rows(0)")
+	require.False(t, both.Tree.Children[0].Folded)
+	require.True(t, both.Tree.Children[1].Folded)
+	require.Contains(t, both.Statements[0].SQL, "prom_rows(1)")
 	require.NotContains(t, both.Statements[0].SQL, "prom_sum")
 }

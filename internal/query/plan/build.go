@@ -127,7 +127,7 @@ func (r *rewriter) direct(n Node, to consumer) bool {
 	if o.MinRows == 0 || !o.Kernels || bare(n) && to != endOfQuery || !computable(n) {
 		return false
 	}
-	leaves, all, folds := 0, 0, foldsOf(n, o)
+	leaves, all, most, folds := 0, 0, maxDirect, foldsOf(n, o)
 	seen := map[Node]bool{}
 	var walk func(Node)
 	walk = func(n Node) {
@@ -143,20 +143,26 @@ func (r *rewriter) direct(n Node, to consumer) bool {
 		if folded {
 			return
 		}
+		if _, keeps := n.(*topNode); keeps {
+			most = maxKept
+		}
 		for _, c := range n.Children() {
 			walk(c)
 		}
 	}
 	walk(n)
-	return leaves <= maxDirect && all <= maxDirectValues
+	return leaves <= most && all <= directNodes*most
 }
 
-// maxDirect is the largest number of values of leaves that are evaluated without a statement. They
-// are summed in the order of the series, as those of a statement up to this number.
-// maxDirectValues bounds those of all nodes, which are held at once.
 const (
-	maxDirect       = maxOrdered
-	maxDirectValues = 4 * maxDirect
+	// maxDirect is the largest number of values of leaves that are evaluated without a statement.
+	// They are summed in the order of the series, as those of a statement up to this number.
+	maxDirect = maxOrdered
+	// maxKept is that of a subtree with topk, bottomk or limitk. A statement would copy all values
+	// that it chooses from.
+	maxKept = 8 * maxDirect
+	// directNodes times as many values may all operations have, which are held at once.
+	directNodes = 4
 )
 
 // rangeFunction reports whether a node is a function of the samples of a selector. It needs a

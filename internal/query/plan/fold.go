@@ -73,7 +73,7 @@ func foldsOf(root Node, o *Options) map[*Leaf]*groupNode {
 			}
 			readers[l]++
 			g, ok := n.(*groupNode)
-			if ok && aggregations[g.op] != nil && l.shape.Grid == g.shape.Grid && len(g.to)*l.Spec.Grid.N > maxDirect &&
+			if ok && mergeable(g.op) && l.shape.Grid == g.shape.Grid && len(g.to)*l.Spec.Grid.N > maxDirect &&
 				len(g.shape.Labels)*foldedLists <= len(g.to) {
 				folds[l] = g
 			}
