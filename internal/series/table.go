@@ -5,6 +5,7 @@ package series
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -40,9 +41,10 @@ type Table struct {
 	seed uint64
 	self *identity
 
-	byKey   keyMap // raw key of a sender's encoding → ref
-	firstBy []Key  // by ref: the first raw key that Alias recorded, or zero
-	byLabel keyMap // canonical key → ref
+	firstBy []Key  // by ref: the first raw key of a sender's encoding that Alias recorded, or zero
+	byFirst refSet // by those keys
+	byOther keyMap // further raw keys of a label set → ref
+	byLabel refSet // by the label sets
 
 	names    []string
 	nameOrd  map[string]uint32
@@ -92,7 +94,7 @@ func NewTable(seed uint64) *Table {
 // no View of the table may be used any more.
 func (t *Table) Reset(seed uint64) {
 	t.seed, t.self, t.bytes = seed, new(identity), 0
-	t.byKey, t.byLabel, t.firstBy = keyMap{}, keyMap{}, t.firstBy[:0]
+	t.byFirst, t.byOther, t.byLabel, t.firstBy = refSet{}, keyMap{}, refSet{}, t.firstBy[:0]
 	clear(t.nameOrd)
 	t.names, t.values, t.priority, t.metrics = nil, nil, nil, dict{}
 	t.metric, t.start, t.pairs, t.ids = t.metric[:0], append(t.start[:0], 0), t.pairs[:0], t.ids[:0]
@@ -106,12 +108,18 @@ func (t *Table) Len() int { return len(t.metric) }
 
 // Bytes returns the approximate memory of the table, in bytes.
 func (t *Table) Bytes() int64 {
-	const perSlot, perRef, perPair = 24, 32, 8
-	return t.bytes + int64(len(t.byKey.slots)+len(t.byLabel.slots))*perSlot + int64(len(t.metric))*perRef + int64(len(t.pairs))*perPair
+	const perHash, perSlot, perKey, perRef, perPair = 8, 24, 16, 16, 8
+	return t.bytes + int64(len(t.byFirst.slots)+len(t.byLabel.slots))*perHash + int64(len(t.byOther.slots))*perSlot +
+		int64(len(t.firstBy))*perKey + int64(len(t.metric))*perRef + int64(len(t.pairs))*perPair
 }
 
 // Lookup returns the label set that Alias recorded for a raw key.
-func (t *Table) Lookup(k Key) (Ref, bool) { return t.byKey.get(k) }
+func (t *Table) Lookup(k Key) (Ref, bool) {
+	if ref, ok := t.byFirst.find(uint32(k.Lo), func(r Ref) bool { return t.firstBy[r] == k }); ok {
+		return ref, true
+	}
+	return t.byOther.get(k)
+}
 
 // LookupNear is Lookup with a guess of the result. Senders repeat their series in the same order,
 // so the series after reference r usually has reference r+1. A right guess avoids a probe of the
@@ -120,18 +128,23 @@ func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
 	if int(guess) < len(t.firstBy) && t.firstBy[guess] == k {
 		return guess, true
 	}
-	return t.byKey.get(k)
+	return t.Lookup(k)
 }
 
 // Alias records ref for a raw key. A known key keeps its reference.
 func (t *Table) Alias(k Key, ref Ref) {
-	if _, ok := t.byKey.get(k); ok {
+	if _, ok := t.Lookup(k); ok {
 		return
 	}
-	t.byKey.put(k, ref)
-	if t.firstBy[ref] == (Key{}) && k != (Key{}) {
-		t.firstBy[ref] = k
+	if n := int(ref) + 1 - len(t.firstBy); n > 0 { // tables without keys of senders have none
+		t.firstBy = append(t.firstBy, make([]Key, n)...)
 	}
+	if t.firstBy[ref] != (Key{}) || k == (Key{}) {
+		t.byOther.put(k, ref)
+		return
+	}
+	t.firstBy[ref] = k
+	t.byFirst.put(uint32(k.Lo), ref)
 }
 
 // Intern returns the reference of a label set and adds the set if it is new. lset must be sorted by
@@ -142,8 +155,8 @@ func (t *Table) Intern(lset []Label) (Ref, error) {
 	for _, l := range lset {
 		t.buf = appendLabel(t.buf, l.Name, l.Value)
 	}
-	k := xxh3.Hash128Seed(t.buf, t.seed)
-	if ref, ok := t.byLabel.get(k); ok {
+	hash := uint32(xxh3.HashSeed(t.buf, t.seed))
+	if ref, ok := t.byLabel.find(hash, func(r Ref) bool { return t.isSet(r, lset) }); ok {
 		return ref, nil
 	}
 	if t.full(len(lset)) {
@@ -162,7 +175,23 @@ func (t *Table) Intern(lset []Label) (Ref, error) {
 	if !hasName {
 		metric = t.internValue(&t.metrics, "")
 	}
-	return t.add(k, metric), nil
+	return t.add(hash, metric), nil
+}
+
+// isSet reports whether a label set has the labels lset, which are as Intern wants them.
+func (t *Table) isSet(r Ref, lset []Label) bool {
+	pairs, metric := t.pairs[t.start[r]:t.start[r+1]], ""
+	for _, l := range lset {
+		if l.Name == model.MetricNameLabel {
+			metric = l.Value
+			continue
+		}
+		if len(pairs) == 0 || t.names[pairs[0].Name] != l.Name || t.values[pairs[0].Name].vals[pairs[0].Value] != l.Value {
+			return false
+		}
+		pairs = pairs[1:]
+	}
+	return len(pairs) == 0 && t.metrics.vals[t.metric[r]] == metric
 }
 
 // MetricOrd returns the ordinal of a metric name, "" for none, and adds the name if it is new.
@@ -190,15 +219,18 @@ func (t *Table) InternPairs(metric uint32, pairs []Pair) (Ref, error) {
 	for _, p := range rest {
 		t.appendPair(p)
 	}
-	k := xxh3.Hash128Seed(t.buf, t.seed)
-	if ref, ok := t.byLabel.get(k); ok {
+	hash := uint32(xxh3.HashSeed(t.buf, t.seed))
+	is := func(r Ref) bool {
+		return t.metric[r] == metric && slices.Equal(t.pairs[t.start[r]:t.start[r+1]], pairs)
+	}
+	if ref, ok := t.byLabel.find(hash, is); ok {
 		return ref, nil
 	}
 	if t.full(len(pairs)) {
 		return 0, ErrFull
 	}
 	t.pairs = append(t.pairs, pairs...)
-	return t.add(k, metric), nil
+	return t.add(hash, metric), nil
 }
 
 func (t *Table) appendPair(p Pair) {
@@ -208,15 +240,14 @@ func (t *Table) appendPair(p Pair) {
 // full reports whether the table has no room for a label set of n labels.
 func (t *Table) full(n int) bool { return len(t.metric) >= maxRefs || len(t.pairs)+n >= maxRefs }
 
-// add adds a label set with the canonical key k, whose pairs are the last ones and whose bytes are
-// in buf.
-func (t *Table) add(k Key, metric uint32) Ref {
+// add adds a label set, whose pairs are the last ones and whose bytes are in buf. hash is that of
+// byLabel.
+func (t *Table) add(hash uint32, metric uint32) Ref {
 	ref := Ref(len(t.metric))
 	t.metric = append(t.metric, metric)
 	t.start = append(t.start, uint32(len(t.pairs)))
 	t.ids = append(t.ids, xxh3.Hash(t.buf))
-	t.firstBy = append(t.firstBy, Key{})
-	t.byLabel.put(k, ref)
+	t.byLabel.put(hash, ref)
 	return ref
 }
 
