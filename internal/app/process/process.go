@@ -59,12 +59,12 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	}
 	// Started last, so that it ends first: the ingest stage still accepts its last write.
 	all := append(made.stages, keepWriting(made.self))
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	keepReleasing(serving, logger)
 	g.open(made.handler)
 	close(ready)
 	logger.Info("serving", "url", p.URL, "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version)
-	serving, end := context.WithCancel(ctx)
-	defer end()
-	go keepReleasing(serving, logger)
 	if !s.Auth.Enabled() && !isLoopback(ln.Addr()) {
 		logger.Warn("other machines can send requests without a token; set --auth.tokens to require one", "listen", ln.Addr().String())
 	}
