@@ -23,9 +23,13 @@ func (s Settings) budget() memoryLimit {
 	return limit
 }
 
+// tuneGC sets the target of the garbage collector. GOGC, where it is set, stands.
 func tuneGC(s Settings) {
-	if s.GCPercent > 0 {
+	switch {
+	case s.GCPercent > 0:
 		debug.SetGCPercent(s.GCPercent)
+	case os.Getenv("GOGC") == "":
+		memory.TuneCollector()
 	}
 }
 

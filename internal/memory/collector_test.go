@@ -1,0 +1,45 @@
+package memory
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPercent(t *testing.T) {
+	const mb = 1 << 20
+	for _, test := range []struct {
+		name                 string
+		live, roots, scanned uint64
+		want                 int
+	}{
+		{"nothing is live", 0, 0, 0, 100},
+		{"little is live", 20 * mb, mb, mb, 100},
+		{"all may hold pointers", 500 * mb, mb, 500 * mb, 100},
+		{"more than is live may hold pointers", 500 * mb, mb, 700 * mb, 100},
+		{"nothing holds pointers", 320 * mb, 0, 0, 10},
+		{"some of it does", 320 * mb, 0, 64 * mb, 30},
+		{"between two steps", 310 * mb, 0, 0, 15},
+		{"very much is live", 1 << 40, 0, 0, 5},
+	} {
+		require.Equal(t, test.want, percent(test.live, test.roots, test.scanned), test.name)
+	}
+}
+
+// TestTuneCollector holds memory without pointers: soon the heap may grow by much less than that.
+func TestTuneCollector(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	TuneCollector()
+	held := make([]byte, 400<<20)
+	goal := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		metrics.Read(goal)
+		return goal[0].Value.Uint64() < 500<<20
+	}, 2*time.Minute, 10*time.Millisecond)
+	runtime.KeepAlive(held)
+}
