@@ -46,50 +46,85 @@ func (c codec) Encode(resp *v1.Response) ([]byte, error) {
 }
 
 // series returns matrixHead, the elements of a float matrix, and tail. All processors share the
-// work of a large matrix. The memory is that of an answer, unless to is nil.
+// work of a large matrix, each a small part at a time, because parts are appended to the first one.
+// The memory is that of an answer, unless to is nil.
 func (c codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) {
-	total := 0
-	for _, s := range m {
-		total += len(s.Floats)
-	}
+	total := pointsOf(m)
 	n := min(runtime.GOMAXPROCS(0), len(m), 1+total/partPoints)
 	parts, errs := make([]*scratch, n), make([]error, n)
-	var wg sync.WaitGroup
-	for k := range n {
+	for k := range parts {
 		parts[k] = scratches.Get().(*scratch)
-		elements, points := m[k*len(m)/n:(k+1)*len(m)/n], total/n
-		if k == 0 {
-			points = total // the other parts are appended to the first
-			parts[k].out = append(parts[k].out, matrixHead...)
+		parts[k].learn(nil)
+	}
+	all := parts[0]
+	all.out = append(all.out, matrixHead...)
+	for from := 0; from < len(m); {
+		first := from == 0
+		var wg sync.WaitGroup
+		for k, p := range parts {
+			elements := m[from:partEnd(m, from, n)]
+			from += len(elements)
+			points := 0 // that the part makes room for
+			switch {
+			case first && k == 0:
+				points = total
+			case first:
+				points = pointsOf(elements)
+			case k == 0 && len(elements) > 0:
+				p.out = append(p.out, ',')
+			}
+			part := func() { errs[k] = errors.Join(errs[k], c.part(p, elements, points)) }
+			if n == 1 {
+				part()
+			} else {
+				wg.Go(part)
+			}
 		}
-		part := func() { errs[k] = c.part(parts[k], elements, points) }
-		if n == 1 {
-			part()
-		} else {
-			wg.Go(part)
+		wg.Wait()
+		for _, p := range parts[1:] {
+			if len(p.out) > 0 {
+				all.out = append(append(all.out, ','), p.out...)
+				p.out = p.out[:0]
+			}
 		}
 	}
-	wg.Wait()
 	for _, p := range parts[1:] {
-		parts[0].out = append(append(parts[0].out, ','), p.out...)
 		p.release()
 	}
-	parts[0].out = append(parts[0].out, tail...)
+	all.out = append(all.out, tail...)
 	if to != nil {
-		to.held = parts[0]
-		return parts[0].out, errors.Join(errs...)
+		to.held = all
+		return all.out, errors.Join(errs...)
 	}
-	return parts[0].answer(), errors.Join(errs...)
+	return all.answer(), errors.Join(errs...)
 }
 
-// partPoints is the number of points that justify another processor.
+// partPoints is the number of points that justify another processor, and about that of a part.
 const partPoints = 20_000
+
+// partEnd returns the end of the part of m that begins at from: all of it for one processor.
+func partEnd(m promql.Matrix, from, processors int) int {
+	if processors == 1 {
+		return len(m)
+	}
+	end := from
+	for points := 0; end < len(m) && points < partPoints; end++ {
+		points += len(m[end].Floats)
+	}
+	return end
+}
+
+func pointsOf(m promql.Matrix) (n int) {
+	for i := range m {
+		n += len(m[i].Floats)
+	}
+	return n
+}
 
 // part appends elements to the output of p. It makes room for that many points, by the size of the
 // first series.
 func (c codec) part(p *scratch, m promql.Matrix, points int) error {
 	out := p.out
-	p.learn(nil)
 	for i, s := range m {
 		if i > 0 {
 			out = append(out, ',')

@@ -20,9 +20,13 @@ type room struct {
 	rest  []float64 // of the last one
 }
 
+// keptSlabs is how many slabs of one query are kept for others. A large query has more: they would
+// stay in memory while nobody needs so many.
+const keptSlabs = 16
+
 // release lets others have the memory.
 func (r *room) release() {
-	for _, s := range r.slabs {
+	for _, s := range r.slabs[:min(len(r.slabs), keptSlabs)] {
 		slabs[s.kind].Put(s)
 	}
 	*r = room{}
