@@ -92,7 +92,7 @@ func dry(b *testing.B, s *Stage, job Job) int64 {
 	require.NoError(b, err)
 	srcs, err := resolve(&snap, &job)
 	require.NoError(b, err)
-	in, err := s.open(b.Context(), "t", &job, srcs)
+	in, err := s.open(b.Context(), "t", &job, srcs, nil)
 	require.NoError(b, err)
 	id, err := s.ids.next(s.now())
 	require.NoError(b, err)

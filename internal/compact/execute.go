@@ -31,7 +31,7 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 	if err != nil {
 		return err
 	}
-	in, err := s.open(ctx, r.Tenant, &r.Job, srcs)
+	in, err := s.open(ctx, r.Tenant, &r.Job, srcs, snap.Tombstones)
 	defer func() { err = errors.Join(err, in.Close()) }()
 	if errors.Is(err, errSeriesMemory) {
 		return s.splitInstead(ctx, r, in)
@@ -148,6 +148,7 @@ type output struct {
 func (w *output) write() (stats merge.Stats, err error) {
 	defer func() { err = errors.Join(err, w.files.Close()) }()
 	view := w.in.into.View()
+	w.in.into.Table.Seal() // no source is opened any more
 	to, err := sink.New(w.files, view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
 	if err != nil {
 		return stats, err

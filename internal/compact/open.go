@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -27,6 +28,8 @@ const (
 	minAhead   = 256 << 10
 	rowCost    = 48 // memory for a row of a row group while it is decoded, bytes
 	groupRows  = block.DefaultRowGroupRows
+
+	gatheredSample = 4 // memory for a sample of a segment, bytes, about
 )
 
 // errSeriesMemory reports that the series tables of a job do not fit.
@@ -71,11 +74,15 @@ type opener struct {
 	ahead  int
 	bodies map[catalog.SegmentID][]byte // fetched, not yet decoded
 	recent []*recent.Segment            // the content of all sources; nil: not all of it is in memory
+	tombs  []catalog.Tombstone          // of the job's window
+	gather *merge.Gather                // the last segments that were opened; nil: none
+	held   int64                        // its memory, which is part of out.memory
 }
 
 // open opens the oldest sources that MemoryBytes holds, and at least two; of a slice job it opens
-// all. srcs are in the order of ranks. The caller closes the result, also after an error.
-func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source) (*opened, error) {
+// all. srcs are in the order of ranks, tombs those of the window. The caller closes the result, also
+// after an error.
+func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source, tombs []catalog.Tombstone) (*opened, error) {
 	seed, err := s.ids.seed()
 	if err != nil {
 		return &opened{}, err
@@ -83,7 +90,7 @@ func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source
 	table := usedTables.Get().(*series.Table)
 	table.Reset(seed)
 	o := &opener{
-		s: s, ctx: ctx, tenant: tenant, job: job, bodies: map[catalog.SegmentID][]byte{},
+		s: s, ctx: ctx, tenant: tenant, job: job, tombs: tombs, bodies: map[catalog.SegmentID][]byte{},
 		out:   &opened{into: merge.Into{Table: table, Slice: job.Slice}, metadata: merge.Descriptions{}},
 		ahead: int(min(maxAhead, max(minAhead, s.set.MemoryBytes/int64(4*len(srcs))))),
 	}
@@ -97,6 +104,7 @@ func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source
 			break
 		}
 	}
+	o.gathered()
 	return o.out, nil
 }
 
@@ -147,20 +155,56 @@ func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", name, err)
 	}
-	need := merge.SegmentBytes(info, int64(len(data)))
-	if !must && !o.room(need) {
-		return false, nil
+	if merge.Gathers(&info) && !o.deletes(src) {
+		if !must && !o.room(info.Samples*gatheredSample) {
+			return false, nil
+		}
+		err = o.add(name, data, src)
+	} else {
+		need := merge.SegmentBytes(info, int64(len(data)))
+		if !must && !o.room(need) {
+			return false, nil
+		}
+		err = o.alone(name, data, src, need)
 	}
-	m, metadata, err := merge.Segment(name, data, &o.out.into, src.through)
 	if err != nil {
 		return false, err
 	}
-	o.take(m, metadata, need)
 	o.out.samples += info.Samples
 	o.out.bytes += int64(len(data))
 	o.out.hasST = o.out.hasST || info.HasST
 	o.s.met.segmentsMerged.WithLabelValues("store").Inc()
 	return true, nil
+}
+
+// deletes reports whether a tombstone applies to a source.
+func (o *opener) deletes(src *source) bool {
+	return slices.ContainsFunc(o.tombs, func(t catalog.Tombstone) bool { return t.Covers(src.through) })
+}
+
+// add adds a segment to those before it.
+func (o *opener) add(name string, data []byte, src *source) error {
+	if o.gather == nil {
+		o.gather, o.held = merge.NewGather(&o.out.into), 0
+	}
+	metadata, err := o.gather.Add(name, data, src.through)
+	if err != nil {
+		return err
+	}
+	o.out.metadata.Add(metadata)
+	o.out.memory += o.gather.Bytes() - o.held
+	o.held = o.gather.Bytes()
+	return nil
+}
+
+// alone opens a segment as a source of its own.
+func (o *opener) alone(name string, data []byte, src *source, need int64) error {
+	m, metadata, err := merge.Segment(name, data, &o.out.into, src.through)
+	if err != nil {
+		return err
+	}
+	o.take(m, metadata, need)
+	return nil
 }
 
 // kept opens a segment whose content is in memory.
@@ -181,7 +225,16 @@ func (o *opener) kept(src *source, c *recent.Segment, must bool) (bool, error) {
 	return true, nil
 }
 
+// gathered ends the source that add made.
+func (o *opener) gathered() {
+	if o.gather != nil {
+		o.out.merge, o.gather = append(o.out.merge, o.gather.Source("segments")), nil
+	}
+}
+
+// take appends a source that ranks above those before it.
 func (o *opener) take(m *merge.Source, metadata []segment.Metadata, memory int64) {
+	o.gathered()
 	o.out.merge = append(o.out.merge, m)
 	o.out.metadata.Add(metadata)
 	o.out.memory += memory

@@ -66,6 +66,17 @@ func (f *Floats) Reset() {
 // Begin starts the next stretch: of an object with this position in the order of ranks.
 func (f *Floats) Begin(object int) { f.marks = append(f.marks, mark{len(f.TS), object}) }
 
+// Divide divides what was appended of an object from position from on into stretches that ascend.
+// Of equal times the later one counts.
+func (f *Floats) Divide(from int) {
+	object := f.marks[len(f.marks)-1].object
+	for i := from + 1; i < len(f.TS); i++ {
+		if f.TS[i] <= f.TS[i-1] {
+			f.marks = append(f.marks, mark{i, object})
+		}
+	}
+}
+
 // Samples appends all of Run, as Pick takes it. It may only be used before Merge.
 func (f *Floats) Samples(dst []Sample) []Sample {
 	for i, m := range f.marks {

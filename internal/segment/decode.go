@@ -36,27 +36,34 @@ func NewDecoder(t *series.Table, keep func(id uint64) bool) *Decoder {
 
 // Decode is the function Decode with the decoder's table and choice.
 func (r *Decoder) Decode(data []byte) (*Batch, error) {
+	b := &Batch{}
+	if err := r.Into(b, data); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Into is Decode into a batch whose content is no longer needed. Its columns are reused.
+func (r *Decoder) Into(b *Batch, data []byte) error {
 	l, err := parquetfile.ReadLayout(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, asFormat(err)
+		return asFormat(err)
 	}
-	d := decoder{layout: l, series: r.series, lists: &r.lists}
+	*b = Batch{Rows: b.Rows[:0], End: b.End[:0], TS: b.TS[:0], V: b.V[:0]}
+	d := decoder{layout: l, series: r.series, lists: &r.lists, batch: b}
 	if err := checkVersion(l.KeyValues); err != nil {
-		return nil, err
+		return err
 	}
-	if d.batch.Metadata, err = decodeMetadata(l.KeyValues); err != nil {
-		return nil, err
+	if b.Metadata, err = decodeMetadata(l.KeyValues); err != nil {
+		return err
 	}
 	for i := range l.Groups {
 		d.group = l.InBytes(i, data)
 		if err := d.decodeGroup(); err != nil {
-			return nil, fmt.Errorf("decode row group %d: %w", i, asFormat(err))
+			return fmt.Errorf("decode row group %d: %w", i, asFormat(err))
 		}
 	}
-	if err := d.series.CheckOrder(d.batch.Rows, (*series.View).Compare); err != nil {
-		return nil, err
-	}
-	return &d.batch, nil
+	return d.series.CheckOrder(b.Rows, (*series.View).Compare)
 }
 
 // asFormat wraps an error about the Parquet file in ErrFormat.
@@ -73,7 +80,7 @@ type decoder struct {
 	group  parquetfile.GroupReader
 	series *SeriesDecoder
 	lists  *listDecoder
-	batch  Batch
+	batch  *Batch
 }
 
 func (d *decoder) decodeGroup() error {

@@ -12,7 +12,7 @@ import (
 
 // floats appends the float samples of a row group.
 func (d *decoder) floats() error {
-	b := &d.batch
+	b := d.batch
 	first := len(b.V)
 	var counts []int
 	var err error

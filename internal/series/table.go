@@ -100,6 +100,16 @@ func (t *Table) Reset(seed uint64) {
 	t.metric, t.start, t.pairs, t.ids = t.metric[:0], append(t.start[:0], 0), t.pairs[:0], t.ids[:0]
 }
 
+// Seal frees what only Lookup, Intern and Alias need, none of which may be called before the next
+// Reset.
+func (t *Table) Seal() {
+	t.byKey, t.byLabel, t.firstBy = keyMap{}, keyMap{}, nil
+	t.nameOrd, t.metrics.ord = map[string]uint32{}, nil
+	for _, d := range t.values {
+		d.ord = nil
+	}
+}
+
 // Seed returns the secret seed of raw keys.
 func (t *Table) Seed() uint64 { return t.seed }
 

@@ -17,6 +17,9 @@ func (m *merger) readFloats() error {
 			return s.fail(err)
 		}
 		m.stats.Read += int64(len(f.TS) - from)
+		if s.mixed {
+			f.Divide(from)
+		}
 		if !m.hasST {
 			f.ST = nil
 		} else { // a source without start timestamps

@@ -14,10 +14,7 @@ import (
 // Segment decodes the series of a segment that are in in's slice. The tombstones above through
 // apply to it. Errors: segment.ErrFormat.
 func Segment(name string, data []byte, in *Into, through ulid.ULID) (*Source, []segment.Metadata, error) {
-	if in.segments == nil {
-		in.segments = segment.NewDecoder(in.Table, in.keep())
-	}
-	b, err := in.segments.Decode(data)
+	b, err := in.decoder().Decode(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("decode %s: %w", name, err)
 	}

@@ -21,6 +21,7 @@ type Source struct {
 	rows    []row        // aligned with refs; nil if the i-th row has the i-th float sample, as in a scrape
 	rest    []rest       // aligned with refs; nil if no row has histograms or exemplars
 	sorted  bool         // the rows are in block order, in which the content must be read
+	mixed   bool         // rows are of several objects, by rank: their times may descend, or be equal
 	hasST   bool
 	through ulid.ULID // the tombstones above it apply to the object
 	content content
@@ -108,6 +109,14 @@ func (in *Into) sort(v *series.View, refs []series.Ref) {
 	} else {
 		series.SortPriority(v, refs)
 	}
+}
+
+// decoder returns what decodes segments.
+func (in *Into) decoder() *segment.Decoder {
+	if in.segments == nil {
+		in.segments = segment.NewDecoder(in.Table, in.keep())
+	}
+	return in.segments
 }
 
 func (in *Into) whole() bool { return in.Slice.Of <= 1 }
