@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/promlake/promlake/internal/app/compactapp"
@@ -12,6 +13,10 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/telemetry"
 )
+
+// compactGCPercent makes the process smaller. What a job holds has few pointers, so that collections
+// are cheap.
+const compactGCPercent = 25
 
 type compactCmd struct {
 	Store     string `name:"store" default:"file://./data" help:"Object store to compact."`
@@ -42,6 +47,9 @@ func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	}
 	p := process.DefaultSettings()
 	p.Store, p.CheckStore = c.Store, c.Check
+	if os.Getenv("GOGC") == "" {
+		p.GCPercent = compactGCPercent
+	}
 	d, err := compactapp.Open(ctx, p, c.Tenant, c.Compact, logger, at.Sub(begin))
 	if err != nil {
 		return err
