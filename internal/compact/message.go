@@ -21,8 +21,8 @@ const (
 	// MessageVersion is the version of the job messages that this package writes, and the only one
 	// that it reads.
 	MessageVersion = 1
-	// MaxMessageBytes bounds a job message. A job of 64 segments has 3 kB; the largest job of a
-	// plan with the default settings, 64 blocks of 64 slices each, has 200 kB.
+	// MaxMessageBytes bounds a job message. A job of 64 segments has 3 kB. With the settings of a
+	// function, 1,024 segments have 40 kB, and 64 blocks of 64 slices each 200 kB.
 	MaxMessageBytes = 256 << 10
 )
 
@@ -75,7 +75,7 @@ func (w Work) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("encode job %s: %w", w.Job, err)
 	}
 	if len(body) > MaxMessageBytes {
-		return nil, fmt.Errorf("encode job %s: it has %d bytes, the limit is %d: lower the max sources of a job", w.Job, len(body), MaxMessageBytes)
+		return nil, fmt.Errorf("encode job %s: it has %d bytes, the limit is %d: lower compactor.max-segments or compactor.max-sources", w.Job, len(body), MaxMessageBytes)
 	}
 	return body, nil
 }

@@ -156,7 +156,8 @@ func TestMessageSize(t *testing.T) {
 		most  int
 		chunk int
 	}{
-		{"a merge of the most segments", work(set.MaxSources, 0), 4 << 10, 1},
+		{"a merge of many segments", work(set.MaxSources, 0), 4 << 10, 1},
+		{"a merge of the most segments of a function", work(1024, 0), 48 << 10, 1},
 		{"a merge of the most blocks, all of the most slices", work(0, set.MaxSources*maxSlices), 208 << 10, 4},
 		{"an expiry", work(0, maxExpire), 52 << 10, 1},
 	} {
@@ -174,7 +175,7 @@ func TestMessageSize(t *testing.T) {
 	_, err = tombstones.Encode()
 	require.NoError(t, err)
 	_, err = work(7000, 0).Encode()
-	require.ErrorContains(t, err, "the limit is 262144: lower the max sources of a job")
+	require.ErrorContains(t, err, "the limit is 262144: lower compactor.max-segments or compactor.max-sources")
 }
 
 func TestGroups(t *testing.T) {

@@ -37,11 +37,11 @@ func (p *planner) parts(w key.Window, near []source, crowded bool) {
 	flush()
 }
 
-// chunks plans a job for every MaxSources of the run, and for the rest if it has at least `least`
-// sources or PartBytes.
+// chunks plans a job for as many of the run as one takes, again and again, and for the rest if it
+// has at least `least` sources or PartBytes.
 func (p *planner) chunks(w key.Window, run, near []source, least int, why string) {
 	for len(run) > 1 {
-		n, bytes := min(len(run), p.set.MaxSources), int64(0)
+		n, bytes := p.most(p.groups(run)), int64(0)
 		for i := range n {
 			bytes += run[i].bytes
 		}

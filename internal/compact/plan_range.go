@@ -23,11 +23,12 @@ func (p *planner) window(l key.Level, w key.Window, srcs, near []source, covered
 	case p.idle(l, settled):
 	case p.waiting(l, r, settled):
 		p.below(l, w, srcs, near, top, false)
-	case len(p.groups(settled)) > p.set.MaxSources:
+	case p.most(p.groups(settled)) < len(p.groups(settled)):
 		before := len(p.jobs)
 		p.below(l, w, srcs, near, top, true)
 		if len(p.jobs) == before {
-			p.merge(l, w, slices.Concat(p.groups(settled)[:p.set.MaxSources]...), near, "too many sources, the oldest first")
+			groups := p.groups(settled)
+			p.merge(l, w, slices.Concat(groups[:p.most(groups)]...), near, "too many sources, the oldest first")
 		}
 	default:
 		p.merge(l, w, settled, near, p.why(l, settled))
@@ -96,6 +97,26 @@ func (p *planner) groups(srcs []source) [][]source {
 		out = append(out, srcs[i:i+1:i+1])
 	}
 	return out
+}
+
+// most returns how many of the first groups one job takes, at least two if there are two. It leaves
+// out those whose segments would not fit into the memory of a job, which takes less for them than
+// their files have.
+func (p *planner) most(groups [][]source) int {
+	var segments, blocks int
+	var bytes int64
+	for i, g := range groups {
+		if s := &g[0]; s.segment {
+			segments++
+			bytes += s.bytes / segmentGain
+		} else {
+			blocks++
+		}
+		if i > 1 && (segments > p.set.MaxSegments || blocks > p.set.MaxSources || bytes > p.set.MemoryBytes) {
+			return i
+		}
+	}
+	return len(groups)
 }
 
 // sliceOf reports whether two blocks are slices of the same whole.

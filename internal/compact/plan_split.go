@@ -11,15 +11,20 @@ const (
 	segmentFooterBytes = 4 << 10 // about, of a segment's file without samples and series
 	segmentSampleBytes = 4       // bytes of a segment's file per sample, about
 	segmentSeriesBytes = 12      // bytes of a segment's file per series, at least
+	segmentGain        = 2       // bytes of a segment's file for one of memory, at least, while it is merged
+	firstSegments      = 256     // of a job, which have nearly all of its series,
+	laterSegments      = 16      // and by how much fewer of those after them are new
 	seriesBytes        = 512     // memory for a series: its labels, its row in the new series table
 	rowBytes           = 48      // memory for a series of one source: its row in merge and reader
 )
 
 // slicesFor returns the number of slices into which a merge must be split to stay within
 // MemoryBytes and MaxJobSamples: a power of two, 1 for none. Sources mostly have the same series:
-// one in eight series beyond those of the largest source is assumed to be new.
+// one in eight series beyond those of the largest source is assumed to be new, and fewer of those of
+// segments that follow many others.
 func (s *Settings) slicesFor(srcs []source) int {
 	var sum, most, samples, rows, group int64
+	segments := 0
 	for i := range srcs {
 		n := srcs[i].content() / segmentSeriesBytes
 		if !srcs[i].segment {
@@ -30,6 +35,11 @@ func (s *Settings) slicesFor(srcs []source) int {
 			group += n
 		} else {
 			group = n
+		}
+		if srcs[i].segment {
+			if segments++; segments > firstSegments {
+				n /= laterSegments
+			}
 		}
 		sum, most, samples = sum+n, max(most, group), samples+srcs[i].samples()
 	}

@@ -176,12 +176,12 @@ func TestPlan(t *testing.T) {
 		{"unsettled segments", "00:30", Settings{}, newScene().segments(0, 8, "00:30"), nil},
 		{"settled to the second", "00:31", Settings{SettleDelay: time.Minute}, newScene().segments(0, 9, "00:29").segments(0, 9, "00:30"),
 			[]string{"merge part 20260301T0000Z of 10 segments, 0 blocks (1000 bytes): segments wait"}},
-		{"batches", "01:00", Settings{}, newScene().segments(0, 140, "00:30"), []string{
+		{"batches", "01:00", Settings{MaxSegments: 64}, newScene().segments(0, 140, "00:30"), []string{
 			"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): segments wait",
 			"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): segments wait",
 			"merge part 20260301T0000Z of 12 segments, 0 blocks (1200 bytes): segments wait",
 		}},
-		{"a rest that is too small", "01:00", Settings{}, newScene().segments(0, 70, "00:30"),
+		{"a rest that is too small", "01:00", Settings{MaxSegments: 64}, newScene().segments(0, 70, "00:30"),
 			[]string{"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): segments wait"}},
 		{"each window for itself", "03:00", Settings{}, newScene().segments(2, 8, "02:30").segments(4, 8, "02:31"), []string{
 			"merge part 20260301T0200Z of 8 segments, 0 blocks (800 bytes): segments wait",
@@ -205,7 +205,7 @@ func TestPlan(t *testing.T) {
 		{"a lone 2h block", "02:10", Settings{}, newScene().block(h2, 0, "00:30", 100), nil},
 		{"unsettled ones are left out", "02:10", Settings{}, newScene().segments(0, 3, "00:30").segments(0, 2, "02:09"),
 			[]string{"merge 2h 20260301T0000Z of 4 segments, 0 blocks (400 bytes): window is closed"}},
-		{"parts first", "02:10", Settings{}, newScene().segments(0, 130, "00:30"), []string{
+		{"parts first", "02:10", Settings{MaxSegments: 64}, newScene().segments(0, 130, "00:30"), []string{
 			"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): more sources than one job takes",
 			"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): more sources than one job takes",
 			"merge part 20260301T0000Z of 2 segments, 0 blocks (200 bytes): more sources than one job takes",
@@ -238,13 +238,23 @@ func TestPlan(t *testing.T) {
 			[]string{"merge 24h 20260301T0000Z of 4 segments, 1 block (1400 bytes): late data"}},
 		{"late for 12h", "15:05", Settings{}, newScene().block(h12, 0, "12:00", 1000).segments(4, 3, "14:55"),
 			[]string{"merge 12h 20260301T0000Z of 3 segments, 1 block (1300 bytes): late data"}},
-		{"very much is late for a day", "30:30", Settings{MaxSources: 8}, newScene().block(h24, 0, "24:00", 1000).segments(4, 9, "29:55").segments(8, 3, "29:56"), []string{
+		{"very much is late for a day", "30:30", Settings{MaxSources: 8, MaxSegments: 8}, newScene().block(h24, 0, "24:00", 1000).segments(4, 9, "29:55").segments(8, 3, "29:56"), []string{
 			"merge part 20260301T0400Z of 8 segments, 0 blocks (800 bytes): more sources than one job takes",
 			"merge part 20260301T0800Z of 3 segments, 0 blocks (300 bytes): more sources than one job takes",
 		}},
-		{"catching up with a day", "30:30", Settings{MaxSources: 8}, newScene().segments(0, 5, "01:00").segments(2, 6, "03:00").segments(12, 10, "13:00"), []string{
+		{"catching up with a day", "30:30", Settings{MaxSources: 8, MaxSegments: 8}, newScene().segments(0, 5, "01:00").segments(2, 6, "03:00").segments(12, 10, "13:00"), []string{
 			"merge 2h 20260301T0000Z of 5 segments, 0 blocks (500 bytes): window is closed",
 			"merge 2h 20260301T0200Z of 6 segments, 0 blocks (600 bytes): window is closed",
+			"merge part 20260301T1200Z of 8 segments, 0 blocks (800 bytes): more sources than one job takes",
+			"merge part 20260301T1200Z of 2 segments, 0 blocks (200 bytes): more sources than one job takes",
+		}},
+		{"catching up with a day of many small segments", "30:30", Settings{}, newScene().segments(0, 900, "01:00").segments(12, 900, "13:00"),
+			[]string{"merge 24h 20260301T0000Z of 1800 segments, 0 blocks (180000 bytes): window is closed"}},
+		{"catching up with a day of more bytes than fit", "30:30", Settings{MemoryBytes: 560}, newScene().segments(0, 5, "01:00").segments(2, 6, "03:00").segments(12, 10, "13:00"), []string{
+			"merge 12h 20260301T0000Z of 11 segments, 0 blocks (1100 bytes): window is closed",
+			"merge 12h 20260301T1200Z of 10 segments, 0 blocks (1000 bytes): window is closed",
+		}},
+		{"catching up with a window of more bytes than fit", "30:30", Settings{MemoryBytes: 400}, newScene().segments(12, 10, "13:00"), []string{
 			"merge part 20260301T1200Z of 8 segments, 0 blocks (800 bytes): more sources than one job takes",
 			"merge part 20260301T1200Z of 2 segments, 0 blocks (200 bytes): more sources than one job takes",
 		}},
@@ -356,7 +366,7 @@ func TestPlanHoldsItsRules(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		snap, now := randomScene(r), clock(fmt.Sprintf("%d:%d", r.IntN(60), r.IntN(60)))
-		set, err := Settings{MaxSources: 2 + r.IntN(10), MinPartSegments: 2 + r.IntN(6), MaxJobSamples: 1 + r.Int64N(5000), Retention: time.Duration(r.IntN(40)) * time.Hour}.WithDefaults()
+		set, err := Settings{MaxSources: 2 + r.IntN(10), MaxSegments: 2 + r.IntN(10), MinPartSegments: 2 + r.IntN(6), MaxJobSamples: 1 + r.Int64N(5000), Retention: time.Duration(r.IntN(40)) * time.Hour}.WithDefaults()
 		require.NoError(t, err)
 		jobs := Plan(set, now, snap)
 		shuffled := snap
@@ -382,7 +392,8 @@ func TestPlanHoldsItsRules(t *testing.T) {
 				continue
 			}
 			require.True(t, closedSet(srcs, all), "seed %d: %s", seed, j)
-			require.LessOrEqual(t, j.Sources.Len(), set.MaxSources, "seed %d: %s", seed, j)
+			require.LessOrEqual(t, len(j.Sources.Blocks), set.MaxSources, "seed %d: %s", seed, j)
+			require.LessOrEqual(t, len(j.Sources.Segments), set.MaxSegments, "seed %d: %s", seed, j)
 			for _, s := range srcs {
 				require.True(t, spanOf(j.Level, j.Window).holds(s.span), "seed %d: %s", seed, j)
 				require.False(t, s.segment && ulid.Time(s.seg.ID.Time()).After(now.Add(-set.SettleDelay)), "seed %d: %s", seed, j)

@@ -124,7 +124,7 @@ func TestMergesOfMemoryAreEqual(t *testing.T) {
 	}{
 		{"all in memory", Settings{MinPartSegments: 4}, true},
 		{"whole windows", Settings{MinPartSegments: 64}, true},
-		{"few sources", Settings{MinPartSegments: 2, MaxSources: 3}, false},
+		{"few sources", Settings{MinPartSegments: 2, MaxSources: 3, MaxSegments: 3}, false},
 		{"slices", Settings{MinPartSegments: 64, MaxJobSamples: 100}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -21,7 +21,8 @@ type Settings struct {
 	MemoryBytes int64  `name:"compactor.memory" type:"bytes" default:"256MiB" min:"1" help:"Memory for the sources of one job. Larger jobs take fewer sources or are split by series." when:"Raise it if jobs are split often. In a function, the default is a third of its memory."`
 	// JobTimeout includes the commit. The last half minute of catalog.MaxJobAge is for cleaning up.
 	JobTimeout    time.Duration `name:"compactor.job-timeout" default:"15m" above:"0" max:"15m" help:"Longest duration of one job." when:"Lower it where something else ends the process earlier; the AWS stack does."`
-	MaxSources    int           `name:"compactor.max-sources" default:"64" min:"2" help:"Segments and blocks that one job merges." when:"Lower it if jobs run out of memory or files."`
+	MaxSources    int           `name:"compactor.max-sources" default:"64" min:"2" help:"Blocks that one job merges." when:"Lower it if jobs run out of memory or files."`
+	MaxSegments   int           `name:"compactor.max-segments" default:"8192" min:"2" help:"Segments that one job merges, if they fit into its memory; 1024 in a function." when:"Lower it if jobs of many segments take too long."`
 	MaxJobSamples int64         `name:"compactor.max-job-samples" placeholder:"N" default:"0" min:"0" help:"Samples above which a job is split by series. 0 is half a million for each second of --compactor.job-timeout." when:"Lower it if jobs end at their timeout."`
 	// MaxJobsPerTick bounds the jobs that wait in the queue: one that waits for catalog.MaxJobAge
 	// is planned again.

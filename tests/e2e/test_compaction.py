@@ -54,7 +54,7 @@ def day(
     assert set(commands.levels()) == {"segment"}
     now = time() + 3600
     # So few that it takes several steps.
-    print(commands.compact(now, "--compactor.max-sources", "4"))
+    print(commands.compact(now, "--compactor.max-sources", "4", "--compactor.max-segments", "4"))
     yield Day(server, commands, before, samples, now)
     server.stop()
 

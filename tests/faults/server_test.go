@@ -78,7 +78,7 @@ func serve(text string) error {
 	q.Admin.Enabled = true
 	c := compactapp.DefaultSettings()
 	c.SettleDelay, c.WindowDelay, c.LateDelay, c.DeletionDelay = settleDelay, time.Second, time.Second, s.DeletionDelay
-	c.MinPartSegments, c.MaxSources, c.TempDir = 2, 3, s.Dir
+	c.MinPartSegments, c.MaxSources, c.MaxSegments, c.TempDir = 2, 3, 3, s.Dir
 	rng := rand.New(rand.NewPCG(s.Seed, 0))
 	logger := slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	return process.Run(context.Background(), p, logger,

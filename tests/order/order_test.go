@@ -121,7 +121,7 @@ func (l *lake) consume(s *ingest.Stage, ds []ingest.Delivery) {
 // compact runs cycles of a compactor whose clock is off.
 func (l *lake) compact(ahead time.Duration) {
 	l.t.Helper()
-	set := compact.Settings{MinPartSegments: 2, MaxSources: 2, DeletionDelay: l.deletionDelay, TempDir: l.t.TempDir()}
+	set := compact.Settings{MinPartSegments: 2, MaxSources: 2, MaxSegments: 2, DeletionDelay: l.deletionDelay, TempDir: l.t.TempDir()}
 	s, err := compact.New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), clock(&ahead))
 	require.NoError(l.t, err)
 	require.NoError(l.t, s.UntilIdle(l.t.Context(), nil))

@@ -219,7 +219,7 @@ func (w *world) stage(p *proc) *compact.Stage { return w.stageOver(p, &port{p: p
 
 func (w *world) stageOver(p *proc, store objstore.Store) *compact.Stage {
 	s, err := compact.New(compact.Settings{
-		MinPartSegments: 2, MaxSources: 4, MaxJobSamples: w.set.maxJobSamples, Concurrency: 1, Retention: w.set.retention,
+		MinPartSegments: 2, MaxSources: 4, MaxSegments: 4, MaxJobSamples: w.set.maxJobSamples, Concurrency: 1, Retention: w.set.retention,
 		DeletionDelay: w.set.deletionDelay, Entropy: rngReader{p}, Encoders: &w.tools.encoders,
 	}, store, nil, slog.New(slog.DiscardHandler), p.clock)
 	if err != nil {

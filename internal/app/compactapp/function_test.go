@@ -109,6 +109,7 @@ func TestDefaultsInFunctions(t *testing.T) {
 	s := compactapp.DefaultSettings()
 	require.Equal(t, int64(512<<20), s.MemoryBytes)
 	require.Equal(t, "/tmp", s.TempDir)
-	s.MemoryBytes, s.TempDir = ordinary.MemoryBytes, ordinary.TempDir
+	require.Equal(t, 1024, s.MaxSegments)
+	s.MemoryBytes, s.TempDir, s.MaxSegments = ordinary.MemoryBytes, ordinary.TempDir, ordinary.MaxSegments
 	require.Equal(t, ordinary, s, "all else is the same")
 }

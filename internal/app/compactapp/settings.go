@@ -23,7 +23,7 @@ type Settings struct {
 func DefaultSettings() Settings {
 	s := settings.Default[Settings]()
 	if lambda.Running() {
-		s.TempDir = functionDir
+		s.TempDir, s.MaxSegments = functionDir, functionSegments
 	}
 	if m := lambda.MemoryBytes(); m > 0 {
 		s.MemoryBytes = m / functionShare
@@ -34,6 +34,8 @@ func DefaultSettings() Settings {
 const (
 	// functionDir is the only directory that a function may write to.
 	functionDir = "/tmp"
+	// functionSegments are so few that a job of them fits into a message of the queue.
+	functionSegments = 1024
 	// functionShare is the part of a function's memory that a job's sources may have. As much again
 	// is garbage that is not yet collected, and the rest is for the block that is being written and
 	// the program.
