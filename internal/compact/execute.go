@@ -15,6 +15,10 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
+// namedSources is the number of sources that meta.json names at most, for people: half of them the
+// oldest, half of them the newest.
+const namedSources = 64
+
 // merge runs a Merge or Cut job: it opens the sources, writes their block and commits it.
 func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err error) {
 	snap, known, now, err := s.begin(ctx, r.Tenant, &r.Job)
@@ -182,7 +186,10 @@ func (w *output) header() block.Header {
 		Level: w.entry.Level, Window: w.entry.Window, Rank: w.entry.Rank, DeletesThrough: w.entry.DeletesThrough,
 		Slice: block.Slice{Index: w.entry.Slice.Index, Of: w.entry.Slice.Of},
 	}
-	for _, s := range w.in.taken {
+	for i, s := range w.in.taken {
+		if half := namedSources / 2; i >= half && i < len(w.in.taken)-half {
+			continue
+		}
 		if s.segment {
 			h.Sources = append(h.Sources, s.seg.Key(w.files.Block().Tenant).String())
 		} else {
