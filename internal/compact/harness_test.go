@@ -153,7 +153,7 @@ func seriesRows(n int, value float64, times ...time.Time) []segment.Row {
 // burst is a series with a sample each second for 40 s, enough for rows in both rollups.
 func burst(from time.Time) segment.Row {
 	r := segment.Row{Labels: labels.FromStrings("__name__", "m1", "i", "100")}
-	for i := range int64(40) {
+	for i := range int64(1024) {
 		r.Floats = append(r.Floats, segment.Float{T: from.UnixMilli() + 1000*i + 1, V: float64(i)})
 	}
 	return r

@@ -26,8 +26,8 @@ func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64
 	if err != nil {
 		return nil, asFormat(err)
 	}
-	if v := l.KeyValues[VersionKey]; v != "1" && v != strconv.Itoa(Version) {
-		return nil, fmt.Errorf("%w: %s is %q, this reader knows 1 and %d", ErrFormat, VersionKey, v, Version)
+	if v := l.KeyValues[VersionKey]; !known(v) {
+		return nil, fmt.Errorf("%w: %s is %q, this reader knows 1 to %d", ErrFormat, VersionKey, v, Version)
 	}
 	step, err := strconv.ParseInt(l.KeyValues[StepKey], 10, 64)
 	if err != nil || step <= 0 {
@@ -55,6 +55,11 @@ func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64
 		}
 	}
 	return &Columns{Step: step, layout: l}, nil
+}
+
+// known reports whether this package reads a version of the format.
+func known(version string) bool {
+	return version == "1" || version == "2" || version == strconv.Itoa(Version)
 }
 
 // asFormat turns errors about a file's bytes into ErrFormat.

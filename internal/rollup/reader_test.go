@@ -68,8 +68,8 @@ func OpenReader(r io.ReaderAt, size int64) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open rollup: %w", err)
 	}
-	if v, ok := f.Lookup(VersionKey); !ok || v != "1" && v != strconv.Itoa(Version) {
-		return nil, fmt.Errorf("%w: %s is %q, this reader knows %d", ErrFormat, VersionKey, v, Version)
+	if v, _ := f.Lookup(VersionKey); !known(v) {
+		return nil, fmt.Errorf("%w: %s is %q, this reader knows 1 to %d", ErrFormat, VersionKey, v, Version)
 	}
 	text, _ := f.Lookup(StepKey)
 	step, err := strconv.ParseInt(text, 10, 64)

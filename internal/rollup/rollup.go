@@ -18,12 +18,12 @@ import (
 // Version is the version of the format. Every file has it in its key-value metadata under
 // VersionKey.
 const (
-	Version    = 2 // 1: every series has rows
+	Version    = 3 // 1: every series has rows; 2: also those of less than leastSeries samples
 	VersionKey = "promlake.rollup.version"
 	StepKey    = "promlake.rollup.step_ms" // width of the file's buckets, ms
 )
 
-// ErrFormat reports bytes that are not a rollup of version 1 or 2.
+// ErrFormat reports bytes that are not a rollup of version 1, 2 or 3.
 var ErrFormat = errors.New("not a rollup")
 
 // Files stores the files of a block. A file that was closed without an error is durable, or the
@@ -57,10 +57,15 @@ func Steps() []Step {
 // A row takes as many bytes as about twenty samples.
 const leastSamples = 32
 
-// Keeps reports whether a series has rows in the rollup: it must have at least 32 samples for each
-// bucket from the first sample to the last (ms). A longer time never turns false into true.
+// leastSeries is the least number of samples for which a series has rows: fewer are read as quickly
+// as the rows.
+const leastSeries = 1024
+
+// Keeps reports whether a series has rows in the rollup: it must have at least 1,024 samples, and
+// at least 32 for each bucket from the first sample to the last (ms). A longer time never turns
+// false into true. Files of earlier versions may have rows of other series, too.
 func (s Step) Keeps(samples, first, last int64) bool {
-	return samples > 0 && samples >= leastSamples*((s.BucketOf(last)-s.BucketOf(first))/s.Millis+1)
+	return samples >= leastSeries && samples >= leastSamples*((s.BucketOf(last)-s.BucketOf(first))/s.Millis+1)
 }
 
 // BucketOf returns the start (exclusive, ms) of the bucket of this width that holds timestamp t

@@ -90,7 +90,7 @@ def test_commands(programs: Programs, start: Start, tmp_path: Path) -> None:
     """Each command succeeds over a store with data, in the order of the documents; commands for a server come first."""
     server = start(directory_store(tmp_path / "data"))
     now = int(time.time() * 1000)
-    dense = [(now - 1000 * s, 1.0) for s in reversed(range(100))]  # enough for rows in the rollup of an hour
+    dense = [(now - 50 * s, 1.0) for s in reversed(range(2100))]  # enough for rows in the rollup of an hour, in one of two days
     for tenant in (None, "team-a"):
         assert server.sender(tenant).write(series("up", dense, job="api", instance="host")).status == 204
     for name, labels in SQL_SERIES.items():
