@@ -40,6 +40,7 @@ func keySchema(name string, others ...format.SchemaElement) *parquetfile.Schema 
 func (k *keyColumns) reset() {
 	k.metric.Reset()
 	k.id.Reset()
+	k.id.ShortRuns()
 	k.group = RowGroup{}
 }
 

@@ -5,14 +5,15 @@ import "encoding/binary"
 // hybrid encodes runs in Parquet's RLE / bit-packed hybrid encoding. Its cost depends on the number
 // of runs, not on the number of rows.
 //
-//	run of n ≥ 8 equal values:   uvarint(n << 1), value in ceil(width/8) little-endian bytes
-//	8·g values, bit-packed:      uvarint(g << 1 | 1), g·width bytes, least significant bit first
+//	run of n ≥ least equal values: uvarint(n << 1), value in ceil(width/8) little-endian bytes
+//	8·g values, bit-packed:        uvarint(g << 1 | 1), g·width bytes, least significant bit first
 //
 // Source: apache/parquet-format, Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE =
 // 3)".
 type hybrid struct {
 	dst   []byte
 	width int // bits per value, 1..32
+	least int // values of a run that is stored as such
 	// values to be bit-packed; an RLE run may start only after a multiple of 8 of them
 	pending []uint32
 	cur     uint32 // the current run: n times cur
@@ -21,8 +22,14 @@ type hybrid struct {
 
 // newHybrid returns an encoder that appends to dst. width must be at least 1.
 func newHybrid(dst []byte, width int, pending []uint32) hybrid {
-	return hybrid{dst: dst, width: width, pending: pending[:0]}
+	return hybrid{dst: dst, width: width, least: usualRun, pending: pending[:0]}
 }
+
+// usualRun is the usual least length of a run: shorter ones, bit-packed, compress as well.
+const usualRun = 8
+
+// shortRun is the least length of a run that takes fewer bytes than its values do bit-packed.
+func shortRun(width int) int { return min(usualRun, (1+(width+7)/8)*8/width+1) }
 
 // run appends n times v. It merges adjacent runs of the same value.
 func (h *hybrid) run(v uint32, n int) {
@@ -40,7 +47,7 @@ func (h *hybrid) emit() {
 		h.pending = append(h.pending, v)
 		n--
 	}
-	if n < 8 {
+	if n < h.least {
 		for ; n > 0; n-- {
 			h.pending = append(h.pending, v)
 		}

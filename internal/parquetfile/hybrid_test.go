@@ -22,6 +22,9 @@ func TestHybridDecodes(t *testing.T) {
 			values[0] = 0
 			var want []int32
 			h := newHybrid([]byte("before"), width, nil)
+			if seed%2 == 1 {
+				h.least = shortRun(width)
+			}
 			for range rng.IntN(60) {
 				v, n := values[rng.IntN(len(values))], lengths[rng.IntN(len(lengths))]
 				h.run(v, n)
@@ -68,5 +71,21 @@ func TestHybridGolden(t *testing.T) {
 			}
 			require.Equal(t, tc.want, h.finish())
 		})
+	}
+}
+
+// TestHybridShortRuns pins that short runs are stored as such where that takes fewer bytes.
+func TestHybridShortRuns(t *testing.T) {
+	for width, least := range map[int]int{1: 8, 2: 8, 3: 6, 8: 3, 9: 3, 15: 2, 17: 2, 32: 2} {
+		require.Equal(t, least, shortRun(width), "width %d", width)
+		for n := least; n < 20 && least < usualRun; n++ {
+			packed, run := newHybrid(nil, width, nil), newHybrid(nil, width, nil)
+			packed.least, run.least = 20, least
+			for v := range uint32(64) {
+				packed.run(v&(1<<min(width, 6)-1), n)
+				run.run(v&(1<<min(width, 6)-1), n)
+			}
+			require.LessOrEqual(t, len(run.finish()), len(packed.finish()), "width %d, runs of %d", width, n)
+		}
 	}
 }

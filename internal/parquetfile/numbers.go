@@ -27,6 +27,10 @@ func (c *Numbers) Reset() {
 	clear(c.slots)
 }
 
+// ShortRuns says that nearly all values are different from run to run, as identifiers are. Short
+// runs of them do not compress if they are bit-packed.
+func (c *Numbers) ShortRuns() { c.runs.short = true }
+
 // Append appends n copies of the value with the given bits.
 func (c *Numbers) Append(v uint64, n int) {
 	if len(c.dict) == 0 || c.dict[c.last] != v {

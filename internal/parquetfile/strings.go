@@ -88,8 +88,9 @@ func appendString[T string | []byte](dst []byte, v T) []byte {
 
 // runs is a column of dictionary indexes in runs.
 type runs struct {
-	rows int
-	list []run
+	rows  int
+	list  []run
+	short bool // store short runs as such
 }
 
 // run is n copies of the dictionary entry idx.
@@ -117,6 +118,9 @@ func (r *runs) page(entries int, s *Scratch) []Page {
 func (r *runs) append(dst []byte, entries int, pending *[]uint32) []byte {
 	width := max(1, bits.Len(uint(entries-1)))
 	h := newHybrid(append(dst, byte(width)), width, *pending)
+	if r.short {
+		h.least = shortRun(width)
+	}
 	for _, x := range r.list {
 		h.run(x.idx, int(x.n))
 	}
