@@ -30,7 +30,7 @@ func (s *Store) remove(ctx context.Context, key string) error {
 	// Sync even if there was nothing to remove: the Delete that removed the file may not have
 	// synced yet.
 	dir := filepath.Dir(s.path(key))
-	if err := syncUp(dir, s.dir); err != nil {
+	if err := s.folders.sync(dir); err != nil {
 		return err
 	}
 	s.prune(dir)

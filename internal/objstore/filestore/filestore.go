@@ -61,9 +61,10 @@ var (
 	_ objstore.Local = (*Store)(nil)
 )
 
-// Store is an objstore.Store over a directory. It holds no open file between calls.
+// Store is an objstore.Store over a directory. Between calls, it holds some folders open.
 type Store struct {
 	dir      string // absolute
+	folders  durable
 	locks    locks
 	clock    *clock
 	now      func() time.Time // the machine's clock, which determines the age of temporary files
@@ -79,7 +80,7 @@ func open(dir string, now func() time.Time) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open directory store %q: %w", dir, err)
 	}
-	s := &Store{dir: abs, locks: locks{dir: filepath.Join(abs, lockDir)}, clock: newClock(abs, now), now: now}
+	s := &Store{dir: abs, folders: durable{top: abs}, locks: locks{dir: filepath.Join(abs, lockDir)}, clock: newClock(abs, now), now: now}
 	if err := s.prepare(); err != nil {
 		return nil, fmt.Errorf("open directory store %q: %w", dir, err)
 	}

@@ -54,7 +54,7 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	}
 	// A rejected Put reveals an object that another process may have published but not yet synced:
 	// it must be durable before a caller learns of it.
-	if serr := syncUp(filepath.Dir(s.path(key)), s.dir); serr != nil {
+	if serr := s.folders.sync(filepath.Dir(s.path(key))); serr != nil {
 		return "", serr
 	}
 	return etag, err
