@@ -32,6 +32,7 @@ type Spool struct {
 	met    *metrics
 	logger *slog.Logger
 
+	linger     atomic.Int64 // a time.Duration; see Settings.Linger
 	down       atomic.Bool  // the last append failed: transactions go to the directory
 	complained atomic.Int64 // ms since 1970 of the last log entry on a refusal
 	wake       chan struct{}
@@ -46,8 +47,10 @@ type Spool struct {
 	added   uint64        // transactions
 	settled uint64        // of them, in the order of adding: stored, in the directory, or lost
 	changed chan struct{} // closed when settled changes
-	haste   haste
-	urgent  bool // somebody waits for the transactions that wait
+	wanted  bool          // Sync waits for the transactions that wait
+	urgent  bool          // SyncSoon does
+	haste   haste         // of Sync
+	hurry   haste         // of SyncSoon
 	closing bool
 }
 
@@ -56,6 +59,8 @@ const (
 	gather = 5 * time.Second
 	// firstPause and lastPause bound the time between two attempts to append files.
 	firstPause, lastPause = time.Second, 30 * time.Second
+	// fullShare is the inverse of the part of the memory from which samples wait for no others.
+	fullShare = 4
 	// replayTimeout bounds one attempt to append a file.
 	replayTimeout = time.Minute
 )
@@ -70,6 +75,7 @@ func Open(s Settings, sink Sink, reg prometheus.Registerer, logger *slog.Logger)
 		set: s, sink: sink, disk: d, logger: logger,
 		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
+	q.SetLinger(s.Linger)
 	if q.met, err = newMetrics(reg, d); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
@@ -130,11 +136,17 @@ func signal(c chan struct{}) {
 }
 
 // Sync waits until everything that was added before is stored, or waits in the directory because
-// the store is away.
-func (q *Spool) Sync(ctx context.Context) error {
+// the store is away. It ends the linger time, but not much more often than once in this time.
+func (q *Spool) Sync(ctx context.Context) error { return q.sync(ctx, &q.wanted) }
+
+// SyncSoon is Sync for those who wait several times one after the other: it takes about a second at
+// most while the store is there.
+func (q *Spool) SyncSoon(ctx context.Context) error { return q.sync(ctx, &q.urgent) }
+
+func (q *Spool) sync(ctx context.Context, flag *bool) error {
 	q.mu.Lock()
 	want := q.added
-	q.urgent = len(q.waiting) > 0
+	*flag = len(q.waiting) > 0
 	q.mu.Unlock()
 	signal(q.wake)
 	for {
@@ -170,32 +182,44 @@ func (q *Spool) Close(ctx context.Context) error {
 	return errors.Join(err, q.disk.close())
 }
 
+// SetLinger sets how long samples wait for others from the next append on.
+func (q *Spool) SetLinger(d time.Duration) { q.linger.Store(int64(d)) }
+
 // take waits for transactions, and for more of them until the linger time is over or somebody waits
 // for them. It returns none when the spool is closing and empty.
 func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
-	var timer *time.Timer // nil: nothing waits
-	var over <-chan time.Time
-	ready := q.set.Linger == 0
+	linger := time.Duration(q.linger.Load())
+	ready := linger == 0
+	var over, soon <-chan time.Time // the ends of the linger time, and of that of SyncSoon
 	for {
 		q.mu.Lock()
-		if q.closing || len(q.waiting) > 0 && (ready || q.urgent && q.haste.take(time.Now(), q.set.Linger)) {
+		if q.closing || len(q.waiting) > 0 && (ready || q.memory > q.set.MaxMemory/fullShare || q.hasten(time.Now(), linger)) {
 			defer q.mu.Unlock()
-			txs, q.waiting, q.urgent = q.waiting, nil, false
+			txs, q.waiting, q.wanted, q.urgent = q.waiting, nil, false, false
 			q.met.waiting.Set(0)
 			return txs, q.closing
 		}
-		if timer == nil && len(q.waiting) > 0 {
-			timer = time.NewTimer(q.set.Linger)
-			defer timer.Stop()
-			over = timer.C
+		if over == nil && len(q.waiting) > 0 {
+			linger = time.Duration(q.linger.Load())
+			over = time.After(linger)
+		}
+		if soon == nil && q.urgent {
+			soon = time.After(min(linger, time.Second))
 		}
 		q.mu.Unlock()
 		select {
 		case <-q.wake:
 		case <-over:
 			ready = true
+		case <-soon:
+			ready = true
 		}
 	}
+}
+
+// hasten reports whether somebody who waits may end the linger time now. The caller holds q.mu.
+func (q *Spool) hasten(now time.Time, linger time.Duration) bool {
+	return q.urgent && q.hurry.take(now, min(linger, time.Second)) || q.wanted && q.haste.take(now, linger)
 }
 
 // haste bounds how often somebody who waits ends the linger time: maxHaste times at once, and once

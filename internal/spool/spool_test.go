@@ -183,6 +183,33 @@ func TestHaste(t *testing.T) {
 	require.Len(t, s.kept(), 13)
 }
 
+// TestLinger: samples wait for others as long as was said last, unless they fill a large part of the
+// memory.
+func TestLinger(t *testing.T) {
+	set := settingsIn(filepath.Join(t.TempDir(), "queue"))
+	set.Linger = time.Hour
+	s := newStore()
+	q := open(t, set, s)
+	stored := func(n int) func() bool { return func() bool { return len(s.kept()) == n } }
+	for range maxHaste + 1 { // once a second in the long run
+		require.NoError(t, q.Add(transaction(1_000_000)))
+		require.NoError(t, q.SyncSoon(t.Context()))
+	}
+	clear(s.samples)
+	q.SetLinger(time.Millisecond)
+	require.NoError(t, q.Add(transaction(1_000_000)))
+	require.Eventually(t, stored(7), time.Minute, 10*time.Millisecond)
+	q.SetLinger(time.Hour)
+	require.NoError(t, q.Close(t.Context()))
+
+	full := transaction(2_000_000)
+	set.MaxMemory, set.Dir = 2*full.Bytes(), filepath.Join(t.TempDir(), "queue")
+	q = open(t, set, s)
+	require.NoError(t, q.Add(full))
+	require.Eventually(t, stored(13), time.Minute, 10*time.Millisecond)
+	require.NoError(t, q.Close(t.Context()))
+}
+
 // TestOutage: what is added while the store is away is stored later, exactly as if it had never
 // been away, after a restart of the process too.
 func TestOutage(t *testing.T) {

@@ -36,6 +36,7 @@ type Monitor struct {
 
 	parts process.Parts
 	queue *spool.Spool
+	pace  *pace // nil: the store has an interval between flushes
 	to    *appender.Appendable
 
 	scraping  *scraping
@@ -54,9 +55,6 @@ var (
 	_ api.Monitoring = (*Monitor)(nil)
 	_ api.RuleGroups = (*Monitor)(nil)
 )
-
-// linger is how long scrapes wait for each other before they go to a directory.
-const linger = time.Second
 
 // New returns a monitor for settings that are enabled.
 func New(s Settings) *Monitor { return &Monitor{set: s} }
@@ -85,12 +83,12 @@ func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, erro
 	if m.met, err = newReloads(p.Registry); err != nil {
 		return nil, err
 	}
-	if _, local := p.Store.(objstore.Local); local {
-		// A directory has no interval between flushes, so that each scrape would be a segment.
-		m.set.Queue.Linger = linger
-	}
 	if m.queue, err = spool.Open(m.set.Queue, m.sink, p.Registry, p.Logger); err != nil {
 		return nil, err
+	}
+	if _, local := p.Store.(objstore.Local); local {
+		// A directory has no interval between flushes, so that each scrape would be a segment.
+		m.pace = newPace(m.queue)
 	}
 	if err = m.compose(c); err == nil {
 		err = m.apply(c)
@@ -134,7 +132,7 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 		}
 		return nil, false
 	}
-	e := newEvaluating(m.set, m.query, m.queue, external, offset, c.GlobalConfig.MetricNameValidationScheme, component(p.Logger, "rules"), p.Now)
+	e := newEvaluating(m.set, m.query, m.queue, m.pace, external, offset, c.GlobalConfig.MetricNameValidationScheme, component(p.Logger, "rules"), p.Now)
 	link := external.String()
 	m.ruling = e.ruling(m.tenant, appender.V1{Appendable: m.to}, rules.SendAlerts(m.notifying.manager, link), fileLoader{e.parser, texts, e.logger}, p.Registry)
 	if !m.set.Evaluate {
@@ -169,6 +167,7 @@ func (m *Monitor) apply(c *promconfig.Config) error {
 	if m.tenants != nil {
 		m.tenants.apply(c)
 	}
+	m.pace.note(m, scrapeInterval(c.Scrapes))
 	return errors.Join(m.scraping.apply(c), m.notifying.apply(c), m.applyRules(c))
 }
 

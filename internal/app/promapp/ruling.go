@@ -31,6 +31,7 @@ type evaluating struct {
 	set    Settings
 	query  Querying
 	queue  *spool.Spool
+	pace   *pace
 	url    *url.URL // of links
 	offset func() time.Duration
 	scheme model.ValidationScheme
@@ -42,9 +43,9 @@ type evaluating struct {
 	concurrency rules.RuleConcurrencyController // of the first manager; bounds the rules of all
 }
 
-func newEvaluating(s Settings, q Querying, queue *spool.Spool, u *url.URL, offset func() time.Duration, scheme model.ValidationScheme, logger *slog.Logger, now func() time.Time) *evaluating {
+func newEvaluating(s Settings, q Querying, queue *spool.Spool, p *pace, u *url.URL, offset func() time.Duration, scheme model.ValidationScheme, logger *slog.Logger, now func() time.Time) *evaluating {
 	return &evaluating{
-		set: s, query: q, queue: queue, url: u, offset: offset, scheme: scheme, parser: parser.NewParser(query.ParserOptions()), logger: logger, now: now,
+		set: s, query: q, queue: queue, pace: p, url: u, offset: offset, scheme: scheme, parser: parser.NewParser(query.ParserOptions()), logger: logger, now: now,
 		answer: rules.EngineQueryFunc(q.Engine(), q),
 	}
 }
@@ -79,7 +80,9 @@ func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.Notif
 // update replaces the groups by those of the files, which the loader reads. Groups that did not
 // change go on.
 func (r *ruling) update(interval time.Duration, external labels.Labels, files []string) error {
-	return r.manager.Update(interval, files, external, r.url.String(), r.iterate)
+	err := r.manager.Update(interval, files, external, r.url.String(), r.iterate)
+	r.pace.note(r, groupInterval(r.manager.RuleGroups()))
+	return err
 }
 
 // maxWait bounds the time for which rules wait for samples that are not stored yet.
@@ -88,15 +91,15 @@ const maxWait = 10 * time.Second
 // iterate evaluates a group once. The rules see what was committed before, because it is stored
 // then, and because their reads begin afterwards.
 func (r *ruling) iterate(ctx context.Context, g *rules.Group, at time.Time) {
-	rules.DefaultEvalIterationFunc(r.fresh(ctx), g, at)
+	rules.DefaultEvalIterationFunc(r.fresh(ctx, r.queue.Sync), g, at)
 }
 
-// fresh returns a context whose reads see everything that was committed until now. While the store
-// is away they see what is stored.
-func (r *ruling) fresh(ctx context.Context) context.Context {
+// fresh returns a context whose reads see everything that was committed until now, for which it
+// waits by sync. While the store is away they see what is stored.
+func (r *ruling) fresh(ctx context.Context, sync func(context.Context) error) context.Context {
 	wait, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	if err := r.queue.Sync(wait); err != nil && ctx.Err() == nil {
+	if err := sync(wait); err != nil && ctx.Err() == nil {
 		r.logger.Warn("rules do not see the latest samples", "err", err)
 	}
 	return query.WithSince(ctx, r.now())
@@ -106,7 +109,7 @@ func (r *ruling) fresh(ctx context.Context) context.Context {
 // waits for the other's result.
 func (r *ruling) evaluate(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
 	if rule := rules.FromOriginContext(ctx); rule.Name != "" && !rule.NoDependencyRules {
-		ctx = r.fresh(ctx)
+		ctx = r.fresh(ctx, r.queue.SyncSoon)
 	}
 	return r.answer(ctx, expr, at)
 }
