@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unsafe"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -51,6 +52,7 @@ func (a *Appendable) AppenderV2(context.Context) storage.AppenderV2 {
 type transactionAppender struct {
 	appendable *Appendable
 	tx         *Transaction // nil when it is committed or rolled back
+	given      *description // of the last series with metadata; nil: there was none
 }
 
 // Append implements storage.AppenderV2.
@@ -84,22 +86,29 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 	// The names of a scrape's own families (up, scrape_duration_seconds, …) end with this byte,
 	// which keeps them apart from scraped ones in the scrape's cache.
 	if family := strings.TrimSuffix(opts.MetricFamilyName, "\xff"); !opts.Metadata.IsEmpty() && family != "" {
-		a.describe(&segment.Metadata{Metric: family, Type: string(opts.Metadata.Type), Help: opts.Metadata.Help, Unit: opts.Metadata.Unit})
+		a.describe(sample.series, &segment.Metadata{Metric: family, Type: string(opts.Metadata.Type), Help: opts.Metadata.Help, Unit: opts.Metadata.Unit})
 	}
 	return storage.SeriesRef(sample.series.ref), nil
 }
 
-// describe adds the metadata of a family unless it is what was added last, which neighbouring series
-// mostly share. Its giver reuses the memory of the name.
-func (a *transactionAppender) describe(m *segment.Metadata) {
+// describe adds the metadata of a series' family unless it is what was added last, which
+// neighbouring series mostly share. Its giver reuses the memory of the name.
+func (a *transactionAppender) describe(s *state, m *segment.Metadata) {
 	var last *Family
 	if n := len(a.tx.Metadata); n > 0 {
 		last = a.tx.Metadata[n-1]
-		if last.Metadata == *m {
-			return
-		}
 	}
-	a.tx.Metadata = append(a.tx.Metadata, a.appendable.families.after(last, m))
+	given := s.given.Load()
+	if given == nil || !given.is(m) {
+		given = &description{a.appendable.families.after(last, m), unsafe.StringData(m.Help)}
+		if x := a.given; x != nil && *x == *given {
+			given = x
+		}
+		s.given.Store(given)
+	}
+	if a.given = given; given.family != last {
+		a.tx.Metadata = append(a.tx.Metadata, given.family)
+	}
 }
 
 // Commit implements storage.AppenderTransaction. It drops the samples that another transaction has

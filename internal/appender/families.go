@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
@@ -27,6 +28,19 @@ type families struct {
 	byName map[string]*Family
 }
 
+// description is metadata as it was given with a series: mostly it is given again from the same
+// memory, so that its long text need not be compared.
+type description struct {
+	family *Family
+	help   *byte // the first one of the text in the memory of its giver
+}
+
+// is reports whether the description is of this metadata.
+func (d *description) is(m *segment.Metadata) bool {
+	f := d.family
+	return d.help == unsafe.StringData(m.Help) && len(f.Help) == len(m.Help) && f.Metric == m.Metric && f.Type == m.Type && f.Unit == m.Unit
+}
+
 // after returns the family with this metadata, which follows another one or nil. It copies the name
 // of a new one.
 func (f *families) after(last *Family, m *segment.Metadata) *Family {
@@ -35,6 +49,9 @@ func (f *families) after(last *Family, m *segment.Metadata) *Family {
 	}
 	if next := last.next.Load(); next != nil && next.Metadata == *m {
 		return next
+	}
+	if last.Metadata == *m {
+		return last
 	}
 	next := f.of(m)
 	last.next.Store(next)

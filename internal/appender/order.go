@@ -3,6 +3,7 @@ package appender
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -35,6 +36,7 @@ type order struct {
 // state is what is known of a series. The fields of its last sample are guarded by order.mu.
 type state struct {
 	memo   remotewrite.Memo
+	given  atomic.Pointer[description] // with its last sample that had metadata; nil: none had
 	hash   uint64
 	labels labels.Labels
 	t      int64       // of the last sample; before the first commit what maxT was when the series was new
