@@ -59,7 +59,7 @@ type Memory struct {
 	times  arena[int64]
 	values arena[float64]
 
-	fragments []fragment // of the series of the batch, in segments
+	fragments []fragment // of the series of the batch, in segments: its length is what the batch uses
 
 	joined points     // of the last series that was more than one fragment
 	last   []fragment // of the last series, in order; none if they overlapped
@@ -76,6 +76,7 @@ func (m *Memory) reset() {
 	m.times.reset()
 	m.values.reset()
 	clear(m.fragments) // so that they hold no batch
+	m.fragments = m.fragments[:0]
 	clear(m.replicas[:cap(m.replicas)])
 	m.last = nil
 }

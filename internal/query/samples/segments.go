@@ -134,10 +134,12 @@ func (r *Collector) fragments(n int) []fragment {
 	if r.memory == nil {
 		return make([]fragment, n)
 	}
-	if cap(r.memory.fragments) < n {
-		r.memory.fragments = make([]fragment, n)
+	m := r.memory
+	if cap(m.fragments) < n {
+		m.fragments = make([]fragment, n)
 	}
-	return r.memory.fragments[:n]
+	m.fragments = m.fragments[:max(n, len(m.fragments))]
+	return m.fragments[:n]
 }
 
 // reserve makes room for a fragment of each row of some objects.
