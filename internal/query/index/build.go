@@ -104,23 +104,16 @@ func (b *builder) sort(d *dict) (codeOf []uint32, err error) {
 
 // lay stores codes by row or by run, whichever is smaller.
 func (c *column) lay(runs []valueRun, rows int) {
-	vals := make([]uint32, 0, rows)
-	for _, r := range runs {
-		vals = append(vals, r.value)
-	}
-	byRun := codesOf(vals, c.dict.len())
-	if byRun.bytes()+4*int64(len(runs)) <= byRun.bytes()/int64(max(1, len(runs)))*int64(rows) {
-		c.codes, c.ends = byRun, make([]uint32, len(runs))
-		for i, r := range runs {
-			c.ends[i] = r.end
-		}
+	const end = 4 // bytes
+	size := codeBytes(c.dict.len())
+	if (size+end)*len(runs) > size*rows {
+		c.codes = codesOf(runs, rows, c.dict.len())
 		return
 	}
-	vals = vals[:0]
-	for _, r := range runs {
-		for len(vals) < int(r.end) {
-			vals = append(vals, r.value)
-		}
+	c.ends = make([]uint32, len(runs))
+	for i := range runs {
+		c.ends[i] = runs[i].end
+		runs[i].end = uint32(i + 1)
 	}
-	c.codes = codesOf(vals, c.dict.len())
+	c.codes = codesOf(runs, len(runs), c.dict.len())
 }

@@ -2,7 +2,6 @@ package index
 
 import (
 	"math"
-	"slices"
 	"sort"
 	"strings"
 	"unsafe"
@@ -49,21 +48,35 @@ type codes struct {
 	b4 []uint32
 }
 
-// codesOf stores numbers that are less than limit.
-func codesOf(vals []uint32, limit int) codes {
+// codeBytes is the size of numbers that are less than limit.
+func codeBytes(limit int) int {
 	switch {
 	case limit <= 1<<8:
-		return codes{b1: narrow[uint8](vals)}
+		return 1
 	case limit <= 1<<16:
-		return codes{b2: narrow[uint16](vals)}
+		return 2
 	}
-	return codes{b4: slices.Clone(vals)}
+	return 4
 }
 
-func narrow[T uint8 | uint16](vals []uint32) []T {
-	out := make([]T, len(vals))
-	for i, v := range vals {
-		out[i] = T(v)
+// codesOf stores n numbers, which are less than limit, of runs.
+func codesOf(runs []valueRun, n, limit int) codes {
+	switch codeBytes(limit) {
+	case 1:
+		return codes{b1: narrow[uint8](runs, n)}
+	case 2:
+		return codes{b2: narrow[uint16](runs, n)}
+	}
+	return codes{b4: narrow[uint32](runs, n)}
+}
+
+func narrow[T uint8 | uint16 | uint32](runs []valueRun, n int) []T {
+	out := make([]T, n)
+	at := uint32(0)
+	for _, r := range runs {
+		for v := T(r.value); at < r.end; at++ {
+			out[at] = v
+		}
 	}
 	return out
 }
