@@ -136,7 +136,12 @@ func (b *bounds) see(row int, first, last int64) error {
 	return nil
 }
 
-func (b *bounds) store(t *Table) { t.base, t.from, t.upto = b.base, b.from, b.upto }
+func (b *bounds) store(t *Table) {
+	if slices.Equal(b.from, b.upto) { // as after a scrape
+		b.upto = b.from
+	}
+	t.base, t.from, t.upto = b.base, b.from, b.upto
+}
 
 // LoadSegment reads the series of a segment of size bytes. seed is the seed of keys. Errors:
 // segment.ErrFormat, and those of in.
@@ -176,7 +181,7 @@ func (l *loader) lists(columns *segment.Columns) error {
 		if err != nil {
 			return err
 		}
-		*c.spans = running(endsOf(counts))
+		*c.spans = runningOf(counts)
 		all, each = append(all, ts), append(each, counts)
 	}
 	base := int64(math.MaxInt64)
@@ -202,14 +207,4 @@ func (l *loader) lists(columns *segment.Columns) error {
 	}
 	b.store(t)
 	return nil
-}
-
-func endsOf(counts []int) []uint64 {
-	ends := make([]uint64, 1, len(counts)+1)
-	at := uint64(0)
-	for _, n := range counts {
-		at += uint64(n)
-		ends = append(ends, at)
-	}
-	return ends
 }

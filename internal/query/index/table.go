@@ -41,24 +41,45 @@ type Table struct {
 	from, upto []uint32
 }
 
-// spans are the positions [from, to) that rows have among the samples of an object.
-type spans struct{ from, to []uint64 }
+// spans are the positions [from, to) that rows have among the samples of an object. Where n is set,
+// each of n rows has one sample, as after a scrape.
+type spans struct {
+	from, to []uint64
+	n        int
+}
 
 // running returns the spans of rows whose samples follow one another. ends has an entry more than
 // there are rows: where each begins, and the end of the last one.
-func running(ends []uint64) spans { return spans{ends[:len(ends)-1], ends[1:]} }
+func running(ends []uint64) spans { return spans{from: ends[:len(ends)-1], to: ends[1:]} }
 
-func (s spans) of(i int) (first, n int64) {
-	if s.to == nil {
+// runningOf returns the spans of rows with these numbers of samples.
+func runningOf(counts []int) spans {
+	if !slices.ContainsFunc(counts, func(n int) bool { return n != 1 }) {
+		return spans{n: len(counts)}
+	}
+	ends := make([]uint64, 1, len(counts)+1)
+	at := uint64(0)
+	for _, n := range counts {
+		at += uint64(n)
+		ends = append(ends, at)
+	}
+	return running(ends)
+}
+
+func (s *spans) of(i int) (first, n int64) {
+	switch {
+	case i < s.n:
+		return int64(i), 1
+	case s.to == nil:
 		return 0, 0
 	}
 	return int64(s.from[i]), int64(s.to[i] - s.from[i])
 }
 
 // total returns the number of samples of spans that follow one another.
-func (s spans) total() int64 {
+func (s *spans) total() int64 {
 	if len(s.to) == 0 {
-		return 0
+		return int64(s.n)
 	}
 	return int64(s.to[len(s.to)-1] - s.from[0])
 }
@@ -129,7 +150,10 @@ func (t *Table) Bytes() int64 {
 	if t.some != nil {
 		perSpan = 16
 	}
-	n := int64(256 + len(t.rowsKey) + 4*len(t.some) + 8*len(t.ids) + 16*len(t.keys) + 8*len(t.from))
+	n := int64(256 + len(t.rowsKey) + 4*len(t.some) + 8*len(t.ids) + 16*len(t.keys) + 4*len(t.from))
+	if len(t.from) > 0 && &t.from[0] != &t.upto[0] {
+		n += int64(4 * len(t.upto))
+	}
 	n += int64(perSpan * (len(t.floats.to) + len(t.hists.to) + len(t.exs.to)))
 	for i := range t.columns {
 		n += int64(16+len(t.names[i])) + t.columns[i].bytes()
