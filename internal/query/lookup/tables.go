@@ -25,6 +25,7 @@ import (
 type Tables struct {
 	files       *source.Files
 	cache       *index.Cache
+	twins       *index.Twins
 	selections  *selections
 	glances     *glances
 	partial     *index.Often // reads of rows, by key of the series file
@@ -39,7 +40,7 @@ type Tables struct {
 // selectionBytes.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter), metrics: m,
+		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter), metrics: m,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }
@@ -220,7 +221,11 @@ func (s *Tables) Whole(ctx context.Context, o *source.Object) (*index.Table, err
 			if o.Footer.Meta == nil {
 				return index.LoadSegment(in, size, s.seed)
 			}
-			return index.LoadBlock(in, size, o.Footer.Meta, s.seed)
+			t, err := index.LoadBlock(in, size, o.Footer.Meta, s.seed)
+			if err == nil {
+				s.twins.Share(t)
+			}
+			return t, err
 		})
 	})
 	s.metrics.CountLookup("index", hit)

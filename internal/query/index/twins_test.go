@@ -1,0 +1,71 @@
+package index_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// TestScrapedTable: a table whose rows have one sample each, as after a scrape, takes less memory and
+// knows the same.
+func TestScrapedTable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	rows := randomRows(rng, 300)
+	for i := range rows {
+		rows[i].Floats, rows[i].Hists, rows[i].Exemplars = []segment.Float{{T: rng.Int64N(1000)}}, nil, nil
+	}
+	table, _ := asSegment(t, rows)
+	require.EqualValues(t, len(rows), table.TotalFloats())
+	require.Zero(t, table.TotalHists())
+	byLabels := map[string]int64{}
+	for i := range rows {
+		byLabels[rows[i].Labels.String()] = rows[i].Floats[0].T
+	}
+	r := table.NewReader()
+	for i := range table.Rows() {
+		first, n := table.Floats(i)
+		require.Equal(t, []int64{int64(i), 1}, []int64{first, n})
+		at := byLabels[r.Labels(i).String()]
+		mint, maxt := table.Times(i)
+		require.Equal(t, []int64{at, at}, []int64{mint, maxt})
+	}
+	rows[0].Floats = append(rows[0].Floats, segment.Float{T: 2000})
+	other, _ := asSegment(t, rows)
+	require.Greater(t, other.Bytes(), table.Bytes()+int64(11*len(rows)))
+}
+
+// TestTwins: tables of the same series share their labels, others do not, and each knows the same as
+// before.
+func TestTwins(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var twins index.Twins
+	rows := randomRows(rng, 200)
+	first, _ := asSegment(t, rows)
+	require.False(t, twins.Share(first))
+	fewer, _ := asSegment(t, rows[1:])
+	require.False(t, twins.Share(fewer))
+	for i := range rows {
+		rows[i].Floats = []segment.Float{{T: 10}, {T: int64(20 + i)}}
+	}
+	second, _ := asSegment(t, rows)
+	plain, _ := asSegment(t, rows)
+	require.True(t, twins.Share(second))
+	require.Equal(t, plain, second)
+	for _, m := range []*labels.Matcher{
+		labels.MustNewMatcher(labels.MatchRegexp, "job", "[01]"), labels.MustNewMatcher(labels.MatchEqual, "Zone", ""),
+	} {
+		want, err := plain.Select(t.Context(), []*labels.Matcher{m})
+		require.NoError(t, err)
+		got, err := second.Select(t.Context(), []*labels.Matcher{m})
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	require.Equal(t, first.Rows(), fewer.Rows()+1)
+	runtime.KeepAlive(first)
+}
