@@ -54,18 +54,28 @@ static inline bool prom_wide(void) { return __builtin_cpu_supports("avx2"); }
 		}                              \
 	} while (0)
 
-// Whether all values are tame: NaN is not.
-PROM_INLINE bool all_tame(const double *v, uint32_t n) {
-	uint64_t wild = 0;
+// Whether all values are tame: NaN is not. Sets the largest magnitude among them. Magnitudes are in
+// the order of their bits, and integers are compared side by side.
+PROM_INLINE bool all_tame(const double *v, uint32_t n, double *largest) {
+	int64_t most = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		wild |= !(fabs(v[i]) <= TAME);
+		const int64_t bits = (int64_t)(prom_bits(v[i]) & INT64_MAX);
+		most = bits > most ? bits : most;
 	}
-	return wild == 0;
+	*largest = prom_from_bits((uint64_t)most);
+	return *largest <= TAME;
 }
+
+// Samples lo..hi-1 are the window of step k.
+typedef struct {
+	uint32_t k, lo, hi;
+} span;
+
+PROM_INLINE span span_of(window w) { return (span){(uint32_t)w.k, w.lo, w.hi}; }
 
 // Windows that are computed together once the batch is full.
 typedef struct {
-	window w[LANES];
+	span w[LANES];
 	int n;
 } batch;
 

@@ -1,8 +1,9 @@
 // sum, avg, stddev and stdvar. Their sums are compensated and depend on the order of additions, so
 // every window is summed from scratch, several windows at once, one per lane. If a window's values
 // are integers so small that no sum of them is rounded, the compensation is always zero and the sum
-// is the difference of two prefix sums.
-#include "lanes.h"
+// is the difference of two prefix sums. prefix.h has what else spares additions.
+#include "phases.h"
+#include "prefix.h"
 
 // Beyond this bound integers are no exact doubles.
 #define EXACT 9007199254740992.0
@@ -60,7 +61,7 @@ PROM_INLINE void sum_batch(int fn, bool tame, const double *v, const batch *b, u
 		ADD_LANES(tame, x, sum, c);
 	}
 	for (int l = 0; l < LANES; l++) {
-		const window *w = &b->w[l];
+		const span *w = &b->w[l];
 		double s = sum[l], comp = c[l];
 		for (uint32_t i = w->lo + common; i < w->hi; i++) {
 			kahan_add(v[i], &s, &comp);
@@ -85,7 +86,7 @@ PROM_INLINE void variance_batch(int fn, bool tame, const double *v, const batch 
 		ADD_LANES(tame, delta * (x - (mean + mean_c)), aux, aux_c);
 	}
 	for (int l = 0; l < LANES; l++) {
-		const window *w = &b->w[l];
+		const span *w = &b->w[l];
 		double m = mean[l], mc = mean_c[l], a = aux[l], ac = aux_c[l];
 		for (uint32_t i = w->lo + common; i < w->hi; i++) {
 			double delta = v[i] - (m + mc);
@@ -109,46 +110,122 @@ PROM_INLINE void flush(int fn, bool tame, const double *v, batch *b, double *out
 // Says whether a window's sum and all its partial sums are exact.
 PROM_INLINE bool exact(const integers *x, window w) { return x->before != NULL && (double)(w.hi - w.lo) * x->largest <= EXACT; }
 
-PROM_INLINE int run(int fn, bool tame, const series *s, const prom_spec *p, double *out, const integers *x) {
+// What is known of a series before its windows are computed.
+typedef struct {
+	integers whole;
+	prefixes before; // at NULL: they are not used
+	phases phases;   // stride 0: they are not used
+} known_sums;
+
+// Windows of as many samples each, a stride apart, whose averages are computed together.
+typedef struct {
+	span w[GROUP];
+	uint32_t n;
+} group;
+
+PROM_INLINE void add_to_batch(int fn, bool tame, const double *v, batch *b, span w, double *out) {
+	b->w[b->n++] = w;
+	if (b->n == LANES) {
+		flush(fn, tame, v, b, out);
+	}
+}
+
+// Computes the windows of a group. Those whose average is uncertain go into the batch.
+PROM_INLINE void flush_group(const double *v, const known_sums *x, group *g, batch *b, double *out) {
+	if (g->n == 0) {
+		return;
+	}
+	double sums[GROUP];
+	plain_sums(&x->phases, g->w[0].lo, g->w[0].hi - g->w[0].lo, sums);
+	for (uint32_t i = 0; i < g->n; i++) {
+		const span w = g->w[i];
+		if (!certain_average(&x->before, w.lo, w.hi, sums[i], &out[w.k])) {
+			add_to_batch(PROM_AVG_OVER_TIME, true, v, b, w, out);
+		}
+	}
+	g->n = 0;
+}
+
+PROM_INLINE int run(int fn, bool tame, const series *s, const prom_spec *p, double *out, const known_sums *x) {
 	batch b = {.n = 0};
+	group g = {.n = 0};
 	int any = 0;
+	uint32_t lo = 0, n = 0; // of the window before
 	for (window w = before_first(p); next_window(s, p, 1, out, &w); any = 1) {
-		if (exact(x, w)) {
-			double sum = (double)(int64_t)(x->before[w.hi] - x->before[w.lo]);
+		if (exact(&x->whole, w)) {
+			double sum = (double)(int64_t)(x->whole.before[w.hi] - x->whole.before[w.lo]);
 			out[w.k] = fn == PROM_SUM_OVER_TIME ? sum : sum / (w.hi - w.lo);
 			continue;
 		}
-		b.w[b.n++] = w;
-		if (b.n == LANES) {
-			flush(fn, tame, s->v, &b, out);
+		if (fn == PROM_SUM_OVER_TIME && tame && x->before.at != NULL && certain_sum(&x->before, w.lo, w.hi, &out[w.k])) {
+			continue;
 		}
+		if (fn == PROM_AVG_OVER_TIME && tame && x->phases.stride > 0) {
+			const bool follows = w.hi - w.lo == n && w.lo == lo + x->phases.stride;
+			lo = w.lo, n = w.hi - w.lo;
+			if (!follows || g.n == GROUP) {
+				flush_group(s->v, x, &g, &b, out);
+			}
+			if (follows) {
+				g.w[g.n++] = span_of(w);
+				continue;
+			}
+		}
+		add_to_batch(fn, tame, s->v, &b, span_of(w), out);
 	}
+	flush_group(s->v, x, &g, &b, out);
 	if (b.n > 0) {
 		flush(fn, tame, s->v, &b, out);
 	}
 	return any;
 }
 
-PROM_INLINE int run_values(int fn, bool tame, const series *s, const prom_spec *p, double *out, const integers *x) {
-	static const integers none = {0};
+PROM_INLINE int run_values(int fn, bool tame, const series *s, const prom_spec *p, double *out, const known_sums *x) {
 	switch (fn) {
 	case PROM_SUM_OVER_TIME:
 		return run(PROM_SUM_OVER_TIME, tame, s, p, out, x);
 	case PROM_AVG_OVER_TIME:
 		return run(PROM_AVG_OVER_TIME, tame, s, p, out, x);
 	case PROM_STDDEV_OVER_TIME:
-		return run(PROM_STDDEV_OVER_TIME, tame, s, p, out, &none);
+		return run(PROM_STDDEV_OVER_TIME, tame, s, p, out, x);
 	default: // PROM_STDVAR_OVER_TIME
-		return run(PROM_STDVAR_OVER_TIME, tame, s, p, out, &none);
+		return run(PROM_STDVAR_OVER_TIME, tame, s, p, out, x);
 	}
 }
 
-PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, const integers *x) {
-	return all_tame(s->v, s->n) ? run_values(fn, true, s, p, out, x) : run_values(fn, false, s, p, out, x);
+// Takes memory for what helps to compute overlapping windows of tame values that are not whole.
+// Returns false if there is none.
+PROM_INLINE bool prepare(int fn, const series *s, const prom_spec *p, double largest, known_sums *x, prom_scratch *scratch) {
+	if (x->whole.before != NULL || !overlap_much(p)) {
+		return true;
+	}
+	sum_before *before = prom_scratch_take(scratch, ((size_t)s->n + 1) * sizeof *before + phases_room(s->n) * sizeof(double));
+	if (before == NULL) {
+		return false;
+	}
+	add_up(s->v, s->n, largest, before, &x->before);
+	x->phases.at = (double *)(before + s->n + 1);
+	if (fn == PROM_AVG_OVER_TIME && (x->phases.stride = stride_of(s, p)) > 0) {
+		fill_phases(s->v, s->n, &x->phases);
+	}
+	return true;
+}
+
+PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, known_sums *x, prom_scratch *scratch) {
+	double largest;
+	if (!all_tame(s->v, s->n, &largest)) {
+		return run_values(fn, false, s, p, out, x);
+	}
+	if ((fn == PROM_SUM_OVER_TIME || fn == PROM_AVG_OVER_TIME) && !prepare(fn, s, p, largest, x, scratch)) {
+		return -1;
+	}
+	return run_values(fn, true, s, p, out, x);
 }
 
 #ifdef PROM_HAS_WIDE
-PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, const integers *x) { return run_any(fn, s, p, out, x); }
+PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, known_sums *x, prom_scratch *scratch) {
+	return run_any(fn, s, p, out, x, scratch);
+}
 #endif
 
 // Fills x->before if all values are integers. Its memory has room for one more than there are
@@ -171,18 +248,18 @@ static void sum_integers(const series *s, uint64_t *before, integers *x) {
 }
 
 int prom_range_sum(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
-	integers x = {0};
+	known_sums x = {0};
 	if (fn == PROM_SUM_OVER_TIME || fn == PROM_AVG_OVER_TIME) {
 		uint64_t *before = prom_scratch_take(scratch, ((size_t)s->n + 1) * sizeof *before);
 		if (before == NULL) {
 			return -1;
 		}
-		sum_integers(s, before, &x);
+		sum_integers(s, before, &x.whole);
 	}
 #ifdef PROM_HAS_WIDE
 	if (prom_wide()) {
-		return run_wide(fn, s, p, out, &x);
+		return run_wide(fn, s, p, out, &x, scratch);
 	}
 #endif
-	return run_any(fn, s, p, out, &x);
+	return run_any(fn, s, p, out, &x, scratch);
 }

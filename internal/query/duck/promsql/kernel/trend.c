@@ -2,7 +2,7 @@
 // smoothing. The sums are compensated and depend on the order of additions, so every window is summed
 // from scratch, several windows at once, one per lane. What depends on the times alone is computed
 // once for all windows whose samples are equally far from each other and from the intercept.
-#include "lanes.h"
+#include "prefix.h"
 
 typedef struct {
 	double slope, intercept;
@@ -89,56 +89,91 @@ PROM_INLINE line line_of(const instants *t, uint32_t samples, double sum_y, doub
 	return (line){slope, sum_y / n - slope * sum_x / n};
 }
 
+// What a series is computed with.
+typedef struct {
+	const outlook *from;
+	instant *at;
+	prefixes before; // at NULL: they are not used
+	bool tame;
+} means;
+
+// The sums of the lanes' values, and of their products with the times.
+PROM_INLINE void add_products(const series *s, const batch *b, const instants *t, uint32_t common, bool sum_values, double sums[4][LANES]) {
+	lanes y = {0}, cy = {0}, xy = {0}, cxy = {0};
+	const double *v0 = s->v + b->w[0].lo, *v1 = s->v + b->w[1].lo, *v2 = s->v + b->w[2].lo, *v3 = s->v + b->w[3].lo;
+	for (uint32_t i = 0; i < common; i++) {
+		const lanes v = {v0[i], v1[i], v2[i], v3[i]};
+		if (sum_values) {
+			TAME_ADD_LANES(v, y, cy);
+		}
+		TAME_ADD_LANES(v * t->at[i].x, xy, cxy);
+	}
+	memcpy(sums[0], &y, sizeof y);
+	memcpy(sums[1], &cy, sizeof cy);
+	memcpy(sums[2], &xy, sizeof xy);
+	memcpy(sums[3], &cxy, sizeof cxy);
+}
+
+// The compensated sum of samples lo..hi-1, of which that of those before from is known.
+PROM_INLINE double add_values(const double *v, uint32_t from, uint32_t hi, double sum, double c) {
+	for (uint32_t i = from; i < hi; i++) {
+		kahan_add(v[i], &sum, &c);
+	}
+	return sum + c;
+}
+
 // Computes the windows of a batch, whose times are t.
-PROM_INLINE void fit_batch(int fn, const series *s, const prom_spec *p, batch *b, instants *t, double *out) {
+PROM_INLINE void fit_batch(int fn, const series *s, const prom_spec *p, batch *b, instants *t, const means *m, double *out) {
 	if (b->n == 0) {
 		return;
 	}
 	uint32_t common = fill_batch(b);
-	lanes y = {0}, cy = {0}, xy = {0}, cxy = {0};
-	const double *v0 = s->v + b->w[0].lo, *v1 = s->v + b->w[1].lo, *v2 = s->v + b->w[2].lo, *v3 = s->v + b->w[3].lo;
+	double sums[4][LANES];
 	reach_instant(t, common);
-	for (uint32_t i = 0; i < common; i++) {
-		const lanes v = {v0[i], v1[i], v2[i], v3[i]};
-		TAME_ADD_LANES(v, y, cy);
-		TAME_ADD_LANES(v * t->at[i].x, xy, cxy);
+	const bool known = m->before.at != NULL;
+	if (known) {
+		add_products(s, b, t, common, false, sums);
+	} else {
+		add_products(s, b, t, common, true, sums);
 	}
 	for (int l = 0; l < LANES; l++) {
-		const window *w = &b->w[l];
+		const span *w = &b->w[l];
 		uint32_t n = w->hi - w->lo;
-		double sum_y = y[l], c_y = cy[l], sum_xy = xy[l], c_xy = cxy[l];
+		double sum_xy = sums[2][l], c_xy = sums[3][l], sum_y;
 		reach_instant(t, n);
 		for (uint32_t i = common; i < n; i++) {
-			double v = s->v[w->lo + i];
-			kahan_add(v, &sum_y, &c_y);
-			kahan_add(v * t->at[i].x, &sum_xy, &c_xy);
+			kahan_add(s->v[w->lo + i] * t->at[i].x, &sum_xy, &c_xy);
 		}
-		out[w->k] = of_line(fn, p, line_of(t, n, sum_y + c_y, sum_xy + c_xy));
+		if (!known) {
+			sum_y = add_values(s->v, w->lo + common, w->hi, sums[0][l], sums[1][l]);
+		} else if (!certain_sum(&m->before, w->lo, w->hi, &sum_y)) {
+			sum_y = add_values(s->v, w->lo, w->hi, 0, 0);
+		}
+		out[w->k] = of_line(fn, p, line_of(t, n, sum_y, sum_xy + c_xy));
 	}
 }
 
-PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, const outlook *from, instant *at) {
+PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, const means *m) {
 	batch b = {.n = 0};
-	instants t = {.at = at};
-	bool tame = all_tame(s->v, s->n);
+	instants t = {.at = m->at};
 	int any = 0;
 	for (window w = before_first(p); next_window(s, p, 2, out, &w); any = 1) {
 		const int64_t intercept = intercept_time(fn, s, p, w);
-		if (!tame || from[w.lo].constant >= w.hi || from[w.lo].regular < w.hi) {
-			out[w.k] = of_line(fn, p, tame ? fit(s, w.lo, w.hi, intercept, true) : fit(s, w.lo, w.hi, intercept, false));
+		if (!m->tame || m->from[w.lo].constant >= w.hi || m->from[w.lo].regular < w.hi) {
+			out[w.k] = of_line(fn, p, m->tame ? fit(s, w.lo, w.hi, intercept, true) : fit(s, w.lo, w.hi, intercept, false));
 			continue;
 		}
 		const int64_t first = s->ts[w.lo] - intercept, interval = s->ts[w.lo + 1] - s->ts[w.lo];
 		if (first != t.first || interval != t.interval) {
-			fit_batch(fn, s, p, &b, &t, out);
-			t = (instants){.first = first, .interval = interval, .at = at};
+			fit_batch(fn, s, p, &b, &t, m, out);
+			t = (instants){.first = first, .interval = interval, .at = m->at};
 		}
-		b.w[b.n++] = w;
+		b.w[b.n++] = span_of(w);
 		if (b.n == LANES) {
-			fit_batch(fn, s, p, &b, &t, out);
+			fit_batch(fn, s, p, &b, &t, m, out);
 		}
 	}
-	fit_batch(fn, s, p, &b, &t, out);
+	fit_batch(fn, s, p, &b, &t, m, out);
 	return any;
 }
 
@@ -161,16 +196,21 @@ __attribute__((noinline)) static double smoothing(const series *s, const prom_sp
 	return s1;
 }
 
-PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, const outlook *from, instant *at) {
-	if (fn == PROM_DERIV) {
-		return run(PROM_DERIV, s, p, out, from, at);
+PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, means *m, sum_before *before) {
+	double largest;
+	m->tame = all_tame(s->v, s->n, &largest);
+	if (m->tame && overlap_much(p)) {
+		add_up(s->v, s->n, largest, before, &m->before);
 	}
-	return run(PROM_PREDICT_LINEAR, s, p, out, from, at);
+	if (fn == PROM_DERIV) {
+		return run(PROM_DERIV, s, p, out, m);
+	}
+	return run(PROM_PREDICT_LINEAR, s, p, out, m);
 }
 
 #ifdef PROM_HAS_WIDE
-PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, const outlook *from, instant *at) {
-	return run_any(fn, s, p, out, from, at);
+PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, means *m, sum_before *before) {
+	return run_any(fn, s, p, out, m, before);
 }
 #endif
 
@@ -178,16 +218,19 @@ int prom_range_trend(int fn, const series *s, const prom_spec *p, double *out, p
 	if (fn == PROM_DOUBLE_EXPONENTIAL_SMOOTHING) {
 		return each_window(s, p, out, 2, smoothing, NULL);
 	}
-	instant *at = prom_scratch_take(scratch, ((size_t)s->n + 1) * (sizeof *at + sizeof(outlook)));
-	if (at == NULL) {
+	const size_t room = (size_t)s->n + 1;
+	sum_before *before = prom_scratch_take(scratch, room * (sizeof *before + sizeof(instant) + sizeof(outlook)));
+	if (before == NULL) {
 		return -1;
 	}
-	outlook *from = (outlook *)(at + s->n + 1);
+	instant *at = (instant *)(before + room);
+	outlook *from = (outlook *)(at + room);
 	look_ahead(s, from);
+	means m = {.from = from, .at = at};
 #ifdef PROM_HAS_WIDE
 	if (prom_wide()) {
-		return run_wide(fn, s, p, out, from, at);
+		return run_wide(fn, s, p, out, &m, before);
 	}
 #endif
-	return run_any(fn, s, p, out, from, at);
+	return run_any(fn, s, p, out, &m, before);
 }
