@@ -3,10 +3,8 @@ package api
 import (
 	"bytes"
 	"errors"
-	"math"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -54,7 +52,6 @@ func (c codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) 
 	parts, errs := make([]*scratch, n), make([]error, n)
 	for k := range parts {
 		parts[k] = scratches.Get().(*scratch)
-		parts[k].learn(nil)
 	}
 	all := parts[0]
 	all.out = append(all.out, matrixHead...)
@@ -125,6 +122,9 @@ func pointsOf(m promql.Matrix) (n int) {
 // first series.
 func (c codec) part(p *scratch, m promql.Matrix, points int) error {
 	out := p.out
+	if len(m) > 0 && !p.knows(m[0].Floats) {
+		p.learn(nil)
+	}
 	for i, s := range m {
 		if i > 0 {
 			out = append(out, ',')
@@ -209,85 +209,4 @@ func isPlain(text string) bool {
 		}
 	}
 	return true
-}
-
-// stamps formats the points of series. It keeps the text of each time, because most series have the
-// same times as the one before.
-type stamps struct {
-	times []int64 // ascending
-	text  []byte  // of a point at each of times, up to its value
-	ends  []int   // of the texts in text
-}
-
-// learn replaces the times by those of points.
-func (s *stamps) learn(points []promql.FPoint) {
-	s.times, s.text, s.ends = s.times[:0], s.text[:0], s.ends[:0]
-	for _, p := range points {
-		s.text = appendTime(s.text, p.T)
-		s.times, s.ends = append(s.times, p.T), append(s.ends, len(s.text))
-	}
-}
-
-// at returns the text of the time with index k.
-func (s *stamps) at(k int) []byte {
-	if k == 0 {
-		return s.text[:s.ends[0]]
-	}
-	return s.text[s.ends[k-1]:s.ends[k]]
-}
-
-// values appends the points of a series.
-func (s *stamps) values(out []byte, points []promql.FPoint) []byte {
-	if len(points) == 0 {
-		return out
-	}
-	if len(points) > len(s.times) {
-		s.learn(points)
-	}
-	out = append(out, `,"values":[`...)
-	k := 0
-	for i, p := range points {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		for k < len(s.times) && s.times[k] < p.T {
-			k++
-		}
-		if k < len(s.times) && s.times[k] == p.T {
-			out = append(out, s.at(k)...)
-		} else {
-			out = appendTime(out, p.T)
-		}
-		out = append(appendFloat(out, p.F), `"]`...)
-	}
-	return append(out, ']')
-}
-
-// appendTime appends a point at t (ms), up to its value.
-// Source: MarshalTimestamp in upstream's util/jsonutil.
-func appendTime(out []byte, t int64) []byte {
-	out = append(out, '[')
-	if t < 0 {
-		out = append(out, '-')
-		t = -t
-	}
-	out = strconv.AppendInt(out, t/1000, 10)
-	if ms := t % 1000; ms != 0 {
-		out = append(out, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
-	}
-	return append(out, `,"`...)
-}
-
-// appendFloat appends the text of a value.
-// Source: MarshalFloat in upstream's util/jsonutil.
-func appendFloat(out []byte, f float64) []byte {
-	const exact = 1 << 53 // integers below it are exact
-	if n := int64(f); float64(n) == f && n != 0 && n > -exact && n < exact {
-		return strconv.AppendInt(out, n, 10)
-	}
-	format := byte('f')
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		format = 'e'
-	}
-	return strconv.AppendFloat(out, f, format, -1, 64)
 }

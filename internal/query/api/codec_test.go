@@ -64,20 +64,27 @@ func TestCodecWritesUpstreamsBytes(t *testing.T) {
 
 func TestCodecWritesRandomMatricesAsUpstream(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	for range 1000 {
 		m := make(promql.Matrix, 1+r.IntN(5))
+		decimals := r.IntN(2) == 0
 		step := 1 + r.Int64N(100_000)
 		for i := range m {
 			ts := r.Int64N(2_000_000_000_000) - 100_000
 			if r.IntN(3) > 0 {
 				ts = 1_700_000_000_000
 			}
+			if r.IntN(3) == 0 {
+				step -= step % 1000
+				ts = []int64{ts, 0, 1234, 999_990_000, 999_991_001}[r.IntN(5)]
+			}
 			for range r.IntN(50) {
 				f := math.Float64frombits(r.Uint64())
-				switch r.IntN(4) {
-				case 0:
+				switch kind := r.IntN(4); {
+				case decimals && r.IntN(30) > 0:
+					f = float64(r.Int64N(1<<r.IntN(56))-r.Int64N(1<<r.IntN(56))) / math.Pow10(r.IntN(5))
+				case kind == 0:
 					f = float64(r.Int64N(1 << 55))
-				case 1:
+				case kind == 1:
 					f = r.Float64() * 1000
 				}
 				ts += step * (1 + r.Int64N(2))
