@@ -148,6 +148,10 @@ func (c *ChunkReader) page(dst []byte) ([]byte, error) {
 	return body, nil
 }
 
+// zstdSlack is how much more room than a page lets the decoder copy without looking for its end. A
+// frame that is longer than it says may be copied as far beyond the room, where memory is ours, too.
+const zstdSlack = 16
+
 // decompress decodes a zstd frame into the memory of dst, all of which the result keeps for the next
 // page, or into more. size is the size in its header.
 func decompress(dst, b []byte, size int64) ([]byte, error) {
@@ -159,8 +163,8 @@ func decompress(dst, b []byte, size int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create zstd decoder: %w", err)
 	}
-	dst = slices.Grow(dst[:0], int(size))
-	out, err := z.DecodeAll(b, dst[:0:size])
+	dst = slices.Grow(dst[:0], int(size)+2*zstdSlack)
+	out, err := z.DecodeAll(b, dst[:0:size+zstdSlack])
 	if err != nil {
 		return nil, fmt.Errorf("decompress page: %w", err)
 	}
