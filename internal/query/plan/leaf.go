@@ -127,13 +127,17 @@ func (b *building) shared(l *Leaf) *Leaf {
 	if len(l.shape.notes) > 0 {
 		return l
 	}
+	switch {
+	case b.first == nil:
+		b.first = l
+		return l
+	case b.leaves == nil:
+		b.leaves = map[string]*Leaf{b.first.String(): b.first}
+	}
 	key := l.String()
 	if same, ok := b.leaves[key]; ok {
 		same.exprs = append(same.exprs, l.exprs...)
 		return same
-	}
-	if b.leaves == nil {
-		b.leaves = map[string]*Leaf{}
 	}
 	b.leaves[key] = l
 	return l

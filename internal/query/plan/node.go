@@ -67,8 +67,10 @@ type building struct {
 	resolved map[*parser.VectorSelector]*Resolution
 	// done caches the results of compile. An expression occurs at one place only.
 	done map[parser.Expr]compiled
-	// leaves are the leaves that expressions may share, by their String.
+	// leaves are the leaves that expressions may share, by their String; nil while there is only
+	// the first.
 	leaves map[string]*Leaf
+	first  *Leaf
 }
 
 type compiled struct {
