@@ -103,7 +103,7 @@ func (t *Table) Reset(seed uint64) {
 // Seal frees what only Lookup, Intern and Alias need, none of which may be called before the next
 // Reset.
 func (t *Table) Seal() {
-	t.byKey, t.byLabel, t.firstBy = keyMap{}, keyMap{}, nil
+	t.byFirst, t.byOther, t.byLabel, t.firstBy = refSet{}, keyMap{}, refSet{}, nil
 	t.nameOrd, t.metrics.ord = map[string]uint32{}, nil
 	for _, d := range t.values {
 		d.ord = nil
