@@ -2,6 +2,7 @@ package listen
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,10 +24,15 @@ type queue struct {
 	mu      sync.Mutex
 	changed *sync.Cond // the queue has more or less, or is closed
 	bytes   int64
-	full    []batch // that no line is added to any more
-	last    batch   // that lines are added to
+	full    []batch  // that no line is added to any more
+	last    batch    // that lines are added to
+	spare   [][]byte // memory of batches that are done, for others
 	closed  bool
 }
+
+// keepSpare is how many batches' memory is kept for others: those between next and done, and the
+// last one.
+const keepSpare = 2
 
 func newQueue(limit int64) *queue {
 	q := &queue{limit: limit}
@@ -48,14 +54,26 @@ func (q *queue) add(lines []byte, came time.Time, wait bool) bool {
 	}
 	if len(q.last.lines) == 0 {
 		q.last.came = came
+		if n := len(q.spare); n > 0 {
+			q.last.lines, q.spare = q.spare[n-1], q.spare[:n-1]
+		}
 	}
-	q.last.lines = append(q.last.lines, lines...)
+	q.last.lines = append(grow(q.last.lines, len(lines)), lines...)
 	q.bytes += n
 	if len(q.last.lines) >= batchBytes {
 		q.full, q.last = append(q.full, q.last), batch{}
 	}
 	q.changed.Broadcast()
 	return true
+}
+
+// grow makes room for n more bytes, and for no more than a batch may get.
+func grow(b []byte, n int) []byte {
+	need := len(b) + n
+	if need <= cap(b) {
+		return b
+	}
+	return append(make([]byte, 0, max(need, min(2*need, batchBytes+maxDatagram))), b...)
 }
 
 // cut makes the last batch ready, so that it does not wait for more lines.
@@ -79,15 +97,19 @@ func (q *queue) next() (b batch, ok bool) {
 	if len(q.full) == 0 {
 		return batch{}, false
 	}
-	b, q.full = q.full[0], q.full[1:]
+	b = q.full[0]
+	q.full = slices.Delete(q.full, 0, 1)
 	return b, true
 }
 
-// done gives back the room of a batch.
+// done gives back the room of a batch, whose lines nobody reads any more.
 func (q *queue) done(b batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.bytes -= int64(len(b.lines))
+	if len(q.spare) < keepSpare {
+		q.spare = append(q.spare, b.lines[:0])
+	}
 	q.changed.Broadcast()
 }
 
