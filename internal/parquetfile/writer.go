@@ -183,7 +183,7 @@ func (w *Writer) End(kv []format.KeyValue) error {
 			w.meta.ColumnOrders = append(w.meta.ColumnOrders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
 		}
 	}
-	footer, err := w.thr.marshal(&w.meta)
+	footer, err := w.thr.marshalFooter(&w.meta)
 	if err != nil {
 		return fmt.Errorf("encode footer: %w", err)
 	}
@@ -198,8 +198,9 @@ func (w *Writer) End(kv []format.KeyValue) error {
 
 // thriftBuffer reuses the buffers of a writer for all pages.
 type thriftBuffer struct {
-	out []byte
-	enc *thrift.Encoder
+	out  []byte
+	tail []byte // of a footer
+	enc  *thrift.Encoder
 }
 
 func (b *thriftBuffer) Write(p []byte) (int, error) {

@@ -1,0 +1,127 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// More bytes of Thrift's compact protocol.
+const (
+	typeShort  = 4
+	typeLong   = 6
+	typeBinary = 8
+	typeList   = 9
+	// longList is the size in the first byte of a list whose length follows.
+	longList = 15
+)
+
+// appendRowGroups appends the row groups of a footer in Thrift's compact protocol, as a list: the
+// bytes that parquet-go's encoder writes, which finds the fields by reflection. A small segment has
+// more than fifty columns.
+func appendRowGroups(b []byte, groups []format.RowGroup) []byte {
+	b = appendList(b, typeStruct, len(groups))
+	for i := range groups {
+		b = appendRowGroup(b, &groups[i])
+	}
+	return b
+}
+
+func appendRowGroup(b []byte, g *format.RowGroup) []byte {
+	b = appendList(append(b, 1<<4|typeList), typeStruct, len(g.Columns))
+	for i := range g.Columns {
+		// Fields 2 and 3 of a column chunk: the offset of its metadata, which is none, and these.
+		b = append(b, 2<<4|typeLong, 0, 1<<4|typeStruct)
+		b = append(appendColumn(b, &g.Columns[i].MetaData), stop)
+	}
+	b = appendLong(b, 1, g.TotalByteSize)
+	b = appendLong(b, 1, g.NumRows)
+	last := 3
+	if g.FileOffset != 0 {
+		b, last = appendLong(b, 5-last, g.FileOffset), 5
+	}
+	if g.TotalCompressedSize != 0 {
+		b, last = appendLong(b, 6-last, g.TotalCompressedSize), 6
+	}
+	b = append(b, byte((7-last)<<4|typeShort))
+	return append(appendInt(b, int32(g.Ordinal)), stop)
+}
+
+func appendColumn(b []byte, m *format.ColumnMetaData) []byte {
+	b = appendInt(append(b, nextInt), int32(m.Type))
+	b = appendList(append(b, 1<<4|typeList), typeInt, len(m.Encoding))
+	for _, e := range m.Encoding {
+		b = appendInt(b, int32(e))
+	}
+	b = appendList(append(b, 1<<4|typeList), typeBinary, len(m.PathInSchema))
+	for _, p := range m.PathInSchema {
+		b = appendBinary(b, p)
+	}
+	b = appendInt(append(b, nextInt), int32(m.Codec))
+	b = appendLong(b, 1, m.NumValues)
+	b = appendLong(b, 1, m.TotalUncompressedSize)
+	b = appendLong(b, 1, m.TotalCompressedSize)
+	b = appendLong(b, 2, m.DataPageOffset)
+	last := 9
+	if m.DictionaryPageOffset != 0 {
+		b, last = appendLong(b, 2, m.DictionaryPageOffset), 11
+	}
+	b = append(b, byte((12-last)<<4|typeStruct))
+	b = append(b, 3<<4|typeLong, 0) // of the statistics: no value is null
+	last = 3
+	if m.Statistics.MaxValue != nil {
+		b, last = appendBinary(append(b, byte((5-last)<<4|typeBinary)), m.Statistics.MaxValue), 5
+	}
+	if m.Statistics.MinValue != nil {
+		b = appendBinary(append(b, byte((6-last)<<4|typeBinary)), m.Statistics.MinValue)
+	}
+	return append(b, stop, stop)
+}
+
+// appendLong appends a field of 64 bits, which is some fields after the one before it.
+func appendLong(b []byte, after int, v int64) []byte {
+	return binary.AppendVarint(append(b, byte(after<<4|typeLong)), v)
+}
+
+func appendBinary[T string | []byte](b []byte, v T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
+}
+
+// appendList appends the head of a list of n elements.
+func appendList(b []byte, element byte, n int) []byte {
+	if n < longList {
+		return append(b, byte(n)<<4|element)
+	}
+	return binary.AppendUvarint(append(b, longList<<4|element), uint64(n))
+}
+
+// footerHead and footerTail are the fields of format.FileMetaData before and after the row groups.
+type footerHead struct {
+	Version int32                              `thrift:"1,required"`
+	Schema  thrift.Slice[format.SchemaElement] `thrift:"2,required"`
+	NumRows int64                              `thrift:"3,required"`
+}
+
+type footerTail struct {
+	KeyValueMetadata thrift.Slice[format.KeyValue]    `thrift:"5,optional"`
+	CreatedBy        string                           `thrift:"6,optional"`
+	ColumnOrders     thrift.Slice[format.ColumnOrder] `thrift:"7,optional"`
+}
+
+// marshalFooter encodes a footer. The bytes are valid until the next call of marshal.
+func (b *thriftBuffer) marshalFooter(m *format.FileMetaData) ([]byte, error) {
+	tail, err := b.marshal(&footerTail{m.KeyValueMetadata, m.CreatedBy, m.ColumnOrders})
+	if err != nil {
+		return nil, err
+	}
+	b.tail = append(b.tail[:0], tail...)
+	head, err := b.marshal(&footerHead{m.Version, m.Schema, m.NumRows})
+	if err != nil {
+		return nil, err
+	}
+	out := appendRowGroups(append(head[:len(head)-1], 1<<4|typeList), m.RowGroups)
+	// The tail begins with field 5 as the first one; here it comes after field 4.
+	b.out = append(append(out, b.tail[0]&0x0f|1<<4), b.tail[1:]...)
+	return b.out, nil
+}
