@@ -63,7 +63,7 @@ func (c *Columns) Blobs(col string) (counts []int, blobs []string, err error) {
 	err = c.groups(col, func() error {
 		var n []int
 		if blobs, n, err = c.lists.strings(blobs, nil, parquetfile.ListPath(col)); err == nil {
-			counts = append(counts, n...)
+			counts = appended(counts, n)
 		}
 		return err
 	})
@@ -74,10 +74,19 @@ func (c *Columns) Blobs(col string) (counts []int, blobs []string, err error) {
 func (c *Columns) each(col string, typ format.Type, limit func(*parquetfile.DataPage) int, values func(p *parquetfile.DataPage, n int) error) (counts []int, err error) {
 	err = c.groups(col, func() error {
 		n, err := c.lists.read(nil, parquetfile.ListPath(col), typ, limit, values)
-		counts = append(counts, n...)
+		counts = appended(counts, n)
 		return err
 	})
 	return counts, err
+}
+
+// appended appends b, which is b itself if there is nothing before it, as in segments of one row
+// group.
+func appended(a, b []int) []int {
+	if len(a) == 0 {
+		return b
+	}
+	return append(a, b...)
 }
 
 // groups calls read for every row group, after loading the column.
