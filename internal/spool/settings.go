@@ -13,8 +13,8 @@ type Settings struct {
 
 	MaxMemory int64 `name:"scrape.queue-memory" type:"bytes" default:"256MiB" min:"1" help:"Memory of scraped samples and results of rules that wait for the store or for the disk of --scrape.queue-dir. Beyond it, new samples are dropped and counted." when:"Raise it if scrapes fail with this limit although the disk has room."`
 
-	// Linger is how long samples wait for others, so that many scrapes share an append, until
-	// Spool.SetLinger says otherwise.
+	// Linger is how long samples wait for others, so that many scrapes share an append, at first and
+	// after a slow append. Spool.SetLinger sets the longest time.
 	Linger time.Duration `kong:"-" default:"0"`
 	// Patience is how long samples wait in memory for the store before they are written to the
 	// directory.

@@ -32,7 +32,7 @@ type Spool struct {
 	met    *metrics
 	logger *slog.Logger
 
-	linger     atomic.Int64 // a time.Duration; see Settings.Linger
+	longest    atomic.Int64 // a time.Duration; see SetLinger
 	down       atomic.Bool  // the last append failed: transactions go to the directory
 	complained atomic.Int64 // ms since 1970 of the last log entry on a refusal
 	wake       chan struct{}
@@ -40,6 +40,8 @@ type Spool struct {
 	ended      sync.WaitGroup
 	ctx        context.Context // ends appends and the replay
 	cancel     context.CancelFunc
+
+	pace time.Duration // of linger; used by run alone
 
 	mu      sync.Mutex
 	waiting []*appender.Transaction
@@ -61,6 +63,8 @@ const (
 	firstPause, lastPause = time.Second, 30 * time.Second
 	// fullShare is the inverse of the part of the memory from which samples wait for no others.
 	fullShare = 4
+	// quick is the inverse of the part of the linger time that a quick append takes at most.
+	quick = 4
 	// replayTimeout bounds one attempt to append a file.
 	replayTimeout = time.Minute
 )
@@ -75,6 +79,7 @@ func Open(s Settings, sink Sink, reg prometheus.Registerer, logger *slog.Logger)
 		set: s, sink: sink, disk: d, logger: logger,
 		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
+	q.pace = s.Linger
 	q.SetLinger(s.Linger)
 	if q.met, err = newMetrics(reg, d); err != nil {
 		return nil, errors.Join(err, d.close())
@@ -182,13 +187,26 @@ func (q *Spool) Close(ctx context.Context) error {
 	return errors.Join(err, q.disk.close())
 }
 
-// SetLinger sets how long samples wait for others from the next append on.
-func (q *Spool) SetLinger(d time.Duration) { q.linger.Store(int64(d)) }
+// SetLinger sets how long samples wait for others while appends are quick.
+func (q *Spool) SetLinger(longest time.Duration) { q.longest.Store(int64(longest)) }
+
+// linger returns how long samples wait for others now.
+func (q *Spool) linger() time.Duration { return min(q.pace, time.Duration(q.longest.Load())) }
+
+// adapt changes how long samples wait for others by the time that an append took: a slow one may not
+// become larger, because after Settings.Patience it counts as failed.
+func (q *Spool) adapt(took time.Duration) {
+	if took > q.linger()/quick {
+		q.pace = q.set.Linger
+		return
+	}
+	q.pace = max(q.set.Linger, min(2*q.pace, time.Duration(q.longest.Load())))
+}
 
 // take waits for transactions, and for more of them until the linger time is over or somebody waits
 // for them. It returns none when the spool is closing and empty.
 func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
-	linger := time.Duration(q.linger.Load())
+	linger := q.linger()
 	ready := linger == 0
 	var over, soon <-chan time.Time // the ends of the linger time, and of that of SyncSoon
 	for {
@@ -200,7 +218,7 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 			return txs, q.closing
 		}
 		if over == nil && len(q.waiting) > 0 {
-			linger = time.Duration(q.linger.Load())
+			linger = q.linger()
 			over = time.After(linger)
 		}
 		if soon == nil && q.urgent {
@@ -266,7 +284,9 @@ func (q *Spool) run() {
 		bytes := bytesOf(txs)
 		rest := [][]*appender.Transaction{txs}
 		if !q.down.Load() {
+			begin := time.Now()
 			rest = q.append(txs)
+			q.adapt(time.Since(begin))
 		}
 		for _, part := range rest {
 			q.spill(part)

@@ -210,6 +210,20 @@ func TestLinger(t *testing.T) {
 	require.NoError(t, q.Close(t.Context()))
 }
 
+// TestSlowAppendsStaySmall: the linger time grows while appends are quick, and a slow one ends that.
+func TestSlowAppendsStaySmall(t *testing.T) {
+	q := &Spool{set: Settings{Linger: time.Second}, pace: time.Second}
+	q.SetLinger(3 * time.Second)
+	for _, c := range []struct{ took, want time.Duration }{
+		{200, 2000}, {400, 3000}, {700, 3000}, {800, 1000}, {300, 1000}, {0, 2000}, {0, 3000},
+	} {
+		q.adapt(c.took * time.Millisecond)
+		require.Equal(t, c.want*time.Millisecond, q.linger(), "%v", c)
+	}
+	q.SetLinger(2 * time.Second)
+	require.Equal(t, 2*time.Second, q.linger())
+}
+
 // TestOutage: what is added while the store is away is stored later, exactly as if it had never
 // been away, after a restart of the process too.
 func TestOutage(t *testing.T) {

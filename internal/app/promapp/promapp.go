@@ -83,11 +83,14 @@ func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, erro
 	if m.met, err = newReloads(p.Registry); err != nil {
 		return nil, err
 	}
+	_, local := p.Store.(objstore.Local)
+	if local { // it has no interval between flushes, so that each scrape would be a segment
+		m.set.Queue.Linger = minLinger
+	}
 	if m.queue, err = spool.Open(m.set.Queue, m.sink, p.Registry, p.Logger); err != nil {
 		return nil, err
 	}
-	if _, local := p.Store.(objstore.Local); local {
-		// A directory has no interval between flushes, so that each scrape would be a segment.
+	if local {
 		m.pace = newPace(m.queue)
 	}
 	if err = m.compose(c); err == nil {
