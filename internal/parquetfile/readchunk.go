@@ -149,7 +149,8 @@ func (c *ChunkReader) page(dst []byte) ([]byte, error) {
 }
 
 // zstdSlack is how much more room than a page lets the decoder copy without looking for its end. A
-// frame that is longer than it says may be copied as far beyond the room, where memory is ours, too.
+// frame that is longer than it says may be copied as far beyond the room, where memory is ours,
+// too.
 const zstdSlack = 16
 
 // decompress decodes a zstd frame into the memory of dst, all of which the result keeps for the next

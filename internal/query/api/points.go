@@ -99,8 +99,8 @@ func appendTime(out []byte, t int64) []byte {
 	return append(out, `,"`...)
 }
 
-// appendLater appends the point of a time, given the text of an earlier one, by adding to its digits.
-// It fails unless the times are positive and whole seconds apart, and have as many digits.
+// appendLater appends the point of a time, given the text of an earlier one, by adding to its
+// digits. It fails unless the times are positive and whole seconds apart, and have as many digits.
 func appendLater(out, text []byte, before, t int64) ([]byte, bool) {
 	more := t - before
 	if before < 1000 || more <= 0 || more%1000 != 0 {

@@ -167,7 +167,7 @@ func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row, e
 	if err := r.HoldValues(s); err != nil {
 		return nil, err
 	}
-	if err := memory.Of(ctx).Charge(valueBytes(s)); err != nil {
+	if err := memory.Of(ctx).Charge(valueBytes(s) + s.Computed()*bytesPerValue); err != nil {
 		return nil, err
 	}
 	leaves, present := make([]*Values, len(s.Leaves)), make([][]uint32, len(s.Leaves))

@@ -127,7 +127,17 @@ func (r *rewriter) direct(n Node, to consumer) bool {
 	if o.MinRows == 0 || !o.Kernels || bare(n) && to != endOfQuery || !computable(n) {
 		return false
 	}
-	leaves, all, most, folds := 0, 0, maxDirect, foldsOf(n, o)
+	leaves, all := valuesOf(n, foldsOf(n, o))
+	most := maxDirect
+	if keepsInput(n) {
+		most = maxKept
+	}
+	return leaves <= most && all <= directNodes*most
+}
+
+// valuesOf returns how many values the leaves of a subtree, or their folds, have at most, and all of
+// its nodes.
+func valuesOf(n Node, folds map[*Leaf]*groupNode) (leaves, all int) {
 	seen := map[Node]bool{}
 	var walk func(Node)
 	walk = func(n Node) {
@@ -143,15 +153,18 @@ func (r *rewriter) direct(n Node, to consumer) bool {
 		if folded {
 			return
 		}
-		if _, keeps := n.(*topNode); keeps {
-			most = maxKept
-		}
 		for _, c := range n.Children() {
 			walk(c)
 		}
 	}
 	walk(n)
-	return leaves <= most && all <= directNodes*most
+	return leaves, all
+}
+
+// keepsInput reports whether a statement of a subtree would hold a copy of values to choose from.
+func keepsInput(n Node) bool {
+	_, keeps := n.(*topNode)
+	return keeps || slices.ContainsFunc(n.Children(), keepsInput)
 }
 
 const (

@@ -11,8 +11,8 @@ import (
 // the same bits. All values have one element per step.
 type direct interface {
 	Node
-	// compute returns the rows of the node, ascending by ordinal, each with a value at some step. in
-	// are the rows of its children. It changes none of them, but may return them.
+	// compute returns the rows of the node, ascending by ordinal, each with a value at some step.
+	// in are the rows of its children. It changes none of them, but may return them.
 	compute(in [][]Row, t *Tools) ([]Row, error)
 }
 
@@ -20,9 +20,9 @@ type direct interface {
 type Tools struct {
 	// Room returns memory of undefined content for n values.
 	Room Room
-	// Over evaluates a range function, named as in PromQL. The values of a row are its samples at the
-	// times of a grid; where there is no value, there is no sample. Rows without a result are left
-	// out.
+	// Over evaluates a range function, named as in PromQL. The values of a row are its samples at
+	// the times of a grid; where there is no value, there is no sample. Rows without a result are
+	// left out.
 	Over func(function string, times Grid, spec Spec, rows []Row) ([]Row, error)
 }
 
@@ -52,6 +52,16 @@ func readBy(n Node) Grid {
 
 // Direct reports whether Compute evaluates the subtree: a statement evaluates others.
 func (p *Pushed) Direct() bool { return p.direct }
+
+// Computed is the number of values that Compute makes, at most: each has the size of one of the
+// leaves.
+func (p *Pushed) Computed() int64 {
+	if !p.direct {
+		return 0
+	}
+	leaves, all := valuesOf(p.Root, p.folds)
+	return int64(all - leaves)
+}
 
 // Compute evaluates the subtree over the rows of its leaves, which are parallel to Leaves and
 // ascending by ordinal, those of the groups of a fold. Where the buckets of a histogram are not

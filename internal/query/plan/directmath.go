@@ -41,8 +41,8 @@ var ofTime = map[string]func(time.Time) float64{
 	"year":  func(t time.Time) float64 { return float64(t.Year()) },
 }
 
-// ofNumbers are the functions of a number and two parameters, of which the second may be unused. The
-// result may be absent.
+// ofNumbers are the functions of a number and two parameters, of which the second may be unused.
+// The result may be absent.
 var ofNumbers = map[string]func(v, a, b float64) float64{
 	"round": func(v, to, _ float64) float64 {
 		inverse := 1 / to

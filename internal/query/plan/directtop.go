@@ -61,8 +61,8 @@ type candidate struct {
 	i uint32 // its ordinal
 }
 
-// ranking is a heap of the values that are chosen so far, the next one to be replaced first. Which of
-// equal values is chosen depends on the steps of Go's container/heap, which it repeats.
+// ranking is a heap of the values that are chosen so far, the next one to be replaced first. Which
+// of equal values is chosen depends on the steps of Go's container/heap, which it repeats.
 // Source: evaluator.aggregationK in upstream's promql/engine.go.
 type ranking struct {
 	bottom bool

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
 
-// TestOverlappingWindows: sums of windows that have most samples in common have the bits of sums that
-// are added up sample by sample, whatever the values are, and wherever samples are missing.
+// TestOverlappingWindows: sums of windows that have most samples in common have the bits of sums
+// that are added up sample by sample, whatever the values are, and wherever samples are missing.
 func TestOverlappingWindows(t *testing.T) {
 	const start, interval = 1_700_000_000_007, 15_000
 	for seed := range uint64(400) {

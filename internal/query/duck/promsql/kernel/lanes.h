@@ -31,12 +31,12 @@ static inline bool prom_wide(void) { return __builtin_cpu_supports("avx2"); }
 		(sum) = kt;                                                                                                 \
 	} while (0)
 
-// Values of at most this magnitude are tame: neither sums of them and of their squares overflow, nor
-// those of their products with times.
+// Values of at most this magnitude are tame: neither sums of them and of their squares overflow,
+// nor those of their products with times.
 #define TAME 1e140
 
-// KAHAN_ADD_LANES of tame values, in half as many instructions. What rounding t = sum + x loses is a
-// double, and both compute it: Neumaier by cases, Knuth without.
+// KAHAN_ADD_LANES of tame values, in half as many instructions. What rounding t = sum + x loses is
+// a double, and both compute it: Neumaier by cases, Knuth without.
 #define TAME_ADD_LANES(x, sum, c)                                                                                   \
 	do {                                                                                                            \
 		const lanes kx = (x), ks = (sum), kt = ks + kx, kb = kt - ks;                                               \

@@ -1,5 +1,5 @@
-// Plain sums of many windows at once, each added up from its first sample: window l of a group begins
-// l strides after the first one.
+// Plain sums of many windows at once, each added up from its first sample: window l of a group
+// begins l strides after the first one.
 #pragma once
 
 #include "lanes.h"

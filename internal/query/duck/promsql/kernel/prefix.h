@@ -1,5 +1,5 @@
-// Sums of windows by the sums of what is before their ends, with the bits that adding up every window
-// has.
+// Sums of windows by the sums of what is before their ends, with the bits that adding up every
+// window has.
 //
 // Neumaier's sum of a window is two doubles: the plain sum, and the sum of what each addition lost,
 // which is known exactly. Their exact sum differs from the exact sum of the values only by what
@@ -45,8 +45,8 @@ PROM_INLINE void add_up(const double *v, uint32_t n, double largest, sum_before 
 }
 
 // Bounds how far the exact sum of Neumaier's two doubles for n values, and that of the doubles that
-// sum_between returns, are apart. With u = 2^-53 and the magnitude M, an addition of a value loses at
-// most u*M, n of them n*u*M, and each of n additions of losses u times as much: n*n*u*u*M. In a
+// sum_between returns, are apart. With u = 2^-53 and the magnitude M, an addition of a value loses
+// at most u*M, n of them n*u*M, and each of n additions of losses u times as much: n*n*u*u*M. In a
 // prefix, at most PREFIX_BLOCK losses are together: n*PREFIX_BLOCK*u*u*M for its n additions. The
 // rest, and the factor, are for the few operations that combine them.
 PROM_INLINE double margin(const prefixes *x, uint32_t n) {
@@ -64,7 +64,8 @@ PROM_INLINE sum_before sum_between(const prefixes *x, uint32_t lo, uint32_t hi) 
 // Below this magnitude, the margin is not a normal number.
 #define LEAST_MAGNITUDE 1e-200
 
-// The compensated sum of samples lo..hi-1, added up from the first. Returns false if it is uncertain.
+// The compensated sum of samples lo..hi-1, added up from the first. Returns false if it is
+// uncertain.
 PROM_INLINE bool certain_sum(const prefixes *x, uint32_t lo, uint32_t hi, double *out) {
 	const sum_before s = sum_between(x, lo, hi);
 	const double m = margin(x, hi - lo);

@@ -1,7 +1,8 @@
 // deriv and predict_linear, which fit a line to a window by least squares, and double exponential
-// smoothing. The sums are compensated and depend on the order of additions, so every window is summed
-// from scratch, several windows at once, one per lane. What depends on the times alone is computed
-// once for all windows whose samples are equally far from each other and from the intercept.
+// smoothing. The sums are compensated and depend on the order of additions, so every window is
+// summed from scratch, several windows at once, one per lane. What depends on the times alone is
+// computed once for all windows whose samples are equally far from each other and from the
+// intercept.
 #include "prefix.h"
 
 typedef struct {
