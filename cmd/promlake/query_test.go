@@ -159,9 +159,13 @@ func TestExplainCommand(t *testing.T) {
 		code := run(t.Context(), append([]string{"query", "--store=" + store, "--time=" + at.Format(time.RFC3339), "--explain"}, args...), flags.Streams{Out: &stdout, Err: &stderr})
 		return stdout.String() + stderr.String(), code
 	}
-	out, code := ask("stddev(up)")
+	out, code := ask(`count_values("v", up)`)
 	require.Zero(t, code, out)
-	require.Contains(t, out, "engine: stddev(up)\nkept: stddev(up): its selectors have about 6 samples, fewer than 50000\nselector up: 3 series, 6 samples in 1 segments and 0 blocks\n")
+	require.Contains(t, out, `engine: count_values("v", up)
+kept: count_values("v", up): count_values makes labels of values
+kept: up: its selectors have about 6 samples, fewer than 50000
+selector up: 3 series, 6 samples in 1 segments and 0 blocks
+`)
 
 	out, code = ask("sum(up)")
 	require.Zero(t, code, out)
