@@ -36,6 +36,9 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 		return fmt.Errorf("check settings: %w", err)
 	}
 	tuneGC(s)
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	release := releaseCode(logger) // what reads the flags
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
 		return fmt.Errorf("open listener: %w", err)
@@ -59,9 +62,9 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	}
 	// Started last, so that it ends first: the ingest stage still accepts its last write.
 	all := append(made.stages, keepWriting(made.self))
-	serving, end := context.WithCancel(ctx)
-	defer end()
-	keepReleasing(serving, logger)
+	if release() {
+		go keepReleasing(serving, release)
+	}
 	g.open(made.handler)
 	close(ready)
 	logger.Info("serving", "url", p.URL, "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version)
