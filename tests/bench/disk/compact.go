@@ -11,8 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/promlake/promlake/tests/bench/proc"
 )
 
 // Settled is how far ahead of the clock compaction runs, so that no segment is too young for it: it
@@ -24,7 +25,7 @@ const Settled = 12 * time.Minute
 type Compaction struct {
 	CPU     time.Duration     `json:"cpu_ns"` // user and system time
 	Elapsed time.Duration     `json:"elapsed_ns"`
-	PeakRSS int64             `json:"peak_rss_bytes"`
+	PeakRSS int64             `json:"peak_rss_bytes"` // as proc.Run returns it
 	Levels  map[string]*Level `json:"levels"`
 }
 
@@ -80,16 +81,13 @@ func (c *Compaction) run(ctx context.Context, binary, store, dir string, ahead t
 		"--log.format", "json", "--compactor.compaction-concurrency", "1", "--compactor.data-dir", dir)
 	cmd.Stderr = log
 	begin := time.Now()
-	if err := cmd.Run(); err != nil {
+	peak, err := proc.Run(cmd)
+	if err != nil {
 		return errors.Join(fmt.Errorf("run promlake compact: %w", err), tail(log))
-	}
-	ru, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		return errors.New("the system does not report the resources of a process")
 	}
 	c.CPU += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	c.Elapsed += time.Since(begin)
-	c.PeakRSS = max(c.PeakRSS, ru.Maxrss<<10)
+	c.PeakRSS = max(c.PeakRSS, peak)
 	if _, err := log.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
