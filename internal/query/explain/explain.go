@@ -62,7 +62,8 @@ type Node struct {
 // Statement is one SQL statement, and the equivalent of it and of its leaves.
 type Statement struct {
 	// SQL runs over the values of the leaves at the steps: prom_rows(k) stands for those of leaf k,
-	// or of its fold, from 0. "": none runs, as the subtree is a leaf alone, or the values are few and computed in Go.
+	// or of its fold, from 0. "": none runs, as the subtree is a leaf alone, or its values are few
+	// and computed in Go.
 	SQL string `json:"sql,omitempty"`
 	// EquivalentSQL has the same result. It reads the files, and runs wherever the functions are,
 	// see promlake sql. "": no SQL chooses among the samples of replicas.
