@@ -345,7 +345,7 @@ var allowed = map[string][]string{
 	"tests/bench/dashboard": {
 		"tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/gateway", "tests/bench/load", "tests/bench/peer", "tests/bench/server", "tests/bench/table",
 	},
-	"tests/bench/disk":    {"internal/catalog", "internal/objstore/filestore", "internal/tenant", "tests/bench/table"},
+	"tests/bench/disk":    {"internal/catalog", "internal/objstore/filestore", "internal/tenant", "tests/bench/proc", "tests/bench/table"},
 	"tests/bench/fleet":   {"tests/bench/capture"},
 	"tests/bench/gateway": {"tests/bench/server"},
 	"tests/bench/growth": {
