@@ -207,7 +207,11 @@ func (e *evaluation) batch(ctx context.Context, ordinals []uint32, inPlace bool)
 		if len(t) == 0 {
 			continue
 		}
-		values := e.next(n, (len(ordinals)-i)*n)
+		more := (len(ordinals) - i) * n
+		if e.fold != nil { // the next series has the same memory
+			more = n
+		}
+		values := e.next(n, more)
 		present, err := e.kernel.Eval(t, v, values, facts)
 		if err != nil {
 			return err
@@ -215,7 +219,7 @@ func (e *evaluation) batch(ctx context.Context, ordinals []uint32, inPlace bool)
 		if !present {
 			continue
 		}
-		if e.fold != nil { // the next series has the same memory
+		if e.fold != nil {
 			e.present = append(e.present, o)
 			if err := e.fold.Add(e.groups[o], values); err != nil {
 				return err

@@ -47,8 +47,8 @@ func (p *Pushed) Held(l *Leaf) int64 {
 }
 
 // foldedLists bounds the lists of values that a fold holds for each group: up to four, of each of
-// two threads.
-const foldedLists = 8
+// sixteen threads. More threads are left to the budget of the query, which counts all lists.
+const foldedLists = 64
 
 // foldsOf returns the aggregations that are folds, by the leaf that they alone read. An aggregation
 // of fewer values keeps them, to add them in upstream's order, and one with few series in each

@@ -33,7 +33,7 @@ func (p *Pushed) Partition(maxRows int64) (parts []*Pushed, merge Merge, ok bool
 		m.maps = append(m.maps, m.mapping(part.Labels))
 		if g, ok := part.Root.(*groupNode); ok && how.partial && g.op == "avg" {
 			part.Root = newAverage(g)
-			part.Labels = part.Root.Shape().Labels
+			part.Labels, part.folds = part.Root.Shape().Labels, nil // sums and counts are not folded
 		}
 		parts = append(parts, part)
 	}
