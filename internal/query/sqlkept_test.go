@@ -47,6 +47,20 @@ func TestSQLKeepsSamples(t *testing.T) {
 	require.ErrorIs(t, small.SQL(t.Context(), query.Statement{Text: many, Format: "csv"}, &kept{}), objstore.ErrNotFound, "they exceed its share")
 }
 
+// TestSQLNow: a statement has one now(), by which DuckDB's plan says what is read and by which the
+// rows are chosen.
+func TestSQLNow(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	row := segment.Row{Labels: metric("m")}
+	for at := time.Now().UnixMilli(); len(row.Floats) < 300_000; at++ { // each millisecond of five minutes
+		row.Floats = append(row.Floats, segment.Float{T: at})
+	}
+	l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, []segment.Row{row})
+	for range 5 {
+		require.Equal(t, []string{"0"}, l.sql("SELECT epoch_ms(now()) - epoch_ms(max(ts)) FROM samples WHERE ts <= now()"))
+	}
+}
+
 // TestSQLOfObjectsThatAreGone: a statement whose snapshot has a block that was replaced and deleted
 // is answered from the next snapshot.
 func TestSQLOfObjectsThatAreGone(t *testing.T) {

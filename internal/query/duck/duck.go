@@ -88,13 +88,10 @@ func (d *DB) Close() error {
 	for range cap(d.slots) {
 		d.slots <- struct{}{}
 	}
+	d.CloseIdle()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	for i := range d.idle {
-		mapping.Disconnect(&d.idle[i])
-	}
-	d.idle = nil
 	if d.opened {
 		d.shut()
 		d.opened = false
@@ -147,6 +144,22 @@ func (d *DB) release(c mapping.Connection) {
 	d.mu.Lock()
 	d.idle = append(d.idle, c)
 	d.mu.Unlock()
+	<-d.slots
+}
+
+// CloseIdle closes the connections that no statement uses, which ends their transactions.
+func (d *DB) CloseIdle() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.idle {
+		mapping.Disconnect(&d.idle[i])
+	}
+	d.idle = nil
+}
+
+// drop closes a connection in place of release.
+func (d *DB) drop(c mapping.Connection) {
+	mapping.Disconnect(&c)
 	<-d.slots
 }
 

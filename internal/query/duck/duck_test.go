@@ -121,6 +121,45 @@ func TestCancel(t *testing.T) {
 	require.NoError(t, db.Each(t.Context(), "SELECT 1::BIGINT", []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }))
 }
 
+// TestBrokenStatementsLeaveNoConnection: only a statement whose result was read to its end leaves its
+// connection to the next one, which finds the variables of the session there.
+func TestBrokenStatementsLeaveNoConnection(t *testing.T) {
+	db := open(t, 1)
+	ask := func(ctx context.Context, sql string) error {
+		return db.Each(ctx, sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+	}
+	kept := func() (kept bool) {
+		require.NoError(t, db.Each(t.Context(), "SELECT coalesce(getvariable('kept'), 0)::BIGINT", []string{duck.BigInt}, func(_ int, c []duck.Vector) error {
+			kept = c[0].Int64s()[0] == 1
+			return nil
+		}))
+		return kept
+	}
+	for name, end := range map[string]func() error{
+		"cancelled": func() error {
+			ctx, cancel := context.WithCancel(t.Context())
+			return db.Each(ctx, "SELECT range FROM range(1000000000000)", []string{duck.BigInt}, func(int, []duck.Vector) error { cancel(); return nil })
+		},
+		"failed":       func() error { return ask(t.Context(), "SELECT error('here')::BIGINT") },
+		"not bound":    func() error { return ask(t.Context(), "SELECT nothing") },
+		"not expected": func() error { return ask(t.Context(), "SELECT 'text'") },
+		"left": func() error {
+			return db.Each(t.Context(), "SELECT range FROM range(100000)", []string{duck.BigInt}, func(int, []duck.Vector) error { return errors.New("enough") })
+		},
+	} {
+		require.NoError(t, db.With(t.Context(), func(c mapping.Connection) error {
+			var res mapping.Result
+			defer mapping.DestroyResult(&res)
+			require.Equal(t, mapping.StateSuccess, mapping.Query(c, "SET VARIABLE kept = 1", &res))
+			return nil
+		}))
+		require.True(t, kept(), name)
+		require.True(t, kept(), name)
+		require.Error(t, end(), name)
+		require.False(t, kept(), name)
+	}
+}
+
 func TestLazyAndClosed(t *testing.T) {
 	opened := 0
 	db := duck.New(duck.Settings{MemoryLimitBytes: 64 << 20, Threads: 1, Connections: 2, TempDir: func() (string, error) { opened++; return t.TempDir(), nil }})

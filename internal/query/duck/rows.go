@@ -43,6 +43,7 @@ type Rows struct {
 	allowed []mapping.StatementType
 	err     error
 	done    bool
+	whole   bool // the result was read to its end
 }
 
 // Query runs one statement and streams its result, so that memory is bounded by what the caller
@@ -147,7 +148,8 @@ func (r *Rows) Next() bool {
 	r.chunk = mapping.FetchChunk(r.res)
 	if r.chunk.Ptr == nil {
 		r.done = true
-		if msg := mapping.ResultError(&r.res); msg != "" {
+		msg := mapping.ResultError(&r.res)
+		if r.whole = msg == ""; !r.whole {
 			r.err = r.because(r.failure(msg))
 		}
 		return false
@@ -172,7 +174,9 @@ func (r *Rows) Columns() []Vector { return r.cols }
 // Err returns what ended the iteration early, if anything did.
 func (r *Rows) Err() error { return r.err }
 
-// Close ends the statement and frees its memory. It may be repeated.
+// Close ends the statement and frees its memory. It may be repeated. The connection of a statement
+// that failed or was left early is closed: it would keep what is left of some interrupted
+// statements, such as the states of aggregates, until its next statement.
 func (r *Rows) Close() {
 	if r.stop == nil {
 		return
@@ -185,7 +189,11 @@ func (r *Rows) Close() {
 	mapping.DestroyDataChunk(&r.chunk)
 	mapping.DestroyResult(&r.res)
 	mapping.DestroyPrepare(&r.stmt)
-	r.db.release(r.conn)
+	if r.whole {
+		r.db.release(r.conn)
+	} else {
+		r.db.drop(r.conn)
+	}
 }
 
 // because returns the context's error if the context ended, which interrupts DuckDB, and err

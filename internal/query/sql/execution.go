@@ -80,7 +80,7 @@ func (x *execution) prepare() error {
 // plan reads from DuckDB's plan what the tables of the statement have to deliver. The statement
 // runs in the transaction in which it was planned, so that now() is the same in both.
 func (x *execution) plan() error {
-	if err := x.command("BEGIN TRANSACTION READ ONLY"); err != nil {
+	if err := x.begin(); err != nil {
 		return err
 	}
 	x.scans, x.mentions = nil, 0
@@ -125,23 +125,23 @@ func (x *execution) plan() error {
 	return nil
 }
 
-// command runs a statement without a result.
-func (x *execution) command(text string) error {
-	rows, err := x.db.Stream(x.ctx, text)
-	if err == nil {
-		rows.Close()
+// begin begins a transaction.
+func (x *execution) begin() error {
+	rows, err := x.db.Stream(x.ctx, "BEGIN TRANSACTION READ ONLY")
+	if err != nil {
+		return err
 	}
-	return err
+	defer rows.Close()
+	for rows.Next() {
+	}
+	return rows.Err()
 }
 
-// attempt executes the planned statement. After an attempt that failed, which ends DuckDB's
-// transaction, it plans the statement again: now() is later then, and the range of the snapshot is
-// not.
+// attempt executes the planned statement. After an attempt that failed, it plans the statement
+// again, in a new transaction: now() is later then, and the range of the snapshot is not.
 func (x *execution) attempt() error {
 	if x.attempted {
-		if err := x.command("ROLLBACK"); err != nil {
-			return err
-		}
+		x.db.CloseIdle()
 		mint, maxt := x.mint, x.maxt
 		if err := x.plan(); err != nil {
 			return err
