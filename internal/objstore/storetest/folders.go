@@ -71,10 +71,11 @@ func testListFoldersPages(t *testing.T, s objstore.Store) {
 	var g errgroup.Group
 	g.SetLimit(8)
 	for i := range 1005 {
-		want = append(want, fmt.Sprintf("v1/%04d/", i))
+		folder := fmt.Sprintf("v1/%04d/", i)
+		want = append(want, folder)
 		for _, name := range []string{"manifest.json", "segments/x"}[:1+i%2] {
 			g.Go(func() error {
-				_, err := s.Put(t.Context(), want[i]+name, strings.NewReader("x"), objstore.Condition{IfAbsent: true})
+				_, err := s.Put(t.Context(), folder+name, strings.NewReader("x"), objstore.Condition{IfAbsent: true})
 				return err
 			})
 		}
