@@ -1,7 +1,8 @@
 package series
 
-// refSet is an insert-only set of references with linear probing. A reference is found by 32 bits
-// of a hash of what it stands for, which the caller compares: the set itself does not hold it.
+// refSet is an insert-only set of references, or of other indexes, with linear probing. A reference
+// is found by 32 bits of a hash of what it stands for, which the caller compares: the set itself
+// does not hold it.
 type refSet struct {
 	slots []hashed
 	n     int
@@ -10,6 +11,8 @@ type refSet struct {
 // hashed is a reference plus one, because 0 marks an empty slot, and its hash. Its slot is the
 // first free one from the hash on, so a larger set needs nothing else to place it.
 type hashed struct{ hash, ref uint32 }
+
+const minSlots = 64
 
 // find returns the reference with this hash for which is reports true.
 func (s *refSet) find(hash uint32, is func(Ref) bool) (Ref, bool) {

@@ -41,10 +41,11 @@ type Table struct {
 	seed uint64
 	self *identity
 
-	firstBy []Key  // by ref: the first raw key of a sender's encoding that Alias recorded, or zero
-	byFirst refSet // by those keys
-	byOther keyMap // further raw keys of a label set → ref
-	byLabel refSet // by the label sets
+	firstBy []Key   // by ref: the first raw key of a sender's encoding that Alias recorded, or zero
+	byFirst refSet  // by those keys
+	others  []alias // further raw keys of label sets
+	byOther refSet  // of indexes in others, by the keys
+	byLabel refSet  // by the label sets
 
 	names    []string
 	nameOrd  map[string]uint32
@@ -58,6 +59,16 @@ type Table struct {
 	ids    []uint64 // by ref: ID
 	bytes  int64
 	buf    []byte
+}
+
+// Key is a 128-bit hash that identifies the bytes it was computed from. Keys of outside data are
+// computed with a seed that senders do not know, so that equal keys can be treated as equal bytes.
+type Key = xxh3.Uint128
+
+// alias is a raw key of a label set.
+type alias struct {
+	key Key
+	ref Ref
 }
 
 // identity is by its address the content of a table between two calls of Reset. It has a size, so
@@ -94,7 +105,7 @@ func NewTable(seed uint64) *Table {
 // no View of the table may be used any more.
 func (t *Table) Reset(seed uint64) {
 	t.seed, t.self, t.bytes = seed, new(identity), 0
-	t.byFirst, t.byOther, t.byLabel, t.firstBy = refSet{}, keyMap{}, refSet{}, t.firstBy[:0]
+	t.byFirst, t.byOther, t.byLabel, t.firstBy, t.others = refSet{}, refSet{}, refSet{}, t.firstBy[:0], t.others[:0]
 	clear(t.nameOrd)
 	t.names, t.values, t.priority, t.metrics = nil, nil, nil, dict{}
 	t.metric, t.start, t.pairs, t.ids = t.metric[:0], append(t.start[:0], 0), t.pairs[:0], t.ids[:0]
@@ -103,7 +114,7 @@ func (t *Table) Reset(seed uint64) {
 // Seal frees what only Lookup, Intern and Alias need, none of which may be called before the next
 // Reset.
 func (t *Table) Seal() {
-	t.byFirst, t.byOther, t.byLabel, t.firstBy = refSet{}, keyMap{}, refSet{}, nil
+	t.byFirst, t.byOther, t.byLabel, t.firstBy, t.others = refSet{}, refSet{}, refSet{}, nil, nil
 	t.nameOrd, t.metrics.ord = map[string]uint32{}, nil
 	for _, d := range t.values {
 		d.ord = nil
@@ -118,9 +129,9 @@ func (t *Table) Len() int { return len(t.metric) }
 
 // Bytes returns the approximate memory of the table, in bytes.
 func (t *Table) Bytes() int64 {
-	const perHash, perSlot, perKey, perRef, perPair = 8, 24, 16, 16, 8
-	return t.bytes + int64(len(t.byFirst.slots)+len(t.byLabel.slots))*perHash + int64(len(t.byOther.slots))*perSlot +
-		int64(len(t.firstBy))*perKey + int64(len(t.metric))*perRef + int64(len(t.pairs))*perPair
+	const perHash, perKey, perAlias, perRef, perPair = 8, 16, 24, 16, 8
+	return t.bytes + int64(len(t.byFirst.slots)+len(t.byOther.slots)+len(t.byLabel.slots))*perHash +
+		int64(len(t.firstBy))*perKey + int64(len(t.others))*perAlias + int64(len(t.metric))*perRef + int64(len(t.pairs))*perPair
 }
 
 // Lookup returns the label set that Alias recorded for a raw key.
@@ -128,12 +139,16 @@ func (t *Table) Lookup(k Key) (Ref, bool) {
 	if ref, ok := t.byFirst.find(uint32(k.Lo), func(r Ref) bool { return t.firstBy[r] == k }); ok {
 		return ref, true
 	}
-	return t.byOther.get(k)
+	i, ok := t.byOther.find(uint32(k.Lo), func(i Ref) bool { return t.others[i].key == k })
+	if !ok {
+		return 0, false
+	}
+	return t.others[i].ref, true
 }
 
 // LookupNear is Lookup with a guess of the result. Senders repeat their series in the same order,
 // so the series after reference r usually has reference r+1. A right guess avoids a probe of the
-// map, whose slots are rarely in the processor's cache.
+// set, whose slots are rarely in the processor's cache.
 func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
 	if int(guess) < len(t.firstBy) && t.firstBy[guess] == k {
 		return guess, true
@@ -150,7 +165,8 @@ func (t *Table) Alias(k Key, ref Ref) {
 		t.firstBy = append(t.firstBy, make([]Key, n)...)
 	}
 	if t.firstBy[ref] != (Key{}) || k == (Key{}) {
-		t.byOther.put(k, ref)
+		t.byOther.put(uint32(k.Lo), Ref(len(t.others)))
+		t.others = append(t.others, alias{k, ref})
 		return
 	}
 	t.firstBy[ref] = k
