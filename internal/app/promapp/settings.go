@@ -49,9 +49,6 @@ type Settings struct {
 	Config func(url, token string, logger *slog.Logger) (*promconfig.Config, error) `kong:"-"`
 }
 
-// DefaultSettings returns settings that neither scrape nor evaluate anything.
-func DefaultSettings() Settings { return settings.Default[Settings]() }
-
 // Configured reports whether there is a configuration.
 func (s Settings) Configured() bool { return s.ConfigFile != "" || s.Config != nil }
 

@@ -15,9 +15,6 @@ type Settings struct {
 	Rules rulefn.Settings `embed:""`
 }
 
-// DefaultSettings returns the settings of a program that evaluates nothing.
-func DefaultSettings() Settings { return settings.Default[Settings]() }
-
 // Validate returns an error that names the flags of invalid settings.
 func (s Settings) Validate() error {
 	var alone error
