@@ -44,8 +44,8 @@ func sortRows(rows []plan.Row) {
 // series. The rows of a series lie together in every object: DuckDB, which does not know that,
 // takes three times as long for its scan and GROUP BY alone. The function is the aggregate that the
 // statement of explain names, so the values have the same bits. Several threads take batches of
-// series. The values of a fold are added up, by each thread for every so many batches, so that an
-// answer is the same each time.
+// series as they get free. For a fold each adds up fixed batches, so that the order of additions,
+// and so the answer, is the same each time.
 func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Values, err error) {
 	r.Metrics.Pushed.WithLabelValues("leaves").Inc()
 	read, err := r.ReadOf(ctx, l)
@@ -75,9 +75,9 @@ func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Valu
 		if err := e.open(r, read, l, fold); err != nil {
 			return err
 		}
-		i := w
 		for n := 0; ; n++ {
-			if i = w + n*len(threads); fold == nil {
+			i := w + n*len(threads)
+			if fold == nil {
 				i = int(taken.Add(1)) - 1
 			}
 			if i >= len(batches) {
@@ -141,7 +141,7 @@ func joined(threads []evaluation, fold *plan.Fold) (*Values, error) {
 	return out, nil
 }
 
-// evaluation is the part of a leaf's that one thread does.
+// evaluation is what one thread does of a leaf: it evaluates some of the series.
 type evaluation struct {
 	*Run
 	Values
