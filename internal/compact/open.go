@@ -26,10 +26,11 @@ const (
 	fetchAhead = 8       // segments that are fetched at once
 	maxAhead   = 4 << 20 // bytes of a remote file that are fetched at once
 	minAhead   = 256 << 10
-	rowCost    = 48 // memory for a row of a row group while it is decoded, bytes
 	groupRows  = block.DefaultRowGroupRows
 
-	gatheredSample = 4 // memory for a sample of a segment, bytes, about
+	// Memory that is taken, about.
+	decodedRowBytes     = 48 // for a row of a row group while it is decoded
+	gatheredSampleBytes = 4  // for a sample in a merge.Gather
 )
 
 // errSeriesMemory reports that the series tables of a job do not fit.
@@ -66,22 +67,22 @@ func (o *opened) Close() error {
 
 // opener opens the sources of one job.
 type opener struct {
-	s      *Stage
-	ctx    context.Context
-	tenant string
-	job    *Job
-	out    *opened
-	ahead  int
-	bodies map[catalog.SegmentID][]byte // fetched, not yet decoded
-	recent []*recent.Segment            // the content of all sources; nil: not all of it is in memory
-	tombs  []catalog.Tombstone          // of the job's window
-	gather *merge.Gather                // the last segments that were opened; nil: none
-	held   int64                        // its memory, which is part of out.memory
+	s           *Stage
+	ctx         context.Context
+	tenant      string
+	job         *Job
+	out         *opened
+	ahead       int
+	bodies      map[catalog.SegmentID][]byte // fetched, not yet decoded
+	recent      []*recent.Segment            // the content of all sources; nil: not all of it is in memory
+	tombs       []catalog.Tombstone          // of the job's window
+	gather      *merge.Gather                // of the segments since the last other source; nil: none
+	gatherBytes int64                        // its memory, which is part of out.memory
 }
 
 // open opens the oldest sources that MemoryBytes holds, and at least two; of a slice job it opens
-// all. srcs are in the order of ranks, tombs those of the window. The caller closes the result, also
-// after an error.
+// all. srcs are in the order of ranks, tombs those of the window. The caller closes the result,
+// also after an error.
 func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source, tombs []catalog.Tombstone) (*opened, error) {
 	seed, err := s.ids.seed()
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source
 			break
 		}
 	}
-	o.gathered()
+	o.endGather()
 	return o.out, nil
 }
 
@@ -155,17 +156,17 @@ func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", name, err)
 	}
-	if merge.Gathers(&info) && !o.deletes(src) {
-		if !must && !o.room(info.Samples*gatheredSample) {
+	if merge.Gathers(&info) && !o.hasDeletions(src) {
+		if !must && !o.room(info.Samples*gatheredSampleBytes) {
 			return false, nil
 		}
-		err = o.add(name, data, src)
+		err = o.gatherSegment(name, data, src)
 	} else {
 		need := merge.SegmentBytes(info, int64(len(data)))
 		if !must && !o.room(need) {
 			return false, nil
 		}
-		err = o.alone(name, data, src, need)
+		err = o.openSegment(name, data, src, need)
 	}
 	if err != nil {
 		return false, err
@@ -177,28 +178,28 @@ func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
 	return true, nil
 }
 
-// deletes reports whether a tombstone applies to a source.
-func (o *opener) deletes(src *source) bool {
+// hasDeletions reports whether a tombstone applies to a source.
+func (o *opener) hasDeletions(src *source) bool {
 	return slices.ContainsFunc(o.tombs, func(t catalog.Tombstone) bool { return t.Covers(src.through) })
 }
 
-// add adds a segment to those before it.
-func (o *opener) add(name string, data []byte, src *source) error {
+// gatherSegment adds a segment to those before it.
+func (o *opener) gatherSegment(name string, data []byte, src *source) error {
 	if o.gather == nil {
-		o.gather, o.held = merge.NewGather(&o.out.into), 0
+		o.gather, o.gatherBytes = merge.NewGather(&o.out.into), 0
 	}
 	metadata, err := o.gather.Add(name, data, src.through)
 	if err != nil {
 		return err
 	}
 	o.out.metadata.Add(metadata)
-	o.out.memory += o.gather.Bytes() - o.held
-	o.held = o.gather.Bytes()
+	o.out.memory += o.gather.Bytes() - o.gatherBytes
+	o.gatherBytes = o.gather.Bytes()
 	return nil
 }
 
-// alone opens a segment as a source of its own.
-func (o *opener) alone(name string, data []byte, src *source, need int64) error {
+// openSegment opens a segment as a source of its own.
+func (o *opener) openSegment(name string, data []byte, src *source, need int64) error {
 	m, metadata, err := merge.Segment(name, data, &o.out.into, src.through)
 	if err != nil {
 		return err
@@ -225,8 +226,8 @@ func (o *opener) kept(src *source, c *recent.Segment, must bool) (bool, error) {
 	return true, nil
 }
 
-// gathered ends the source that add made.
-func (o *opener) gathered() {
+// endGather makes a source of the segments that were gathered.
+func (o *opener) endGather() {
 	if o.gather != nil {
 		o.out.merge, o.gather = append(o.out.merge, o.gather.Source("segments")), nil
 	}
@@ -234,7 +235,7 @@ func (o *opener) gathered() {
 
 // take appends a source that ranks above those before it.
 func (o *opener) take(m *merge.Source, metadata []segment.Metadata, memory int64) {
-	o.gathered()
+	o.endGather()
 	o.out.merge = append(o.out.merge, m)
 	o.out.metadata.Add(metadata)
 	o.out.memory += memory
@@ -266,7 +267,7 @@ func (o *opener) fetch(srcs []source) error {
 }
 
 func (o *opener) block(src *source, must bool) (bool, error) {
-	need := min(src.block.Samples, groupRows)*rowCost + src.block.Series*rowBytes
+	need := min(src.block.Samples, groupRows)*decodedRowBytes + src.block.Series*rowBytes
 	if !must && !o.room(need) {
 		return false, nil
 	}

@@ -16,6 +16,8 @@ func (p *planner) window(l key.Level, w key.Window, srcs, near []source, covered
 		return
 	}
 	settled := slices.DeleteFunc(slices.Clone(srcs), func(s source) bool { return !p.settled(&s) })
+	groups := p.groups(settled)
+	most := p.most(groups)
 	top := slices.ContainsFunc(srcs, func(s source) bool { return s.at(l) })
 	switch {
 	case covered || p.now.Before(p.closes(r)) || slices.ContainsFunc(p.splits, r.overlaps):
@@ -23,12 +25,11 @@ func (p *planner) window(l key.Level, w key.Window, srcs, near []source, covered
 	case p.idle(l, settled):
 	case p.waiting(l, r, settled):
 		p.below(l, w, srcs, near, top, false)
-	case p.most(p.groups(settled)) < len(p.groups(settled)):
+	case most < len(groups):
 		before := len(p.jobs)
 		p.below(l, w, srcs, near, top, true)
 		if len(p.jobs) == before {
-			groups := p.groups(settled)
-			p.merge(l, w, slices.Concat(groups[:p.most(groups)]...), near, "too many sources, the oldest first")
+			p.merge(l, w, slices.Concat(groups[:most]...), near, "too many sources, the oldest first")
 		}
 	default:
 		p.merge(l, w, settled, near, p.why(l, settled))
@@ -99,16 +100,15 @@ func (p *planner) groups(srcs []source) [][]source {
 	return out
 }
 
-// most returns how many of the first groups one job takes, at least two if there are two. It leaves
-// out those whose segments would not fit into the memory of a job, which takes less for them than
-// their files have.
+// most returns how many of the first groups one job takes, at least two if there are two: not more
+// than MaxSegments and MaxSources, nor than have their segments in MemoryBytes.
 func (p *planner) most(groups [][]source) int {
 	var segments, blocks int
 	var bytes int64
 	for i, g := range groups {
 		if s := &g[0]; s.segment {
 			segments++
-			bytes += s.bytes / segmentGain
+			bytes += s.bytes / segmentShrink
 		} else {
 			blocks++
 		}

@@ -11,16 +11,16 @@ const (
 	segmentFooterBytes = 4 << 10 // about, of a segment's file without samples and series
 	segmentSampleBytes = 4       // bytes of a segment's file per sample, about
 	segmentSeriesBytes = 12      // bytes of a segment's file per series, at least
-	segmentGain        = 2       // bytes of a segment's file for one of memory, at least, while it is merged
-	firstSegments      = 256     // of a job, which have nearly all of its series,
-	laterSegments      = 16      // and by how much fewer of those after them are new
+	segmentShrink      = 2       // by which a segment's samples take less memory than its file, at least
+	firstSegments      = 256     // as many segments of a job have nearly all of its series:
+	laterShare         = 16      // of the series of each later one, one in so many is counted
 	seriesBytes        = 512     // memory for a series: its labels, its row in the new series table
 	rowBytes           = 48      // memory for a series of one source: its row in merge and reader
 )
 
 // slicesFor returns the number of slices into which a merge must be split to stay within
 // MemoryBytes and MaxJobSamples: a power of two, 1 for none. Sources mostly have the same series:
-// one in eight series beyond those of the largest source is assumed to be new, and fewer of those of
+// one in eight series beyond those of the largest source is assumed to be new, and fewer in
 // segments that follow many others.
 func (s *Settings) slicesFor(srcs []source) int {
 	var sum, most, samples, rows, group int64
@@ -38,7 +38,7 @@ func (s *Settings) slicesFor(srcs []source) int {
 		}
 		if srcs[i].segment {
 			if segments++; segments > firstSegments {
-				n /= laterSegments
+				n /= laterShare
 			}
 		}
 		sum, most, samples = sum+n, max(most, group), samples+srcs[i].samples()

@@ -13,16 +13,15 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Gather makes one source of many segments that follow one another in rank: it moves their samples
-// to those that their series have already, so that a merge reads each series once, and that takes
-// two to three bytes a sample instead of sixteen. It takes only float samples without start
-// timestamps.
+// Gather makes one source of many segments that follow one another in rank. It keeps their samples
+// series by series, mostly in two to three bytes each instead of sixteen, and a merge reads each
+// series once. It takes only float samples without start timestamps.
 type Gather struct {
 	in      *Into
 	batch   segment.Batch // of the last segment
-	through ulid.ULID     // the least
+	through ulid.ULID     // the least of all segments
 	refs    []series.Ref  // by stream
-	index   []uint32      // by reference: its stream and 1, or 0
+	index   []uint32      // by reference: one more than its stream; 0: it has none
 	streams streams
 	buf     []byte
 }
@@ -71,7 +70,7 @@ func (g *Gather) stream(r series.Ref) (uint32, error) {
 	}
 	if x := g.index[r]; x > 0 {
 		if g.streams.tails[x-1].n > math.MaxUint32/2 {
-			return 0, fmt.Errorf("a series of more than %d samples", uint32(math.MaxUint32/2))
+			return 0, fmt.Errorf("gather samples: a series has more than the limit of %d", uint32(math.MaxUint32/2))
 		}
 		return x - 1, nil
 	}

@@ -6,9 +6,8 @@ import (
 	"math/bits"
 )
 
-// streams are samples of many series in little memory: two to three bytes for most. Each series has
-// a stream of bytes in blocks of an arena, of which the first four bytes are the address of the next
-// block. A sample is
+// streams are samples of many series in little memory: two to three bytes for most samples. Each
+// series has a stream of bytes in blocks of an arena. A sample is
 //
 //	control   1 byte: its form in the lower seven bits; sameStep: the time needs no bytes
 //	time      varint, zigzag: the step from the time before, minus the step before that
@@ -27,35 +26,35 @@ type streams struct {
 }
 
 const (
-	sameStep   = 0x80
-	mostDiff   = 6 // bytes of a difference
-	wholeForm  = 0
-	milliForm  = wholeForm + mostDiff
-	xorForm    = 16
-	mostSample = 1 + binary.MaxVarintLen64 + 8
-	milli      = 1000
+	sameStep       = 0x80
+	maxDiffBytes   = 6 // of a difference between numbers
+	wholeForm      = 0
+	milliForm      = wholeForm + maxDiffBytes
+	xorForm        = 16
+	maxSampleBytes = 1 + binary.MaxVarintLen64 + 8
+	milli          = 1000
 )
 
 // tail is the end of a stream, where the next sample goes.
 type tail struct {
-	first, last uint32 // blocks
-	at, end     uint16 // in the last block: where the next byte goes, and its size
+	first, last uint32 // addresses of blocks
+	used, size  uint16 // of the last block, bytes
 	n           uint32 // samples
-	t, step     int64  // of the last sample, ms
+	t, step     int64  // of the last sample: its time, and how long after the one before it, ms
 	v           uint64 // its value's bits
 }
 
 // open begins a stream and returns its number.
 func (s *streams) open() uint32 {
-	b := s.block(leastBlock)
-	s.tails = append(s.tails, tail{first: b, last: b, at: linkBytes, end: leastBlock, t: s.base})
+	b := s.block(minBlockBytes)
+	s.tails = append(s.tails, tail{first: b, last: b, used: linkBytes, size: minBlockBytes, t: s.base})
 	return uint32(len(s.tails) - 1)
 }
 
 // append adds samples to a stream.
 func (s *streams) append(stream uint32, ts []int64, vals []float64) {
 	x := &s.tails[stream]
-	var buf [mostSample]byte
+	var buf [maxSampleBytes]byte
 	for i, t := range ts {
 		v := math.Float64bits(vals[i])
 		step := t - x.t
@@ -79,25 +78,26 @@ func (s *streams) append(stream uint32, ts []int64, vals []float64) {
 	x.n += uint32(len(ts))
 }
 
-// encode returns the form of a value after another one, and its bytes.
+// encode returns the form of a value after another one, and its size bytes, the first one lowest in
+// rest.
 func encode(before, v uint64) (form byte, rest uint64, size int) {
 	if before == v {
 		return 0, 0, 0
 	}
 	a, b := math.Float64frombits(before), math.Float64frombits(v)
 	form = wholeForm
-	i, ok := times(a, 1)
-	j, also := times(b, 1)
+	i, ok := inUnits(a, 1)
+	j, also := inUnits(b, 1)
 	if !ok || !also {
 		form = milliForm
-		if i, ok = times(a, milli); ok {
-			j, ok = times(b, milli)
+		if i, ok = inUnits(a, milli); ok {
+			j, ok = inUnits(b, milli)
 		}
 	}
 	if ok {
 		d := j - i
 		z := uint64(d)<<1 ^ uint64(d>>63)
-		if size = (bits.Len64(z) + 7) / 8; size <= mostDiff {
+		if size = (bits.Len64(z) + 7) / 8; size <= maxDiffBytes {
 			return form + byte(size), z, size
 		}
 	}
@@ -108,8 +108,8 @@ func encode(before, v uint64) (form byte, rest uint64, size int) {
 	return byte(xorForm + 8*low + size - 1), x, size
 }
 
-// times returns v in units of 1/scale, if v is exactly that quotient.
-func times(v, scale float64) (int64, bool) {
+// inUnits returns v in units of 1/scale, if v is exactly that quotient.
+func inUnits(v, scale float64) (int64, bool) {
 	const most = 1 << 50
 	x := v * scale
 	if !(x > -most && x < most) {
