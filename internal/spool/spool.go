@@ -41,7 +41,7 @@ type Spool struct {
 	ctx        context.Context // ends appends and the replay
 	cancel     context.CancelFunc
 
-	pace time.Duration // of linger; used by run alone
+	pace time.Duration // how long samples may wait by the last appends; see adapt; used by run alone
 
 	mu      sync.Mutex
 	waiting []*appender.Transaction
@@ -49,10 +49,8 @@ type Spool struct {
 	added   uint64        // transactions
 	settled uint64        // of them, in the order of adding: stored, in the directory, or lost
 	changed chan struct{} // closed when settled changes
-	wanted  bool          // Sync waits for the transactions that wait
-	urgent  bool          // SyncSoon does
-	haste   haste         // of Sync
-	hurry   haste         // of SyncSoon
+	normal  demand        // of Sync
+	urgent  demand        // of SyncSoon
 	closing bool
 }
 
@@ -63,8 +61,10 @@ const (
 	firstPause, lastPause = time.Second, 30 * time.Second
 	// fullShare is the inverse of the part of the memory from which samples wait for no others.
 	fullShare = 4
-	// quick is the inverse of the part of the linger time that a quick append takes at most.
-	quick = 4
+	// quickShare is the inverse of the part of the linger time that a quick append takes at most.
+	quickShare = 4
+	// soonest bounds the linger time while somebody waits in SyncSoon.
+	soonest = time.Second
 	// replayTimeout bounds one attempt to append a file.
 	replayTimeout = time.Minute
 )
@@ -142,16 +142,16 @@ func signal(c chan struct{}) {
 
 // Sync waits until everything that was added before is stored, or waits in the directory because
 // the store is away. It ends the linger time, but not much more often than once in this time.
-func (q *Spool) Sync(ctx context.Context) error { return q.sync(ctx, &q.wanted) }
+func (q *Spool) Sync(ctx context.Context) error { return q.sync(ctx, &q.normal) }
 
 // SyncSoon is Sync for those who wait several times one after the other: it takes about a second at
 // most while the store is there.
 func (q *Spool) SyncSoon(ctx context.Context) error { return q.sync(ctx, &q.urgent) }
 
-func (q *Spool) sync(ctx context.Context, flag *bool) error {
+func (q *Spool) sync(ctx context.Context, d *demand) error {
 	q.mu.Lock()
 	want := q.added
-	*flag = len(q.waiting) > 0
+	d.waits = len(q.waiting) > 0
 	q.mu.Unlock()
 	signal(q.wake)
 	for {
@@ -196,7 +196,7 @@ func (q *Spool) linger() time.Duration { return min(q.pace, time.Duration(q.long
 // adapt changes how long samples wait for others by the time that an append took: a slow one may not
 // become larger, because after Settings.Patience it counts as failed.
 func (q *Spool) adapt(took time.Duration) {
-	if took > q.linger()/quick {
+	if took > q.linger()/quickShare {
 		q.pace = q.set.Linger
 		return
 	}
@@ -208,12 +208,12 @@ func (q *Spool) adapt(took time.Duration) {
 func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 	linger := q.linger()
 	ready := linger == 0
-	var over, soon <-chan time.Time // the ends of the linger time, and of that of SyncSoon
+	var over, soon <-chan time.Time // the ends of the linger time, and of that for SyncSoon
 	for {
 		q.mu.Lock()
 		if q.closing || len(q.waiting) > 0 && (ready || q.memory > q.set.MaxMemory/fullShare || q.hasten(time.Now(), linger)) {
 			defer q.mu.Unlock()
-			txs, q.waiting, q.wanted, q.urgent = q.waiting, nil, false, false
+			txs, q.waiting, q.normal.waits, q.urgent.waits = q.waiting, nil, false, false
 			q.met.waiting.Set(0)
 			return txs, q.closing
 		}
@@ -221,8 +221,8 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 			linger = q.linger()
 			over = time.After(linger)
 		}
-		if soon == nil && q.urgent {
-			soon = time.After(min(linger, time.Second))
+		if soon == nil && q.urgent.waits {
+			soon = time.After(min(linger, soonest))
 		}
 		q.mu.Unlock()
 		select {
@@ -237,29 +237,33 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 
 // hasten reports whether somebody who waits may end the linger time now. The caller holds q.mu.
 func (q *Spool) hasten(now time.Time, linger time.Duration) bool {
-	return q.urgent && q.hurry.take(now, min(linger, time.Second)) || q.wanted && q.haste.take(now, linger)
+	return q.urgent.ends(now, min(linger, soonest)) || q.normal.ends(now, linger)
 }
 
-// haste bounds how often somebody who waits ends the linger time: maxHaste times at once, and once
-// per linger time in the long run. So a few groups of rules are evaluated without delay, and many
-// groups share appends.
-type haste struct {
-	spent float64 // of maxHaste
+// demand is that of those who wait, and bounds how often they end the linger time: maxEarly times at
+// once, and once per linger time in the long run. So a few groups of rules are evaluated without
+// delay, and many groups share appends.
+type demand struct {
+	waits bool    // somebody waits for the transactions that are in memory
+	early float64 // of maxEarly, what is used up
 	at    time.Time
 }
 
-const maxHaste = 20
+const maxEarly = 20
 
-// take reports whether the linger time may be ended now.
-func (h *haste) take(now time.Time, linger time.Duration) bool {
-	if linger > 0 {
-		h.spent = max(0, h.spent-now.Sub(h.at).Seconds()/linger.Seconds())
-	}
-	h.at = now
-	if h.spent+1 > maxHaste {
+// ends reports whether the linger time ends now. If so, it is counted.
+func (d *demand) ends(now time.Time, linger time.Duration) bool {
+	if !d.waits {
 		return false
 	}
-	h.spent++
+	if linger > 0 {
+		d.early = max(0, d.early-now.Sub(d.at).Seconds()/linger.Seconds())
+	}
+	d.at = now
+	if d.early+1 > maxEarly {
+		return false
+	}
+	d.early++
 	return true
 }
 

@@ -159,17 +159,17 @@ func TestStoredAtOnce(t *testing.T) {
 	require.NoDirExists(t, dir, "the directory is made when it is needed")
 }
 
-// TestHaste: who waits ends the linger time, often at once and rarely in the long run.
-func TestHaste(t *testing.T) {
-	var h haste
+// TestDemand: who waits ends the linger time, often at once and rarely in the long run.
+func TestDemand(t *testing.T) {
+	d := demand{waits: true}
 	now, n := time.UnixMilli(0), 0
 	for range 600 { // ten times a second
-		if h.take(now, time.Second) {
+		if d.ends(now, time.Second) {
 			n++
 		}
 		now = now.Add(100 * time.Millisecond)
 	}
-	require.InDelta(t, maxHaste+60, n, 2)
+	require.InDelta(t, maxEarly+60, n, 2)
 
 	set := settingsIn(filepath.Join(t.TempDir(), "queue"))
 	set.Linger = time.Hour
@@ -191,7 +191,7 @@ func TestLinger(t *testing.T) {
 	s := newStore()
 	q := open(t, set, s)
 	stored := func(n int) func() bool { return func() bool { return len(s.kept()) == n } }
-	for range maxHaste + 1 { // once a second in the long run
+	for range maxEarly + 1 { // once a second in the long run
 		require.NoError(t, q.Add(transaction(1_000_000)))
 		require.NoError(t, q.SyncSoon(t.Context()))
 	}
