@@ -6,10 +6,10 @@ import (
 	"runtime/metrics"
 )
 
-// spare is how much a heap of nothing but pointer-free memory grows until it is collected again,
-// in bytes. Memory that is pooled between requests is lost in a collection, so there should not be
-// too many.
-const spare = 32 << 20
+// spareBytes is how much a heap of nothing but pointer-free memory grows until it is collected
+// again. Memory that is pooled between requests is lost in a collection, so there should not be too
+// many.
+const spareBytes = 32 << 20
 
 // TuneCollector makes the garbage collector run as often as it is cheap, from now on. By default
 // the heap grows to twice what is live, however little of that the collector has to read: large
@@ -21,9 +21,12 @@ func TuneCollector() {
 
 const defaultPercent = 100
 
-// cycle is garbage in each collection, and comes back from it by its finalizer.
-type cycle struct{ percent int }
+// cycle is an object to which nothing refers: after each collection, its finalizer is called.
+type cycle struct {
+	percent int // the target that was set last
+}
 
+// collected is the finalizer. It sets the target of the next collection, and itself again.
 func collected(c *cycle) {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/heap:bytes"}}
 	metrics.Read(s)
@@ -43,6 +46,6 @@ func percent(live, roots, scanned uint64) int {
 	if all == 0 {
 		return defaultPercent
 	}
-	room := min(all, scanned+roots+spare)
+	room := min(all, scanned+roots+spareBytes)
 	return int((room*20+all-1)/all) * 5
 }

@@ -38,7 +38,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	tuneGC(s)
 	serving, end := context.WithCancel(ctx)
 	defer end()
-	release := releaseCode(logger) // what reads the flags
+	release := releaseCode(logger) // the code that read the flags
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
 		return fmt.Errorf("open listener: %w", err)
