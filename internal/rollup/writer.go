@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	createdBy = "promlake rollup version 2"
+	createdBy = "promlake rollup version 3" // of Version
 	// groupRows is the number of rows at which a row group ends. It bounds a writer's memory: about
 	// 25 MB for all its files.
 	groupRows = 64 << 10
