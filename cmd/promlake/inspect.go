@@ -13,8 +13,8 @@ import (
 )
 
 type inspectCmd struct {
-	Store  string `name:"store" default:"file://./data" help:"Object store to look at."`
-	Tenant string `name:"tenant" help:"Tenant to look at. Default: all."`
+	Store  string `name:"store" default:"file://./data" help:"Object store to read."`
+	Tenant string `name:"tenant" help:"Tenant to describe. Default: all."`
 	JSON   bool   `name:"json" help:"Print JSON for scripts."`
 	Now    string `name:"now" placeholder:"T" help:"Moment at which the next jobs are planned: RFC 3339 or seconds since 1970. Default: now."`
 

@@ -24,8 +24,8 @@ type queryCmd struct {
 	Start   string        `name:"start" placeholder:"T" help:"First step of a range query."`
 	End     string        `name:"end" placeholder:"T" help:"Last step of a range query. Default: now."`
 	Step    time.Duration `name:"step" placeholder:"DURATION" help:"Distance of a range query's steps. Default: 250 steps, at least 1s apart."`
-	Explain bool          `name:"explain" help:"Tell how the query is answered, with the SQL that DuckDB runs, instead of answering it."`
-	Analyze bool          `name:"analyze" help:"With --explain: run the statements, and tell how that went."`
+	Explain bool          `name:"explain" help:"Print how the query is answered, with the SQL that DuckDB runs, instead of the answer."`
+	Analyze bool          `name:"analyze" help:"With --explain: run the query, and print times and counts of its parts."`
 	Format  string        `name:"format" default:"table" enum:"table,json" help:"How the answer is printed: ${enum}."`
 
 	Log   telemetry.LogSettings `embed:""`

@@ -13,7 +13,7 @@ import (
 type redriveCmd struct {
 	From              string `name:"from" placeholder:"URL" required:"" help:"Dead-letter queue."`
 	To                string `name:"to" placeholder:"URL" help:"Queue that the messages go back to: that of --ingest.queue-url."`
-	DryRun            bool   `name:"dry-run" help:"Only tell what is there. Every look counts as a delivery."`
+	DryRun            bool   `name:"dry-run" help:"Only list what is there. Every listing counts as a delivery of the messages."`
 	Max               int    `name:"max" placeholder:"N" help:"Stop after so many messages. Default: all."`
 	DiscardUnreadable bool   `name:"discard-unreadable" help:"Delete the messages that no consumer can read. Default: they stay."`
 }

@@ -16,7 +16,7 @@ import (
 // rulesCmd are the tools for who writes rules.
 type rulesCmd struct {
 	Test   rulesTestCmd   `cmd:"" help:"Run promtool's unit tests of rules."`
-	Replay rulesReplayCmd `cmd:"" help:"Tell when an alert would have fired."`
+	Replay rulesReplayCmd `cmd:"" help:"Print when an alert would have fired."`
 
 	Backfill rulesBackfillCmd `cmd:"" help:"Write what recording rules would have written in the past. May be killed and repeated."`
 }

@@ -21,11 +21,11 @@ import (
 
 type tenantCmd struct {
 	List   tenantListCmd   `cmd:"" help:"Print the tenants that have objects, one a line."`
-	Delete tenantDeleteCmd `cmd:"" help:"Remove everything of a tenant, or tell with --dry-run what that is."`
+	Delete tenantDeleteCmd `cmd:"" help:"Remove everything of a tenant, or print with --dry-run what that is."`
 }
 
 type tenantListCmd struct {
-	Store string `name:"store" default:"file://./data" help:"Object store to look at."`
+	Store string `name:"store" default:"file://./data" help:"Object store to read."`
 
 	Log telemetry.LogSettings `embed:""`
 }

@@ -20,7 +20,7 @@ import (
 type Settings struct {
 	Store  string `name:"store" default:"file://./data" help:"Object store to import into. A missing directory is made."`
 	Tenant string `name:"tenant" placeholder:"NAME" help:"Tenant that gets the samples. Default: anonymous."`
-	DryRun bool   `name:"dry-run" help:"Only tell what would be imported, what it would cost a month, and what the tenant has already."`
+	DryRun bool   `name:"dry-run" help:"Only print what would be imported, what it would cost a month, and what the tenant has already."`
 
 	Restore bool `name:"restore" help:"Import again what was imported into windows of which promlake doctor has put a block into quarantine."`
 
