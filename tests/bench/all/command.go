@@ -3,7 +3,6 @@ package all
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -52,9 +51,7 @@ func (f *Flags) Run(ctx context.Context) error {
 		}
 	}
 	if f.JSON {
-		enc := json.NewEncoder(os.Stdout)
-		enc.SetIndent("", " ")
-		return enc.Encode(all)
+		return table.WriteJSON(os.Stdout, all)
 	}
 	return table.Write(os.Stdout, table.Comparisons(all))
 }

@@ -4,7 +4,6 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -49,9 +48,7 @@ func (f *Flags) Run(ctx context.Context) error {
 		return err
 	}
 	if f.JSON {
-		enc := json.NewEncoder(os.Stdout)
-		enc.SetIndent("", " ")
-		return enc.Encode(results)
+		return table.WriteJSON(os.Stdout, results)
 	}
 	return table.Write(os.Stdout, rows(results))
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang/snappy"
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
@@ -41,16 +41,8 @@ func TestFeed(t *testing.T) {
 	var mu sync.Mutex
 	last, count, newest := map[string]int64{}, map[string]int{}, int64(0)
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		packed, err := io.ReadAll(req.Body)
+		w, err := remote.DecodeWriteRequest(req.Body)
 		if err != nil {
-			panic(err)
-		}
-		plain, err := snappy.Decode(nil, packed)
-		if err != nil {
-			panic(err)
-		}
-		var w prompb.WriteRequest
-		if err := w.Unmarshal(plain); err != nil {
 			panic(err)
 		}
 		mu.Lock()

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -10,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/tests/bench/disk"
@@ -59,16 +58,8 @@ func TestTSBS(t *testing.T) {
 	var mu sync.Mutex
 	last, requests, tags := map[string]int64{}, 0, map[string]bool{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		packed, err := io.ReadAll(req.Body)
+		r, err := remote.DecodeWriteRequest(req.Body)
 		if err != nil {
-			panic(err)
-		}
-		plain, err := snappy.Decode(nil, packed)
-		if err != nil {
-			panic(err)
-		}
-		var r prompb.WriteRequest
-		if err := r.Unmarshal(plain); err != nil {
 			panic(err)
 		}
 		mu.Lock()

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -51,11 +50,10 @@ func measures() []measure {
 
 // publish prints the report and returns errFailed if a question failed or has different answers.
 func (r *report) publish(w io.Writer, asJSON bool) error {
-	print := r.writeTables
 	if asJSON {
-		print = r.writeJSON
+		return errors.Join(table.WriteJSON(w, r), r.failures())
 	}
-	return errors.Join(print(w), r.failures())
+	return errors.Join(r.writeTables(w), r.failures())
 }
 
 // failures returns errFailed if a question failed or has different answers, and prints these.
@@ -71,15 +69,6 @@ func (r *report) failures() (err error) {
 		}
 	}
 	return err
-}
-
-func (r *report) writeJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", " ")
-	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
 }
 
 // writeTables prints a Markdown table for each measure that has values: a row for each question and

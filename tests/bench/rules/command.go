@@ -4,7 +4,6 @@ package rules
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -45,9 +44,7 @@ func (f *Flags) Run(ctx context.Context) error {
 	}
 	agree(results)
 	if f.JSON {
-		enc := json.NewEncoder(os.Stdout)
-		enc.SetIndent("", " ")
-		err = enc.Encode(results)
+		err = table.WriteJSON(os.Stdout, results)
 	} else {
 		err = table.Write(os.Stdout, rows(results))
 	}

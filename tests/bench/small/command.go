@@ -4,7 +4,6 @@ package small
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -55,9 +54,7 @@ func (f *Flags) Run(ctx context.Context) error {
 		return err
 	}
 	if f.JSON {
-		enc := json.NewEncoder(os.Stdout)
-		enc.SetIndent("", " ")
-		return enc.Encode(results)
+		return table.WriteJSON(os.Stdout, results)
 	}
 	return table.Write(os.Stdout, table.Comparisons(f.comparisons(results)))
 }

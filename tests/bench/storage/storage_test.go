@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang/snappy"
 	"github.com/parquet-go/parquet-go"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/tests/bench/capture"
@@ -45,21 +45,14 @@ func TestFeed(t *testing.T) {
 		samples, bodies = map[string][]prompb.Sample{}, map[string]bool{}
 		var mu sync.Mutex
 		srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-			packed, err := io.ReadAll(req.Body)
+			var body bytes.Buffer
+			w, err := remote.DecodeWriteRequest(io.TeeReader(req.Body, &body))
 			if err != nil {
-				panic(err)
-			}
-			plain, err := snappy.Decode(nil, packed)
-			if err != nil {
-				panic(err)
-			}
-			var w prompb.WriteRequest
-			if err := w.Unmarshal(plain); err != nil {
 				panic(err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			bodies[string(packed)] = true
+			bodies[body.String()] = true
 			for _, ts := range w.Timeseries {
 				k := fmt.Sprint(ts.Labels)
 				samples[k] = append(samples[k], ts.Samples...)

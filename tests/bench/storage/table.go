@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -15,12 +14,7 @@ import (
 // publish prints the results: JSON, or Markdown tables.
 func publish(w io.Writer, asJSON bool, results []result) error {
 	if asJSON {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(results); err != nil {
-			return fmt.Errorf("write results: %w", err)
-		}
-		return nil
+		return table.WriteJSON(w, results)
 	}
 	tables := [][][]string{sizes(results)}
 	for i := range results {

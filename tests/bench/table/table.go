@@ -1,7 +1,8 @@
-// Package table prints Markdown tables.
+// Package table prints results: as Markdown tables, or as JSON.
 package table
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +13,16 @@ import (
 
 // Unknown is the text of a cell without a value.
 const Unknown = "–"
+
+// WriteJSON prints results as indented JSON.
+func WriteJSON(w io.Writer, results any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(results); err != nil {
+		return fmt.Errorf("write results: %w", err)
+	}
+	return nil
+}
 
 // Write prints tables with an empty line between two. The rows of a table have equal length; the
 // first is the header. All columns but the first are aligned to the right.
