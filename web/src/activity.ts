@@ -1,5 +1,6 @@
 import operations from "../../infra/grafana/dashboards/promlake-operations.json";
-import { queryParams, type Answer, type Api, type Labels, type Series } from "./api";
+import type { Answer, Labels, Series } from "./answer";
+import { queryParams, type Api } from "./api";
 
 // What the server does now: rates and prices, from the metrics that Promlake stores of itself
 // (docs/grafana.md). The queries are those of the shipped operations dashboard, so both agree.

@@ -1,38 +1,9 @@
 // Client of the HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/). The API's
 // address is relative to the page, so the page works under any path prefix.
 
+import type { Answer, Reply } from "./answer";
 import { Decoder } from "./decoder";
 import { Slots } from "./slots";
-
-export type Labels = Record<string, string>;
-export type Point = [seconds: number, value: string];
-
-export interface Histogram {
-  count: string;
-  sum: string;
-  buckets?: [boundaries: number, lower: string, upper: string, count: string][];
-}
-
-export interface Series {
-  metric: Labels;
-  value?: Point;
-  values?: Point[];
-  histogram?: [seconds: number, h: Histogram];
-  histograms?: [seconds: number, h: Histogram][];
-}
-
-export interface Answer {
-  resultType: "matrix" | "vector" | "scalar" | "string";
-  result: Series[] | Point;
-  stats?: { timings?: { evalTotalTime?: number }; samples?: { totalQueryableSamples?: number }; storage?: Record<string, unknown> };
-}
-
-export interface Reply<T> {
-  data: T;
-  warnings: string[];
-  infos: string[];
-  took: number; // ms
-}
 
 // ApiError is a reply that reports an error. status 0 means that no server answered.
 export class ApiError extends Error {

@@ -1,7 +1,7 @@
 import { ApiError } from "./api";
 import { h, replace } from "./dom";
 import { dollars, formatValue } from "./format";
-import type { Context } from "./panel";
+import type { Context } from "./context";
 import type { State } from "./state";
 import { bounds, formatDuration, formatTime } from "./time";
 

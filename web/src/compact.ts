@@ -1,4 +1,4 @@
-import type { Labels, Point, Series } from "./api";
+import type { Labels, Point, Series } from "./answer";
 
 // Compact is a series of a large answer. Its points are numbers in arrays: as the texts that the
 // server sends, five million points would take half a gigabyte, and cleaning up after them would

@@ -1,6 +1,6 @@
-import type { Answer, Series } from "./api";
+import type { Answer, Series } from "./answer";
 import { Compact } from "./compact";
-import type { Told } from "./worker";
+import type { Told } from "./messages";
 
 // Reads large replies in a worker (worker.ts), so that the page reacts to input meanwhile.
 

@@ -1,4 +1,5 @@
-import type { Api, Labels } from "./api";
+import type { Labels } from "./answer";
+import type { Api } from "./api";
 import { h } from "./dom";
 import { legend } from "./format";
 import { formatTime, type Zone } from "./time";

@@ -1,5 +1,5 @@
 import uPlot from "uplot";
-import type { Series } from "./api";
+import type { Series } from "./answer";
 import { eachPoint, lastOf } from "./compact";
 import { h, replace } from "./dom";
 import type { Dot } from "./exemplars";

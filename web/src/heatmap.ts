@@ -1,5 +1,5 @@
 import uPlot from "uplot";
-import type { Series } from "./api";
+import type { Series } from "./answer";
 import { h } from "./dom";
 import { Frame } from "./frame";
 import { formatTime, type Zone } from "./time";

@@ -1,8 +1,9 @@
 import { activity, type Activity, type Rate } from "./activity";
-import { ApiError, type Answer, type Api, type Series } from "./api";
+import type { Answer, Series } from "./answer";
+import { ApiError, type Api } from "./api";
 import { h, replace } from "./dom";
 import { dollars, formatValue } from "./format";
-import type { Context } from "./panel";
+import type { Context } from "./context";
 import { tenants } from "./tenants";
 import { bounds, formatTime, type Zone } from "./time";
 

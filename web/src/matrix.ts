@@ -1,4 +1,4 @@
-import type { Answer, Series } from "./api";
+import type { Answer, Series } from "./answer";
 import { Compact } from "./compact";
 import { pause } from "./pause";
 

@@ -1,4 +1,6 @@
-import { ApiError, queryParams, rangeParams, type Answer, type Api, type Reply } from "./api";
+import type { Answer, Reply } from "./answer";
+import { ApiError, queryParams, rangeParams } from "./api";
+import type { Context } from "./context";
 import { choice, download, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
 import { exemplars, listed, type Dot } from "./exemplars";
@@ -9,18 +11,9 @@ import { pause } from "./pause";
 import { Ranged } from "./ranged";
 import { remember, type PanelState } from "./state";
 import { csv, table } from "./table";
-import { bounds, formatDuration, parseDuration, stepFor, type Range, type Zone } from "./time";
+import { bounds, formatDuration, parseDuration, stepFor, type Range } from "./time";
 import { ValuesTable } from "./values";
 import { estimate, Gate, question } from "./weigh";
-
-// What all panels of a view share.
-export interface Context {
-  api: Api;
-  range(): Range;
-  zone(): Zone;
-  asOf(): number | undefined;
-  zoom(start: number, end: number): void;
-}
 
 // Result asks one expression and shows the answer as a graph or a table.
 export class Result {

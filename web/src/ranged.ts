@@ -1,6 +1,7 @@
-import { rangeParams, type Answer, type Reply, type Series } from "./api";
+import type { Answer, Reply, Series } from "./answer";
+import { rangeParams } from "./api";
 import { Compact } from "./compact";
-import type { Context } from "./panel";
+import type { Context } from "./context";
 import { bounds, type Range } from "./time";
 
 // renew is how far back an automatic refresh asks again, in ms: samples may arrive so late.

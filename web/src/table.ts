@@ -1,4 +1,4 @@
-import type { Answer, Labels, Point, Series } from "./api";
+import type { Answer, Labels, Point, Series } from "./answer";
 import { h } from "./dom";
 import { formatValue, legend, type Unit } from "./format";
 

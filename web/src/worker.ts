@@ -1,19 +1,9 @@
-import type { Series } from "./api";
 import { Compact } from "./compact";
 import { MatrixReader } from "./matrix";
+import type { Order, Told } from "./messages";
 
 // The worker of the page: it makes the requests that decoder.ts orders, and sends the series of
 // the replies in parts. The numbers of a series are handed over, not copied.
-
-// Order asks for a request; without a URL it aborts the one with this id.
-export interface Order {
-  id: number;
-  url?: string;
-  init?: RequestInit;
-}
-
-// Told is a part of a reply, its end, or why there is none.
-export type Told = { id: number } & ({ series: Series[] } | { response: { ok: boolean; status: number; statusText: string }; reply: unknown; text: string } | { failed: string });
 
 const running = new Map<number, AbortController>();
 

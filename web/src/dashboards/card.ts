@@ -1,7 +1,7 @@
 import { ApiError } from "../api";
 import { h, replace } from "../dom";
 import type { Graph } from "../graph";
-import type { Context } from "../panel";
+import type { Context } from "../context";
 import { asks, draw, transformNotes, words } from "./draw";
 import { unsupported } from "./fields";
 import { inText, type Scope } from "./interpolate";

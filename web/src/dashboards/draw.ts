@@ -1,7 +1,7 @@
 import { h } from "../dom";
 import { cellsOf, heatmap, isHistogram } from "../heatmap";
 import { drawn, lines, type Graph } from "../graph";
-import type { Context } from "../panel";
+import type { Context } from "../context";
 import { fill, ink } from "./colours";
 import { fieldOf, shown, thresholdColour, type Field } from "./fields";
 import { allValues, bars, gauges, labelField, stats, type Figure } from "./figures";

@@ -1,7 +1,7 @@
 import { isObject, list, number, object, text, type Json } from "./model";
 import { inText, single, type Scope } from "./interpolate";
 import { formatter, known, type Format } from "./units";
-import type { Labels } from "../api";
+import type { Labels } from "../answer";
 import type { Zone } from "../time";
 
 // Field is how the values of one series are shown: the panel's defaults, then its overrides.

@@ -1,7 +1,8 @@
-import { queryParams, rangeParams, type Answer, type Labels, type Point, type Series } from "../api";
+import type { Answer, Labels, Point, Series } from "../answer";
+import { queryParams, rangeParams } from "../api";
 import { legend, shared } from "../format";
 import { columns } from "../graph";
-import type { Context } from "../panel";
+import type { Context } from "../context";
 import { Ranged } from "../ranged";
 import { bounds, formatDuration, parseDuration, stepFor, type Range } from "../time";
 import { estimate, together, type Estimate } from "../weigh";

@@ -1,6 +1,6 @@
-import type { Answer, Series } from "../api";
+import type { Answer, Series } from "../answer";
 import { ApiError } from "../api";
-import type { Context } from "../panel";
+import type { Context } from "../context";
 import { legend } from "../format";
 import { bounds } from "../time";
 import { inExpression, names, type Scope, type Value } from "./interpolate";

@@ -1,6 +1,6 @@
 import { ApiError } from "../api";
 import { choice, h, replace } from "../dom";
-import type { Context } from "../panel";
+import type { Context } from "../context";
 import type { State } from "../state";
 import { Card } from "./card";
 import { inText, type Scope, type Value } from "./interpolate";

@@ -1,7 +1,8 @@
-import { ApiError, type Labels } from "../api";
+import type { Labels } from "../answer";
+import { ApiError } from "../api";
 import { choice, h, replace } from "../dom";
 import { formatValue } from "../format";
-import type { Context } from "../panel";
+import type { Context } from "../context";
 import { formatTime, type Zone } from "../time";
 
 // What targets, rules and alerts have in common: a filter by text and by state, and groups that

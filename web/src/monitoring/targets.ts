@@ -1,4 +1,4 @@
-import type { Labels } from "../api";
+import type { Labels } from "../answer";
 import { h } from "../dom";
 import { formatValue } from "../format";
 import { chips, mark, problem, when, type Group, type Kind } from "./listing";

@@ -2,7 +2,7 @@ import { ApiError } from "../api";
 import { choice, download, h, replace } from "../dom";
 import type { Editor } from "../editor";
 import type { Graph } from "../graph";
-import type { Context } from "../panel";
+import type { Context } from "../context";
 import { csvField } from "../table";
 import { bounds } from "../time";
 import { arrange, chart, shapeOf } from "./chart";
