@@ -138,26 +138,14 @@ func (r *rewriter) direct(n Node, to consumer) bool {
 // valuesOf returns how many values the leaves of a subtree, or their folds, have at most, and all of
 // its nodes.
 func valuesOf(n Node, folds map[*Leaf]*groupNode) (leaves, all int) {
-	seen := map[Node]bool{}
-	var walk func(Node)
-	walk = func(n Node) {
-		if seen[n] {
-			return
-		}
-		seen[n] = true
+	visit(n, func(n Node) bool {
 		values := len(n.Shape().Labels) * n.Shape().Grid.N
 		folded := isFold(folds, n) // what is below it is not held
 		if all += values; folded || len(n.Children()) == 0 {
 			leaves += values
 		}
-		if folded {
-			return
-		}
-		for _, c := range n.Children() {
-			walk(c)
-		}
-	}
-	walk(n)
+		return !folded
+	})
 	return leaves, all
 }
 
@@ -265,20 +253,30 @@ func (r *rewriter) push(p *Pushed, at place) parser.Expr {
 // leavesOf returns the leaves below a node, each once, in the order of the query's text.
 func leavesOf(n Node) []*Leaf {
 	var out []*Leaf
+	visit(n, func(n Node) bool {
+		if l, ok := n.(*Leaf); ok {
+			out = append(out, l)
+		}
+		return true
+	})
+	return out
+}
+
+// visit calls f with n and what is below it, each node once and before its children, in the order
+// of the query's text. If f returns false, the node's children are left out.
+func visit(n Node, f func(Node) bool) {
 	seen := map[Node]bool{}
 	var walk func(Node)
 	walk = func(n Node) {
 		if seen[n] {
 			return
 		}
-		seen[n] = true
-		if l, ok := n.(*Leaf); ok {
-			out = append(out, l)
+		if seen[n] = true; !f(n) {
+			return
 		}
 		for _, c := range n.Children() {
 			walk(c)
 		}
 	}
 	walk(n)
-	return out
 }

@@ -1,14 +1,14 @@
 package plan
 
 // Fold is an aggregation whose input is a leaf with many values: they are added up series by
-// series, as they are computed, and nothing holds all of them.
+// series, as they are computed, so that they are never in memory at once.
 type Fold struct {
 	Op string   // sum, avg, min, max, count or group
 	To []uint32 // the group of each ordinal of the leaf
 	N  int      // groups
 }
 
-// Fold returns the aggregation that the values of a leaf are added up for, nil if they are held.
+// Fold returns the aggregation that adds up the values of a leaf, nil if the values are held.
 func (p *Pushed) Fold(l *Leaf) *Fold {
 	g := p.folds[l]
 	if g == nil {
@@ -29,7 +29,7 @@ func isFold(folds map[*Leaf]*groupNode, n Node) bool {
 	return false
 }
 
-// known returns the node whose values the rows of a leaf are: the leaf, or its fold.
+// known returns the node whose values are known once a leaf is evaluated: its fold, or the leaf.
 func (p *Pushed) known(l *Leaf) Node {
 	if g := p.folds[l]; g != nil {
 		return g
@@ -58,17 +58,10 @@ func foldsOf(root Node, o *Options) map[*Leaf]*groupNode {
 		return nil
 	}
 	readers, folds := map[*Leaf]int{}, map[*Leaf]*groupNode{}
-	seen := map[Node]bool{}
-	var walk func(Node)
-	walk = func(n Node) {
-		if seen[n] {
-			return
-		}
-		seen[n] = true
+	visit(root, func(n Node) bool {
 		for _, c := range n.Children() {
 			l, ok := c.(*Leaf)
 			if !ok {
-				walk(c)
 				continue
 			}
 			readers[l]++
@@ -78,8 +71,8 @@ func foldsOf(root Node, o *Options) map[*Leaf]*groupNode {
 				folds[l] = g
 			}
 		}
-	}
-	walk(root)
+		return true
+	})
 	for l, n := range readers {
 		if n > 1 {
 			delete(folds, l)
