@@ -62,7 +62,7 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 		g.Order.Extend(w.view)
 		for _, window := range layout.Windows(bs[from:to], w.now().UnixMilli()) {
 			rows := window.Rows(w.view, &g.Order)
-			file, _, err := w.writer.Write(rows)
+			file, _, err := w.writer.Write(rows, &g.Repeats)
 			if err != nil {
 				return nil, fmt.Errorf("encode segment: %w", err)
 			}

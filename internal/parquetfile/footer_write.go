@@ -19,21 +19,26 @@ const (
 
 // appendRowGroups appends the row groups of a footer in Thrift's compact protocol, as a list: the
 // bytes that parquet-go's encoder writes, which finds the fields by reflection. A small segment has
-// more than fifty columns.
-func appendRowGroups(b []byte, groups []format.RowGroup) []byte {
+// more than fifty columns. The first chunks may be those of a prefix.
+func appendRowGroups(b []byte, groups []format.RowGroup, prefix *Prefix) []byte {
 	b = appendList(b, typeStruct, len(groups))
 	for i := range groups {
-		b = appendRowGroup(b, &groups[i])
+		b = appendRowGroup(b, &groups[i], prefix)
 	}
 	return b
 }
 
-func appendRowGroup(b []byte, g *format.RowGroup) []byte {
-	b = appendList(append(b, 1<<4|typeList), typeStruct, len(g.Columns))
+func appendRowGroup(b []byte, g *format.RowGroup, prefix *Prefix) []byte {
+	n := len(g.Columns)
+	if prefix != nil {
+		n += prefix.chunks
+	}
+	b = appendList(append(b, 1<<4|typeList), typeStruct, n)
+	if prefix != nil {
+		b = append(b, prefix.columns...)
+	}
 	for i := range g.Columns {
-		// Fields 2 and 3 of a column chunk: the offset of its metadata, which is none, and these.
-		b = append(b, 2<<4|typeLong, 0, 1<<4|typeStruct)
-		b = append(appendColumn(b, &g.Columns[i].MetaData), stop)
+		b = appendChunk(b, &g.Columns[i].MetaData)
 	}
 	b = appendLong(b, 1, g.TotalByteSize)
 	b = appendLong(b, 1, g.NumRows)
@@ -46,6 +51,12 @@ func appendRowGroup(b []byte, g *format.RowGroup) []byte {
 	}
 	b = append(b, byte((7-last)<<4|typeShort))
 	return append(appendInt(b, int32(g.Ordinal)), stop)
+}
+
+func appendChunk(b []byte, m *format.ColumnMetaData) []byte {
+	// Fields 2 and 3 of a column chunk: the offset of its metadata, which is none, and these.
+	b = append(b, 2<<4|typeLong, 0, 1<<4|typeStruct)
+	return append(appendColumn(b, m), stop)
 }
 
 func appendColumn(b []byte, m *format.ColumnMetaData) []byte {
@@ -96,32 +107,43 @@ func appendList(b []byte, element byte, n int) []byte {
 	return binary.AppendUvarint(append(b, longList<<4|element), uint64(n))
 }
 
-// footerHead and footerTail are the fields of format.FileMetaData before and after the row groups.
+// footerHead is the fields of format.FileMetaData before the row groups.
 type footerHead struct {
 	Version int32                              `thrift:"1,required"`
 	Schema  thrift.Slice[format.SchemaElement] `thrift:"2,required"`
 	NumRows int64                              `thrift:"3,required"`
 }
 
-type footerTail struct {
-	KeyValueMetadata thrift.Slice[format.KeyValue]    `thrift:"5,optional"`
-	CreatedBy        string                           `thrift:"6,optional"`
-	ColumnOrders     thrift.Slice[format.ColumnOrder] `thrift:"7,optional"`
-}
+// byType is an element of the list of column orders: that of the column's type.
+const byType = "\x1c\x00\x00"
 
-// marshalFooter encodes a footer. The bytes are valid until the next call of marshal.
-func (b *thriftBuffer) marshalFooter(m *format.FileMetaData) ([]byte, error) {
-	tail, err := b.marshal(&footerTail{m.KeyValueMetadata, m.CreatedBy, m.ColumnOrders})
-	if err != nil {
-		return nil, err
+// marshalFooter encodes a footer, whose beginning may be that of a prefix. The bytes are valid until
+// the next call of marshal.
+func (b *thriftBuffer) marshalFooter(m *format.FileMetaData, prefix *Prefix) ([]byte, error) {
+	var head []byte
+	if prefix != nil {
+		head = append(b.out[:0], prefix.head...)
+	} else {
+		whole, err := b.marshal(&footerHead{m.Version, m.Schema, m.NumRows})
+		if err != nil {
+			return nil, err
+		}
+		head = whole[:len(whole)-1]
 	}
-	b.tail = append(b.tail[:0], tail...)
-	head, err := b.marshal(&footerHead{m.Version, m.Schema, m.NumRows})
-	if err != nil {
-		return nil, err
+	b.head = len(head)
+	out := appendRowGroups(append(head, 1<<4|typeList), m.RowGroups, prefix)
+	out = appendList(append(out, 1<<4|typeList), typeStruct, len(m.KeyValueMetadata))
+	for _, kv := range m.KeyValueMetadata {
+		out = appendBinary(append(out, 1<<4|typeBinary), kv.Key)
+		out = append(appendBinary(append(out, 1<<4|typeBinary), kv.Value), stop)
 	}
-	out := appendRowGroups(append(head[:len(head)-1], 1<<4|typeList), m.RowGroups)
-	// The tail begins with field 5 as the first one; here it comes after field 4.
-	b.out = append(append(out, b.tail[0]&0x0f|1<<4), b.tail[1:]...)
+	out = appendBinary(append(out, 1<<4|typeBinary), m.CreatedBy)
+	if len(m.ColumnOrders) > 0 {
+		out = appendList(append(out, 1<<4|typeList), typeStruct, len(m.ColumnOrders))
+		for range m.ColumnOrders {
+			out = append(out, byType...)
+		}
+	}
+	b.out = append(out, stop)
 	return b.out, nil
 }

@@ -51,7 +51,7 @@ func TestFooters(t *testing.T) {
 		}
 		a, err := want.marshal(&m)
 		require.NoError(t, err)
-		b, err := got.marshalFooter(&m)
+		b, err := got.marshalFooter(&m, nil)
 		require.NoError(t, err)
 		require.Equal(t, a, b)
 	}

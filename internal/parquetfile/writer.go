@@ -28,6 +28,8 @@ type Writer struct {
 	body  []byte  // compressed page
 	sizes []int64 // of the pages of the last chunk, in bytes
 	err   error   // of a chunk of the current row group
+
+	prefix *Prefix // of the current file, if it was resumed
 }
 
 // NewWriter returns a writer that compresses with z, whose concurrency should be 1.
@@ -35,13 +37,18 @@ func NewWriter(z *zstd.Encoder) *Writer { return &Writer{zstd: z} }
 
 // Begin starts a file. plain is MinCompress, or 0 to compress every chunk.
 func (w *Writer) Begin(out io.Writer, schema []format.SchemaElement, createdBy string, plain int) error {
-	w.out, w.at, w.plain = out, 0, plain
-	w.meta = format.FileMetaData{Version: 2, Schema: schema, CreatedBy: createdBy}
-	w.group, w.err = format.RowGroup{}, nil
+	w.start(out, createdBy, plain)
+	w.meta.Schema = schema
 	if err := w.write([]byte(Magic)); err != nil {
 		return fmt.Errorf("write magic: %w", err)
 	}
 	return nil
+}
+
+func (w *Writer) start(out io.Writer, createdBy string, plain int) {
+	w.out, w.at, w.plain, w.prefix = out, 0, plain, nil
+	w.meta = format.FileMetaData{Version: 2, CreatedBy: createdBy}
+	w.group, w.err = format.RowGroup{}, nil
 }
 
 // Size returns the number of bytes written to the current file.
@@ -162,10 +169,12 @@ func (w *Writer) EndGroup(rows int) ([]Span, error) {
 	spans := make([]Span, len(g.Columns))
 	for i := range g.Columns {
 		m := &g.Columns[i].MetaData
-		// A column without a dictionary begins with its data.
-		spans[i] = Span{cmp.Or(m.DictionaryPageOffset, m.DataPageOffset), m.TotalCompressedSize}
+		spans[i] = Span{offset(m), m.TotalCompressedSize}
 	}
-	if len(spans) > 0 {
+	switch {
+	case w.prefix != nil:
+		g.FileOffset = int64(len(Magic))
+	case len(spans) > 0:
 		g.FileOffset = spans[0].Offset
 	}
 	w.meta.RowGroups = append(w.meta.RowGroups, *g)
@@ -178,12 +187,15 @@ func (w *Writer) EndGroup(rows int) ([]Span, error) {
 // file.
 func (w *Writer) End(kv []format.KeyValue) error {
 	w.meta.KeyValueMetadata = slices.Concat(kv, []format.KeyValue{{Key: KeyChecksums, Value: checksumsValue}})
+	if w.prefix != nil {
+		w.meta.ColumnOrders = w.prefix.orders
+	}
 	for _, e := range w.meta.Schema {
 		if e.Type.Valid {
 			w.meta.ColumnOrders = append(w.meta.ColumnOrders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
 		}
 	}
-	footer, err := w.thr.marshalFooter(&w.meta)
+	footer, err := w.thr.marshalFooter(&w.meta, w.prefix)
 	if err != nil {
 		return fmt.Errorf("encode footer: %w", err)
 	}
@@ -199,7 +211,7 @@ func (w *Writer) End(kv []format.KeyValue) error {
 // thriftBuffer reuses the buffers of a writer for all pages.
 type thriftBuffer struct {
 	out  []byte
-	tail []byte // of a footer
+	head int // bytes of the last footer before its row groups
 	enc  *thrift.Encoder
 }
 

@@ -77,7 +77,7 @@ func TestContentIsThatOfTheObject(t *testing.T) {
 			metadata = []segment.Metadata{{Metric: "m", Type: "gauge", Help: "not UTF-8: \xfe", Unit: "s"}}
 		}
 		b := batch(t, rows, metadata...)
-		file, _, err := w.Write(b)
+		file, _, err := w.Write(b, nil)
 		require.NoError(t, err)
 		got := recent.New(1<<20, nil, time.Now).Of(b, recent.NewLabels(b.View))
 		require.NotNil(t, got)

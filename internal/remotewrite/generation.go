@@ -12,10 +12,11 @@ import (
 // only grows. Its owner replaces it as a whole, which bounds its memory; batches keep the
 // generation that they were decoded with.
 type Generation struct {
-	Table  *series.Table
-	Order  series.Order // of Table's label sets; guarded by whoever encodes segments
-	Stored Descriptions // in segments
-	Queued Descriptions // in messages of the queue
+	Table   *series.Table
+	Order   series.Order    // of Table's label sets; guarded by whoever encodes segments
+	Repeats segment.Repeats // of Table's label sets; guarded by the same
+	Stored  Descriptions    // in segments
+	Queued  Descriptions    // in messages of the queue
 
 	number  uint32                  // of the generation in this process, from 1 on
 	dropped map[series.Key]struct{} // keys of series that relabeling drops; guarded by Table's lock
@@ -50,7 +51,7 @@ var generations atomic.Uint32
 func (g *Generation) Bytes() int64 {
 	g.Table.RLock()
 	defer g.Table.RUnlock()
-	return g.Table.Bytes() + droppedBytes*int64(len(g.dropped)) + g.Stored.size() + g.Queued.size()
+	return g.Table.Bytes() + droppedBytes*int64(len(g.dropped)) + g.Stored.size() + g.Queued.size() + g.Repeats.Bytes()
 }
 
 // Descriptions are metadata that is durable. They are safe for concurrent use.

@@ -38,7 +38,7 @@ func BenchmarkWriterWrite(b *testing.B) {
 			size := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				file, _, err := w.Write(batch)
+				file, _, err := w.Write(batch, nil)
 				require.NoError(b, err)
 				size = len(file)
 			}

@@ -14,3 +14,6 @@ func NewWriterInGroups(groupRows, groupSamples int) (*Writer, error) {
 
 // TailGuess is the number of bytes at a file's end that ReadInfo reads first.
 const TailGuess = parquetfile.TailGuess
+
+// RepeatsLimit is the largest Repeats.Bytes of a table with that many series.
+func RepeatsLimit(seriesOfTable int) int64 { return repeatsLimit(seriesOfTable) }

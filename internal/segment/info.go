@@ -23,10 +23,10 @@ const (
 // ErrFormat reports bytes that are not a segment of a supported version.
 var ErrFormat = errors.New("not a promlake segment")
 
-func describe(b *Batch, s shape, c *SeriesColumns) Info {
+func describe(b *Batch, s shape, columns, mapNames []string) Info {
 	i := Info{
 		Version: FormatVersion, Rows: int64(len(b.Rows)), Samples: int64(len(b.TS)), MinT: math.MaxInt64, MaxT: math.MinInt64,
-		LabelColumns: c.Names, MapNames: c.MapNames, HasST: s.st, HasHist: s.hist, HasExemplars: s.exemplars, Metadata: b.Metadata,
+		LabelColumns: columns, MapNames: mapNames, HasST: s.st, HasHist: s.hist, HasExemplars: s.exemplars, Metadata: b.Metadata,
 	}
 	see := func(t int64) { i.MinT, i.MaxT = min(i.MinT, t), max(i.MaxT, t) }
 	for _, t := range b.TS {

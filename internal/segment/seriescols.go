@@ -73,6 +73,15 @@ func (c *SeriesColumns) Schema(s *parquetfile.Schema) {
 	}
 }
 
+// Chunks is the number of column chunks that Write adds.
+func (c *SeriesColumns) Chunks() int {
+	n := 2 + len(c.Names)
+	if len(c.MapNames) > 0 {
+		n += 2
+	}
+	return n
+}
+
 // Write adds the columns of the next row group: some of the planned rows. ids are their series_id;
 // nil means those of v.
 func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref, ids []uint64) {

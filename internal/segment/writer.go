@@ -37,12 +37,30 @@ func NewWriter() (*Writer, error) {
 	return &Writer{groupRows: maxGroupRows, groupSamples: maxGroupSamples, file: parquetfile.NewWriter(z)}, nil
 }
 
-// Write encodes b as a segment. The bytes are valid until the next call.
-func (w *Writer) Write(b *Batch) ([]byte, Info, error) {
-	w.series.Plan(b.View, b.Rows)
+// Write encodes b as a segment. The bytes are valid until the next call. They are the same with any
+// Repeats, which may be nil.
+func (w *Writer) Write(b *Batch, known *Repeats) ([]byte, Info, error) {
 	shape := shape{st: b.ST != nil, hist: len(b.Hists) > 0, exemplars: len(b.Exemplars) > 0}
+	single := len(b.Rows) == 0 || w.groupEnd(b, 0) == len(b.Rows)
+	if known == nil || !single || len(b.Rows) == 0 {
+		return w.fresh(b, shape, single)
+	}
+	hash := hashRows(b.Rows, shape)
+	if k := known.find(hash, b, shape); k != nil {
+		return w.repeated(b, k)
+	}
+	file, info, err := w.fresh(b, shape, single)
+	if err == nil && known.again(hash) {
+		known.keep(hash, b, &repeat{shape: shape, names: info.LabelColumns, mapNames: info.MapNames, prefix: w.file.Prefix(file, w.series.Chunks())})
+	}
+	return file, info, err
+}
+
+// fresh encodes b. single says that it has at most one row group.
+func (w *Writer) fresh(b *Batch, shape shape, single bool) ([]byte, Info, error) {
+	w.series.Plan(b.View, b.Rows)
 	plain := 0
-	if len(b.Rows) == 0 || w.groupEnd(b, 0) == len(b.Rows) {
+	if single {
 		plain = parquetfile.MinCompress
 	}
 	w.out.Reset()
@@ -51,11 +69,29 @@ func (w *Writer) Write(b *Batch) ([]byte, Info, error) {
 	}
 	at := cursor{}
 	for at.row < len(b.Rows) {
-		if err := w.group(b, shape, &at); err != nil {
+		end := w.groupEnd(b, at.row)
+		w.series.Write(w.file, &w.s, b.View, b.Rows[at.row:end], nil)
+		if err := w.group(b, shape, &at, end); err != nil {
 			return nil, Info{}, err
 		}
 	}
-	info := describe(b, shape, &w.series)
+	return w.end(describe(b, shape, w.series.Names, w.series.MapNames))
+}
+
+// repeated encodes b, which has one row group, after a beginning that is known.
+func (w *Writer) repeated(b *Batch, k *repeat) ([]byte, Info, error) {
+	w.out.Reset()
+	if err := w.file.Resume(&w.out, k.prefix, createdBy, parquetfile.MinCompress); err != nil {
+		return nil, Info{}, err
+	}
+	if err := w.group(b, k.shape, &cursor{}, len(b.Rows)); err != nil {
+		return nil, Info{}, err
+	}
+	return w.end(describe(b, k.shape, k.names, k.mapNames))
+}
+
+// end writes the footer.
+func (w *Writer) end(info Info) ([]byte, Info, error) {
 	kv, err := info.keyValues()
 	if err != nil {
 		return nil, Info{}, err
@@ -67,10 +103,9 @@ func (w *Writer) Write(b *Batch) ([]byte, Info, error) {
 // cursor is the position of the next row group in a batch.
 type cursor struct{ row, sample, hist, exemplar int }
 
-// group writes the row group that begins at the cursor, and advances the cursor.
-func (w *Writer) group(b *Batch, shape shape, at *cursor) error {
-	end := w.groupEnd(b, at.row)
-	w.series.Write(w.file, &w.s, b.View, b.Rows[at.row:end], nil)
+// group writes the samples of the row group from the cursor to the row end, and advances the
+// cursor.
+func (w *Writer) group(b *Batch, shape shape, at *cursor, end int) error {
 	w.floatColumns(b, at, end)
 	if shape.hist {
 		if err := w.histColumns(b, at, end); err != nil {

@@ -28,7 +28,7 @@ func Encode(rows []segment.Row, metadata ...segment.Metadata) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, _, err := w.Write(b)
+	data, _, err := w.Write(b, nil)
 	return data, err
 }
 

@@ -27,7 +27,7 @@ func EncodeWith(w *segment.Writer, rows []segment.Row, meta []segment.Metadata) 
 	if err != nil {
 		return nil, segment.Info{}, err
 	}
-	out, info, err := w.Write(b)
+	out, info, err := w.Write(b, nil)
 	return bytes.Clone(out), info, err
 }
 
