@@ -127,7 +127,7 @@ func (c *Collector) Learn(lset []series.Label) error {
 		text = appendLabelV1(text, l)
 	}
 	d.left -= costSeries + int64(cap(text))
-	d.misses = append(d.misses, miss{key: c.last, memo: c.memo, labels: text, from: c.begin, to: c.end, place: d.place})
+	d.misses = append(d.misses, miss{key: c.last, memo: c.memo, labels: text, from: c.begin, to: c.end, place: int32(d.place)})
 	return d.Reserve(0)
 }
 

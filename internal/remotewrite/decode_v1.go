@@ -11,6 +11,17 @@ import (
 // walkV1 reads a prometheus.WriteRequest (remote-write 1.0): timeseries = 1, metadata = 3.
 func (d *decoder) walkV1(msg []byte) error {
 	for len(msg) > 0 {
+		// Nearly all of a message are series of less than 16 kB.
+		if head, n := shortField(msg, 1); head > 0 {
+			if err := d.seriesV1(msg[head : head+n]); err != nil {
+				return fmt.Errorf("timeseries: %w", err)
+			}
+			msg = msg[head+n:]
+			if err := d.Reserve(0); err != nil {
+				return err
+			}
+			continue
+		}
 		f, rest, err := next(msg)
 		if err != nil {
 			return err
@@ -44,10 +55,18 @@ func (d *decoder) seriesV1(b []byte) error {
 	from := d.Batch.Mark()
 	all := b
 	lo, hi := -1, -1 // the label fields, as long as they are adjacent
+	near := d.nearV1(b)
+	if near > 0 {
+		lo, hi, b = 0, near, b[near:]
+	}
 	// Most series begin with their labels, each of less than 128 bytes.
 	for len(b) > 1 && b[0] == 1<<3|wireBytes && b[1] < 0x80 && len(b)-2 >= int(b[1]) {
 		b = b[2+int(b[1]):]
 		lo, hi = 0, len(all)-len(b)
+	}
+	b, err := d.samples(b)
+	if err != nil {
+		return err
 	}
 	joined := false
 	for len(b) > 0 {
@@ -88,6 +107,11 @@ func (d *decoder) seriesV1(b []byte) error {
 			return err
 		}
 	}
+	if near > 0 {
+		d.Batch.Assign(from, d.Batch.Mark(), d.guess)
+		d.guess++
+		return nil
+	}
 	lset := all[max(lo, 0):max(hi, 0)]
 	if joined {
 		lset = append([]byte(nil), d.joined...)
@@ -95,9 +119,33 @@ func (d *decoder) seriesV1(b []byte) error {
 	k := xxh3.Hash128Seed(lset, d.seed)
 	if !d.known(k, from) {
 		d.left -= costSeries
-		d.misses = append(d.misses, miss{key: k, labels: lset, from: from, to: d.Batch.Mark()})
+		d.misses = append(d.misses, miss{key: k, labels: lset, raw: true, from: from, to: d.Batch.Mark()})
 	}
 	return nil
+}
+
+// nearV1 returns the length of the label fields of a TimeSeries that is the guessed one and has
+// nothing else but samples, otherwise 0. It saves the walk through the labels. While guesses are
+// wrong, it is not tried: each wrong one may cost a hash.
+func (d *decoder) nearV1(b []byte) int {
+	if !d.near {
+		return 0
+	}
+	k, n := d.table.Near(d.guess)
+	if n == 0 || n > len(b) {
+		return 0
+	}
+	for rest := b[n:]; len(rest) > 0; {
+		head, size := shortField(rest, 2)
+		if head == 0 {
+			return 0
+		}
+		rest = rest[head+size:]
+	}
+	if xxh3.Hash128Seed(b[:n], d.seed) != k {
+		return 0
+	}
+	return n
 }
 
 // exemplarV1 reads a prometheus.Exemplar: labels = 1, value = 2, timestamp = 3.

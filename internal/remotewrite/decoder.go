@@ -31,6 +31,7 @@ type decoder struct {
 	table  *series.Table // of the batch's generation
 	seed   uint64        // of the keys of series
 	guess  series.Ref    // of the next series
+	near   bool          // the last guess was right
 	misses []miss
 
 	joined  []byte // label fields of a series that are not adjacent (1.0)
@@ -47,7 +48,8 @@ type miss struct {
 	labels   []byte // label fields as they stand in the message (1.0)
 	refs     []uint32
 	from, to Mark
-	place    int
+	place    int32
+	raw      bool // the key is a hash of labels
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
@@ -136,6 +138,7 @@ func (d *decoder) forget() {
 // yet. The caller holds the table's read lock.
 func (d *decoder) known(k series.Key, from Mark) bool {
 	ref, ok := d.table.LookupNear(k, d.guess)
+	d.near = ok && ref == d.guess
 	if ok {
 		d.guess = ref + 1
 		d.Batch.Assign(from, d.Batch.Mark(), ref)
@@ -160,7 +163,7 @@ func (d *decoder) resolve(version Protocol) error {
 	for _, m := range d.misses {
 		ref, err := d.learn(version, m)
 		if r, ok := errors.AsType[*Rejection](err); ok {
-			d.offend(r, m.place)
+			d.offend(r, int(m.place))
 			d.discard(r.Reason, r, m.from.samples(m.to))
 			ref = NoRef
 		} else if own, ok := errors.AsType[*admitError](err); ok {
@@ -220,13 +223,42 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 		return 0, err
 	}
 	if m.memo == nil {
-		return d.Intern(m.key)
+		ref, err := d.Intern(m.key)
+		if err == nil && ref != NoRef && m.raw {
+			d.table.SetLength(m.key, ref, len(m.labels))
+		}
+		return ref, err
 	}
 	ref, err := d.intern()
 	if err == nil {
 		m.memo.note(g, uint32(ref))
 	}
 	return ref, err
+}
+
+// samples adds the samples of a TimeSeries of 1.0 at the beginning of b that are written as most
+// senders do, with a value, unless it is 0, and a timestamp, in this order. It returns what follows.
+func (d *decoder) samples(b []byte) ([]byte, error) {
+	for len(b) > 2 && b[0] == 2<<3|wireBytes && int(b[1]) <= len(b)-2 {
+		n := 2 + int(b[1]) // of the field; as a length of two bytes, the second one is refused below
+		v, at := 0.0, 2
+		if b[2] == 1<<3|wireFixed64 && n > 11 {
+			v, at = double(binary.LittleEndian.Uint64(b[3:])), 11
+		}
+		if n < 8 || b[at] != 2<<3|wireVarint {
+			break
+		}
+		t, ok := lastVarint(b[:n], n-at-1)
+		if !ok {
+			break
+		}
+		d.addFloat(int64(t), v, 0)
+		if err := d.Reserve(0); err != nil {
+			return nil, err
+		}
+		b = b[n:]
+	}
+	return b, nil
 }
 
 // sample reads a Sample: value = 1, timestamp = 2, and in 2.0 start_timestamp = 3.

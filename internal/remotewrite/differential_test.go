@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/remotewrite"
@@ -48,7 +49,11 @@ func ours(g *remotewrite.Generation, version remotewrite.Protocol, msg []byte) (
 // a 1.0 histogram the field that only 2.0 has. Only upstream refuses a message that is broken in
 // the metadata of a series that is refused anyway.
 func differs(version remotewrite.Protocol, msg []byte) string {
-	g := remotewrite.NewGeneration(7)
+	return differsIn(remotewrite.NewGeneration(7), version, msg)
+}
+
+// differsIn is differs for a generation that knows some series.
+func differsIn(g *remotewrite.Generation, version remotewrite.Protocol, msg []byte) string {
 	for range 2 {
 		got, b, err := ours(g, version, msg)
 		want, wantErr := remotewritetest.Upstream(version, msg)
@@ -107,6 +112,43 @@ func TestDecodersAgree(t *testing.T) {
 			}
 		}
 		require.Greater(t, refused, 1000, "most flips should be noticed")
+	}
+}
+
+// TestKnownSeriesAgree is TestDecodersAgree for messages of series that were sent before in the same
+// order, of which the decoder skips the labels.
+func TestKnownSeriesAgree(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		g := remotewrite.NewGeneration(seed)
+		message := func() []byte {
+			var req prompb.WriteRequest
+			for i := range 20 {
+				s := prompb.TimeSeries{Labels: []prompb.Label{{Name: "__name__", Value: "m"}, {Name: "i", Value: strings.Repeat("x", i*i)}}}
+				for range rng.IntN(4) {
+					t := remotewritetest.SomeTime - rng.Int64()>>rng.IntN(63)
+					if rng.IntN(9) == 0 {
+						t = []int64{0, 1, -1, 127, 128}[rng.IntN(5)]
+					}
+					s.Samples = append(s.Samples, prompb.Sample{Timestamp: t, Value: rng.NormFloat64() * float64(rng.IntN(2))})
+				}
+				if rng.IntN(9) == 0 {
+					s.Exemplars = []prompb.Exemplar{{Value: 1, Timestamp: remotewritetest.SomeTime}}
+				}
+				req.Timeseries = append(req.Timeseries, s)
+			}
+			msg, err := req.Marshal()
+			require.NoError(t, err)
+			return msg
+		}
+		for range 30 {
+			msg := message()
+			require.Empty(t, differsIn(g, remotewrite.V1, msg), "seed %d: %x", seed, msg)
+			for range 1 + rng.IntN(3) {
+				msg[rng.IntN(len(msg))] ^= 1 << rng.IntN(8)
+			}
+			require.Empty(t, differsIn(g, remotewrite.V1, msg), "seed %d: %x", seed, msg)
+		}
 	}
 }
 

@@ -93,3 +93,40 @@ func uvarint(b []byte) (uint64, int) {
 func errWire(message string, f field) error {
 	return fmt.Errorf("%s: field %d has wire type %d", message, f.num, f.wire)
 }
+
+// shortField returns the lengths of the head and of the data of a length-delimited field with a
+// number below 16 and less than 16 kB at the beginning of b. head is 0 if there is none.
+func shortField(b []byte, num byte) (head, n int) {
+	if len(b) < 3 || b[0] != num<<3|wireBytes {
+		return 0, 0
+	}
+	head, n = 2, int(b[1])
+	if n >= 0x80 {
+		if b[2] >= 0x80 {
+			return 0, 0
+		}
+		head, n = 3, n&0x7f|int(b[2])<<7
+	}
+	if n > len(b)-head {
+		return 0, 0
+	}
+	return head, n
+}
+
+// lastVarint returns the varint of the last n bytes of b, of which there are at least 8. ok is false
+// if it has more than 8 bytes or these are something else.
+func lastVarint(b []byte, n int) (v uint64, ok bool) {
+	if n < 1 || n > 8 {
+		return 0, false
+	}
+	const more = 0x8080808080808080 // the bits of bytes that another one follows
+	unused := 8 * (8 - n)
+	v = binary.LittleEndian.Uint64(b[len(b)-8:]) >> unused
+	if v&more != more>>8>>unused {
+		return 0, false
+	}
+	v &^= more
+	v = v&0x007f007f007f007f | v>>1&0x3f803f803f803f80
+	v = v&0x00003fff00003fff | v>>2&0x0fffc0000fffc000
+	return v&0x000000000fffffff | v>>4&0x00fffffff0000000, true
+}

@@ -5,6 +5,7 @@ package series
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -41,11 +42,12 @@ type Table struct {
 	seed uint64
 	self *identity
 
-	firstBy []Key   // by ref: the first raw key of a sender's encoding that Alias recorded, or zero
-	byFirst refSet  // by those keys
-	others  []alias // further raw keys of label sets
-	byOther refSet  // of indexes in others, by the keys
-	byLabel refSet  // by the label sets
+	firstBy  []Key    // by ref: the first raw key of a sender's encoding that Alias recorded, or zero
+	firstLen []uint16 // by ref: bytes of what that key is a hash of, or 0 (SetLength); may be shorter
+	byFirst  refSet   // by those keys
+	others   []alias  // further raw keys of label sets
+	byOther  refSet   // of indexes in others, by the keys
+	byLabel  refSet   // by the label sets
 
 	names    []string
 	nameOrd  map[string]uint32
@@ -105,7 +107,8 @@ func NewTable(seed uint64) *Table {
 // no View of the table may be used any more.
 func (t *Table) Reset(seed uint64) {
 	t.seed, t.self, t.bytes = seed, new(identity), 0
-	t.byFirst, t.byOther, t.byLabel, t.firstBy, t.others = refSet{}, refSet{}, refSet{}, t.firstBy[:0], t.others[:0]
+	t.byFirst, t.byOther, t.byLabel = refSet{}, refSet{}, refSet{}
+	t.firstBy, t.firstLen, t.others = t.firstBy[:0], t.firstLen[:0], t.others[:0]
 	clear(t.nameOrd)
 	t.names, t.values, t.priority, t.metrics = nil, nil, nil, dict{}
 	t.metric, t.start, t.pairs, t.ids = t.metric[:0], append(t.start[:0], 0), t.pairs[:0], t.ids[:0]
@@ -114,7 +117,7 @@ func (t *Table) Reset(seed uint64) {
 // Seal frees what only Lookup, Intern and Alias need, none of which may be called before the next
 // Reset.
 func (t *Table) Seal() {
-	t.byFirst, t.byOther, t.byLabel, t.firstBy, t.others = refSet{}, refSet{}, refSet{}, nil, nil
+	t.byFirst, t.byOther, t.byLabel, t.firstBy, t.firstLen, t.others = refSet{}, refSet{}, refSet{}, nil, nil, nil
 	t.nameOrd, t.metrics.ord = map[string]uint32{}, nil
 	for _, d := range t.values {
 		d.ord = nil
@@ -129,9 +132,10 @@ func (t *Table) Len() int { return len(t.metric) }
 
 // Bytes returns the approximate memory of the table, in bytes.
 func (t *Table) Bytes() int64 {
-	const perHash, perKey, perAlias, perRef, perPair = 8, 16, 24, 16, 8
+	const perHash, perKey, perLen, perAlias, perRef, perPair = 8, 16, 2, 24, 16, 8
 	return t.bytes + int64(len(t.byFirst.slots)+len(t.byOther.slots)+len(t.byLabel.slots))*perHash +
-		int64(len(t.firstBy))*perKey + int64(len(t.others))*perAlias + int64(len(t.metric))*perRef + int64(len(t.pairs))*perPair
+		int64(len(t.firstBy))*perKey + int64(len(t.firstLen))*perLen + int64(len(t.others))*perAlias +
+		int64(len(t.metric))*perRef + int64(len(t.pairs))*perPair
 }
 
 // Lookup returns the label set that Alias recorded for a raw key.
@@ -154,6 +158,27 @@ func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
 		return guess, true
 	}
 	return t.Lookup(k)
+}
+
+// Near returns the first raw key of a label set, and the length of what it is a hash of, 0 if that is
+// not known or the key is none. It needs the read lock.
+func (t *Table) Near(r Ref) (k Key, length int) {
+	if int(r) >= len(t.firstLen) {
+		return Key{}, 0
+	}
+	return t.firstBy[r], int(t.firstLen[r])
+}
+
+// SetLength records the length of what a raw key of a label set is a hash of, if Near returns this
+// key. It needs the write lock.
+func (t *Table) SetLength(k Key, r Ref, length int) {
+	if length == 0 || length > math.MaxUint16 || int(r) >= len(t.firstBy) || t.firstBy[r] != k {
+		return
+	}
+	if n := int(r) + 1 - len(t.firstLen); n > 0 {
+		t.firstLen = append(t.firstLen, make([]uint16, n)...)
+	}
+	t.firstLen[r] = uint16(length)
 }
 
 // Alias records ref for a raw key. A known key keeps its reference.
