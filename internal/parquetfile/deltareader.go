@@ -126,15 +126,19 @@ func (d *deltaReader) skipBlocks(n int) (skipped int, err error) {
 		}
 		widths, b := d.b[k:k+d.minis], d.b[k+d.minis:]
 		d.last += int64(values) * least
-		for _, w := range widths {
-			if w == 0 {
+		for len(widths) > 0 { // neighbours of one width are one run of packed values
+			w, m := widths[0], 1
+			for m < len(widths) && widths[m] == w {
+				m++
+			}
+			if widths = widths[m:]; w == 0 {
 				continue
 			}
-			size := d.size * int(w) / 8
+			size := m * d.size * int(w) / 8
 			if w > 64 || size > len(b) {
 				return 0, errDelta(fmt.Errorf("a miniblock of width %d: %w", w, errCut))
 			}
-			d.last += int64(sumPacked(b[:size:min(len(b), size+8)], int(w), 0, d.size))
+			d.last += int64(sumPacked(b[:size:min(len(b), size+8)], int(w), 0, m*d.size))
 			b = b[size:]
 		}
 		d.b = b

@@ -136,25 +136,83 @@ func addEach(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 
 	return last
 }
 
-// sumPacked returns the sum of n packed values from pos on.
+// sumPacked returns the sum of n packed values from pos on. It may load, but does not use, the bytes
+// after b up to its capacity.
 func sumPacked(b []byte, width, pos, n int) (sum uint64) {
 	i := 0
-	if width <= wordBits {
-		b = b[:cap(b)]
-		mask, per := uint64(1)<<width-1, wordBits/width
-		for bit := pos * width; i+per <= n && bit>>3+8 <= len(b); bit += per * width {
-			word := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7)
-			for range per {
-				sum += word & mask
-				word >>= width & 63
-			}
-			i += per
+	if 0 < width && width <= wordBits/2 {
+		i, sum = sumLanes(b[:cap(b)], width, pos, n)
+	} else if width <= wordBits {
+		all, mask := b[:cap(b)], uint64(1)<<(width&63)-1
+		for bit := pos * width; i < n && bit>>3+8 <= len(all); bit += width {
+			sum += binary.LittleEndian.Uint64(all[bit>>3:]) >> (bit & 7) & mask
+			i++
 		}
 	}
 	for ; i < n; i++ {
 		sum += packed(b, width, pos+i)
 	}
 	return sum
+}
+
+// lanes describe how the packed values of a word are added up several at a time: its values 0, 2, 4
+// … and its values 1, 3, 5 …, moved down by one value, are added to lanes of twice their width.
+type lanes struct {
+	per       int    // values in a word
+	words     int    // that can be added to lanes before these overflow
+	even, odd uint64 // bits of the values
+	lowest    uint64 // bits of the lowest lane
+}
+
+// lanesOf are the lanes of each width of which a word holds at least two values.
+var lanesOf = func() (all [wordBits/2 + 1]lanes) {
+	for w := 1; w < len(all); w++ {
+		l := &all[w]
+		if l.per = wordBits / w; w%8 == 0 {
+			l.per = 64 / w // words begin at a whole byte
+		}
+		for i := range l.per {
+			if value := uint64(1)<<w - 1; i%2 == 0 {
+				l.even |= value << (i * w)
+			} else {
+				l.odd |= value << ((i - 1) * w)
+			}
+		}
+		// The highest lane may be narrower: it has at least 7 bits more than the only value that is
+		// added to it.
+		l.words, l.lowest = min((1<<w+1)/2, 1<<7), uint64(1)<<(2*w)-1
+	}
+	return all
+}()
+
+// sumLanes adds up packed values from pos on: as many of n as lie in words that b contains. It
+// returns their number.
+func sumLanes(b []byte, width, pos, n int) (i int, sum uint64) {
+	l := &lanesOf[width]
+	bit := pos * width
+	for words := min(n, (8*len(b)-bit-64)/width) / l.per; words > 0; {
+		some := min(words, l.words)
+		words -= some
+		i += some * l.per
+		var acc uint64
+		for ; some > 0; some-- {
+			word := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7)
+			acc += word&l.even + word>>(width&63)&l.odd
+			bit += l.per * width
+		}
+		for ; acc != 0; acc >>= 2 * width & 63 {
+			sum += acc & l.lowest
+		}
+	}
+	if rest := n - i; 0 < rest && rest < l.per && bit>>3+8 <= len(b) {
+		word := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7) & (1<<(rest*width&63) - 1)
+		acc := word&l.even + word>>(width&63)&l.odd
+		for ; acc != 0; acc >>= 2 * width & 63 {
+			sum += acc & l.lowest
+		}
+		i = n
+	}
+	return i, sum
 }
 
 // packed returns value i of a run of bit-packed values, least significant bit first. b must contain
