@@ -65,8 +65,10 @@ type Budget struct {
 	freed    time.Time
 	works    map[*Work]struct{}
 	ended    int           // number of works that Watch ended and that still run
-	room     chan struct{} // closed when bytes are released
+	room     chan struct{} // closed when bytes are released; nil: nobody waits for that
 	started  uint64        // number of works so far
+	seen     uint64        // of these, when Watch measured last
+	watched  bool          // Watch measures at the next tick
 }
 
 // New returns a budget of limit bytes, or nil if limit is 0. reg may be nil.
@@ -74,7 +76,7 @@ func New(limit int64, p Probe, reg prometheus.Registerer) *Budget {
 	if limit <= 0 {
 		return nil
 	}
-	b := &Budget{limit: limit, probe: p, wake: make(chan struct{}, 1), works: map[*Work]struct{}{}, room: make(chan struct{})}
+	b := &Budget{limit: limit, probe: p, wake: make(chan struct{}, 1), works: map[*Work]struct{}{}}
 	b.metrics = newMetrics(reg, b)
 	return b
 }
@@ -113,11 +115,15 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	for b != nil {
 		b.mu.Lock()
 		err := b.take(n)
-		room := b.room
-		b.mu.Unlock()
 		if err == nil {
+			b.mu.Unlock()
 			return nil
 		}
+		if b.room == nil {
+			b.room = make(chan struct{})
+		}
+		room := b.room
+		b.mu.Unlock()
 		b.wakeWatch()
 		retry := time.NewTimer(tick) // usage falls without a Release, too
 		select {
@@ -131,6 +137,22 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 		retry.Stop()
 	}
 	return nil
+}
+
+// AcquireWithin is Acquire that waits for a limited time. It makes no timer unless it has to wait.
+func (b *Budget) AcquireWithin(ctx context.Context, wait time.Duration, n int64) error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	err := b.take(n)
+	b.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return b.Acquire(ctx, n)
 }
 
 // take is TryAcquire for callers that hold mu.
@@ -160,8 +182,10 @@ func (b *Budget) give(n int64) {
 		panic("memory: more bytes released than acquired")
 	}
 	b.since = max(0, b.since-n)
-	close(b.room)
-	b.room = make(chan struct{})
+	if b.room != nil {
+		close(b.room)
+		b.room = nil
+	}
 }
 
 // measure measures the process, at most once per tick. The caller holds mu.

@@ -94,12 +94,47 @@ func TestAcquireWaitsForRoom(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+func TestAcquireWithin(t *testing.T) {
+	b := newFixture(100)
+	require.NoError(t, b.AcquireWithin(t.Context(), 0, 100), "it need not wait")
+	err := b.AcquireWithin(t.Context(), time.Millisecond, 50)
+	require.ErrorIs(t, err, ErrMemory)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	got := make(chan error, 1)
+	go func() { got <- b.AcquireWithin(t.Context(), time.Hour, 50) }()
+	b.Release(60)
+	require.NoError(t, <-got)
+}
+
+// TestWatchGoesOn: Watch rests once no work has started for a tick, and watches the next one.
+func TestWatchGoesOn(t *testing.T) {
+	b := newFixture(1000)
+	go b.Watch(t.Context())
+	for range 3 {
+		_, short, err := b.Start(t.Context())
+		require.NoError(t, err)
+		short.End()
+		require.Eventually(t, func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.seen == b.started && !b.watched
+		}, time.Minute, time.Millisecond)
+	}
+	ctx, long, err := b.Start(t.Context())
+	require.NoError(t, err)
+	defer long.End()
+	b.used.Store(1001)
+	<-ctx.Done()
+	require.ErrorIs(t, context.Cause(ctx), ErrMemory)
+}
+
 func TestNilBudgetHasNoLimit(t *testing.T) {
 	b := New(0, Probe{}, nil)
 	require.Nil(t, b)
 	require.NoError(t, b.TryAcquire(1<<60))
 	require.NoError(t, b.Acquire(t.Context(), 1<<60))
 	b.Release(1 << 60)
+	require.NoError(t, b.AcquireWithin(t.Context(), 0, 1<<60))
 	b.Watch(t.Context())
 	require.Zero(t, b.Limit())
 	ctx, w, err := b.Start(t.Context())

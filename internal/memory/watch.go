@@ -62,7 +62,10 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 	if free {
 		b.freed = now
 	}
-	busy := above || len(b.works) > 0
+	// While short works follow one another, it goes on: to wake Watch for each of them would take as
+	// long as many of them do.
+	busy := above || len(b.works) > 0 || b.started != b.seen
+	b.seen, b.watched = b.started, busy
 	b.mu.Unlock()
 
 	if b.probe.Tune != nil {

@@ -37,8 +37,11 @@ func (b *Budget) Start(ctx context.Context) (context.Context, *Work, error) {
 	b.started++
 	w.number = b.started
 	b.works[w] = struct{}{}
+	watched := b.watched
 	b.mu.Unlock()
-	b.wakeWatch()
+	if !watched {
+		b.wakeWatch()
+	}
 	return context.WithValue(ctx, workKey{}, w), w, nil
 }
 

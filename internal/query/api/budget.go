@@ -31,9 +31,7 @@ func (s *server) budgeted(next http.Handler) http.Handler {
 }
 
 func (s *server) begin(ctx context.Context) (context.Context, *memory.Work, error) {
-	wait, cancel := context.WithTimeout(ctx, memoryWait)
-	defer cancel()
-	if err := s.memory.Acquire(wait, 0); err != nil {
+	if err := s.memory.AcquireWithin(ctx, memoryWait, 0); err != nil {
 		return nil, nil, err
 	}
 	return s.memory.Start(ctx)
