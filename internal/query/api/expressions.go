@@ -31,19 +31,20 @@ func (s *server) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// peekForm returns the parameters of a request as its handler will parse them, and a copy of the
-// request for the handler: with an unread form, or without a body with the parsed one. It ignores
-// parse errors, which the handler reports. withBody has bounded the body.
+// peekForm returns the parameters of a request as its handler will parse them, and the request for
+// the handler: without a body this one, with the parsed form, else a copy with an unread one. It
+// ignores parse errors, which the handler reports. withBody has bounded the body.
 func peekForm(r *http.Request) (map[string][]string, *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		if r.Form != nil {
 			return r.Form, r
 		}
-		c := r.WithContext(r.Context())
-		if err := c.ParseForm(); err != nil {
-			return c.Form, r
+		err := r.ParseForm()
+		form := r.Form
+		if err != nil {
+			r.Form, r.PostForm = nil, nil
 		}
-		return c.Form, c
+		return form, r
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil { // impossible: the body is in memory

@@ -33,7 +33,7 @@ func (s *server) withAsOf(next http.Handler) http.Handler {
 	})
 }
 
-// formValue returns a parameter of a request, and a copy of the request with an unread form.
+// formValue returns a parameter of a request, and the request for its handler (peekForm).
 func formValue(r *http.Request, name string) (string, *http.Request) {
 	form, next := peekForm(r)
 	if vs := form[name]; len(vs) > 0 {
