@@ -97,7 +97,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		return instrument(name, s.guard(h)).ServeHTTP
 	}
 	federate := route.New()
-	federate.Get(federatePath, guarded(federatePath, httputil.CompressionHandler{Handler: http.HandlerFunc(s.federate)}))
+	federate.Get(federatePath, guarded(federatePath, zipped(httputil.CompressionHandler{Handler: http.HandlerFunc(s.federate)})))
 	v1 := s.routes(upstream, guarded)
 
 	mux := http.NewServeMux()

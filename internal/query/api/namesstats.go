@@ -227,7 +227,7 @@ func threshold(r *http.Request) (uint64, error) {
 
 // countingLabel counts a request for the values of a label, and lets upstream answer it.
 func (s *server) countingLabel(upstream http.Handler) http.Handler {
-	next := s.withAsOf(upstream)
+	next := s.reading(upstream)
 	if s.asks == nil {
 		return next
 	}

@@ -33,6 +33,9 @@ func (s *server) withAsOf(next http.Handler) http.Handler {
 	})
 }
 
+// reading returns the handler of a route that reads the storage and evaluates nothing.
+func (s *server) reading(upstream http.Handler) http.Handler { return s.withAsOf(zipped(upstream)) }
+
 // formValue returns a parameter of a request, and the request for its handler (peekForm).
 func formValue(r *http.Request, name string) (string, *http.Request) {
 	form, next := peekForm(r)
@@ -50,7 +53,7 @@ const statsAll = "all"
 // which has renderStats.
 func (s *server) evaluating(path string) choice {
 	return func(upstream http.Handler) http.Handler {
-		answered := answering(upstream)
+		answered := answering(zipped(upstream))
 		return s.withAsOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			v, r := formValue(r, "stats")
 			if v != statsAll {
@@ -76,7 +79,7 @@ func (s *server) statsHandlers() (map[string]http.Handler, error) {
 	}
 	handlers := map[string]http.Handler{}
 	api.Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
-		handlers[path] = h
+		handlers[path] = zipped(h)
 		return h
 	}))
 	return handlers, nil

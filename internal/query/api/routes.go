@@ -35,12 +35,12 @@ func (s *server) served() map[string]choice {
 
 		"/query":           s.evaluating("/query"),
 		"/query_range":     s.evaluating("/query_range"),
-		"/query_exemplars": s.withAsOf,
+		"/query_exemplars": s.reading,
 		"/format_query":    keep,
 		"/parse_query":     keep,
 
-		"/series":             s.withAsOf,
-		"/labels":             s.withAsOf,
+		"/series":             s.reading,
+		"/labels":             s.reading,
 		"/label/:name/values": s.countingLabel,
 		"/metadata":           replace(s.json(s.metadata)), // upstream's reads scrape targets
 		"/read":               func(upstream http.Handler) http.Handler { return withReadStatus(s.shared(upstream)) },
