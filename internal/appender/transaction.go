@@ -38,18 +38,20 @@ type Transaction struct {
 	Exemplars []Exemplar // ascending by sample
 	Metadata  []*Family
 
-	bytes int64 // 0 until Bytes was called
+	bytes int64    // 0 until Bytes was called
+	few   []Sample // memory for few samples, while there are many
 }
 
 // transactions and manySamples keep the memory of transactions that are done: that of scrapes apart
 // from that of rules, which are more and have few samples each.
 var (
 	transactions = sync.Pool{New: func() any { return new(Transaction) }}
-	manySamples  sync.Pool // of *[]Sample with more room than fewSamples
+	manySamples  sync.Pool // of *[]Sample with more room than mostFew
 )
 
 const (
-	fewSamples = 64
+	fewSamples = 64 // from which on memory for many is looked for
+	mostFew    = 2 * fewSamples
 	// A transaction whose capacities exceed these is left to the garbage collector.
 	keepSamples = 16 << 10
 	keepOthers  = 4 << 10 // exemplars, metadata
@@ -60,7 +62,10 @@ func (t *Transaction) grow() {
 	n := len(t.Samples)
 	if n >= fewSamples {
 		if many, ok := manySamples.Get().(*[]Sample); ok && cap(*many) > n {
-			t.Samples = append(*many, t.Samples...)
+			few := t.Samples
+			t.Samples = append(*many, few...)
+			clear(few)
+			t.few = few[:0]
 			return
 		}
 	}
@@ -75,12 +80,13 @@ func (t *Transaction) Release() {
 	clear(t.Samples)
 	clear(t.Exemplars)
 	clear(t.Metadata)
-	samples := t.Samples[:0]
-	if cap(samples) > fewSamples {
-		manySamples.Put(&samples)
-		samples = nil
+	few := t.Samples[:0]
+	if cap(few) > mostFew {
+		many := few
+		manySamples.Put(&many)
+		few = t.few
 	}
-	*t = Transaction{Samples: samples, Exemplars: t.Exemplars[:0], Metadata: t.Metadata[:0]}
+	*t = Transaction{Samples: few, Exemplars: t.Exemplars[:0], Metadata: t.Metadata[:0]}
 	transactions.Put(t)
 }
 
