@@ -91,6 +91,17 @@ func (p *DataPage) Uint64s(dst []uint64) ([]uint64, error) {
 	return dst, nil
 }
 
+// Room returns memory for the values of all rows of a file, one for each, before the n values of a
+// first page are appended: so those need not be copied again for the next one. A damaged file may
+// claim any number of rows, so that there is only room for so many such pages.
+func Room[T any](l *Layout, all []T, n int) []T {
+	const mostPages = 64
+	if len(all) > 0 || n == 0 {
+		return all
+	}
+	return slices.Grow(all, int(min(l.Rows, mostPages*int64(n))))
+}
+
 // Doubles returns the dictionary of a DOUBLE chunk.
 func (c *ChunkReader) Doubles() ([]float64, error) { return appendDoubles(nil, c.Dict, c.DictLen) }
 

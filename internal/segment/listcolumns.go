@@ -42,7 +42,7 @@ func (c *Columns) Times(col string) (counts []int, ts []int64, err error) {
 	// Levels may claim any number of elements; a page of doubles bounds it.
 	limit := func(*parquetfile.DataPage) int { return parquetfile.MaxPage / 8 }
 	counts, err = c.each(col, format.Int64, limit, func(p *parquetfile.DataPage, n int) (err error) {
-		ts, err = p.Int64s(ts, n, nil)
+		ts, err = p.Int64s(parquetfile.Room(c.Layout, ts, n), n, nil)
 		return err
 	})
 	return counts, ts, err
@@ -52,7 +52,7 @@ func (c *Columns) Times(col string) (counts []int, ts []int64, err error) {
 func (c *Columns) Doubles(col string) (counts []int, vals []float64, err error) {
 	limit := func(p *parquetfile.DataPage) int { return len(p.Values) / 8 }
 	counts, err = c.each(col, format.Double, limit, func(p *parquetfile.DataPage, n int) (err error) {
-		vals, err = p.Doubles(vals, n, nil)
+		vals, err = p.Doubles(parquetfile.Room(c.Layout, vals, n), n, nil)
 		return err
 	})
 	return counts, vals, err

@@ -116,4 +116,8 @@ func (c *column) lay(runs []valueRun, rows int) {
 		runs[i].end = uint32(i + 1)
 	}
 	c.codes = codesOf(runs, len(runs), c.dict.len())
+	c.ascending = len(runs) == c.dict.len()
+	for i := range runs {
+		c.ascending = c.ascending && runs[i].value == uint32(i)
+	}
 }

@@ -13,6 +13,8 @@ type column struct {
 	dict  dict
 	ends  []uint32 // by run: the row after it; nil if there is a code per row
 	codes codes
+
+	ascending bool // there is one run for each code, in their order
 }
 
 // dict is the sorted distinct values of a label. "" represents series without the label. The code

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/prometheus/common/model"
@@ -25,16 +26,37 @@ type loader struct {
 	rows   int
 	table  *Table
 
+	*scratch
+}
+
+// scratch is memory for one loader after the other.
+type scratch struct {
 	buf     []byte
 	chunk   parquetfile.ChunkReader
 	builder builder
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// keepScratch is the most bytes that are kept of each memory of a loader.
+const keepScratch = 4 << 20
+
+// close lets others have the memory of the loader.
+func (l *loader) close() {
+	b := &l.builder
+	clear(b.values[:cap(b.values)])
+	l.chunk.Release(keepScratch)
+	if cap(l.buf) <= keepScratch && cap(b.values) <= keepScratch/16 && cap(b.runs) <= keepScratch/8 {
+		scratches.Put(l.scratch)
+	}
+	l.scratch = nil
 }
 
 // maxRows bounds the series of an object.
 const maxRows = 1 << 31
 
 func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader, error) {
-	l := &loader{in: in, layout: layout, seed: seed, table: &Table{}}
+	l := &loader{in: in, layout: layout, seed: seed, table: &Table{}, scratch: scratches.Get().(*scratch)}
 	// IDs are read first: they take eight bytes per row, so no other column can claim more rows
 	// than exist.
 	if err := l.ids(); err != nil {
@@ -77,7 +99,7 @@ func (l *loader) ids() error {
 		return fmt.Errorf("%w: the column is missing", parquetfile.ErrFormat)
 	}
 	return l.pages(leaf, nil, func(p *parquetfile.DataPage) (err error) {
-		l.table.ids, err = p.Uint64s(l.table.ids)
+		l.table.ids, err = p.Uint64s(parquetfile.Room(l.layout, l.table.ids, p.Entries))
 		return err
 	})
 }

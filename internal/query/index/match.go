@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/prometheus/model/labels"
 )
@@ -18,8 +19,8 @@ func (t *Table) Select(ctx context.Context, ms []*labels.Matcher) ([]Range, erro
 	if t.Rows() == 0 {
 		return nil, nil
 	}
-	out := []Range{{0, uint32(t.Rows())}}
-	var tests []test
+	var room [maxTests]test
+	tests := room[:0]
 	for _, m := range ms {
 		c := t.column(m.Name)
 		if c == nil {
@@ -37,22 +38,35 @@ func (t *Table) Select(ctx context.Context, ms []*labels.Matcher) ([]Range, erro
 			return nil, nil
 		case c.dict.len():
 		default:
-			tests = append(tests, test{c, set, c.cost(set)})
+			x := test{column: c, set: set}
+			x.weigh()
+			tests = append(tests, x)
 		}
 	}
 	// Selective matchers run first, and columns with a code per run before those with a code per
 	// row.
 	slices.SortStableFunc(tests, func(a, b test) int { return a.cost - b.cost })
-	var spare []Range
-	for _, x := range tests {
-		next := x.column.filter(spare[:0], out, x.set)
-		if len(next) == 0 {
-			return nil, nil
-		}
+	r := ranges.Get().(*[2][]Range)
+	defer ranges.Put(r)
+	out, spare := append(r[0][:0], Range{0, uint32(t.Rows())}), r[1]
+	for i := range tests {
+		next := tests[i].filter(spare[:0], out)
 		out, spare = next, out
+		if len(out) == 0 {
+			break
+		}
 	}
-	return out, nil
+	if r[0], r[1] = out, spare; len(out) == 0 {
+		return nil, nil
+	}
+	return slices.Clone(out), nil
 }
+
+// maxTests is how many matchers need no memory of their own.
+const maxTests = 8
+
+// ranges keeps memory for the rows between two filters of Select.
+var ranges = sync.Pool{New: func() any { return new([2][]Range) }}
 
 // Values returns the distinct values of a label in rows, sorted and without "".
 func (t *Table) Values(name string, rows []Range) []string {
@@ -105,6 +119,34 @@ type test struct {
 	column *column
 	set    codeSet
 	cost   int
+	rows   Range // all rows that match, if the column is ascending and the set has one code
+}
+
+// weigh sets the cost of a test, and its rows.
+func (x *test) weigh() {
+	c := x.column
+	if code, ok := x.set.single(); ok && c.ascending {
+		to, from := c.ends[code], uint32(0)
+		if code > 0 {
+			from = c.ends[code-1]
+		}
+		x.cost, x.rows = int(to-from), Range{from, to}
+		return
+	}
+	x.cost = c.cost(x.set)
+}
+
+// filter appends to dst the rows of src that match.
+func (x *test) filter(dst, src []Range) []Range {
+	if x.rows.To == 0 {
+		return x.column.filter(dst, src, x.set)
+	}
+	for _, r := range src {
+		if from, to := max(r.From, x.rows.From), min(r.To, x.rows.To); from < to {
+			dst = append(dst, Range{from, to})
+		}
+	}
+	return dst
 }
 
 // codeSet is a set of codes: [from, upto) without those that skip marks (nil: none). If not is set,
@@ -171,6 +213,12 @@ const valuesAtOnce = 64
 
 // pick sets the range of s to the codes of some values.
 func (s *codeSet) pick(d *dict, vals ...string) {
+	if len(vals) == 1 {
+		if code, ok := d.search(vals[0]); ok {
+			s.from, s.upto = code, code+1
+		}
+		return
+	}
 	var found []int
 	for _, v := range vals {
 		if code, ok := d.search(v); ok {

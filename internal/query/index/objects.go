@@ -36,6 +36,7 @@ func loadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, 
 	if err != nil {
 		return nil, err
 	}
+	defer l.close()
 	if int64(l.rows) != m.Series {
 		return nil, fmt.Errorf("%w: %d series, meta.json has %d", errShape, l.rows, m.Series)
 	}
@@ -159,6 +160,7 @@ func loadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer l.close()
 	if err := l.labels(); err != nil {
 		return nil, err
 	}

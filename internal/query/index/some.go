@@ -81,7 +81,7 @@ func (s Some) begin(ctx context.Context, in io.ReaderAt, layout *parquetfile.Lay
 		return nil, fmt.Errorf("%w: %d series, the limit is %d", parquetfile.ErrFormat, layout.Rows, maxRows)
 	}
 	l := &someLoader{
-		loader: loader{in: in, layout: layout, seed: s.Seed, table: &Table{some: []uint32{}}},
+		loader: loader{in: in, layout: layout, seed: s.Seed, table: &Table{some: []uint32{}}, scratch: new(scratch)},
 		labels: labelsOf(layout), groups: make([]someGroup, len(layout.Groups)),
 	}
 	first := uint32(0)

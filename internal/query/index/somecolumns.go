@@ -93,7 +93,7 @@ func (l *someLoader) read(group, leaf int) (*groupColumn, error) {
 
 // mapColumns returns the columns of the names in the labels MAP of a row group.
 func (l *someLoader) mapColumns(group int) (map[string]*groupColumn, error) {
-	one := loader{in: l.in, layout: &parquetfile.Layout{Leaves: l.layout.Leaves, Groups: l.layout.Groups[group : group+1]}, buf: l.buf}
+	one := loader{in: l.in, layout: &parquetfile.Layout{Leaves: l.layout.Leaves, Groups: l.layout.Groups[group : group+1]}, scratch: &scratch{buf: l.buf}}
 	one.rows = int(one.layout.Groups[0].Rows)
 	byName, err := one.mapped()
 	if err != nil {

@@ -144,6 +144,19 @@ func (t *Table) Times(row int) (mint, maxt int64) {
 	return t.base + int64(t.from[i]), t.base + int64(t.upto[i])
 }
 
+// FloatTimes returns the times (ms) of the float samples of all rows of a segment, if the table
+// has them: each row has one sample and nothing else, as after a scrape.
+func (t *Table) FloatTimes() ([]int64, bool) {
+	if t.some != nil || t.floats.n != len(t.ids) || t.hists.total()+t.exs.total() > 0 {
+		return nil, false
+	}
+	out := make([]int64, len(t.from))
+	for i, from := range t.from {
+		out[i] = t.base + int64(from)
+	}
+	return out, true
+}
+
 // Bytes returns the approximate size of the table in memory.
 func (t *Table) Bytes() int64 {
 	perSpan := 8 // running spans share their memory

@@ -210,7 +210,7 @@ func TestTable(t *testing.T) {
 
 // TestSelect compares with matchers that are applied to every row.
 func TestSelect(t *testing.T) {
-	patterns := []string{"", ".*", ".+", "1", "1.*", "(1|2|30)", ".*1", "m1.*", "m(1|2|3)", "[^1]*", "(?i)M1", "1|", "nothing"}
+	patterns := []string{"", ".*", ".+", "1", "1.*", "(1|2|30)", ".*1", "m1.*", "m(1|2|3)", "m1", "m23", "[^1]*", "(?i)M1", "1|", "nothing"}
 	for _, o := range objects {
 		t.Run(o.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(7, 7))

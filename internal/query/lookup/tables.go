@@ -63,13 +63,14 @@ func (s *Tables) Objects(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 		}
 		return may
 	}
-	taken := make([]int, 0, len(all)) // positions in all, descending
+	var room [maxOnStack]int32
+	taken := room[:0] // positions in all, descending
 	for i := len(all) - 1; i >= 0; i-- {
 		switch f := all[i].Footer; {
 		case f.Rows == 0 || f.MinT > maxt:
 		case f.MaxT >= mint:
 			if matches(f) {
-				taken = append(taken, i)
+				taken = append(taken, int32(i))
 			}
 		case f.MaxT > unread && matches(f):
 			unread = f.MaxT
@@ -81,7 +82,7 @@ func (s *Tables) Objects(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 		return nil, 0, request.TooManySegments(s.maxSegments, n)
 	case n == 0:
 		return nil, unread, nil
-	case taken[0]-taken[n-1] == n-1: // as is usual: rank follows time
+	case int(taken[0]-taken[n-1]) == n-1: // as is usual: rank follows time
 		return all[taken[n-1] : taken[0]+1 : taken[0]+1], unread, nil
 	}
 	out = make([]source.Object, n)
@@ -90,6 +91,9 @@ func (s *Tables) Objects(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 	}
 	return out, unread, nil
 }
+
+// maxOnStack is the number of objects whose positions Objects allocates no memory for.
+const maxOnStack = 512
 
 // load sets the series tables of the objects for which wanted is true, unless they are set, from
 // the cache or from the objects.

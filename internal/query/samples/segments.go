@@ -61,8 +61,11 @@ func ofRows[T any](t *index.Table) func(counts []int, all []T, err error) ([]T, 
 func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.Table) (*batch, error) {
 	return lists(ctx, s, "samples", listsKey(o, t), o, t, func(c *segment.Columns) (b *batch, err error) {
 		b = &batch{}
-		if b.t, err = ofRows[int64](t)(c.Times(segment.ColTS)); err != nil {
-			return nil, err
+		var known bool
+		if b.t, known = t.FloatTimes(); !known {
+			if b.t, err = ofRows[int64](t)(c.Times(segment.ColTS)); err != nil {
+				return nil, err
+			}
 		}
 		if b.v, err = ofRows[float64](t)(c.Doubles(segment.ColValue)); err != nil {
 			return nil, err
