@@ -67,6 +67,9 @@ func (c *Strings) add(v string) int {
 	return len(c.dict) - 1
 }
 
+// Distinct returns the values of the row group, each once, in no order. It is valid until Reset.
+func (c *Strings) Distinct() []string { return c.dict }
+
 // Chunk encodes the column, which must have a row. The chunk aliases s.
 func (c *Strings) Chunk(name string, s *Scratch) Chunk {
 	lo, hi := c.dict[0], c.dict[0]

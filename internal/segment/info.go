@@ -18,15 +18,16 @@ const (
 	kvVersion  = "promlake.segment.version"
 	kvInfo     = "promlake.segment.info"     // JSON of Info without Version and Metadata
 	kvMetadata = "promlake.segment.metadata" // JSON of []Metadata; absent if there is none
+	kvValues   = "promlake.segment.values"   // base64 of Values; absent if there are none
 )
 
 // ErrFormat reports bytes that are not a segment of a supported version.
 var ErrFormat = errors.New("not a promlake segment")
 
-func describe(b *Batch, s shape, columns, mapNames []string) Info {
+func describe(b *Batch, s shape, l known) Info {
 	i := Info{
 		Version: FormatVersion, Rows: int64(len(b.Rows)), Samples: int64(len(b.TS)), MinT: math.MaxInt64, MaxT: math.MinInt64,
-		LabelColumns: columns, MapNames: mapNames, HasST: s.st, HasHist: s.hist, HasExemplars: s.exemplars, Metadata: b.Metadata,
+		LabelColumns: l.names, MapNames: l.mapNames, HasST: s.st, HasHist: s.hist, HasExemplars: s.exemplars, Metadata: b.Metadata, Values: l.values,
 	}
 	see := func(t int64) { i.MinT, i.MaxT = min(i.MinT, t), max(i.MaxT, t) }
 	for _, t := range b.TS {
@@ -79,6 +80,9 @@ func (i *Info) keyValues() ([]format.KeyValue, error) {
 		}
 		kv = append(kv, format.KeyValue{Key: kvMetadata, Value: string(m)})
 	}
+	if len(i.Values) > 0 {
+		kv = append(kv, format.KeyValue{Key: kvValues, Value: i.Values.text()})
+	}
 	return kv, nil
 }
 
@@ -99,6 +103,9 @@ func ReadInfo(r io.ReaderAt, size int64) (Info, error) {
 	if err := json.Unmarshal([]byte(kv[kvInfo]), &info); err != nil {
 		return Info{}, fmt.Errorf("%w: decode info: %w", ErrFormat, err)
 	}
-	info.Metadata, err = decodeMetadata(kv)
+	if info.Metadata, err = decodeMetadata(kv); err != nil {
+		return info, err
+	}
+	info.Values, err = decodeValues(kv)
 	return info, err
 }

@@ -22,16 +22,22 @@ type Repeats struct {
 
 // repeat is the beginning of all segments with some rows.
 type repeat struct {
-	rows            []series.Ref
-	shape           shape
+	rows   []series.Ref
+	shape  shape
+	labels known
+	prefix *parquetfile.Prefix
+	used   uint64 // the number of the last write
+}
+
+// known is what is known of the labels of a segment's rows.
+type known struct {
 	names, mapNames []string // SeriesColumns.Names and MapNames
-	prefix          *parquetfile.Prefix
-	used            uint64 // the number of the last write
+	values          Values
 }
 
 func (r *repeat) bytes() int64 {
 	const own, perName = 256, 16
-	return own + int64(4*cap(r.rows)+perName*(cap(r.names)+cap(r.mapNames))) + r.prefix.Bytes()
+	return own + int64(4*cap(r.rows)+perName*(cap(r.labels.names)+cap(r.labels.mapNames))+cap(r.labels.values)) + r.prefix.Bytes()
 }
 
 const (

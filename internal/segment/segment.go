@@ -91,6 +91,7 @@ type Info struct {
 	HasHist      bool       `json:"has_hist,omitempty"`
 	HasExemplars bool       `json:"has_exemplars,omitempty"`
 	Metadata     []Metadata `json:"-"` // sorted by Metric
+	Values       Values     `json:"-"` // of all rows; nil if the segment has no filter
 }
 
 // HasColumn reports whether a label of this name has a column of its own (l_<name>) instead of an

@@ -26,6 +26,7 @@ type Writer struct {
 	s      parquetfile.Scratch
 	lists  parquetfile.Lists
 	counts []int
+	values []uint64 // hashes of the labels of the file
 }
 
 // NewWriter returns a writer. It fails only if the zstd encoder cannot be created.
@@ -39,19 +40,20 @@ func NewWriter() (*Writer, error) {
 
 // Write encodes b as a segment. The bytes are valid until the next call. They are the same with any
 // Repeats, which may be nil.
-func (w *Writer) Write(b *Batch, known *Repeats) ([]byte, Info, error) {
+func (w *Writer) Write(b *Batch, repeats *Repeats) ([]byte, Info, error) {
 	shape := shape{st: b.ST != nil, hist: len(b.Hists) > 0, exemplars: len(b.Exemplars) > 0}
 	single := len(b.Rows) == 0 || w.groupEnd(b, 0) == len(b.Rows)
-	if known == nil || !single || len(b.Rows) == 0 {
+	if repeats == nil || !single || len(b.Rows) == 0 {
 		return w.fresh(b, shape, single)
 	}
 	hash := hashRows(b.Rows, shape)
-	if k := known.find(hash, b, shape); k != nil {
+	if k := repeats.find(hash, b, shape); k != nil {
 		return w.repeated(b, k)
 	}
 	file, info, err := w.fresh(b, shape, single)
-	if err == nil && known.again(hash) {
-		known.keep(hash, b, &repeat{shape: shape, names: info.LabelColumns, mapNames: info.MapNames, prefix: w.file.Prefix(file, w.series.Chunks())})
+	if err == nil && repeats.again(hash) {
+		labels := known{info.LabelColumns, info.MapNames, info.Values}
+		repeats.keep(hash, b, &repeat{shape: shape, labels: labels, prefix: w.file.Prefix(file, w.series.Chunks())})
 	}
 	return file, info, err
 }
@@ -68,14 +70,16 @@ func (w *Writer) fresh(b *Batch, shape shape, single bool) ([]byte, Info, error)
 		return nil, Info{}, err
 	}
 	at := cursor{}
+	w.values = w.values[:0]
 	for at.row < len(b.Rows) {
 		end := w.groupEnd(b, at.row)
 		w.series.Write(w.file, &w.s, b.View, b.Rows[at.row:end], nil)
+		w.values = w.series.hashValues(w.values)
 		if err := w.group(b, shape, &at, end); err != nil {
 			return nil, Info{}, err
 		}
 	}
-	return w.end(describe(b, shape, w.series.Names, w.series.MapNames))
+	return w.end(describe(b, shape, known{w.series.Names, w.series.MapNames, valuesOf(w.values)}))
 }
 
 // repeated encodes b, which has one row group, after a beginning that is known.
@@ -87,7 +91,7 @@ func (w *Writer) repeated(b *Batch, k *repeat) ([]byte, Info, error) {
 	if err := w.group(b, k.shape, &cursor{}, len(b.Rows)); err != nil {
 		return nil, Info{}, err
 	}
-	return w.end(describe(b, k.shape, k.names, k.mapNames))
+	return w.end(describe(b, k.shape, k.labels))
 }
 
 // end writes the footer.

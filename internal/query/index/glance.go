@@ -2,8 +2,11 @@ package index
 
 import (
 	"hash/maphash"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/segment"
 )
 
 // Glance is a small summary of a table: a hash of each value of each label. It excludes most
@@ -70,8 +73,21 @@ func valueHash(name, value string) uint64 {
 	return maphash.String(glanceSeed, name) ^ 31*maphash.String(glanceSeed, value)
 }
 
-// Wanted is what the rows that match a list of matchers have: one value of each list, by its hash.
-type Wanted [][]uint64
+// Wanted is what the rows that match a list of matchers have: labels with one of some values each.
+type Wanted []wantedLabel
+
+// wantedLabel is a label with one of several values.
+type wantedLabel struct {
+	name   string
+	values []wantedValue
+}
+
+// wantedValue is the hashes of a label with one value: in a Glance, and in segment.Values.
+type wantedValue struct{ glance, stored uint64 }
+
+func newWantedValue(name, value string) wantedValue {
+	return wantedValue{valueHash(name, value), segment.ValueHash(name, value)}
+}
 
 // WantedBy returns what the rows that match ms have, by those matchers that list the values that
 // they match.
@@ -79,13 +95,13 @@ func WantedBy(ms []*labels.Matcher) (out Wanted) {
 	for _, m := range ms {
 		switch {
 		case m.Type == labels.MatchEqual && m.Value != "":
-			out = append(out, []uint64{valueHash(m.Name, m.Value)})
+			out = append(out, wantedLabel{m.Name, []wantedValue{newWantedValue(m.Name, m.Value)}})
 		case m.Type == labels.MatchRegexp && len(m.SetMatches()) > 0 && !m.Matches(""):
-			var hs []uint64
+			l := wantedLabel{name: m.Name}
 			for _, v := range m.SetMatches() {
-				hs = append(hs, valueHash(m.Name, v))
+				l.values = append(l.values, newWantedValue(m.Name, v))
 			}
-			out = append(out, hs)
+			out = append(out, l)
 		}
 	}
 	return out
@@ -94,27 +110,26 @@ func WantedBy(ms []*labels.Matcher) (out Wanted) {
 // Excludes reports whether no row of the table can match one of several lists of matchers. A nil
 // Glance excludes nothing.
 func (g *Glance) Excludes(sets []Wanted) bool {
-	if g == nil {
-		return false
-	}
+	return g != nil && excluded(sets, func(_ string, v wantedValue) bool { return g.has(v.glance) })
+}
+
+// StoredExcludes is Excludes by the filter in the footer of a segment. The filter does not know the
+// labels in the MAP.
+func StoredExcludes(info *segment.Info, sets []Wanted) bool {
+	return len(info.Values) > 0 && excluded(sets, func(name string, v wantedValue) bool {
+		return info.Values.Has(v.stored) || slices.Contains(info.MapNames, name)
+	})
+}
+
+// excluded reports whether no list of sets has only labels of which has reports one.
+func excluded(sets []Wanted, has func(name string, v wantedValue) bool) bool {
 	for _, w := range sets {
-		if g.mayHave(w) {
+		missing := func(l wantedLabel) bool {
+			return !slices.ContainsFunc(l.values, func(v wantedValue) bool { return has(l.name, v) })
+		}
+		if !slices.ContainsFunc(w, missing) {
 			return false
 		}
 	}
 	return len(sets) > 0
-}
-
-// mayHave reports whether the table may have one value of each list.
-func (g *Glance) mayHave(w Wanted) bool {
-	for _, values := range w {
-		found := false
-		for _, h := range values {
-			found = found || g.has(h)
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
 }

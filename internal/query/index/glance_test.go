@@ -13,26 +13,26 @@ import (
 	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
-func glanced(t *testing.T, rows []segment.Row) (*Table, *Glance) {
+func glanced(t *testing.T, rows []segment.Row) (*Table, *Glance, *segment.Info) {
 	t.Helper()
-	b, _, err := segmenttest.Encode(rows, nil)
+	b, info, err := segmenttest.Encode(rows, nil)
 	require.NoError(t, err)
 	table, err := LoadSegment(bytes.NewReader(b), int64(len(b)), 1)
 	require.NoError(t, err)
-	return table, table.Glance()
+	return table, table.Glance(), &info
 }
 
-// TestGlance: what a glance excludes, the table excludes as well, and it excludes nearly all
-// selectors of values that the table does not have.
+// TestGlance: what a glance or a stored filter excludes, the table excludes as well, and both exclude
+// nearly all selectors of values that the table does not have. The filter knows no labels of the MAP.
 func TestGlance(t *testing.T) {
 	var rows []segment.Row
 	for i := range 500 {
 		rows = append(rows, segment.Row{
-			Labels: labels.FromStrings(model.MetricNameLabel, fmt.Sprintf("m%03d", i), "odd", fmt.Sprint(i%2), "value", fmt.Sprint(2*i)),
+			Labels: labels.FromStrings(model.MetricNameLabel, fmt.Sprintf("m%03d", i), "odd", fmt.Sprint(i%2), "value", fmt.Sprint(2*i), "Map", fmt.Sprint(2*i)),
 			Floats: []segment.Float{{T: 1, V: 1}},
 		})
 	}
-	table, g := glanced(t, rows)
+	table, g, info := glanced(t, rows)
 	matchers := func(i int) []*labels.Matcher {
 		v := fmt.Sprint(i)
 		return []*labels.Matcher{
@@ -45,9 +45,10 @@ func TestGlance(t *testing.T) {
 			labels.MustNewMatcher(labels.MatchRegexp, "value", v+".*"),
 			labels.MustNewMatcher(labels.MatchNotRegexp, "value", v+"|x"),
 			labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, fmt.Sprintf("m%03d", i)),
+			labels.MustNewMatcher(labels.MatchEqual, "Map", v),
 		}
 	}
-	missed, none := 0, 0
+	missed, none, unfiltered := 0, 0, 0
 	for i := range 1000 {
 		for _, m := range matchers(i) {
 			for _, sets := range [][][]*labels.Matcher{
@@ -64,24 +65,31 @@ func TestGlance(t *testing.T) {
 					wanted[k] = WantedBy(ms)
 					only = only && len(wanted[k]) == len(ms)
 				}
+				filtered := StoredExcludes(info, wanted)
 				switch excluded := g.Excludes(wanted); {
 				case found > 0:
-					require.False(t, excluded, "%v", sets)
+					require.False(t, excluded || filtered, "%v", sets)
 				case only && len(sets[0]) == 1: // a row with the values of all matchers would match
 					none++
 					if !excluded {
 						missed++
 					}
+					if !filtered && m.Name != "Map" {
+						unfiltered++
+					}
+					require.False(t, filtered && m.Name == "Map", "%v", sets)
 				}
 			}
 		}
 	}
 	require.Greater(t, none, 3000)
 	require.Less(t, missed, none/100)
+	require.Less(t, unfiltered, none/50)
+	require.False(t, StoredExcludes(&segment.Info{}, []Wanted{WantedBy(matchers(1))}), "a segment without a filter")
 }
 
 func TestGlanceOfFewAndMany(t *testing.T) {
-	_, g := glanced(t, []segment.Row{{Labels: labels.FromStrings("a", "b"), Floats: []segment.Float{{T: 1, V: 1}}}})
+	_, g, _ := glanced(t, []segment.Row{{Labels: labels.FromStrings("a", "b"), Floats: []segment.Float{{T: 1, V: 1}}}})
 	wanted := func(name, value string) []Wanted {
 		return []Wanted{WantedBy([]*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, name, value)})}
 	}
@@ -94,11 +102,11 @@ func TestGlanceOfFewAndMany(t *testing.T) {
 	for i := range maxGlance + 1 {
 		rows = append(rows, segment.Row{Labels: labels.FromStrings("a", fmt.Sprintf("%06d", i)), Floats: []segment.Float{{T: 1, V: 1}}})
 	}
-	_, g = glanced(t, rows[:maxGlance])
+	_, g, _ = glanced(t, rows[:maxGlance])
 	require.NotNil(t, g)
 	for i := range maxGlance {
 		require.False(t, g.Excludes(wanted("a", fmt.Sprintf("%06d", i))))
 	}
-	_, g = glanced(t, rows)
+	_, g, _ = glanced(t, rows)
 	require.Nil(t, g)
 }

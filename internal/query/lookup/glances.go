@@ -30,9 +30,10 @@ func (s *glances) of(object uint32) (*index.Glance, bool) {
 	return nil, false
 }
 
-// add keeps a glance of the whole table of an object.
-func (s *glances) add(object uint32, t *index.Table) {
-	if _, known := s.of(object); known || t.Partial() {
+// add keeps a glance of the whole table of an object, unless it has a filter.
+func (s *glances) add(f *source.Footer, t *index.Table) {
+	object := f.Number
+	if _, known := s.of(object); known || t.Partial() || len(f.Values) > 0 {
 		return
 	}
 	if old := s[object%maxGlances].Load(); old == nil || old.object < object {
@@ -40,13 +41,13 @@ func (s *glances) add(object uint32, t *index.Table) {
 	}
 }
 
-// excluding returns a function that reports whether, at a glance, no row of an object matches one of
-// sets.
+// excluding returns a function that reports whether, by the filter in its footer or at a glance, no row
+// of an object matches one of sets.
 func (s *Tables) excluding(sets [][]*labels.Matcher) func(*source.Object) bool {
 	var wanted []index.Wanted
 	return func(o *source.Object) bool {
 		g, _ := s.glances.of(o.Footer.Number)
-		if g == nil {
+		if g == nil && len(o.Footer.Values) == 0 {
 			return false
 		}
 		if wanted == nil {
@@ -55,6 +56,6 @@ func (s *Tables) excluding(sets [][]*labels.Matcher) func(*source.Object) bool {
 				wanted[i] = index.WantedBy(ms)
 			}
 		}
-		return g.Excludes(wanted)
+		return index.StoredExcludes(&o.Footer.Info, wanted) || g.Excludes(wanted)
 	}
 }

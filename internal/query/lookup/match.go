@@ -185,7 +185,7 @@ func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][
 			out[k] = m.Tables[i].KnownRows()
 			continue
 		}
-		s.glances.add(m.Objects[i].Footer.Number, m.Tables[i])
+		s.glances.add(m.Objects[i].Footer, m.Tables[i])
 		for _, ms := range sets {
 			rows, err := m.Tables[i].Select(ctx, ms)
 			if err != nil {

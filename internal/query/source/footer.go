@@ -141,7 +141,7 @@ func (f *Files) segmentFooter(ctx context.Context, o *Ref) (*Footer, error) {
 		ft.Descriptions[i] = unique.Make(m)
 	}
 	ft.Metadata = nil
-	ft.bytes = int64(400 + len(o.Series) + 8*len(ft.Descriptions))
+	ft.bytes = int64(400 + len(o.Series) + 8*len(ft.Descriptions) + len(ft.Values))
 	for _, names := range [][]string{ft.LabelColumns, ft.MapNames} {
 		for _, s := range names {
 			ft.bytes += int64(16 + len(s))
