@@ -215,7 +215,7 @@ var allowed = map[string][]string{
 	"internal/query/fetch": {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
 	"internal/query/index": {
 		"internal/block", "internal/parquetfile", "internal/query/fetch", "internal/query/lru",
-		"internal/segment",
+		"internal/segment", "internal/series",
 	},
 	"internal/query/lookup": {
 		"internal/block", "internal/catalog", "internal/live", "internal/query/index",

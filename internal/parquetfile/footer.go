@@ -64,29 +64,45 @@ func KeyValues(footer []byte) (map[string]string, error) {
 	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
 	kv := map[string]string{}
 	err := fields(r, func(f thrift.Field) error {
-		if f.ID != keyValueField || f.Type != thrift.LIST {
+		if f.ID != keyValueField {
 			return skip(r, f.Type, 1)
 		}
-		l, err := r.ReadList()
+		return keyValues(r, f.Type, kv)
+	})
+	if err == nil {
+		err = checkDeclared(kv, footer)
+	}
+	return kv, err
+}
+
+// checkDeclared checks that a footer has the checksum that its key-value metadata declare.
+func checkDeclared(kv map[string]string, footer []byte) error {
+	if kv[KeyChecksums] != "" && !hasSum(footer) {
+		return fmt.Errorf("%w: the footer has the key %s, but no checksum field", checksum.ErrDamaged, KeyChecksums)
+	}
+	return nil
+}
+
+// keyValues decodes the key-value metadata, of a type, into kv.
+func keyValues(r thrift.Reader, t thrift.Type, kv map[string]string) error {
+	if t != thrift.LIST {
+		return skip(r, t, 1)
+	}
+	l, err := r.ReadList()
+	if err != nil {
+		return err
+	}
+	if l.Type != thrift.STRUCT {
+		return fmt.Errorf("key-value metadata is a list of %v", l.Type)
+	}
+	for range l.Size {
+		k, v, err := keyValue(r)
 		if err != nil {
 			return err
 		}
-		if l.Type != thrift.STRUCT {
-			return fmt.Errorf("key-value metadata is a list of %v", l.Type)
-		}
-		for range l.Size {
-			k, v, err := keyValue(r)
-			if err != nil {
-				return err
-			}
-			kv[k] = v
-		}
-		return nil
-	})
-	if err == nil && kv[KeyChecksums] != "" && !hasSum(footer) {
-		err = fmt.Errorf("%w: the footer has the key %s, but no checksum field", checksum.ErrDamaged, KeyChecksums)
+		kv[k] = v
 	}
-	return kv, err
+	return nil
 }
 
 // keyValue decodes a KeyValue: key = 1, value = 2.

@@ -12,7 +12,7 @@ import (
 // parquet.thrift.
 func decodeLayout(footer []byte) (*Layout, error) {
 	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
-	l := &Layout{}
+	l := &Layout{KeyValues: map[string]string{}}
 	var schema []element
 	err := fields(r, func(f thrift.Field) (err error) {
 		switch {
@@ -22,6 +22,8 @@ func decodeLayout(footer []byte) (*Layout, error) {
 			l.Rows, err = integer(r, f.Type)
 		case f.ID == 4:
 			l.Groups, err = structs(r, f.Type, readGroup)
+		case f.ID == keyValueField:
+			err = keyValues(r, f.Type, l.KeyValues)
 		default:
 			err = skip(r, f.Type, 1)
 		}
@@ -30,7 +32,7 @@ func decodeLayout(footer []byte) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.KeyValues, err = KeyValues(footer); err != nil {
+	if err := checkDeclared(l.KeyValues, footer); err != nil {
 		return nil, err
 	}
 	if len(schema) == 0 {

@@ -64,16 +64,6 @@ func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 	return nil
 }
 
-// Release drops what the reader holds of a chunk. It keeps memory of at most so many bytes for the
-// next chunk.
-func (c *ChunkReader) Release(most int) {
-	body := c.body
-	*c = ChunkReader{}
-	if cap(body) <= most {
-		c.body = body[:0]
-	}
-}
-
 // Pages calls visit with the data pages, which are valid until the next one.
 func (c *ChunkReader) Pages(visit func(*DataPage) error) error {
 	for c.left > 0 {

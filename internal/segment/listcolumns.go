@@ -14,9 +14,9 @@ import (
 type Columns struct {
 	Layout *parquetfile.Layout
 
-	in    io.ReaderAt
-	buf   []byte
-	lists listDecoder
+	in     io.ReaderAt
+	memory *parquetfile.Memory
+	lists  listDecoder
 }
 
 // OpenColumns reads the footer of a segment of size bytes. Errors: ErrFormat, and those of in.
@@ -28,7 +28,14 @@ func OpenColumns(in io.ReaderAt, size int64) (*Columns, error) {
 	if err := checkVersion(l.KeyValues); err != nil {
 		return nil, err
 	}
-	return &Columns{Layout: l, in: in}, nil
+	m := parquetfile.TakeMemory()
+	return &Columns{Layout: l, in: in, memory: m, lists: listDecoder{chunk: m.Chunk}}, nil
+}
+
+// Release ends the reading of columns, so that others can use its memory. What was read stays valid.
+func (c *Columns) Release() {
+	c.memory.Chunk = c.lists.chunk
+	c.memory.Release()
 }
 
 // Has reports whether the segment has a LIST of this name.
@@ -96,15 +103,23 @@ func (c *Columns) groups(col string, read func() error) error {
 		return fmt.Errorf("%w: no list %s", ErrFormat, col)
 	}
 	for i := range c.Layout.Groups {
-		g, err := c.Layout.Read(i, c.in, c.buf, []int{leaf})
-		if err != nil {
+		if err := c.load(i, leaf); err != nil {
 			return err
 		}
-		c.buf = g.Buffer()
-		c.lists.begin(&g, int(g.Group.Rows))
 		if err := read(); err != nil {
 			return asFormat(err)
 		}
 	}
+	return nil
+}
+
+// load loads a column of a row group.
+func (c *Columns) load(group, leaf int) error {
+	g, err := c.Layout.Read(group, c.in, c.memory.Buffer, []int{leaf})
+	if err != nil {
+		return err
+	}
+	c.memory.Buffer = g.Buffer()
+	c.lists.begin(&g, int(g.Group.Rows))
 	return nil
 }

@@ -98,7 +98,27 @@ func decodeAll(file []byte) (string, error) {
 	return out.String(), nil
 }
 
-var readers = map[string]func([]byte) (string, error){"info": infoText, "columns": readColumns, "decode": decodeAll}
+// readRows formats what Columns reads of some rows.
+func readRows(file []byte) (string, error) {
+	c, err := segment.OpenColumns(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return "", err
+	}
+	defer c.Release()
+	rows := []uint32{0, 7, 40, 43}
+	counts, ts, err := c.TimesOf(segment.ColTS, rows)
+	if err != nil {
+		return "", err
+	}
+	_, vals, err := c.DoublesOf(segment.ColValue, rows)
+	if err != nil {
+		return "", err
+	}
+	_, blobs, err := c.BlobsOf(segment.ColHist, rows)
+	return fmt.Sprintf("%d %d %x %q", counts, ts, bitsOf(vals), blobs), err
+}
+
+var readers = map[string]func([]byte) (string, error){"info": infoText, "columns": readColumns, "rows": readRows, "decode": decodeAll}
 
 // TestEveryByteIsChecked changes every byte of the golden segment: each reader returns an error, or
 // the same as before.

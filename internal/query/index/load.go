@@ -26,37 +26,39 @@ type loader struct {
 	rows   int
 	table  *Table
 
-	*scratch
+	memory  *parquetfile.Memory
+	builder *builder
 }
 
-// scratch is memory for one loader after the other.
-type scratch struct {
-	buf     []byte
-	chunk   parquetfile.ChunkReader
-	builder builder
+var builders = sync.Pool{New: func() any { return new(builder) }}
+
+// keptValues and keptRuns bound what is kept of the memory of a builder.
+const (
+	keptValues = 256 << 10
+	keptRuns   = 512 << 10
+)
+
+// openLoader returns a loader of an empty table, which must be closed.
+func openLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) loader {
+	return loader{in: in, layout: layout, seed: seed, table: &Table{}, memory: parquetfile.TakeMemory(), builder: builders.Get().(*builder)}
 }
-
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
-
-// keepScratch is the most bytes that are kept of each memory of a loader.
-const keepScratch = 4 << 20
 
 // close lets others have the memory of the loader.
 func (l *loader) close() {
-	b := &l.builder
+	l.memory.Release()
+	b := l.builder
 	clear(b.values[:cap(b.values)])
-	l.chunk.Release(keepScratch)
-	if cap(l.buf) <= keepScratch && cap(b.values) <= keepScratch/16 && cap(b.runs) <= keepScratch/8 {
-		scratches.Put(l.scratch)
+	if cap(b.values) <= keptValues && cap(b.runs) <= keptRuns {
+		builders.Put(b)
 	}
-	l.scratch = nil
+	l.memory, l.builder = nil, nil
 }
 
 // maxRows bounds the series of an object.
 const maxRows = 1 << 31
 
 func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader, error) {
-	l := &loader{in: in, layout: layout, seed: seed, table: &Table{}, scratch: scratches.Get().(*scratch)}
+	l := openLoader(in, layout, seed)
 	// IDs are read first: they take eight bytes per row, so no other column can claim more rows
 	// than exist.
 	if err := l.ids(); err != nil {
@@ -66,19 +68,19 @@ func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader
 		return nil, fmt.Errorf("%w: %d series, the limit is %d", parquetfile.ErrFormat, l.rows, maxRows)
 	}
 	l.table.keys = make([]Key, l.rows)
-	return l, nil
+	return &l, nil
 }
 
 // pages calls visit for every page of a leaf column in all row groups. begin, if not nil, is called
 // before the first page of each group.
 func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.DataPage) error) error {
 	for i := range l.layout.Groups {
-		g, err := l.layout.Read(i, l.in, l.buf, []int{leaf})
+		g, err := l.layout.Read(i, l.in, l.memory.Buffer, []int{leaf})
 		if err != nil {
 			return err
 		}
-		l.buf = g.Buffer()
-		if err := g.Chunk(leaf, &l.chunk); err != nil {
+		l.memory.Buffer = g.Buffer()
+		if err := g.Chunk(leaf, &l.memory.Chunk); err != nil {
 			return err
 		}
 		if begin != nil {
@@ -86,7 +88,7 @@ func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.Dat
 				return err
 			}
 		}
-		if err := l.chunk.Pages(visit); err != nil {
+		if err := l.memory.Chunk.Pages(visit); err != nil {
 			return err
 		}
 	}
@@ -130,15 +132,15 @@ func (l *loader) labels() error {
 
 // column reads the column of a label.
 func (l *loader) column(leaf int, name string) error {
-	b := &l.builder
+	b := l.builder
 	b.reset()
 	// offset and length of the row group's dictionary in the builder's values
 	first, entries := 0, 0
 	begin := func() (err error) {
 		first = len(b.values)
 		// it may alias the buffer that the next row group is read into
-		l.chunk.Dict = slices.Clone(l.chunk.Dict)
-		b.values, err = l.chunk.Strings(b.values)
+		l.memory.Chunk.Dict = slices.Clone(l.memory.Chunk.Dict)
+		b.values, err = l.memory.Chunk.Strings(b.values)
 		entries = len(b.values) - first
 		return err
 	}
@@ -197,7 +199,7 @@ func (l *loader) int64s(name string) ([]int64, error) {
 	out := make([]int64, 0, l.rows)
 	var dict []int64
 	begin := func() (err error) {
-		dict, err = l.chunk.Int64s()
+		dict, err = l.memory.Chunk.Int64s()
 		return err
 	}
 	err := l.pages(leaf, begin, func(p *parquetfile.DataPage) (err error) {

@@ -156,6 +156,7 @@ func loadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer columns.Release()
 	l, err := newLoader(in, columns.Layout, seed)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
 )
 
 // Some selects the rows of an object that match one of several lists of matchers, and reads the
@@ -38,9 +39,23 @@ func (s Some) segment(ctx context.Context, in io.ReaderAt, size int64) (*Table, 
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.begin(ctx, in, columns.Layout)
-	if l == nil || l.rows == 0 || err != nil {
-		return l.partial(), err
+	defer columns.Release()
+	l := s.loader(in, columns.Layout)
+	defer l.close()
+	found, err := s.begin(ctx, l)
+	if !found || l.rows == 0 || err != nil {
+		return l.partial(found), err
+	}
+	if err := l.identify(); err != nil {
+		return nil, err
+	}
+	if idShare*int64(l.rows) > columns.Layout.Rows {
+		err = l.storedIDs()
+	} else {
+		l.hashedIDs()
+	}
+	if err != nil {
+		return nil, err
 	}
 	return l.table, l.lists(columns)
 }
@@ -60,9 +75,17 @@ func (s Some) block(ctx context.Context, in io.ReaderAt, size int64, m *block.Me
 	if layout.Rows != m.Series {
 		return nil, fmt.Errorf("%w: %d series, meta.json has %d", errShape, layout.Rows, m.Series)
 	}
-	l, err := s.begin(ctx, in, layout)
-	if l == nil || l.rows == 0 || err != nil {
-		return l.partial(), err
+	l := s.loader(in, layout)
+	defer l.close()
+	found, err := s.begin(ctx, l)
+	if !found || l.rows == 0 || err != nil {
+		return l.partial(found), err
+	}
+	if err := l.identify(); err != nil {
+		return nil, err
+	}
+	if err := l.storedIDs(); err != nil {
+		return nil, err
 	}
 	if l.table.floats, err = l.places(block.ColRowStart, block.ColRowCount, m.Floats); err != nil {
 		return nil, err
@@ -75,31 +98,35 @@ func (s Some) block(ctx context.Context, in io.ReaderAt, size int64, m *block.Me
 	return l.table, l.times(m.MinT)
 }
 
-// begin finds the rows and reads what identifies their series. The loader is nil if too many match.
-func (s Some) begin(ctx context.Context, in io.ReaderAt, layout *parquetfile.Layout) (*someLoader, error) {
+// loader returns a loader of the rows of a file, which must be closed.
+func (s Some) loader(in io.ReaderAt, layout *parquetfile.Layout) *someLoader {
+	l := &someLoader{loader: openLoader(in, layout, s.Seed), labels: labelsOf(layout), groups: make([]someGroup, len(layout.Groups))}
+	l.table.some = []uint32{}
+	return l
+}
+
+// begin finds the rows. It reports false if too many match.
+func (s Some) begin(ctx context.Context, l *someLoader) (found bool, err error) {
+	layout := l.layout
 	if layout.Rows > maxRows {
-		return nil, fmt.Errorf("%w: %d series, the limit is %d", parquetfile.ErrFormat, layout.Rows, maxRows)
-	}
-	l := &someLoader{
-		loader: loader{in: in, layout: layout, seed: s.Seed, table: &Table{some: []uint32{}}, scratch: new(scratch)},
-		labels: labelsOf(layout), groups: make([]someGroup, len(layout.Groups)),
+		return false, fmt.Errorf("%w: %d series, the limit is %d", parquetfile.ErrFormat, layout.Rows, maxRows)
 	}
 	first := uint32(0)
 	for i := range l.groups {
 		g := &l.groups[i]
 		var err error
 		if g.columns, err = l.mapColumns(i); err != nil {
-			return nil, err
+			return false, err
 		}
 		for _, ms := range s.Sets {
 			rows, err := l.match(ctx, i, ms)
 			if err != nil {
-				return nil, err
+				return false, err
 			}
 			g.rows = Union(g.rows, rows)
 		}
 		if len(l.table.some)+count(g.rows) > s.Most {
-			return nil, nil
+			return false, nil
 		}
 		for _, r := range g.rows {
 			for row := r.From; row < r.To; row++ {
@@ -111,11 +138,10 @@ func (s Some) begin(ctx context.Context, in io.ReaderAt, layout *parquetfile.Lay
 		}
 		first += uint32(layout.Groups[i].Rows)
 	}
-	if l.rows = len(l.table.some); l.rows == 0 {
-		return l, nil
+	if l.rows = len(l.table.some); l.rows > 0 {
+		l.table.rowsKey = rowsKey(l.table.some, s.Seed)
 	}
-	l.table.rowsKey = rowsKey(l.table.some, s.Seed)
-	return l, l.identify()
+	return true, nil
 }
 
 // rowsKey returns a key of rows. Different rows have different keys with near certainty, also if a
@@ -129,9 +155,9 @@ func rowsKey(rows []uint32, seed uint64) string {
 	return " of rows " + string(sum[:])
 }
 
-// partial returns the table of a loader, nil if there is none.
-func (l *someLoader) partial() *Table {
-	if l == nil {
+// partial returns the table of a loader, nil if too many rows match.
+func (l *someLoader) partial(found bool) *Table {
+	if !found {
 		return nil
 	}
 	return l.table
@@ -197,7 +223,7 @@ func selectiveFirst(ms []*labels.Matcher) []*labels.Matcher {
 	return out
 }
 
-// identify reads labels and identifiers of the rows.
+// identify reads the labels of the rows.
 func (l *someLoader) identify() error {
 	l.table.keys = make([]Key, l.rows)
 	for _, name := range l.names() {
@@ -205,23 +231,50 @@ func (l *someLoader) identify() error {
 			return err
 		}
 	}
+	return l.sort()
+}
+
+// idShare is the inverse of the share of a segment's rows up to which it is cheaper to hash their
+// labels than to read the identifiers of all rows, its largest column.
+const idShare = 64
+
+// hashedIDs computes the identifiers of the rows of a segment. Those of a block may differ from the
+// hashes.
+func (l *someLoader) hashedIDs() {
+	r := l.table.NewReader()
+	l.table.ids = make([]uint64, l.rows)
+	for i, row := range l.table.some {
+		l.table.ids[i] = series.ID(r.Labels(int(row)))
+	}
+}
+
+// storedIDs reads the identifiers of the rows.
+func (l *someLoader) storedIDs() error {
 	leaf := l.layout.Column(segment.ColSeriesID)
 	if leaf < 0 {
 		return fmt.Errorf("%w: column %s is missing", parquetfile.ErrFormat, segment.ColSeriesID)
 	}
-	var ids []uint64
-	err := l.pick(leaf, func(g *parquetfile.GroupReader, rows []Range) (err error) {
-		ids = ids[:0]
-		err = g.Pages(leaf, &l.chunk, func(p *parquetfile.DataPage) (err error) {
-			ids, err = p.Uint64s(ids)
+	err := l.pick(leaf, func(g *parquetfile.GroupReader, rows []Range) error {
+		first := uint32(0) // of a page
+		err := g.Pages(leaf, &l.memory.Chunk, func(p *parquetfile.DataPage) (err error) {
+			for _, r := range rows {
+				from, to := max(r.From, first), min(r.To, first+uint32(p.Entries))
+				if from < to && err == nil {
+					l.table.ids, err = p.WordsIn(l.table.ids, p.Entries, int(from-first), int(to-first))
+				}
+			}
+			first += uint32(p.Entries)
 			return err
 		})
-		return appendRows(&l.table.ids, ids, rows, err)
+		if end := rows[len(rows)-1].To; err == nil && end > first {
+			err = fmt.Errorf("%w: %w: %d values, expected row %d", parquetfile.ErrFormat, errShape, first, end)
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("column %s: %w", segment.ColSeriesID, err)
 	}
-	return l.sort()
+	return nil
 }
 
 // pick calls read for the row groups with rows, after loading a leaf.
@@ -230,11 +283,11 @@ func (l *someLoader) pick(leaf int, read func(g *parquetfile.GroupReader, rows [
 		if len(l.groups[i].rows) == 0 {
 			continue
 		}
-		g, err := l.layout.Read(i, l.in, l.buf, []int{leaf})
+		g, err := l.layout.Read(i, l.in, l.memory.Buffer, []int{leaf})
 		if err != nil {
 			return err
 		}
-		l.buf = g.Buffer()
+		l.memory.Buffer = g.Buffer()
 		if err := read(&g, l.groups[i].rows); err != nil {
 			return err
 		}
@@ -264,7 +317,7 @@ func (l *someLoader) int64s(name string) (out []int64, err error) {
 	}
 	var all []int64
 	err = l.pick(leaf, func(g *parquetfile.GroupReader, rows []Range) (err error) {
-		all, err = g.Int64s(leaf, &l.chunk, all[:0])
+		all, err = g.Int64s(leaf, &l.memory.Chunk, all[:0])
 		return appendRows(&out, all, rows, err)
 	})
 	if err != nil {
@@ -315,20 +368,15 @@ func (l *someLoader) lists(columns *segment.Columns) error {
 		if c.name != segment.ColTS && !columns.Has(c.name) {
 			continue
 		}
-		counts, ts, err := columns.Times(c.name)
-		if err != nil {
-			return err
-		}
-		lists, err := l.table.Pick(counts)
+		counts, ts, err := columns.TimesOf(c.name, l.table.some)
 		if err != nil {
 			return err
 		}
 		ends := make([]uint64, 1, l.rows+1)
-		for i, at := range lists {
-			n := at.To - at.From
+		for i, n := range counts {
 			ends = append(ends, ends[i]+uint64(n))
 			if n > 0 {
-				from[i], upto[i] = min(from[i], ts[at.From]), max(upto[i], ts[at.To-1])
+				from[i], upto[i] = min(from[i], ts[ends[i]]), max(upto[i], ts[ends[i+1]-1])
 			}
 		}
 		*c.spans = running(ends)
@@ -350,22 +398,8 @@ func (l *someLoader) bounds(base int64, from, upto []int64) error {
 	return nil
 }
 
-// Pick returns which elements of the lists of a segment belong to the rows of a partial table:
-// those of each row. counts holds the lengths of the lists of all rows of the segment.
-func (t *Table) Pick(counts []int) ([]Range, error) {
-	out := make([]Range, 0, len(t.some))
-	row, at := 0, 0
-	for _, wanted := range t.some {
-		if int(wanted) >= len(counts) {
-			return nil, fmt.Errorf("%w: %d lists, expected one for row %d", errShape, len(counts), wanted)
-		}
-		for ; row < int(wanted); row++ {
-			at += counts[row]
-		}
-		out = append(out, Range{uint32(at), uint32(at + counts[row])})
-	}
-	return out, nil
-}
+// Some returns the rows that a partial table knows, ascending. Callers must not change it.
+func (t *Table) Some() []uint32 { return t.some }
 
 // KnownRows returns the rows that a partial table knows, as ascending ranges that do not touch.
 func (t *Table) KnownRows() (out []Range) {

@@ -64,21 +64,21 @@ func (l *someLoader) column(group int, name string) (c *groupColumn, err error) 
 
 // read reads the column of a leaf in a row group.
 func (l *someLoader) read(group, leaf int) (*groupColumn, error) {
-	g, err := l.layout.Read(group, l.in, l.buf, []int{leaf})
+	g, err := l.layout.Read(group, l.in, l.memory.Buffer, []int{leaf})
 	if err != nil {
 		return nil, err
 	}
-	l.buf = g.Buffer()
-	if err := g.Chunk(leaf, &l.chunk); err != nil {
+	l.memory.Buffer = g.Buffer()
+	if err := g.Chunk(leaf, &l.memory.Chunk); err != nil {
 		return nil, err
 	}
-	l.chunk.Dict = slices.Clone(l.chunk.Dict) // it may alias the buffer
+	l.memory.Chunk.Dict = slices.Clone(l.memory.Chunk.Dict) // it may alias the buffer
 	c := &groupColumn{}
-	if c.values, err = l.chunk.Strings(nil); err != nil {
+	if c.values, err = l.memory.Chunk.Strings(nil); err != nil {
 		return nil, err
 	}
 	rows := uint32(0)
-	err = l.chunk.Pages(func(p *parquetfile.DataPage) error {
+	err = l.memory.Chunk.Pages(func(p *parquetfile.DataPage) error {
 		p.Values = slices.Clone(p.Values) // the next page takes its memory
 		codes, err := p.Indexes(p.Entries, len(c.values))
 		c.pages = append(c.pages, codePage{rows, rows + uint32(p.Entries), codes})
@@ -93,13 +93,12 @@ func (l *someLoader) read(group, leaf int) (*groupColumn, error) {
 
 // mapColumns returns the columns of the names in the labels MAP of a row group.
 func (l *someLoader) mapColumns(group int) (map[string]*groupColumn, error) {
-	one := loader{in: l.in, layout: &parquetfile.Layout{Leaves: l.layout.Leaves, Groups: l.layout.Groups[group : group+1]}, scratch: &scratch{buf: l.buf}}
+	one := loader{in: l.in, layout: &parquetfile.Layout{Leaves: l.layout.Leaves, Groups: l.layout.Groups[group : group+1]}, memory: l.memory}
 	one.rows = int(one.layout.Groups[0].Rows)
 	byName, err := one.mapped()
 	if err != nil {
 		return nil, fmt.Errorf("column %s: %w", segment.ColLabels, err)
 	}
-	l.buf = one.buf
 	columns := make(map[string]*groupColumn, len(byName)+2)
 	for name, entries := range byName {
 		b := builder{}
@@ -127,7 +126,7 @@ func (l *someLoader) names() []string {
 
 // add adds the column of a label to the table.
 func (l *someLoader) add(name string) error {
-	b := &l.builder
+	b := l.builder
 	b.reset()
 	for i := range l.groups {
 		if len(l.groups[i].rows) == 0 {

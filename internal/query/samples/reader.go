@@ -56,6 +56,7 @@ func lists[T index.Sized](ctx context.Context, s *Reader, what, name string, o *
 		}
 		if err == nil {
 			out, err = load(columns)
+			columns.Release()
 		}
 		if err = errors.Join(err, in.Close()); err != nil {
 			return out, o.Broken(fmt.Errorf("read %s of %s: %w", what, o.Series, err))

@@ -34,27 +34,34 @@ func (b *blobs) Bytes() int64 {
 // table.
 func listsKey(o *source.Object, t *index.Table) string { return o.Lists + t.RowsKey() }
 
-// ofRows returns a function that keeps, of the elements of the lists of a segment, those of the
-// rows of t, its series table. counts holds the lengths of the lists.
-func ofRows[T any](t *index.Table) func(counts []int, all []T, err error) ([]T, error) {
-	return func(counts []int, all []T, err error) ([]T, error) {
-		if err != nil || !t.Partial() {
-			return all, err
-		}
-		lists, err := t.Pick(counts)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", segment.ErrFormat, err)
-		}
-		n := 0
-		for _, r := range lists {
-			n += int(r.To - r.From)
-		}
-		out := make([]T, 0, n)
-		for _, r := range lists {
-			out = append(out, all[r.From:r.To]...)
-		}
-		return out, nil
+// times reads a list of times of the rows of t, the series table of a segment.
+func times(c *segment.Columns, col string, t *index.Table) (ts []int64, err error) {
+	if t.Partial() {
+		_, ts, err = c.TimesOf(col, t.Some())
+	} else {
+		_, ts, err = c.Times(col)
 	}
+	return ts, err
+}
+
+// doubles is times for a list of doubles.
+func doubles(c *segment.Columns, col string, t *index.Table) (vals []float64, err error) {
+	if t.Partial() {
+		_, vals, err = c.DoublesOf(col, t.Some())
+	} else {
+		_, vals, err = c.Doubles(col)
+	}
+	return vals, err
+}
+
+// messages is times for a list of byte strings.
+func messages(c *segment.Columns, col string, t *index.Table) (data []string, err error) {
+	if t.Partial() {
+		_, data, err = c.BlobsOf(col, t.Some())
+	} else {
+		_, data, err = c.Blobs(col)
+	}
+	return data, err
 }
 
 // segmentFloats returns the float samples of the rows of t, the series table of a segment.
@@ -63,15 +70,15 @@ func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.T
 		b = &batch{}
 		var known bool
 		if b.t, known = t.FloatTimes(); !known {
-			if b.t, err = ofRows[int64](t)(c.Times(segment.ColTS)); err != nil {
+			if b.t, err = times(c, segment.ColTS, t); err != nil {
 				return nil, err
 			}
 		}
-		if b.v, err = ofRows[float64](t)(c.Doubles(segment.ColValue)); err != nil {
+		if b.v, err = doubles(c, segment.ColValue, t); err != nil {
 			return nil, err
 		}
 		if c.Has(segment.ColST) {
-			if b.st, err = ofRows[int64](t)(c.Times(segment.ColST)); err != nil {
+			if b.st, err = times(c, segment.ColST, t); err != nil {
 				return nil, err
 			}
 		}
@@ -86,10 +93,10 @@ func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.T
 func (s *Reader) segmentHists(ctx context.Context, o *source.Object, t *index.Table) (*blobs, error) {
 	return lists(ctx, s, "histograms", "histograms of "+o.Series+t.RowsKey(), o, t, func(c *segment.Columns) (b *blobs, err error) {
 		b = &blobs{}
-		if b.t, err = ofRows[int64](t)(c.Times(segment.ColHistTS)); err != nil {
+		if b.t, err = times(c, segment.ColHistTS, t); err != nil {
 			return nil, err
 		}
-		if b.data, err = ofRows[string](t)(c.Blobs(segment.ColHist)); err != nil {
+		if b.data, err = messages(c, segment.ColHist, t); err != nil {
 			return nil, err
 		}
 		if n := t.TotalHists(); int64(len(b.t)) != n || int64(len(b.data)) != n {
