@@ -25,7 +25,8 @@ static void replace(agg_state *s, double *p) {
 	s->p = p;
 }
 
-static bool unfold(agg_state *s, const agg_planes *op) {
+// From the values of one series to planes.
+static bool to_planes(agg_state *s, const agg_planes *op) {
 	double *p = planes_of(op, s->budget, s->p, s->n);
 	if (p == NULL) {
 		return false;
@@ -58,7 +59,7 @@ static bool prepare(agg_state *s, const agg_planes *op, uint32_t n, char err[PRO
 		snprintf(err, PROM_ERROR_BYTES, "aggregate values: lists of %u and %u values in one group", s->n, n);
 		return false;
 	}
-	if ((s->single && !unfold(s, op)) || (both > s->n && !widen(s, op->planes, both))) {
+	if ((s->single && !to_planes(s, op)) || (both > s->n && !widen(s, op->planes, both))) {
 		return prom_memory_error(s->budget, err);
 	}
 	return true;

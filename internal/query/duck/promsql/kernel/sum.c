@@ -107,7 +107,7 @@ PROM_INLINE void flush(int fn, bool tame, const double *v, batch *b, double *out
 	}
 }
 
-// Says whether a window's sum and all its partial sums are exact.
+// Whether a window's sum and all its partial sums are exact.
 PROM_INLINE bool exact(const integers *x, window w) { return x->before != NULL && (double)(w.hi - w.lo) * x->largest <= EXACT; }
 
 // What is known of a series before its windows are computed.

@@ -42,21 +42,21 @@ PROM_INLINE int64_t intercept_time(int fn, const series *s, const prom_spec *p, 
 	return fn == PROM_DERIV ? s->ts[w.lo] : w.t + p->shift;
 }
 
-// What is known of the samples from one on.
+// Where runs that begin at a sample end.
 typedef struct {
-	uint32_t constant; // the first with another value
-	uint32_t regular;  // the first at another distance from the one before than the next one
-} outlook;
+	uint32_t constant; // the first sample with another value
+	uint32_t regular;  // the first whose distance from the one before is another
+} run_ends;
 
-static void look_ahead(const series *s, outlook *from) {
+static void find_run_ends(const series *s, run_ends *ends) {
 	if (s->n == 0) {
 		return;
 	}
-	from[s->n - 1] = (outlook){s->n, s->n};
+	ends[s->n - 1] = (run_ends){s->n, s->n};
 	for (uint32_t i = s->n - 1; i-- > 0;) {
-		outlook next = from[i + 1];
+		run_ends next = ends[i + 1];
 		bool same = i + 2 == s->n || s->ts[i + 1] - s->ts[i] == s->ts[i + 2] - s->ts[i + 1];
-		from[i] = (outlook){s->v[i + 1] == s->v[i] ? next.constant : i + 1, same ? next.regular : i + 2};
+		ends[i] = (run_ends){s->v[i + 1] == s->v[i] ? next.constant : i + 1, same ? next.regular : i + 2};
 	}
 }
 
@@ -90,13 +90,13 @@ PROM_INLINE line line_of(const instants *t, uint32_t samples, double sum_y, doub
 	return (line){slope, sum_y / n - slope * sum_x / n};
 }
 
-// What a series is computed with.
+// What is known of a series before its windows are computed, and memory for their times.
 typedef struct {
-	const outlook *from;
+	const run_ends *ends; // of the runs from each sample on
 	instant *at;
 	prefixes before; // at NULL: they are not used
 	bool tame;
-} means;
+} known_series;
 
 // The sums of the lanes' values, and of their products with the times.
 PROM_INLINE void add_products(const series *s, const batch *b, const instants *t, uint32_t common, bool sum_values, double sums[4][LANES]) {
@@ -124,14 +124,14 @@ PROM_INLINE double add_values(const double *v, uint32_t from, uint32_t hi, doubl
 }
 
 // Computes the windows of a batch, whose times are t.
-PROM_INLINE void fit_batch(int fn, const series *s, const prom_spec *p, batch *b, instants *t, const means *m, double *out) {
+PROM_INLINE void fit_batch(int fn, const series *s, const prom_spec *p, batch *b, instants *t, const known_series *x, double *out) {
 	if (b->n == 0) {
 		return;
 	}
 	uint32_t common = fill_batch(b);
 	double sums[4][LANES];
 	reach_instant(t, common);
-	const bool known = m->before.at != NULL;
+	const bool known = x->before.at != NULL;
 	if (known) {
 		add_products(s, b, t, common, false, sums);
 	} else {
@@ -147,34 +147,34 @@ PROM_INLINE void fit_batch(int fn, const series *s, const prom_spec *p, batch *b
 		}
 		if (!known) {
 			sum_y = add_values(s->v, w->lo + common, w->hi, sums[0][l], sums[1][l]);
-		} else if (!certain_sum(&m->before, w->lo, w->hi, &sum_y)) {
+		} else if (!certain_sum(&x->before, w->lo, w->hi, &sum_y)) {
 			sum_y = add_values(s->v, w->lo, w->hi, 0, 0);
 		}
 		out[w->k] = of_line(fn, p, line_of(t, n, sum_y, sum_xy + c_xy));
 	}
 }
 
-PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, const means *m) {
+PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, const known_series *x) {
 	batch b = {.n = 0};
-	instants t = {.at = m->at};
+	instants t = {.at = x->at};
 	int any = 0;
 	for (window w = before_first(p); next_window(s, p, 2, out, &w); any = 1) {
 		const int64_t intercept = intercept_time(fn, s, p, w);
-		if (!m->tame || m->from[w.lo].constant >= w.hi || m->from[w.lo].regular < w.hi) {
-			out[w.k] = of_line(fn, p, m->tame ? fit(s, w.lo, w.hi, intercept, true) : fit(s, w.lo, w.hi, intercept, false));
+		if (!x->tame || x->ends[w.lo].constant >= w.hi || x->ends[w.lo].regular < w.hi) {
+			out[w.k] = of_line(fn, p, x->tame ? fit(s, w.lo, w.hi, intercept, true) : fit(s, w.lo, w.hi, intercept, false));
 			continue;
 		}
 		const int64_t first = s->ts[w.lo] - intercept, interval = s->ts[w.lo + 1] - s->ts[w.lo];
 		if (first != t.first || interval != t.interval) {
-			fit_batch(fn, s, p, &b, &t, m, out);
-			t = (instants){.first = first, .interval = interval, .at = m->at};
+			fit_batch(fn, s, p, &b, &t, x, out);
+			t = (instants){.first = first, .interval = interval, .at = x->at};
 		}
 		b.w[b.n++] = span_of(w);
 		if (b.n == LANES) {
-			fit_batch(fn, s, p, &b, &t, m, out);
+			fit_batch(fn, s, p, &b, &t, x, out);
 		}
 	}
-	fit_batch(fn, s, p, &b, &t, m, out);
+	fit_batch(fn, s, p, &b, &t, x, out);
 	return any;
 }
 
@@ -197,21 +197,21 @@ __attribute__((noinline)) static double smoothing(const series *s, const prom_sp
 	return s1;
 }
 
-PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, means *m, sum_before *before) {
+PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, known_series *x, sum_before *before) {
 	double largest;
-	m->tame = all_tame(s->v, s->n, &largest);
-	if (m->tame && overlap_much(p)) {
-		add_up(s->v, s->n, largest, before, &m->before);
+	x->tame = all_tame(s->v, s->n, &largest);
+	if (x->tame && overlap_much(p)) {
+		add_up(s->v, s->n, largest, before, &x->before);
 	}
 	if (fn == PROM_DERIV) {
-		return run(PROM_DERIV, s, p, out, m);
+		return run(PROM_DERIV, s, p, out, x);
 	}
-	return run(PROM_PREDICT_LINEAR, s, p, out, m);
+	return run(PROM_PREDICT_LINEAR, s, p, out, x);
 }
 
 #ifdef PROM_HAS_WIDE
-PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, means *m, sum_before *before) {
-	return run_any(fn, s, p, out, m, before);
+PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, known_series *x, sum_before *before) {
+	return run_any(fn, s, p, out, x, before);
 }
 #endif
 
@@ -220,18 +220,18 @@ int prom_range_trend(int fn, const series *s, const prom_spec *p, double *out, p
 		return each_window(s, p, out, 2, smoothing, NULL);
 	}
 	const size_t room = (size_t)s->n + 1;
-	sum_before *before = prom_scratch_take(scratch, room * (sizeof *before + sizeof(instant) + sizeof(outlook)));
+	sum_before *before = prom_scratch_take(scratch, room * (sizeof *before + sizeof(instant) + sizeof(run_ends)));
 	if (before == NULL) {
 		return -1;
 	}
 	instant *at = (instant *)(before + room);
-	outlook *from = (outlook *)(at + room);
-	look_ahead(s, from);
-	means m = {.from = from, .at = at};
+	run_ends *ends = (run_ends *)(at + room);
+	find_run_ends(s, ends);
+	known_series x = {.ends = ends, .at = at};
 #ifdef PROM_HAS_WIDE
 	if (prom_wide()) {
-		return run_wide(fn, s, p, out, &m, before);
+		return run_wide(fn, s, p, out, &x, before);
 	}
 #endif
-	return run_any(fn, s, p, out, &m, before);
+	return run_any(fn, s, p, out, &x, before);
 }
