@@ -44,7 +44,7 @@ type Series struct {
 // LabelsOf returns the labels of a series.
 func LabelsOf(s *Series) labels.Labels { return s.Labels }
 
-// N is a series' row of an object's series table.
+// Row is a series of a Match, by its index, and the row N that it has in an object's series table.
 type Row struct{ Series, N int32 }
 
 // Match finds the series of a snapshot that match one of sets and may have samples in [mint, maxt]

@@ -24,7 +24,7 @@ type Settings struct {
 	Starts     bool          // functions of counters get the start timestamps of all samples
 }
 
-// reader reads the samples of matched series. It is safe for concurrent use.
+// Reader reads the samples of matched series. It is safe for concurrent use.
 type Reader struct {
 	settings Settings
 	files    *source.Files
