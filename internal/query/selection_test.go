@@ -82,6 +82,30 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 	}
 }
 
+// TestManySeriesAreInOrder: the order of many series is remembered until a selector matches more of
+// them, and is not that of the series in a shorter range.
+func TestManySeriesAreInOrder(t *testing.T) {
+	store := newDirStore(t)
+	l := newLake(t, store, query.Settings{IndexCacheBytes: 64 << 20})
+	for step, series := range []int{200, 300, 500, 400} {
+		from := int64(10_000 * step)
+		rows := make([]segment.Row, series)
+		for i := range rows { // most of the next segment's series are others, between these
+			rows[i] = segment.Row{Labels: metric("many", "i", fmt.Sprintf("%04d", i*(2+step))), Floats: []segment.Float{{T: from, V: 1}}}
+		}
+		l.writeSegment(tenant.Default, key.WindowOf(from), rows, nil)
+		for _, mint := range []int64{0, from, 0} {
+			got, err := l.Resolve(t.Context(), mint, from, equal(model.MetricNameLabel, "many"))
+			require.NoError(t, err)
+			want, err := newLake(t, store, query.Settings{}).Resolve(t.Context(), mint, from, equal(model.MetricNameLabel, "many"))
+			require.NoError(t, err)
+			require.Equal(t, want, got, "segments: %d, from %d", step+1, mint)
+			require.True(t, slices.IsSortedFunc(got.Labels, labels.Compare))
+			require.Greater(t, len(got.Labels), series-1)
+		}
+	}
+}
+
 // changingRows returns rows of a step, sorted as segments have them. Their series change now and
 // then.
 func changingRows(rng *rand.Rand, step int, from int64) (rows []segment.Row) {

@@ -13,12 +13,13 @@ type finder struct {
 
 	series []Series
 	keys   []index.Key // by series
+	order  []int32     // the first series by labels; nobody changes it
 	byKey  map[index.Key]int32
 }
 
 // view returns a finder that begins with the series of f. Both may be added to.
 func (f *finder) view() finder {
-	return finder{limit: f.limit, series: slices.Clip(f.series), keys: slices.Clip(f.keys)}
+	return finder{limit: f.limit, series: slices.Clip(f.series), keys: slices.Clip(f.keys), order: f.order}
 }
 
 // add returns the rows of an object for which keep is true, of ranges.

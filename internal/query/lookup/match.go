@@ -33,6 +33,9 @@ type Match struct {
 	// Totals: series of delta temporality are shown as running totals. Samples before From (ms), of
 	// any series, are there only for them.
 	Totals *Totals
+
+	order     []int32             // of the series by labels; nil: not known
+	keepOrder func(order []int32) // for later matches; nil: it is known, or not to be kept
 }
 
 // Series is a series that matches.
@@ -80,6 +83,7 @@ func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 		}
 	}
 	s.metrics.CountLookups("selection", len(all)-len(unknown), len(unknown))
+	remembered := true // all of the series
 	if len(unknown) > 0 {
 		ranges, err := s.selectRows(ctx, m, unknown, sets, left)
 		if err != nil {
@@ -92,6 +96,7 @@ func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 			}
 			s.selections.resize(id, selected, bytes)
 		} else {
+			remembered = false
 			found.limit = s.maxSeries + len(found.series)
 			for k, i := range unknown {
 				t := m.Tables[i]
@@ -122,6 +127,13 @@ func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 	m.trim()
 	if m.Series = m.used(found.series); len(m.Series) > s.maxSeries {
 		return nil, s.tooMany()
+	}
+	if n := len(m.Series); remembered && n >= orderedFrom && n == len(found.series) {
+		if len(found.order) == n {
+			m.order = found.order
+		} else {
+			m.keepOrder = func(order []int32) { s.selections.resize(id, selected, selected.keepOrder(order)) }
+		}
 	}
 	return m, m.cover(snap.Tombstones)
 }

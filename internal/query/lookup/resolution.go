@@ -102,8 +102,29 @@ func (m *Match) Resolution() *Resolution {
 		out.group(m.Replicas)
 		return out
 	}
-	slices.SortFunc(out.Series, func(a, b ResolvedSeries) int { return labels.Compare(a.Labels, b.Labels) })
+	if m.order == nil && m.keepOrder == nil {
+		slices.SortFunc(out.Series, func(a, b ResolvedSeries) int { return labels.Compare(a.Labels, b.Labels) })
+		return out
+	}
+	sorted := make([]ResolvedSeries, len(out.Series))
+	for i, k := range m.ordered() {
+		sorted[i] = out.Series[k]
+	}
+	out.Series = sorted
 	return out
+}
+
+// ordered returns the order of the series by labels.
+func (m *Match) ordered() []int32 {
+	if m.order == nil {
+		m.order = make([]int32, len(m.Series))
+		for i := range m.order {
+			m.order[i] = int32(i)
+		}
+		slices.SortFunc(m.order, func(a, b int32) int { return labels.Compare(m.Series[a].Labels, m.Series[b].Labels) })
+		m.keepOrder(m.order)
+	}
+	return m.order
 }
 
 // group replaces the series of a resolution by those that are shown of their replicas.

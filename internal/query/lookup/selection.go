@@ -103,7 +103,22 @@ const (
 	partBytes            = 128
 	foundBytes           = 128
 	rowBytes       int64 = 8
+	orderBytes     int64 = 4
 )
+
+// orderedFrom is the number of series from which their order is remembered: to sort many takes as
+// long as all else that is planned for them.
+const orderedFrom = 256
+
+// keepOrder notes the order of the first series of a selection, and returns the bytes that the
+// selection takes now.
+func (x *selection) keepOrder(order []int32) (bytes int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.bytes += orderBytes * int64(len(order)-len(x.found.order))
+	x.found.order = order
+	return x.bytes
+}
 
 // spareParts is the number of parts of objects that are not live, beyond those of as many that are,
 // from which a selection is begun anew.
