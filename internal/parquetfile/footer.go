@@ -11,8 +11,15 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// TailGuess is the number of bytes at a file's end that ReadFooter reads first: most footers fit.
+// TailGuess is the most bytes at a file's end that ReadFooter reads first: most footers fit.
 const TailGuess = 64 << 10
+
+// Of a file of less than a megabyte, ReadFooter first reads LeastTail bytes, or a tailShare-th of it if
+// that is more.
+const (
+	LeastTail = 12 << 10
+	tailShare = 16
+)
 
 // ReadFooter returns the thrift bytes of the footer of a file of size bytes, after checking their
 // checksum field. A file ends with the footer, the footer's length (4 bytes) and Magic. Errors:
@@ -33,7 +40,7 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	if size < footerTrailer+int64(len(Magic)) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
 	}
-	tail := make([]byte, min(size, TailGuess))
+	tail := make([]byte, min(size, TailGuess, max(LeastTail, size/tailShare)))
 	if _, err := io.ReadFull(io.NewSectionReader(r, size-int64(len(tail)), int64(len(tail))), tail); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
@@ -61,18 +68,28 @@ const keyValueField = 5
 // KeyValues decodes the key-value metadata of a footer and skips the rest: a planner needs nothing
 // else from thousands of files, and a corrupt length cannot claim memory. The strings alias footer.
 func KeyValues(footer []byte) (map[string]string, error) {
-	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
 	kv := map[string]string{}
-	err := fields(r, func(f thrift.Field) error {
-		if f.ID != keyValueField {
-			return skip(r, f.Type, 1)
+	s := skimmer{footer}
+	for id := int64(0); ; {
+		next, typ, err := s.field(id)
+		switch {
+		case err != nil:
+			return kv, err
+		case typ == 0:
+			return kv, checkDeclared(kv, footer)
+		case next == keyValueField:
+			r := new(thrift.CompactProtocol).NewReaderFromBytes(s.b)
+			if err = keyValues(r, thrift.Type(typ), kv); err == nil {
+				err = s.bytes(uint64(r.BytesRead()))
+			}
+		default:
+			err = s.skip(typ, 1)
 		}
-		return keyValues(r, f.Type, kv)
-	})
-	if err == nil {
-		err = checkDeclared(kv, footer)
+		if err != nil {
+			return kv, err
+		}
+		id = next
 	}
-	return kv, err
 }
 
 // checkDeclared checks that a footer has the checksum that its key-value metadata declare.

@@ -12,8 +12,11 @@ func NewWriterInGroups(groupRows, groupSamples int) (*Writer, error) {
 	return w, nil
 }
 
-// TailGuess is the number of bytes at a file's end that ReadInfo reads first.
-const TailGuess = parquetfile.TailGuess
+// The numbers of bytes at the end of a large file, and of a small one, that ReadInfo reads first.
+const (
+	TailGuess = parquetfile.TailGuess
+	LeastTail = parquetfile.LeastTail
+)
 
 // RepeatsLimit is the largest Repeats.Bytes of a table with that many series.
 func RepeatsLimit(seriesOfTable int) int64 { return repeatsLimit(seriesOfTable) }

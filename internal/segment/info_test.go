@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/segment"
@@ -117,13 +118,24 @@ func TestReadInfoOfDamagedFiles(t *testing.T) {
 
 // TestReadInfoOfLongFooter reads footers around the length that ReadInfo reads first.
 func TestReadInfoOfLongFooter(t *testing.T) {
-	base, _, err := segmenttest.Encode(sampleRows(), []segment.Metadata{{Metric: "m"}})
+	rng := rand.New(rand.NewPCG(5, 5))
+	large := segment.Row{Labels: labels.FromStrings(labels.MetricName, "zzz")} // a megabyte that does not compress
+	for i := range int64(140_000) {
+		large.Floats = append(large.Floats, segment.Float{T: i, V: rng.Float64()})
+	}
+	t.Run("small file", func(t *testing.T) { readLongFooters(t, sampleRows(), segment.LeastTail) })
+	t.Run("large file", func(t *testing.T) { readLongFooters(t, append(sampleRows(), large), segment.TailGuess) })
+}
+
+// readLongFooters reads footers of files of rows whose lengths are around guess.
+func readLongFooters(t *testing.T, rows []segment.Row, guess int) {
+	base, _, err := segmenttest.Encode(rows, []segment.Metadata{{Metric: "m"}})
 	require.NoError(t, err)
 	footerLen := func(b []byte) int { return int(binary.LittleEndian.Uint32(b[len(b)-8:])) }
-	for _, total := range []int{segment.TailGuess - 2, segment.TailGuess - 1, segment.TailGuess, segment.TailGuess + 1, 10 * segment.TailGuess} {
+	for _, total := range []int{guess - 2, guess - 1, guess, guess + 1, 10 * guess} {
 		pad := total - 8 - footerLen(base) - 2 // the longer length takes 2 more bytes itself
 		meta := []segment.Metadata{{Metric: "m", Help: strings.Repeat("h", pad)}}
-		b, info, err := segmenttest.Encode(sampleRows(), meta)
+		b, info, err := segmenttest.Encode(rows, meta)
 		require.NoError(t, err)
 		require.InDelta(t, total, footerLen(b)+8, 2)
 		got, err := readInfo(b)

@@ -1,0 +1,160 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// skimmer walks over values in Thrift's compact protocol without decoding them. Every value takes at
+// least one byte, so a corrupt length fails at the end of the bytes.
+type skimmer struct{ b []byte } // what follows
+
+// Types of the compact protocol.
+const (
+	skimTrue   = 1
+	skimFalse  = 2
+	skimI8     = 3
+	skimI16    = 4
+	skimI32    = 5
+	skimI64    = 6
+	skimDouble = 7
+	skimBinary = 8
+	skimList   = 9
+	skimSet    = 10
+	skimMap    = 11
+	skimStruct = 12
+)
+
+var errSkim = errors.New("thrift values are cut off")
+
+// field walks over the head of a field, and returns its number and type. last is the number of the
+// field before it. The type is 0 at the end of the struct.
+func (s *skimmer) field(last int64) (id int64, typ byte, err error) {
+	head, err := s.byte()
+	if err != nil || head == 0 {
+		return 0, 0, err
+	}
+	if delta := head >> 4; delta > 0 {
+		return last + int64(delta), head & 15, nil
+	}
+	v, k := binary.Varint(s.b)
+	if k <= 0 {
+		return 0, 0, errSkim
+	}
+	s.b = s.b[k:]
+	return v, head & 15, nil
+}
+
+// skip walks over a value of a type.
+func (s *skimmer) skip(typ byte, depth int) error {
+	if depth > maxDepth {
+		return errDepth
+	}
+	switch typ {
+	case skimTrue, skimFalse: // the type is the value
+		return nil
+	case skimI8:
+		return s.bytes(1)
+	case skimI16, skimI32, skimI64:
+		_, err := s.number()
+		return err
+	case skimDouble:
+		return s.bytes(8)
+	case skimBinary:
+		n, err := s.number()
+		if err != nil {
+			return err
+		}
+		return s.bytes(n)
+	case skimList, skimSet:
+		return s.list(depth + 1)
+	case skimMap:
+		return s.pairs(depth + 1)
+	case skimStruct:
+		for id := int64(0); ; {
+			next, t, err := s.field(id)
+			if err != nil || t == 0 {
+				return err
+			}
+			if err := s.skip(t, depth+1); err != nil {
+				return err
+			}
+			id = next
+		}
+	}
+	return fmt.Errorf("unknown thrift type %d", typ)
+}
+
+func (s *skimmer) list(depth int) error {
+	head, err := s.byte()
+	if err != nil {
+		return err
+	}
+	n := uint64(head >> 4)
+	if n == 15 {
+		if n, err = s.number(); err != nil {
+			return err
+		}
+	}
+	for ; n > 0; n-- {
+		if err := s.item(head&15, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *skimmer) pairs(depth int) error {
+	n, err := s.number()
+	if err != nil || n == 0 {
+		return err
+	}
+	types, err := s.byte()
+	if err != nil {
+		return err
+	}
+	for ; n > 0; n-- {
+		if err := s.item(types>>4, depth); err != nil {
+			return err
+		}
+		if err := s.item(types&15, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// item is skip in a container, where a boolean takes a byte.
+func (s *skimmer) item(typ byte, depth int) error {
+	if typ == skimTrue || typ == skimFalse {
+		typ = skimI8
+	}
+	return s.skip(typ, depth)
+}
+
+func (s *skimmer) byte() (byte, error) {
+	if len(s.b) == 0 {
+		return 0, errSkim
+	}
+	b := s.b[0]
+	s.b = s.b[1:]
+	return b, nil
+}
+
+func (s *skimmer) number() (uint64, error) {
+	v, k := binary.Uvarint(s.b)
+	if k <= 0 {
+		return 0, errSkim
+	}
+	s.b = s.b[k:]
+	return v, nil
+}
+
+func (s *skimmer) bytes(n uint64) error {
+	if n > uint64(len(s.b)) {
+		return errSkim
+	}
+	s.b = s.b[n:]
+	return nil
+}

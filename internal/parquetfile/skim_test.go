@@ -1,0 +1,90 @@
+package parquetfile
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/stretchr/testify/require"
+)
+
+// readThrift skips a struct as readers of Thrift do, and returns its length.
+func readThrift(b []byte) (int, error) {
+	r := new(thrift.CompactProtocol).NewReaderFromBytes(b)
+	err := skip(r, thrift.STRUCT, 1)
+	return r.BytesRead(), err
+}
+
+// TestSkim walks over random structs: a skimmer finds their ends where a reader finds them, and
+// fails where that fails.
+func TestSkim(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	var value func(typ byte, depth int) []byte
+	fields := func(depth int) (b []byte) {
+		for range rng.IntN(5) {
+			typ := byte(1 + rng.IntN(12))
+			if depth > 4 && typ > skimBinary {
+				typ = skimI32
+			}
+			if rng.IntN(4) == 0 {
+				b = append(b, typ, byte(2*rng.IntN(60)))
+			} else {
+				b = append(b, byte(1+rng.IntN(15))<<4|typ)
+			}
+			b = append(b, value(typ, depth)...)
+		}
+		return append(b, 0)
+	}
+	item := func(typ byte, depth int) []byte {
+		if typ == skimTrue || typ == skimFalse {
+			typ = skimI8
+		}
+		return value(typ, depth)
+	}
+	value = func(typ byte, depth int) (b []byte) {
+		switch typ {
+		case skimI8:
+			return []byte{byte(rng.Uint32())}
+		case skimI16, skimI32, skimI64:
+			return []byte{0x80 | byte(rng.Uint32()), byte(rng.IntN(128))}
+		case skimDouble:
+			return make([]byte, 8)
+		case skimBinary:
+			n := rng.IntN(20)
+			return append([]byte{byte(n)}, make([]byte, n)...)
+		case skimList, skimSet:
+			n, of := rng.IntN(20), byte(1+rng.IntN(8))
+			if b = []byte{byte(n)<<4 | of}; n >= 15 {
+				b = []byte{0xf0 | of, byte(n)}
+			}
+			for range n {
+				b = append(b, item(of, depth+1)...)
+			}
+		case skimMap:
+			n := rng.IntN(3)
+			if n == 0 {
+				return []byte{0}
+			}
+			b = []byte{byte(n), skimI32<<4 | skimBinary}
+			for range n {
+				b = append(append(b, item(skimI32, depth+1)...), item(skimBinary, depth+1)...)
+			}
+		case skimStruct:
+			return fields(depth + 1)
+		}
+		return b
+	}
+	for range 2000 {
+		b := append(fields(0), 0xaa)
+		n, err := readThrift(b)
+		require.NoError(t, err, "%x", b)
+		s := skimmer{b}
+		require.NoError(t, s.skip(skimStruct, 1), "%x", b)
+		require.Equal(t, len(b)-n, len(s.b), "%x", b)
+
+		cut := b[:rng.IntN(n)]
+		_, err = readThrift(cut)
+		s = skimmer{cut}
+		require.Equal(t, err != nil, s.skip(skimStruct, 1) != nil, "%x", cut)
+	}
+}
