@@ -176,6 +176,7 @@ type someGroup struct {
 	// of the labels that were read so far, and of all that have no column of their own; only those
 	// that are still needed
 	columns map[string]*groupColumn
+	labels  *parquetfile.GroupReader // of the other labels, once they are read; nil if they are many bytes
 }
 
 // match returns the rows of a group that match, counted from its first.
@@ -226,7 +227,13 @@ func selectiveFirst(ms []*labels.Matcher) []*labels.Matcher {
 // identify reads the labels of the rows.
 func (l *someLoader) identify() error {
 	l.table.keys = make([]Key, l.rows)
-	for _, name := range l.names() {
+	names := l.names()
+	for i := range l.groups {
+		if err := l.readLabels(i, names); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
 		if err := l.add(name); err != nil {
 			return err
 		}

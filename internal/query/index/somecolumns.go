@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -62,14 +63,46 @@ func (l *someLoader) column(group int, name string) (c *groupColumn, err error) 
 	return c, nil
 }
 
+// maxAtOnce bounds the bytes of the label columns of a row group that are read at once.
+const maxAtOnce = 1 << 20
+
+// readLabels reads the columns of labels that are left of a row group with rows, which lie together,
+// at once.
+func (l *someLoader) readLabels(group int, names []string) error {
+	g := &l.groups[group]
+	if len(g.rows) == 0 {
+		return nil
+	}
+	var leaves []int
+	from, to := int64(math.MaxInt64), int64(0)
+	for _, name := range names {
+		leaf, ok := l.labels[name]
+		if _, known := g.columns[name]; ok && !known {
+			s := l.layout.Groups[group].Chunks[leaf].Span
+			from, to = min(from, s.Offset), max(to, s.Offset+s.Length)
+			leaves = append(leaves, leaf)
+		}
+	}
+	if to-from > maxAtOnce {
+		return nil
+	}
+	read, err := l.layout.Read(group, l.in, nil, leaves)
+	g.labels = &read
+	return err
+}
+
 // read reads the column of a leaf in a row group.
 func (l *someLoader) read(group, leaf int) (*groupColumn, error) {
-	g, err := l.layout.Read(group, l.in, l.memory.Buffer, []int{leaf})
-	if err != nil {
-		return nil, err
+	g := l.groups[group].labels
+	if g == nil {
+		read, err := l.layout.Read(group, l.in, l.memory.Buffer, []int{leaf})
+		if err != nil {
+			return nil, err
+		}
+		l.memory.Buffer, g = read.Buffer(), &read
 	}
-	l.memory.Buffer = g.Buffer()
-	if err := g.Chunk(leaf, &l.memory.Chunk); err != nil {
+	err := g.Chunk(leaf, &l.memory.Chunk)
+	if err != nil {
 		return nil, err
 	}
 	l.memory.Chunk.Dict = slices.Clone(l.memory.Chunk.Dict) // it may alias the buffer
