@@ -46,7 +46,8 @@ func (b *builder) fill(row int) {
 	b.add(b.empty, row-int(b.rows))
 }
 
-// column returns the column and adds the hashes of its labels to the keys of the rows.
+// column returns the column and adds the hashes of its labels to the keys of the rows. Without keys,
+// the column keeps the hashes.
 func (b *builder) column(name string, seed uint64, keys []Key) (column, error) {
 	var c column
 	codeOf, err := b.sort(&c.dict)
@@ -59,12 +60,15 @@ func (b *builder) column(name string, seed uint64, keys []Key) (column, error) {
 			hashes[i] = xxh3.HashString128Seed(v, salt)
 		}
 	}
+	if keys == nil {
+		c.hashes = hashes
+	}
 	row := uint32(0)
 	merged := b.runs[:0]
 	for _, r := range b.runs {
 		r.value = codeOf[r.value]
-		for h := hashes[r.value]; row < r.end; row++ {
-			keys[row].Hi, keys[row].Lo = keys[row].Hi+h.Hi, keys[row].Lo+h.Lo
+		for h := hashes[r.value]; keys != nil && row < r.end; row++ {
+			keys[row] = sumOf(keys[row], h)
 		}
 		if k := len(merged); k > 0 && merged[k-1].value == r.value {
 			merged[k-1].end = r.end

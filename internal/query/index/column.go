@@ -14,6 +14,8 @@ type column struct {
 	ends  []uint32 // by run: the row after it; nil if there is a code per row
 	codes codes
 
+	hashes []Key // by code, of the label; nil: the table has the keys of the rows
+
 	ascending bool // there is one run for each code, in their order
 }
 
@@ -115,5 +117,5 @@ func (c *column) code(row uint32, run *int) uint32 {
 }
 
 func (c *column) bytes() int64 {
-	return int64(unsafe.Sizeof(*c)) + int64(len(c.dict.text)+4*len(c.dict.ends)+4*len(c.ends)) + c.codes.bytes()
+	return int64(unsafe.Sizeof(*c)) + int64(len(c.dict.text)+4*len(c.dict.ends)+4*len(c.ends)+16*len(c.hashes)) + c.codes.bytes()
 }

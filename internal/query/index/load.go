@@ -67,7 +67,6 @@ func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader
 	if l.rows = len(l.table.ids); l.rows > maxRows {
 		return nil, fmt.Errorf("%w: %d series, the limit is %d", parquetfile.ErrFormat, l.rows, maxRows)
 	}
-	l.table.keys = make([]Key, l.rows)
 	return &l, nil
 }
 

@@ -40,6 +40,7 @@ func loadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, 
 	if int64(l.rows) != m.Series {
 		return nil, fmt.Errorf("%w: %d series, meta.json has %d", errShape, l.rows, m.Series)
 	}
+	l.table.keys = make([]Key, l.rows)
 	if err := l.labels(); err != nil {
 		return nil, err
 	}

@@ -30,10 +30,10 @@ type Table struct {
 
 	// by row, or parallel to some
 	ids    []uint64 // as stored
-	keys   []Key
-	floats spans // of the float samples among the object's
-	hists  spans // the same for native histograms; empty if there are none
-	exs    spans // the same for exemplars
+	keys   []Key    // nil: the columns have their hashes, as in segments, which soon are merged
+	floats spans    // of the float samples among the object's
+	hists  spans    // the same for native histograms; empty if there are none
+	exs    spans    // the same for exemplars
 
 	base int64 // ms
 	// by row, or parallel to some, in ms after base: time of the first and last sample, histogram
@@ -113,7 +113,10 @@ func (t *Table) Names() []string { return t.names }
 func (t *Table) ID(row int) uint64 { return t.ids[t.at(row)] }
 
 // Key returns the key of a row's series.
-func (t *Table) Key(row int) Key { return t.keys[t.at(row)] }
+func (t *Table) Key(row int) Key {
+	r := t.Keys()
+	return r.Of(row)
+}
 
 // Floats returns the position of a row's float samples among the object's, which are counted over
 // all of its files: n samples from first on. In a segment, only the samples of the table's rows are
@@ -182,6 +185,40 @@ func (t *Table) column(name string) *column {
 	}
 	return &t.columns[i]
 }
+
+// KeyReader returns the keys of rows. It is fastest if rows ascend. It is not safe for concurrent
+// use.
+type KeyReader struct {
+	table *Table
+	at    [readerRuns]int // by column: the run of the row that was read last
+}
+
+// readerRuns is the number of columns of which a KeyReader remembers where it is.
+const readerRuns = 16
+
+// Keys returns a reader of the table's keys.
+func (t *Table) Keys() KeyReader { return KeyReader{table: t} }
+
+// Of returns the key of a row's series.
+func (r *KeyReader) Of(row int) (sum Key) {
+	t := r.table
+	row = t.at(row)
+	if t.keys != nil {
+		return t.keys[row]
+	}
+	for i := range t.columns {
+		c, run := &t.columns[i], 0
+		at := &run
+		if i < readerRuns {
+			at = &r.at[i]
+		}
+		sum = sumOf(sum, c.hashes[c.code(uint32(row), at)])
+	}
+	return sum
+}
+
+// sumOf adds up the hashes of labels.
+func sumOf(a, b Key) Key { return Key{Lo: a.Lo + b.Lo, Hi: a.Hi + b.Hi} }
 
 // Reader builds the label sets of rows. It is fastest if rows ascend. It is not safe for concurrent
 // use.

@@ -36,15 +36,15 @@ func (f *finder) add(t *index.Table, ranges []index.Range, keep func(row int) bo
 		f.series, f.keys = make([]Series, 0, min(n, f.limit)), make([]index.Key, 0, min(n, f.limit))
 	}
 	var reader *index.Reader
-	guess := int32(0)
+	keys, guess := t.Keys(), int32(0)
 	for _, x := range ranges {
 		for at := int(x.From); at < int(x.To); at++ {
 			if !keep(at) {
 				continue
 			}
-			k, known := int32(len(f.series)), false
+			k, known, key := int32(len(f.series)), false, keys.Of(at)
 			if !first { // the first object has every series once
-				k, known = f.find(t.Key(at), guess)
+				k, known = f.find(key, guess)
 			}
 			if !known {
 				if len(f.series) >= f.limit {
@@ -54,9 +54,9 @@ func (f *finder) add(t *index.Table, ranges []index.Range, keep func(row int) bo
 					reader = t.NewReader()
 				}
 				if f.byKey != nil {
-					f.byKey[t.Key(at)] = k
+					f.byKey[key] = k
 				}
-				f.keys = append(f.keys, t.Key(at))
+				f.keys = append(f.keys, key)
 				f.series = append(f.series, Series{Labels: reader.Labels(at)})
 			}
 			guess = k + 1
