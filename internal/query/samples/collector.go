@@ -134,6 +134,8 @@ type readPlan struct {
 	files  []source.Parts
 	rows   int64
 	took   request.Totals
+
+	spans [][2]int64 // memory for those of a row group
 }
 
 // plan plans the read of a kind of files. places returns which of their rows a row of a series
@@ -150,19 +152,17 @@ func (r *Collector) plan(ctx context.Context, k block.Kind, mint int64, places f
 		members := slices.DeleteFunc(slices.Clone(r.Rows[i]), func(x lookup.Row) bool { _, n := at(x); return n == 0 })
 		for j := range m.Files {
 			if f := &m.Files[j]; k.Has(f) && len(members) > 0 {
-				file := r.reader.files.Parts(ctx, r.Objects[i].Block.File(f.Name), f.Bytes)
-				out.file(&file, i, k, f, mint, r.MaxT, members, at, held)
-				if len(file.Spans) > 0 {
-					out.files = append(out.files, file)
-				}
+				open := func() source.Parts { return r.reader.files.Parts(ctx, r.Objects[i].Block.File(f.Name), f.Bytes) }
+				out.file(open, i, k, f, mint, r.MaxT, members, at, held)
 			}
 		}
 	}
 	return out
 }
 
-// file plans the read of one file.
-func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.File, mint, maxt int64, members []lookup.Row, at func(lookup.Row) (first, n int64), held func(*rowGroup) bool) {
+// file plans the read of one file, which it opens if anything of it is read.
+func (p *readPlan) file(open func() source.Parts, object int, k block.Kind, f *block.File, mint, maxt int64, members []lookup.Row, at func(lookup.Row) (first, n int64), held func(*rowGroup) bool) {
+	var file source.Parts
 	begin, _ := at(members[0])
 	last, n := at(members[len(members)-1])
 	for i := range f.RowGroups {
@@ -184,15 +184,15 @@ func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.F
 			from, to := max(first, g.FirstRow), min(first+n, end)
 			rows[j] = block.Rows{From: from, N: to - from}
 		}
-		x := rowGroup{object: object, in: file.In, group: g, members: members[lo:hi], rows: rows}
+		x := rowGroup{object: object, group: g, members: members[lo:hi], rows: rows}
 		skip := held != nil && held(&x)
 		wanted := rows
 		if x.all {
 			wanted = x.allRows()
 		}
-		spans := k.AppendSpans(nil, g, wanted)
+		p.spans = k.AppendSpans(p.spans[:0], g, wanted)
 		p.took.RowGroups.Read++
-		for _, s := range spans {
+		for _, s := range p.spans {
 			p.took.Bytes.Read += s[1]
 		}
 		if skip {
@@ -201,8 +201,15 @@ func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.F
 		for _, r := range rows {
 			p.rows += r.N
 		}
+		if file.In == nil {
+			file = open()
+		}
+		x.in = file.In
 		p.groups = append(p.groups, x)
-		file.Add(spans)
+		file.Add(p.spans)
+	}
+	if len(file.Spans) > 0 {
+		p.files = append(p.files, file)
 	}
 }
 
