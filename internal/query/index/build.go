@@ -20,7 +20,9 @@ type builder struct {
 // valueRun is a run of rows with the same value. end is the row after the run.
 type valueRun struct{ end, value uint32 }
 
+// reset empties the builder. It holds none of the values any more.
 func (b *builder) reset() {
+	clear(b.values)
 	b.rows, b.values, b.runs, b.empty = 0, b.values[:0], b.runs[:0], -1
 }
 

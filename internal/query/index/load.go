@@ -47,7 +47,7 @@ func openLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) loader 
 func (l *loader) close() {
 	l.memory.Release()
 	b := l.builder
-	clear(b.values[:cap(b.values)])
+	b.reset()
 	if cap(b.values) <= keptValues && cap(b.runs) <= keptRuns {
 		builders.Put(b)
 	}
