@@ -25,8 +25,7 @@ func (x *Twins) Share(t *Table) (shares bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range x.last {
-		// Equal keys are equal label sets.
-		if o := x.last[i].Value(); o != nil && slices.Equal(o.ids, t.ids) && slices.Equal(o.keys, t.keys) {
+		if o := x.last[i].Value(); o != nil && slices.Equal(o.ids, t.ids) && o.sameLabels(t) {
 			t.names, t.columns, t.ids, t.keys = o.names, o.columns, o.ids, o.keys
 			shares = true
 			break
@@ -35,4 +34,19 @@ func (x *Twins) Share(t *Table) (shares bool) {
 	x.last[x.next] = weak.Make(t)
 	x.next = (x.next + 1) % remembered
 	return shares
+}
+
+// sameLabels reports whether the rows of both tables have the same label sets, by their keys or by
+// the hashes of their labels, of which keys are the sums.
+func (t *Table) sameLabels(o *Table) bool {
+	if t.keys != nil || o.keys != nil {
+		return slices.Equal(t.keys, o.keys)
+	}
+	return slices.Equal(t.names, o.names) && slices.EqualFunc(t.columns, o.columns, (column).same)
+}
+
+// same reports whether both columns have the same labels in all rows. Both have hashes.
+func (c column) same(o column) bool {
+	return slices.Equal(c.hashes, o.hashes) && slices.Equal(c.ends, o.ends) &&
+		slices.Equal(c.codes.b1, o.codes.b1) && slices.Equal(c.codes.b2, o.codes.b2) && slices.Equal(c.codes.b4, o.codes.b4)
 }

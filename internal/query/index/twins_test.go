@@ -67,5 +67,12 @@ func TestTwins(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	require.Equal(t, first.Rows(), fewer.Rows()+1)
+
+	for i := range rows {
+		rows[i].Labels = labels.NewBuilder(rows[i].Labels).Set("other", "label").Labels()
+	}
+	collided, _ := asSegment(t, rows)
+	index.TakeIDs(collided, first)
+	require.False(t, twins.Share(collided), "other series with the same ids")
 	runtime.KeepAlive(first)
 }
