@@ -22,10 +22,10 @@ func (r *Run) over(function string, times plan.Grid, spec plan.Spec, rows []plan
 	}
 	var some []int64
 	var values []float64
-	facts := promsql.NoStale
+	complete := false // the row before has a value at each time
 	out := make([]plan.Row, 0, len(rows))
 	for _, row := range rows {
-		t, v := all, row.V
+		t, v, facts := all, row.V, promsql.NoStale
 		some, values = some[:0], values[:0]
 		for i, f := range row.V {
 			if !value.IsStaleNaN(f) {
@@ -33,8 +33,11 @@ func (r *Run) over(function string, times plan.Grid, spec plan.Spec, rows []plan
 			}
 		}
 		if len(values) < len(row.V) {
-			t, v, facts = some, values, promsql.NoStale
+			t, v = some, values
+		} else if complete {
+			facts |= promsql.SameTimes
 		}
+		complete = len(v) == len(all)
 		results := r.room.take(spec.Grid.N)
 		present, err := k.Eval(t, v, results, facts)
 		if err != nil {
@@ -42,9 +45,6 @@ func (r *Run) over(function string, times plan.Grid, spec plan.Spec, rows []plan
 		}
 		if present {
 			out = append(out, plan.Row{I: row.I, V: results})
-		}
-		if facts = promsql.NoStale; len(v) == len(all) {
-			facts |= promsql.SameTimes // as far as the next row has a value at each time
 		}
 	}
 	return out, nil
