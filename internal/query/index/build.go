@@ -48,8 +48,8 @@ func (b *builder) fill(row int) {
 	b.add(b.empty, row-int(b.rows))
 }
 
-// column returns the column and adds the hashes of its labels to the keys of the rows. Without keys,
-// the column keeps the hashes.
+// column returns the column and adds the hashes of its labels to the keys of the rows. Without
+// keys, the column keeps the hashes.
 func (b *builder) column(name string, seed uint64, keys []Key) (column, error) {
 	var c column
 	codeOf, err := b.sort(&c.dict)
