@@ -73,9 +73,12 @@ func TestPartialResponse(t *testing.T) {
 		}
 		write(t, u, "y", "a")
 		require.Eventually(t, func() bool { // a listing may be a little older
-			_, body = get(t, u+"/api/v1/query?query=y&time="+strconv.FormatInt(time.Now().Unix()+1, 10))
+			_, body = get(t, u+"/api/v1/query?query="+url.QueryEscape(`{__name__=~"x|y"}`)+"&time="+strconv.FormatInt(time.Now().Unix()+1, 10))
 			return strings.Contains(body, `"__name__":"y"`)
 		}, 2*time.Minute, 50*time.Millisecond)
 		require.Contains(t, body, "the answer is partial")
+		_, body = get(t, u+"/api/v1/query?query=y&time="+strconv.FormatInt(time.Now().Unix()+1, 10))
+		require.Contains(t, body, `"__name__":"y"`)
+		require.NotContains(t, body, "warnings", "by its filter, the damaged segment has no y")
 	}
 }
