@@ -33,6 +33,8 @@ LISTEN ?= 127.0.0.1:9009
 ARGS ?=
 SOAK ?= 30s
 FAULTS ?= 600
+# Tests of the whole system wait as much as they compute, so that two files of them run at once.
+E2E_WORKERS ?= 2
 
 .PHONY: help
 help: ## List the targets.
@@ -130,9 +132,9 @@ senders: | system
 e2e-programs: build versitygw lambda-emulator senders peers infra-programs
 
 .PHONY: e2e
-e2e: $(VENV_READY) e2e-programs ## Run the Python tests of the client, the whole system and the packaging (ARGS= goes to pytest).
+e2e: $(VENV_READY) e2e-programs ## Run the Python tests of the client and of the whole system (ARGS= goes to pytest).
 	@tests/tools/system.sh clients
-	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest $(ARGS)
+	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest -n $(E2E_WORKERS) --dist loadfile client/tests tests/e2e $(ARGS)
 
 .PHONY: test-web
 test-web: bin/promlake ## Test the page in Debian's Chromium (ARGS= goes to node --test).
@@ -149,8 +151,8 @@ test-spark: $(VENV_READY) bin/promlake ## Read the Iceberg tables with Spark, fr
 	PROMLAKE_E2E_PROGRAMS=ready PROMLAKE_IVY=.cache/ivy PYTHONPATH=.cache/spark $(VENV)/bin/python -m pytest tests/e2e/test_spark.py $(ARGS)
 
 .PHONY: test
-test: ## Run all stages of CI: lint, test-go, e2e, test-web, test-localstack.
-	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go e2e test-web test-localstack
+test: ## Run all stages of CI: lint, test-go, e2e, test-infra, test-web with test-localstack.
+	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go e2e test-infra test-web+test-localstack
 
 include infra/infra.mk
 include infra/localstack/localstack.mk

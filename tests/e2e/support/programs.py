@@ -103,11 +103,18 @@ def wait_until(ready: Callable[[], bool], what: str, seconds: float = 300.0, con
 
 _given = set[int]()
 
+# pytest-xdist names its workers gw0, gw1, ...; without it, there is one.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
 
 def free_port() -> int:
-    """Returns a free port below those that the kernel gives to connections, so that none of them takes it. It returns none twice."""
+    """Returns a free port below those that the kernel gives to connections, so that none of them takes it.
+
+    It returns none twice, and none that another worker returns.
+    """
     while True:
-        port = 10_000 + secrets.randbelow(22_000)
+        port = 10_000 + secrets.randbelow(22_000 // WORKERS) * WORKERS + WORKER
         if port not in _given:
             with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
                 _given.add(port)
