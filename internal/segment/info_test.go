@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
@@ -119,7 +120,7 @@ func TestReadInfoOfDamagedFiles(t *testing.T) {
 // TestReadInfoOfLongFooter reads footers around the length that ReadInfo reads first.
 func TestReadInfoOfLongFooter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
-	large := segment.Row{Labels: labels.FromStrings(labels.MetricName, "zzz")} // a megabyte that does not compress
+	large := segment.Row{Labels: labels.FromStrings(model.MetricNameLabel, "zzz")} // a megabyte that does not compress
 	for i := range int64(140_000) {
 		large.Floats = append(large.Floats, segment.Float{T: i, V: rng.Float64()})
 	}

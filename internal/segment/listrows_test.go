@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,7 @@ import (
 func TestListsOfRows(t *testing.T) {
 	rows := slices.Clone(sampleRows())
 	for i := range 200 {
-		r := segment.Row{Labels: labels.FromStrings(labels.MetricName, "single", "i", fmt.Sprintf("%03d", i)), Floats: []segment.Float{{T: someTime + int64(i*i), V: float64(i) / 3}}}
+		r := segment.Row{Labels: labels.FromStrings(model.MetricNameLabel, "single", "i", fmt.Sprintf("%03d", i)), Floats: []segment.Float{{T: someTime + int64(i*i), V: float64(i) / 3}}}
 		if i == 150 {
 			r.Floats = append(r.Floats, segment.Float{T: math.MaxInt32 << 20, V: math.Inf(-1)})
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +31,7 @@ func valuesOf(t *testing.T, rows []segment.Row, groupRows int) segment.Values {
 func hostRows(n int) (rows []segment.Row) {
 	for i := range n {
 		rows = append(rows, segment.Row{
-			Labels: labels.FromStrings(labels.MetricName, fmt.Sprintf("m%d", i%7), "host", fmt.Sprint(i), "Rack", fmt.Sprint(i)),
+			Labels: labels.FromStrings(model.MetricNameLabel, fmt.Sprintf("m%d", i%7), "host", fmt.Sprint(i), "Rack", fmt.Sprint(i)),
 			Floats: []segment.Float{{T: someTime, V: 1}},
 		})
 	}
@@ -45,13 +46,13 @@ func TestValues(t *testing.T) {
 	require.Equal(t, one, several)
 	require.Len(t, one, ((1000+7)*12+7)/8)
 	for _, r := range rows {
-		for _, name := range []string{labels.MetricName, "host"} {
+		for _, name := range []string{model.MetricNameLabel, "host"} {
 			require.True(t, one.Has(segment.ValueHash(name, r.Labels.Get(name))), "%s of %s", name, r.Labels)
 		}
 	}
 	found := 0
 	for i := range 1000 {
-		for _, name := range []string{labels.MetricName, "Rack", "other"} {
+		for _, name := range []string{model.MetricNameLabel, "Rack", "other"} {
 			if one.Has(segment.ValueHash(name, fmt.Sprint(i))) {
 				found++
 			}
