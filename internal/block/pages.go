@@ -43,10 +43,11 @@ const (
 type layout uint8
 
 const (
-	tightDelta layout = iota // DELTA_BINARY_PACKED, as usual
-	byteDelta                // DELTA_BINARY_PACKED in whole bytes: see parquetfile.AppendByteDelta
-	plainInts                // PLAIN
-	equalRuns                // RLE_DICTIONARY
+	tightDelta   layout = iota // DELTA_BINARY_PACKED, as usual
+	byteDelta                  // DELTA_BINARY_PACKED in whole bytes: see parquetfile.AppendByteDelta
+	literalDelta               // the same, compressed as parquetfile.Literals does
+	plainInts                  // PLAIN
+	equalRuns                  // RLE_DICTIONARY
 )
 
 // intPages divides the integers of a column chunk into pages and chooses their layouts. Deltas are
@@ -57,6 +58,7 @@ const (
 type intPages struct {
 	zstd  *zstd.Encoder
 	bytes bool // try deltas in whole bytes
+	lits  parquetfile.Literals
 	enc   delta.BinaryPackedEncoding
 	tight []byte // of the unit being tried, and its other layouts
 	other []byte
@@ -94,7 +96,7 @@ func (p *intPages) lay(vals []int64, ends []int, metrics []string) (parquetfile.
 		// Units of one layout share a page, except those in bytes: their deltas are relative to the
 		// least one, and the step to another series would distort it.
 		full := from-begin >= pageValues || size >= pageBytes || ended && size >= metricBytes
-		if from > begin && (l != how || l == byteDelta || full) {
+		if from > begin && (l != how || l == byteDelta || l == literalDelta || full) {
 			if err := p.end(vals[begin:from], how); err != nil {
 				return parquetfile.Chunk{}, err
 			}
@@ -122,7 +124,8 @@ func (p *intPages) end(vals []int64, l layout) error {
 	case plainInts:
 		page.Encoding = format.Plain
 		p.data = appendPlain(p.data, vals)
-	case byteDelta:
+	case byteDelta, literalDelta:
+		page.Literals = l == literalDelta
 		p.data = parquetfile.AppendByteDelta(p.data, vals)
 	case equalRuns:
 		page.Encoding = format.RLEDictionary
@@ -163,6 +166,9 @@ func (p *intPages) choose(vals []int64) (best layout, size int, err error) {
 	best, size = tightDelta, p.size(p.tight)
 	if p.bytes {
 		p.other = parquetfile.AppendByteDelta(p.other[:0], vals)
+		if n := p.lits.Size(p.other) + pageCost; n < size {
+			best, size = literalDelta, n
+		}
 		if n := p.size(p.other) + pageCost; n < size {
 			best, size = byteDelta, n
 		}

@@ -72,6 +72,21 @@ var intKinds = map[string]func(r *rand.Rand, n int) []int64{
 		at := int64(1) << 40
 		return fill(n, func(int) int64 { at += []int64{0, 0, 3, 7, 7, 7, 7, r.Int64N(100)}[r.IntN(8)]; return at })
 	},
+	"rhythm": func(r *rand.Rand, n int) []int64 { // a counter that repeats one of a few sequences of steps
+		at, beats := int64(1)<<40, fill(300, func(int) int64 { return r.Int64N(100) })
+		from := 0
+		return fill(n, func(i int) int64 {
+			if i%30 == 0 {
+				from = r.IntN(10) * 30
+			}
+			at += beats[from+i%30]
+			return at
+		})
+	},
+	"gauge": func(r *rand.Rand, n int) []int64 { // goes up and down by small random steps
+		at := 1e6
+		return fill(n, func(int) int64 { at += r.NormFloat64(); return int64(at) })
+	},
 	"few values": func(r *rand.Rand, n int) []int64 {
 		set := fill(20, func(int) int64 { return r.Int64N(1 << 40) })
 		return fill(n, func(int) int64 { return set[r.IntN(len(set))] })
@@ -125,23 +140,27 @@ func TestPagesChoose(t *testing.T) {
 	type page struct {
 		encoding format.Encoding
 		values   int
+		literals bool
 	}
+	delta := func(n int) page { return page{format.DeltaBinaryPacked, n, false} }
 	for _, tc := range []struct {
 		name   string
 		bytes  bool
 		series [][]int64
 		want   []page
 	}{
-		{"constant", true, [][]int64{of("constant"), of("constant")}, []page{{format.RLEDictionary, 2 * n}}},
-		{"levels", true, [][]int64{of("levels")}, []page{{format.RLEDictionary, n}}},
-		{"counter", false, [][]int64{of("walk")}, []page{{format.DeltaBinaryPacked, n}}},
-		{"set", true, [][]int64{of("few values")}, []page{{format.Plain, n}}},
+		{"constant", true, [][]int64{of("constant"), of("constant")}, []page{{format.RLEDictionary, 2 * n, false}}},
+		{"levels", true, [][]int64{of("levels")}, []page{{format.RLEDictionary, n, false}}},
+		{"counter", false, [][]int64{of("walk")}, []page{delta(n)}},
+		{"set", true, [][]int64{of("few values")}, []page{{format.Plain, n, false}}},
 		{"like to like", false, [][]int64{of("walk"), of("constant"), of("few values"), of("few values"), of("walk")}, []page{
-			{format.DeltaBinaryPacked, n}, {format.RLEDictionary, n}, {format.Plain, 2 * n}, {format.DeltaBinaryPacked, n},
+			delta(n), {format.RLEDictionary, n, false}, {format.Plain, 2 * n, false}, delta(n),
 		}},
-		{"steps in bytes", true, [][]int64{of("steps"), of("steps")}, []page{{format.DeltaBinaryPacked, n}, {format.DeltaBinaryPacked, n}}},
-		{"steps tightly", false, [][]int64{of("steps"), of("steps")}, []page{{format.DeltaBinaryPacked, 2 * n}}},
-		{"small series share", false, [][]int64{of("walk"), {1}, {2, 3}, {4}}, []page{{format.DeltaBinaryPacked, n + 4}}},
+		{"rhythm in bytes", true, [][]int64{of("rhythm"), of("rhythm")}, []page{delta(n), delta(n)}},
+		{"steps as literals", true, [][]int64{of("steps"), of("steps")}, []page{{format.DeltaBinaryPacked, n, true}, {format.DeltaBinaryPacked, n, true}}},
+		{"random steps as literals", true, [][]int64{of("gauge"), of("gauge")}, []page{{format.DeltaBinaryPacked, n, true}, {format.DeltaBinaryPacked, n, true}}},
+		{"steps tightly", false, [][]int64{of("steps"), of("steps")}, []page{delta(2 * n)}},
+		{"small series share", false, [][]int64{of("walk"), {1}, {2, 3}, {4}}, []page{delta(n + 4)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var vals []int64
@@ -154,7 +173,7 @@ func TestPagesChoose(t *testing.T) {
 			require.NoError(t, err)
 			var got []page
 			for _, p := range chunk.Pages {
-				got = append(got, page{p.Encoding, p.Values})
+				got = append(got, page{p.Encoding, p.Values, p.Literals})
 			}
 			require.Equal(t, tc.want, got)
 		})

@@ -38,6 +38,7 @@ type Page struct {
 	Encoding format.Encoding
 	Data     []byte // levels and values, uncompressed
 	Values   int    // including nulls and empty lists
+	Literals bool   // compress it as Literals does, if its chunk is compressed
 }
 
 // Span is the position of a column chunk in its file, in bytes.

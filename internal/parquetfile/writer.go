@@ -25,7 +25,8 @@ type Writer struct {
 	group format.RowGroup
 	meta  format.FileMetaData
 	thr   thriftBuffer
-	body  []byte  // compressed page
+	body  []byte // compressed page
+	lits  Literals
 	sizes []int64 // of the pages of the last chunk, in bytes
 	err   error   // of a chunk of the current row group
 
@@ -79,7 +80,7 @@ func (w *Writer) add(c Chunk) error {
 	if c.DictLen > 0 {
 		m.DictionaryPageOffset = w.at
 		h := format.PageHeader{Type: format.DictionaryPage, DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(c.DictLen), Encoding: format.Plain})}
-		if err := w.page(&m, h, c.Dict); err != nil {
+		if err := w.page(&m, h, Page{Data: c.Dict}); err != nil {
 			return fmt.Errorf("write dictionary page of %v: %w", c.Path, err)
 		}
 	}
@@ -93,7 +94,7 @@ func (w *Writer) add(c Chunk) error {
 		h := format.PageHeader{Type: format.DataPage, DataPageHeader: thrift.New(format.DataPageHeader{
 			NumValues: int32(p.Values), Encoding: p.Encoding, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
 		})}
-		if err := w.page(&m, h, p.Data); err != nil {
+		if err := w.page(&m, h, p); err != nil {
 			return fmt.Errorf("write data page of %v: %w", c.Path, err)
 		}
 		w.sizes = append(w.sizes, w.at-begin)
@@ -140,13 +141,18 @@ func (w *Writer) codec(c *Chunk) format.CompressionCodec {
 }
 
 // page writes one page and adds its uncompressed size, including the header, to m.
-func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, body []byte) error {
+func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, p Page) error {
+	body := p.Data
 	if len(body) > math.MaxInt32 {
 		return fmt.Errorf("page of %d bytes exceeds the format's limit of %d", len(body), math.MaxInt32)
 	}
 	h.UncompressedPageSize = int32(len(body))
 	if m.Codec == format.Zstd {
-		w.body = w.zstd.EncodeAll(body, w.body[:0])
+		if p.Literals {
+			w.body = w.lits.Append(w.body[:0], body)
+		} else {
+			w.body = w.zstd.EncodeAll(body, w.body[:0])
+		}
 		body = w.body
 	}
 	h.CompressedPageSize = int32(len(body))
