@@ -34,7 +34,7 @@ func pageOf(tb testing.TB, checked bool, e format.Encoding, n int, data []byte, 
 	require.NoError(tb, err)
 	head = bytes.Clone(head)
 	if checked {
-		head = addSum(head, at)
+		head = addHeadSum(head, dataField, at)
 	}
 	return append(head, body...)
 }

@@ -15,6 +15,12 @@ const (
 	stop       = 0 // the end of a struct
 )
 
+// The numbers of a page header's fields that hold the header of a data page or of a dictionary.
+const (
+	dataField = 5
+	dictField = 7
+)
+
 // noStatistics are the statistics of a data page: they say that it has no null.
 const noStatistics = "\x1c\x36\x00\x00"
 
@@ -30,19 +36,27 @@ func appendPageHeader(b []byte, h *format.PageHeader) []byte {
 		b, last = appendInt(append(b, nextInt), h.CRC), 4
 	}
 	if d := h.DictionaryPageHeader; d.Valid {
-		b = append(b, byte((7-last)<<4|typeStruct))
+		b = append(b, byte((dictField-last)<<4|typeStruct))
 		b = appendInt(append(b, nextInt), d.V.NumValues)
 		b = appendInt(append(b, nextInt), int32(d.V.Encoding))
 		return append(b, stop, stop)
 	}
 	d := h.DataPageHeader
-	b = append(b, byte((5-last)<<4|typeStruct))
+	b = append(b, byte((dataField-last)<<4|typeStruct))
 	b = appendInt(append(b, nextInt), d.V.NumValues)
 	b = appendInt(append(b, nextInt), int32(d.V.Encoding))
 	b = appendInt(append(b, nextInt), int32(d.V.DefinitionLevelEncoding))
 	b = appendInt(append(b, nextInt), int32(d.V.RepetitionLevelEncoding))
 	b = append(b, noStatistics...)
 	return append(b, stop, stop)
+}
+
+// lastField returns the number of the last field that appendPageHeader writes.
+func lastField(h *format.PageHeader) int {
+	if h.DictionaryPageHeader.Valid {
+		return dictField
+	}
+	return dataField
 }
 
 func appendInt(b []byte, v int32) []byte { return binary.AppendVarint(b, int64(v)) }

@@ -193,6 +193,8 @@ type pageHead struct {
 	values, encoding       int64
 	crc                    int64
 	hasCRC                 bool
+	sum                    int64 // its checksum
+	sumAt, sumEnd          int   // where that begins and ends in the header, in bytes; 0 = it has none
 	thr                    thrift.BytesReader
 }
 
@@ -204,7 +206,7 @@ func (h *pageHead) read(b []byte) (int, error) {
 		h.thr.ResetBytes(b)
 	}
 	h.typ, h.plain, h.compressed, h.values, h.encoding = -1, -1, -1, -1, -1
-	h.crc, h.hasCRC = 0, false
+	h.crc, h.hasCRC, h.sumAt = 0, false, 0
 	err := fields(h.thr, func(f thrift.Field) (err error) {
 		switch {
 		case f.ID == 1:
@@ -216,6 +218,10 @@ func (h *pageHead) read(b []byte) (int, error) {
 		case f.ID == 4:
 			h.crc, err = integer(h.thr, f.Type)
 			h.hasCRC = true
+		case f.ID > lastHeadID && f.Type == thrift.I32: // headSumID, unless a field before it has a damaged number
+			h.sumAt = h.thr.BytesRead()
+			h.sum, err = integer(h.thr, f.Type)
+			h.sumEnd = h.thr.BytesRead()
 		case (f.ID == 5 || f.ID == 7) && f.Type == thrift.STRUCT:
 			err = fields(h.thr, h.inner)
 		default:

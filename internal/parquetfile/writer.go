@@ -157,7 +157,7 @@ func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, p Page) err
 	}
 	h.CompressedPageSize = int32(len(body))
 	h.CRC = int32(checksum.Page(body))
-	head := addSum(appendPageHeader(w.thr.out[:0], &h), w.at)
+	head := addHeadSum(appendPageHeader(w.thr.out[:0], &h), lastField(&h), w.at)
 	m.TotalUncompressedSize += int64(len(head)) + int64(h.UncompressedPageSize)
 	w.thr.out = append(head, body...)
 	return w.write(w.thr.out)

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import time
 
 import duckdb
+import polars as pl
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -240,6 +241,17 @@ def test_pyarrow_reads_the_block(day: Day) -> None:
             columns = [(name, value) for name, value in s.items() if name == "metric" or name.startswith("l_")]
             got[label_set(columns, s.get("labels"))] = list(zip(times[first : first + count], values[first : first + count], strict=True))
     check_rows(got, stored(day))
+
+
+def test_polars_reads_the_block_and_its_segments(day: Day) -> None:
+    """Polars refuses what pyarrow and DuckDB ignore, such as fields of another type in the headers of pages."""
+    block = live_block(day)
+    for file in sorted(block.rglob("*.parquet")) + sorted((day.server.store.directory / "v1/anonymous/segments").rglob("*.parquet"))[:20]:
+        got, want = pl.read_parquet(file, glob=False), pq.read_table(file)
+        assert got.columns == want.column_names
+        for name in got.columns:
+            if got[name].dtype.is_numeric():
+                assert got[name].equals(pl.Series(name, want[name], dtype=got[name].dtype)), (file, name)
 
 
 def test_the_python_client_reads_the_store(day: Day) -> None:
