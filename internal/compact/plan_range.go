@@ -154,22 +154,32 @@ func (p *planner) merge(l key.Level, w key.Window, srcs, near []source, why stri
 // closedSet reports whether no object that overlaps one of the sources in time, and is none of
 // them, has a rank between the lowest and the highest of theirs. Both lists are by rank.
 func closedSet(srcs, near []source) bool {
-	lo, hi := srcs[0].rank, srcs[len(srcs)-1].rank
-	var r span
-	for i, s := range srcs {
-		if i == 0 {
-			r = s.span
-		}
-		r = span{min(r.from, s.span.from), max(r.to, s.span.to)}
+	lo, hi, r := srcs[0].rank, srcs[len(srcs)-1].rank, srcs[0].span
+	for i := range srcs {
+		r = span{min(r.from, srcs[i].span.from), max(r.to, srcs[i].span.to)}
 	}
+	rest := srcs // those that do not rank below the object
 	for i := range near {
 		n := &near[i]
-		if n.rank.Compare(lo) <= 0 || n.rank.Compare(hi) >= 0 || !n.span.overlaps(r) {
-			continue
+		for len(rest) > 0 && rest[0].rank.Compare(n.rank) < 0 {
+			rest = rest[1:]
 		}
-		if !slices.ContainsFunc(srcs, func(s source) bool { return s.id() == n.id() && s.span == n.span }) {
+		if n.rank.Compare(lo) > 0 && n.rank.Compare(hi) < 0 && n.span.overlaps(r) && !among(rest, n) {
 			return false
 		}
 	}
 	return true
+}
+
+// among reports whether an object is one of the sources of its rank, with which a list begins.
+func among(srcs []source, n *source) bool {
+	for i := range srcs {
+		if srcs[i].rank != n.rank {
+			return false
+		}
+		if srcs[i].span == n.span && srcs[i].id() == n.id() {
+			return true
+		}
+	}
+	return false
 }

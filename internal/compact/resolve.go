@@ -50,10 +50,14 @@ func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
 		return nil, err
 	}
 	near := live(snap)
+	segments := make(map[catalog.SegmentID]bool, len(job.Sources.Segments))
+	for _, id := range job.Sources.Segments {
+		segments[id] = true
+	}
 	out := make([]source, 0, job.Sources.Len())
 	for i := range near {
 		s := &near[i]
-		if s.segment && slices.Contains(job.Sources.Segments, s.seg) || !s.segment && slices.Contains(job.Sources.Blocks, s.block.BlockID()) {
+		if s.segment && segments[s.seg] || !s.segment && slices.Contains(job.Sources.Blocks, s.block.BlockID()) {
 			out = append(out, *s)
 		}
 	}
