@@ -1,7 +1,6 @@
 package compact
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -152,28 +151,28 @@ func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
 	}
 	data, name := o.bodies[src.seg], src.seg.Key(o.tenant).String()
 	delete(o.bodies, src.seg)
-	info, err := segment.ReadInfo(bytes.NewReader(data), int64(len(data)))
+	f, err := segment.Open(data)
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", name, err)
 	}
-	if merge.Gathers(&info) && !o.hasDeletions(src) {
-		if !must && !o.room(info.Samples*gatheredSampleBytes) {
+	if merge.Gathers(&f) && !o.hasDeletions(src) {
+		if !must && !o.room(f.Samples()*gatheredSampleBytes) {
 			return false, nil
 		}
-		err = o.gatherSegment(name, data, src)
+		err = o.gatherSegment(name, &f, src)
 	} else {
-		need := merge.SegmentBytes(info, int64(len(data)))
+		need := merge.SegmentBytes(&f)
 		if !must && !o.room(need) {
 			return false, nil
 		}
-		err = o.openSegment(name, data, src, need)
+		err = o.openSegment(name, &f, src, need)
 	}
 	if err != nil {
 		return false, err
 	}
-	o.out.samples += info.Samples
-	o.out.bytes += int64(len(data))
-	o.out.hasST = o.out.hasST || info.HasST
+	o.out.samples += f.Samples()
+	o.out.bytes += f.Bytes()
+	o.out.hasST = o.out.hasST || f.HasST()
 	o.s.met.segmentsMerged.WithLabelValues("store").Inc()
 	return true, nil
 }
@@ -184,11 +183,11 @@ func (o *opener) hasDeletions(src *source) bool {
 }
 
 // gatherSegment adds a segment to those before it.
-func (o *opener) gatherSegment(name string, data []byte, src *source) error {
+func (o *opener) gatherSegment(name string, f *segment.File, src *source) error {
 	if o.gather == nil {
 		o.gather, o.gatherBytes = merge.NewGather(&o.out.into), 0
 	}
-	metadata, err := o.gather.Add(name, data, src.through)
+	metadata, err := o.gather.Add(name, f, src.through)
 	if err != nil {
 		return err
 	}
@@ -199,8 +198,8 @@ func (o *opener) gatherSegment(name string, data []byte, src *source) error {
 }
 
 // openSegment opens a segment as a source of its own.
-func (o *opener) openSegment(name string, data []byte, src *source, need int64) error {
-	m, metadata, err := merge.Segment(name, data, &o.out.into, src.through)
+func (o *opener) openSegment(name string, f *segment.File, src *source, need int64) error {
+	m, metadata, err := merge.Segment(name, f, &o.out.into, src.through)
 	if err != nil {
 		return err
 	}

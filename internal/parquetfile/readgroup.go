@@ -1,6 +1,7 @@
 package parquetfile
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -50,12 +51,38 @@ func (g *GroupReader) Buffer() []byte { return g.data }
 
 // Chunk resets c to the chunk of a leaf.
 func (g *GroupReader) Chunk(leaf int, c *ChunkReader) error {
-	info := &g.Group.Chunks[leaf]
-	at := info.Span.Offset - g.base
-	if at < 0 || at > int64(len(g.data)) || info.Span.Length > int64(len(g.data))-at {
-		return fmt.Errorf("%w: column %v was not read", ErrFormat, g.Layout.Leaves[leaf].Path)
+	b, err := g.Stored(leaf)
+	if err != nil {
+		return err
 	}
-	return c.Reset(&g.Layout.Leaves[leaf], info, g.data[at:at+info.Span.Length])
+	return c.Reset(&g.Layout.Leaves[leaf], &g.Group.Chunks[leaf], b)
+}
+
+// Stored returns the bytes of the chunk of a leaf, as the file has them.
+func (g *GroupReader) Stored(leaf int) ([]byte, error) {
+	s := g.Group.Chunks[leaf].Span
+	at := s.Offset - g.base
+	if at < 0 || at > int64(len(g.data)) || s.Length > int64(len(g.data))-at {
+		return nil, fmt.Errorf("%w: column %v was not read", ErrFormat, g.Layout.Leaves[leaf].Path)
+	}
+	return g.data[at : at+s.Length], nil
+}
+
+// AppendDescription appends to b all that the footer has of the chunk of a leaf: two chunks with
+// equal descriptions and bytes have equal values, in columns of one name.
+func (g *GroupReader) AppendDescription(b []byte, leaf int) []byte {
+	l, c := &g.Layout.Leaves[leaf], &g.Group.Chunks[leaf]
+	for _, name := range l.Path {
+		b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
+	}
+	nested := int64(0)
+	if l.Nested {
+		nested = 1
+	}
+	for _, n := range [...]int64{nested, int64(c.typ), int64(c.Codec), c.Values, c.Span.Offset, c.Span.Length, c.dict, c.data} {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
 }
 
 // Pages resets c to the chunk of a leaf and calls visit with its data pages.

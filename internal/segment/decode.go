@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -19,51 +18,53 @@ import (
 //
 // Errors: ErrFormat (also for a segment of a later version), and series.ErrFull.
 func Decode(data []byte, t *series.Table, keep func(id uint64) bool) (*Batch, error) {
-	return NewDecoder(t, keep).Decode(data)
+	f, err := Open(data)
+	if err != nil {
+		return nil, err
+	}
+	return NewDecoder(t, keep).Decode(&f)
 }
 
-// Decoder decodes segments into one table. It reuses its memory for the next segment. It is not
-// safe for concurrent use.
+// Decoder decodes segments into one table. It reuses its memory for the next segment, and what it
+// knows of row groups with the same label sets. It is not safe for concurrent use.
 type Decoder struct {
 	series *SeriesDecoder
+	seen   seenRows
 	lists  listDecoder
 }
 
 // NewDecoder returns a decoder into t of the series that keep chooses.
 func NewDecoder(t *series.Table, keep func(id uint64) bool) *Decoder {
-	return &Decoder{series: NewSeriesDecoder(t, 0, keep)}
+	return &Decoder{series: NewSeriesDecoder(t, 0, keep), seen: seenRows{limit: seenLimit}}
 }
 
 // Decode is the function Decode with the decoder's table and choice.
-func (r *Decoder) Decode(data []byte) (*Batch, error) {
+func (r *Decoder) Decode(f *File) (*Batch, error) {
 	b := &Batch{}
-	if err := r.Into(b, data); err != nil {
+	if err := r.Into(b, f); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
 // Into is Decode into a batch whose content is no longer needed. Its columns are reused.
-func (r *Decoder) Into(b *Batch, data []byte) error {
-	l, err := parquetfile.ReadLayout(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return asFormat(err)
-	}
+func (r *Decoder) Into(b *Batch, f *File) (err error) {
 	*b = Batch{Rows: b.Rows[:0], End: b.End[:0], TS: b.TS[:0], V: b.V[:0]}
-	d := decoder{layout: l, series: r.series, lists: &r.lists, batch: b}
-	if err := checkVersion(l.KeyValues); err != nil {
+	if b.Metadata, err = decodeMetadata(f.layout.KeyValues); err != nil {
 		return err
 	}
-	if b.Metadata, err = decodeMetadata(l.KeyValues); err != nil {
-		return err
-	}
-	for i := range l.Groups {
-		d.group = l.InBytes(i, data)
-		if err := d.decodeGroup(); err != nil {
+	d := decoder{Decoder: r, layout: f.layout, batch: b}
+	seen := false
+	for i := range f.layout.Groups {
+		d.group = f.layout.InBytes(i, f.data)
+		if seen, err = d.decodeGroup(); err != nil {
 			return fmt.Errorf("decode row group %d: %w", i, asFormat(err))
 		}
 	}
-	return d.series.CheckOrder(b.Rows, (*series.View).Compare)
+	if seen && len(f.layout.Groups) == 1 { // then its order was checked
+		return nil
+	}
+	return r.series.CheckOrder(b.Rows, (*series.View).Compare)
 }
 
 // asFormat wraps an error about the Parquet file in ErrFormat.
@@ -76,26 +77,42 @@ func asFormat(err error) error {
 
 // decoder decodes one segment.
 type decoder struct {
+	*Decoder
 	layout *parquetfile.Layout
 	group  parquetfile.GroupReader
-	series *SeriesDecoder
-	lists  *listDecoder
 	batch  *Batch
 }
 
-func (d *decoder) decodeGroup() error {
-	refs, _, err := d.series.Group(&d.group)
-	if err != nil {
-		return err
-	}
+// decodeGroup appends a row group to the batch. seen reports whether its label sets are those of a
+// row group that the decoder has read before.
+func (d *decoder) decodeGroup() (seen bool, err error) {
 	first := len(d.batch.Rows)
-	d.batch.Rows = append(d.batch.Rows, refs...)
-	d.lists.begin(&d.group, len(refs))
+	if seen, err = d.rows(); err != nil {
+		return false, err
+	}
+	d.lists.begin(&d.group, len(d.batch.Rows)-first)
 	if err := d.floats(); err != nil {
-		return err
+		return false, err
 	}
 	if err := d.hists(first); err != nil {
-		return err
+		return false, err
 	}
-	return d.exemplars(first)
+	return seen, d.exemplars(first)
+}
+
+// rows appends the label sets of a row group.
+func (d *decoder) rows() (seen bool, err error) {
+	key, err := d.seen.keyOf(&d.group, d.series.table.Seed())
+	if err != nil {
+		return false, err
+	}
+	refs, seen := d.seen.find(key)
+	if !seen {
+		if refs, _, err = d.series.Group(&d.group); err != nil {
+			return false, err
+		}
+		d.seen.put(key, refs)
+	}
+	d.batch.Rows = append(d.batch.Rows, refs...)
+	return seen, nil
 }

@@ -1,6 +1,9 @@
 package segment
 
-import "github.com/promlake/promlake/internal/parquetfile"
+import (
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/series"
+)
 
 // NewWriterInGroups is NewWriter with other bounds of a row group.
 func NewWriterInGroups(groupRows, groupSamples int) (*Writer, error) {
@@ -17,6 +20,13 @@ const (
 	TailGuess = parquetfile.TailGuess
 	LeastTail = parquetfile.LeastTail
 )
+
+// NewDecoderOf is NewDecoder with another limit of the rows that it remembers.
+func NewDecoderOf(t *series.Table, keep func(id uint64) bool, rows int) *Decoder {
+	d := NewDecoder(t, keep)
+	d.seen.limit = rows
+	return d
+}
 
 // RepeatsLimit is the largest Repeats.Bytes of a table with that many series.
 func RepeatsLimit(seriesOfTable int) int64 { return repeatsLimit(seriesOfTable) }

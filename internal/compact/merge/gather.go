@@ -30,17 +30,18 @@ type Gather struct {
 func NewGather(in *Into) *Gather { return &Gather{in: in} }
 
 // Gathers reports whether a Gather takes a segment.
-func Gathers(i *segment.Info) bool { return !i.HasST && !i.HasHist && !i.HasExemplars }
+func Gathers(f *segment.File) bool { return !f.HasST() && !f.HasRest() }
 
-// Add decodes the series of a segment that are in the slice, and adds them. through is as in
-// Segment, but no tombstone may apply to the segment. Errors: segment.ErrFormat.
-func (g *Gather) Add(name string, data []byte, through ulid.ULID) ([]segment.Metadata, error) {
-	b := &g.batch
-	if err := g.in.decoder().Into(b, data); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", name, err)
+// Add decodes the series of a segment that are in the slice, and adds them. Gathers must report true
+// of it. through is as in Segment, but no tombstone may apply to the segment. Errors:
+// segment.ErrFormat.
+func (g *Gather) Add(name string, f *segment.File, through ulid.ULID) ([]segment.Metadata, error) {
+	if !Gathers(f) {
+		return nil, fmt.Errorf("gather %s: %w: it has more than floats", name, segment.ErrFormat)
 	}
-	if b.ST != nil || len(b.Hists)+len(b.Exemplars) > 0 {
-		return nil, fmt.Errorf("decode %s: %w: it has more than its footer names", name, segment.ErrFormat)
+	b := &g.batch
+	if err := g.in.decoder().Into(b, f); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", name, err)
 	}
 	if len(g.refs) == 0 && len(b.TS) > 0 {
 		g.streams.base = b.TS[0]

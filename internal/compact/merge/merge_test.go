@@ -56,6 +56,13 @@ func (s *rows) Append(ref series.Ref, x *block.Samples) error {
 	return nil
 }
 
+// open decodes the footer of a segment.
+func open(t *testing.T, data []byte) *segment.File {
+	f, err := segment.Open(data)
+	require.NoError(t, err)
+	return &f
+}
+
 func ascending[E any](t *testing.T, s []E, at func(E) int64) {
 	for i := 1; i < len(s); i++ {
 		require.Less(t, at(s[i-1]), at(s[i]), "timestamps do not ascend")
@@ -165,7 +172,7 @@ func source(t *testing.T, r *rand.Rand, name string, rs []segment.Row, in *merge
 	if r.IntN(2) == 0 || len(rs) == 0 {
 		data, err := compacttest.Encode(rs)
 		require.NoError(t, err)
-		s, _, err := merge.Segment(name, data, in, through)
+		s, _, err := merge.Segment(name, open(t, data), in, through)
 		require.NoError(t, err)
 		return s
 	}
@@ -270,7 +277,7 @@ func TestMergeOfEqualTimes(t *testing.T) {
 			for _, x := range tc.sources {
 				data, err := compacttest.Encode([]segment.Row{x})
 				require.NoError(t, err)
-				s, _, err := merge.Segment("s", data, in, ulid.ULID{})
+				s, _, err := merge.Segment("s", open(t, data), in, ulid.ULID{})
 				require.NoError(t, err)
 				srcs = append(srcs, s)
 			}
@@ -316,7 +323,7 @@ func TestMergeAnswersTheCases(t *testing.T) {
 				}
 				data, err := compacttest.Encode([]segment.Row{row})
 				require.NoError(t, err)
-				src, _, err := merge.Segment("s", data, in, ulid.ULID{15: byte(i)})
+				src, _, err := merge.Segment("s", open(t, data), in, ulid.ULID{15: byte(i)})
 				require.NoError(t, err)
 				srcs = append(srcs, src)
 			}

@@ -13,8 +13,8 @@ import (
 
 // Segment decodes the series of a segment that are in in's slice. The tombstones above through
 // apply to it. Errors: segment.ErrFormat.
-func Segment(name string, data []byte, in *Into, through ulid.ULID) (*Source, []segment.Metadata, error) {
-	b, err := in.decoder().Decode(data)
+func Segment(name string, f *segment.File, in *Into, through ulid.ULID) (*Source, []segment.Metadata, error) {
+	b, err := in.decoder().Decode(f)
 	if err != nil {
 		return nil, nil, fmt.Errorf("decode %s: %w", name, err)
 	}
@@ -96,16 +96,15 @@ func (c *batchContent) exemplars(r *rest, dst []exemplar.Exemplar) ([]exemplar.E
 	return append(dst, c.ex[r.exemplAt].Exemplars...), nil
 }
 
-// SegmentBytes estimates the memory that a decoded segment of size bytes takes in addition to its
-// labels.
-func SegmentBytes(i segment.Info, size int64) int64 {
+// SegmentBytes estimates the memory that a decoded segment takes in addition to its labels.
+func SegmentBytes(f *segment.File) int64 {
 	const perSample, perST, perRow, encoded = 16, 8, 40, 8
-	n := i.Samples*perSample + i.Rows*perRow
-	if i.HasST {
-		n += i.Samples * perST
+	n := f.Samples()*perSample + f.Rows()*perRow
+	if f.HasST() {
+		n += f.Samples() * perST
 	}
-	if i.HasHist || i.HasExemplars { // how large they are, only their bytes tell
-		n += size * encoded
+	if f.HasRest() { // how large they are, only their bytes tell
+		n += f.Bytes() * encoded
 	}
 	return n
 }
