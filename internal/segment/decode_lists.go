@@ -14,6 +14,8 @@ type listDecoder struct {
 	group *parquetfile.GroupReader
 	rows  int
 	chunk parquetfile.ChunkReader
+	// memory for the counts of columns
+	counts, others []int
 }
 
 func (l *listDecoder) begin(g *parquetfile.GroupReader, rows int) { l.group, l.rows = g, rows }
@@ -66,7 +68,7 @@ func (l *listDecoder) doubles(dst []float64, counts []int, col string) ([]float6
 func (l *listDecoder) int64s(dst []int64, col string, like []int, total int) ([]int64, error) {
 	left := total
 	limit := func(*parquetfile.DataPage) int { return left }
-	counts, err := l.read(nil, parquetfile.ListPath(col), format.Int64, limit, func(p *parquetfile.DataPage, n int) (err error) {
+	counts, err := l.read(l.others, parquetfile.ListPath(col), format.Int64, limit, func(p *parquetfile.DataPage, n int) (err error) {
 		if left -= n; left < 0 {
 			return fmt.Errorf("%w: more than %d elements", ErrFormat, total)
 		}
@@ -76,6 +78,7 @@ func (l *listDecoder) int64s(dst []int64, col string, like []int, total int) ([]
 	if err != nil {
 		return nil, err
 	}
+	l.others = counts
 	if !slices.Equal(counts, like) {
 		return nil, fmt.Errorf("%w: column %s is not aligned with the others", ErrFormat, col)
 	}

@@ -14,11 +14,11 @@ import (
 func (d *decoder) floats() error {
 	b := d.batch
 	first := len(b.V)
-	var counts []int
 	var err error
-	if b.V, counts, err = d.lists.doubles(b.V, nil, ColValue); err != nil {
+	if b.V, d.lists.counts, err = d.lists.doubles(b.V, d.lists.counts, ColValue); err != nil {
 		return err
 	}
+	counts := d.lists.counts
 	if b.TS, err = d.lists.int64s(b.TS, ColTS, counts, len(b.V)-first); err != nil {
 		return err
 	}
@@ -30,8 +30,10 @@ func (d *decoder) floats() error {
 	at := first
 	b.End = slices.Grow(b.End, len(counts))
 	for _, n := range counts {
-		if err := ascending(b.TS[at : at+n]); err != nil {
-			return err
+		if n > 1 {
+			if err := ascending(b.TS[at : at+n]); err != nil {
+				return err
+			}
 		}
 		at += n
 		b.End = append(b.End, at)

@@ -34,15 +34,16 @@ func (a *arena) from(block uint32) []byte {
 
 // write appends bytes to a stream.
 func (a *arena) write(x *tail, p []byte) {
-	n := copy(a.from(x.last)[x.used:x.size], p)
+	last := int(x.size) * unitBytes
+	n := copy(a.from(x.last)[x.used:last], p)
 	x.used += uint16(n)
 	if n == len(p) {
 		return
 	}
-	size := min(2*int(x.size), maxBlockBytes)
+	size := min(2*last, maxBlockBytes)
 	next := a.block(size)
 	binary.LittleEndian.PutUint32(a.from(x.last), next)
-	x.last, x.size = next, uint16(size)
+	x.last, x.size = next, uint8(size/unitBytes)
 	x.used = linkBytes + uint16(copy(a.from(next)[linkBytes:], p[n:]))
 }
 

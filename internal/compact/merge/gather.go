@@ -2,7 +2,6 @@ package merge
 
 import (
 	"fmt"
-	"math"
 	"unsafe"
 
 	"github.com/oklog/ulid/v2"
@@ -14,8 +13,8 @@ import (
 )
 
 // Gather makes one source of many segments that follow one another in rank. It keeps their samples
-// series by series, mostly in two to three bytes each instead of sixteen, and a merge reads each
-// series once. It takes only float samples without start timestamps.
+// series by series, those that change mostly in two to three bytes each instead of sixteen, and a
+// merge reads each series once. It takes only float samples without start timestamps.
 type Gather struct {
 	in      *Into
 	batch   segment.Batch // of the last segment
@@ -53,9 +52,9 @@ func (g *Gather) Add(name string, f *segment.File, through ulid.ULID) ([]segment
 	for i, r := range b.Rows {
 		end := b.End[i]
 		if r != series.None && end > begin {
-			x, err := g.stream(r)
-			if err != nil {
-				return nil, err
+			x := g.stream(r)
+			if g.streams.tails[x].n > maxSamples {
+				return nil, fmt.Errorf("gather samples: a series has more than the limit of %d", maxSamples)
 			}
 			g.streams.append(x, b.TS[begin:end], b.V[begin:end])
 		}
@@ -65,19 +64,16 @@ func (g *Gather) Add(name string, f *segment.File, through ulid.ULID) ([]segment
 }
 
 // stream returns the stream of a series.
-func (g *Gather) stream(r series.Ref) (uint32, error) {
-	if int(r) >= len(g.index) {
-		g.index = append(g.index, make([]uint32, int(r)+1-len(g.index))...)
+func (g *Gather) stream(r series.Ref) uint32 {
+	if int(r) < len(g.index) && g.index[r] > 0 {
+		return g.index[r] - 1
 	}
-	if x := g.index[r]; x > 0 {
-		if g.streams.tails[x-1].n > math.MaxUint32/2 {
-			return 0, fmt.Errorf("gather samples: a series has more than the limit of %d", uint32(math.MaxUint32/2))
-		}
-		return x - 1, nil
+	if n := int(r) + 1 - len(g.index); n > 0 {
+		g.index = append(g.index, make([]uint32, n)...)
 	}
 	x := g.streams.open()
 	g.refs, g.index[r] = append(g.refs, r), x+1
-	return x, nil
+	return x
 }
 
 // Bytes returns the memory of the samples, in addition to that of their labels.
