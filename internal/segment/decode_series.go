@@ -146,7 +146,7 @@ func (d *SeriesDecoder) internFresh() error {
 	}
 	for i, row := range d.fresh {
 		l := &d.of[i]
-		ref, err := d.table.InternPairs(l.metric, d.labels[l.from:l.end])
+		ref, err := d.intern(row, l.metric, d.labels[l.from:l.end])
 		if err != nil {
 			return fmt.Errorf("intern series: %w", err)
 		}
@@ -157,9 +157,21 @@ func (d *SeriesDecoder) internFresh() error {
 		if got, want := view.ID(d.refs[row]), d.ids[row]; want-got > d.moved {
 			return fmt.Errorf("%w: series_id %d of a label set with series_id %d", ErrFormat, want, got)
 		}
-		d.table.Alias(d.key(row), d.refs[row])
+		if d.moved > 0 {
+			d.table.Alias(d.key(row), d.refs[row])
+		}
 	}
 	return nil
+}
+
+// intern interns the label set of a row, whose key the table does not know. The key is a function
+// of the label set unless identifiers are moved. A row that occurs twice is added twice, which the
+// order of the rows shows.
+func (d *SeriesDecoder) intern(row int, metric uint32, pairs []series.Pair) (series.Ref, error) {
+	if d.moved == 0 {
+		return d.table.AddPairs(d.key(row), metric, pairs)
+	}
+	return d.table.InternPairs(metric, pairs)
 }
 
 // rowLabels are the labels of a row: the ordinal of its metric, and where its other labels are.

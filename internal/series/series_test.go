@@ -268,3 +268,61 @@ func TestOrderSorts(t *testing.T) {
 		}
 	}
 }
+
+// TestAddPairs fills tables through keys that are functions of the label sets, through label sets,
+// or through both in turn: each label set has one reference, by any of the ways.
+func TestAddPairs(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		sets := randomSets(rng, 1+rng.IntN(300))
+		table := series.NewTable(seed)
+		key := func(i int) series.Key { return series.Key{Hi: uint64(i), Lo: uint64(i % 50)} }
+		known := map[int]series.Ref{}
+		mixed := 0 // from this step on
+		if mixed = rng.IntN(1500); seed%3 == 0 {
+			mixed = 2000
+		}
+		for step := range 1000 {
+			i := rng.IntN(len(sets))
+			metric, ords := ordinals(table, sets[i])
+			ref, ok := table.Lookup(key(i))
+			var err error
+			switch {
+			case ok:
+			case step < mixed || rng.IntN(2) == 0:
+				ref, err = table.AddPairs(key(i), metric, ords)
+				require.NoError(t, err)
+				got, ok := table.Lookup(key(i))
+				require.True(t, ok)
+				require.Equal(t, ref, got)
+			case rng.IntN(2) == 0:
+				ref, err = table.InternPairs(metric, ords)
+				require.NoError(t, err)
+			default:
+				ref, err = table.Intern(pairs(sets[i]))
+				require.NoError(t, err)
+			}
+			if want, ok := known[i]; ok {
+				require.Equal(t, want, ref, "seed %d, step %d", seed, step)
+			}
+			known[i] = ref
+		}
+		require.Equal(t, len(known), table.Len())
+		v := table.View()
+		for i, ref := range known {
+			require.Equal(t, sets[i].String(), stored(&v, ref).String())
+		}
+	}
+}
+
+// ordinals are the ordinals of a label set's metric and other labels.
+func ordinals(t *series.Table, l labels.Labels) (metric uint32, out []series.Pair) {
+	metric = t.MetricOrd(l.Get("__name__"))
+	for _, p := range pairs(l) {
+		if p.Name != "__name__" {
+			n := t.NameOrd(p.Name)
+			out = append(out, series.Pair{Name: n, Value: t.ValueOrd(n, p.Value)})
+		}
+	}
+	return metric, out
+}

@@ -47,7 +47,7 @@ type Table struct {
 	byFirst  refSet   // by those keys
 	others   []alias  // further raw keys of label sets
 	byOther  refSet   // of indexes in others, by the keys
-	byLabel  refSet   // by the label sets
+	byLabel  refSet   // by the label sets; AddPairs leaves it empty until something else needs it
 
 	names    []string
 	nameOrd  map[string]uint32
@@ -186,6 +186,11 @@ func (t *Table) Alias(k Key, ref Ref) {
 	if _, ok := t.Lookup(k); ok {
 		return
 	}
+	t.setFirst(k, ref)
+}
+
+// setFirst records ref for a raw key that is not known.
+func (t *Table) setFirst(k Key, ref Ref) {
 	if n := int(ref) + 1 - len(t.firstBy); n > 0 { // tables without keys of senders have none
 		t.firstBy = append(t.firstBy, make([]Key, n)...)
 	}
@@ -202,6 +207,7 @@ func (t *Table) Alias(k Key, ref Ref) {
 // name, without duplicate names and without empty values; __name__ may be at any position. The
 // strings are copied. It fails with ErrFull.
 func (t *Table) Intern(lset []Label) (Ref, error) {
+	t.index()
 	t.buf = t.buf[:0]
 	for _, l := range lset {
 		t.buf = appendLabel(t.buf, l.Name, l.Value)
@@ -258,18 +264,8 @@ func (t *Table) ValueOrd(name uint32, v string) uint32 { return t.internValue(t.
 // InternPairs is Intern for a label set as ordinals of this table: its metric and its other labels,
 // sorted by name. It copies pairs.
 func (t *Table) InternPairs(metric uint32, pairs []Pair) (Ref, error) {
-	m, rest := t.metrics.vals[metric], pairs
-	t.buf = t.buf[:0]
-	for len(rest) > 0 && t.names[rest[0].Name] < model.MetricNameLabel {
-		t.appendPair(rest[0])
-		rest = rest[1:]
-	}
-	if m != "" {
-		t.buf = appendLabel(t.buf, model.MetricNameLabel, m)
-	}
-	for _, p := range rest {
-		t.appendPair(p)
-	}
+	t.index()
+	t.spell(metric, pairs)
 	hash := uint32(xxh3.HashSeed(t.buf, t.seed))
 	is := func(r Ref) bool {
 		return t.metric[r] == metric && slices.Equal(t.pairs[t.start[r]:t.start[r+1]], pairs)
@@ -284,6 +280,54 @@ func (t *Table) InternPairs(metric uint32, pairs []Pair) (Ref, error) {
 	return t.add(hash, metric), nil
 }
 
+// AddPairs is InternPairs and then Alias, for a raw key that Lookup does not find and that is a
+// function of the label set. Where all label sets of the table came through it, the label set is
+// new, and adding it takes less time and memory.
+func (t *Table) AddPairs(k Key, metric uint32, pairs []Pair) (Ref, error) {
+	if t.byLabel.n > 0 {
+		ref, err := t.InternPairs(metric, pairs)
+		if err == nil {
+			t.Alias(k, ref)
+		}
+		return ref, err
+	}
+	if t.full(len(pairs)) {
+		return 0, ErrFull
+	}
+	t.spell(metric, pairs)
+	t.pairs = append(t.pairs, pairs...)
+	ref := t.append(metric)
+	t.setFirst(k, ref)
+	return ref, nil
+}
+
+// index adds to byLabel the label sets that AddPairs has added.
+func (t *Table) index() {
+	if t.byLabel.n > 0 {
+		return
+	}
+	for r, metric := range t.metric {
+		t.spell(metric, t.pairs[t.start[r]:t.start[r+1]])
+		t.byLabel.put(uint32(xxh3.HashSeed(t.buf, t.seed)), Ref(r))
+	}
+}
+
+// spell writes the bytes of a label set, of which its hashes are, to buf.
+func (t *Table) spell(metric uint32, rest []Pair) {
+	m := t.metrics.vals[metric]
+	t.buf = t.buf[:0]
+	for len(rest) > 0 && t.names[rest[0].Name] < model.MetricNameLabel {
+		t.appendPair(rest[0])
+		rest = rest[1:]
+	}
+	if m != "" {
+		t.buf = appendLabel(t.buf, model.MetricNameLabel, m)
+	}
+	for _, p := range rest {
+		t.appendPair(p)
+	}
+}
+
 func (t *Table) appendPair(p Pair) {
 	t.buf = appendLabel(t.buf, t.names[p.Name], t.values[p.Name].vals[p.Value])
 }
@@ -294,11 +338,16 @@ func (t *Table) full(n int) bool { return len(t.metric) >= maxRefs || len(t.pair
 // add adds a label set, whose pairs are the last ones and whose bytes are in buf. hash is that of
 // byLabel.
 func (t *Table) add(hash uint32, metric uint32) Ref {
+	ref := t.append(metric)
+	t.byLabel.put(hash, ref)
+	return ref
+}
+
+func (t *Table) append(metric uint32) Ref {
 	ref := Ref(len(t.metric))
 	t.metric = append(t.metric, metric)
 	t.start = append(t.start, uint32(len(t.pairs)))
 	t.ids = append(t.ids, xxh3.Hash(t.buf))
-	t.byLabel.put(hash, ref)
 	return ref
 }
 
