@@ -36,22 +36,10 @@ var seriesAliases = []struct{ name, of string }{{ColSignedID, segment.ColSeriesI
 // seriesGroupRows is how many series a row group of series.parquet holds at most.
 const seriesGroupRows = 32 << 10
 
-// entry is a row of the series table.
-type entry struct {
-	id                       uint64
-	minT, maxT               int64
-	ref                      series.Ref
-	floats, hists, exemplars uint32
-}
-
 // writeSeries writes series.parquet and returns its table and its label columns.
-func writeSeries(files Files, z *zstd.Encoder, limit int, v *series.View, rows []entry) (*table, *segment.SeriesColumns, error) {
-	refs := make([]series.Ref, len(rows))
-	for i := range rows {
-		refs[i] = rows[i].ref
-	}
+func writeSeries(files Files, z *zstd.Encoder, limit int, v *series.View, rows *entries) (*table, *segment.SeriesColumns, error) {
 	labels := &segment.SeriesColumns{}
-	labels.Plan(v, refs)
+	labels.Plan(v, rows.refs)
 	s := parquetfile.NewSchema("promlake_series")
 	labels.Schema(s)
 	for _, name := range seriesFigures {
@@ -70,12 +58,10 @@ func writeSeries(files Files, z *zstd.Encoder, limit int, v *series.View, rows [
 	if err := w.begin(); err != nil {
 		return nil, nil, err
 	}
-	for len(rows) > 0 {
-		n := min(len(rows), limit)
-		if err := w.group(rows[:n], refs[:n]); err != nil {
+	for from := 0; from < rows.len(); from += limit {
+		if err := w.group(rows, from, min(from+limit, rows.len())); err != nil {
 			return nil, nil, err
 		}
-		rows, refs = rows[n:], refs[n:]
 	}
 	return w.table, labels, w.end()
 }
@@ -88,17 +74,18 @@ type seriesWriter struct {
 	float, hist int64 // rows of the series that are written
 }
 
-// group writes one row group.
-func (w *seriesWriter) group(rows []entry, refs []series.Ref) error {
-	ids := make([]uint64, len(rows))
-	cols := make([][7]int64, len(rows))
-	v := w.view
+// group writes the rows from one to another as a row group.
+func (w *seriesWriter) group(rows *entries, from, to int) error {
+	n := to - from
+	ids := make([]uint64, n)
+	cols := make([][7]int64, n)
+	v, refs := w.view, rows.refs[from:to]
 	g := RowGroup{
-		Rows: int64(len(rows)), FirstMetric: v.Metrics[v.Metric(refs[0])], LastMetric: v.Metrics[v.Metric(refs[len(refs)-1])],
-		FirstSeries: w.rows, LastSeries: w.rows + int64(len(rows)) - 1, MinT: math.MaxInt64, MaxT: math.MinInt64,
+		Rows: int64(n), FirstMetric: v.Metrics[v.Metric(refs[0])], LastMetric: v.Metrics[v.Metric(refs[len(refs)-1])],
+		FirstSeries: w.rows, LastSeries: w.rows + int64(n) - 1, MinT: math.MaxInt64, MaxT: math.MinInt64,
 	}
-	for i := range rows {
-		e := &rows[i]
+	for i := range n {
+		e := rows.at(from+i, v)
 		ids[i] = e.id
 		cols[i] = [...]int64{w.float, int64(e.floats), w.hist, int64(e.hists), int64(e.exemplars), e.minT, e.maxT}
 		w.float += int64(e.floats)
@@ -106,7 +93,7 @@ func (w *seriesWriter) group(rows []entry, refs []series.Ref) error {
 		g.MinT, g.MaxT = min(g.MinT, e.minT), max(g.MaxT, e.maxT)
 	}
 	w.labels.Write(w.pq, &w.s, v, refs, ids)
-	vals := make([]int64, len(rows))
+	vals := make([]int64, n)
 	for c, name := range seriesFigures {
 		for i := range cols {
 			vals[i] = cols[i][c]

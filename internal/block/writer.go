@@ -29,7 +29,7 @@ var (
 	ErrShape = errors.New("samples of a series do not fit together")
 )
 
-// Writer writes one block. Its memory is bounded by the columns of a row group and about 60 bytes
+// Writer writes one block. Its memory is bounded by the columns of a row group and about 40 bytes
 // per series. It belongs to one goroutine. After an error the block is lost.
 type Writer struct {
 	files Files
@@ -38,7 +38,8 @@ type Writer struct {
 	zstd  *zstd.Encoder
 	trial *zstd.Encoder // of layouts
 
-	rows      []entry
+	rows      entries
+	last      uint64 // LastID
 	ids       idSet
 	floats    *floats
 	hists     *hists
@@ -62,7 +63,7 @@ func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: newIDSet(math.MaxUint64), rows: make([]entry, 0, view.Len())}
+	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: newIDSet(math.MaxUint64), rows: newEntries(view.Len())}
 	w.meta = Meta{Version: FormatVersion, HasST: o.HasST, MinT: math.MaxInt64, MaxT: math.MinInt64}
 	w.floats, w.hists, w.exemplars = newFloats(files, z, tries, o), newHists(files, z, o), newExemplars(files, z, o)
 	return w, nil
@@ -77,8 +78,9 @@ func (w *Writer) Append(ref series.Ref, s *Samples) error {
 	if len(s.TS)+len(s.Hists)+len(s.Exemplars) == 0 {
 		return nil
 	}
+	id := w.view.ID(ref)
 	e := entry{
-		ref: ref, id: w.ids.assign(w.view.ID(ref)), minT: math.MaxInt64, maxT: math.MinInt64,
+		ref: ref, id: w.ids.assign(id), minT: math.MaxInt64, maxT: math.MinInt64,
 		floats: uint32(len(s.TS)), hists: uint32(len(s.Hists)), exemplars: uint32(len(s.Exemplars)),
 	}
 	if n := len(s.TS); n > 0 {
@@ -90,8 +92,9 @@ func (w *Writer) Append(ref series.Ref, s *Samples) error {
 	if n := len(s.Exemplars); n > 0 {
 		e.see(s.Exemplars[0].Ts, s.Exemplars[n-1].Ts)
 	}
-	o := owner{view: w.view, ref: ref, id: e.id, row: int64(len(w.rows))}
-	w.rows = append(w.rows, e)
+	o := owner{view: w.view, ref: ref, id: e.id, row: int64(w.rows.len())}
+	w.rows.add(&e, id)
+	w.last = e.id
 	w.meta.MinT, w.meta.MaxT = min(w.meta.MinT, e.minT), max(w.meta.MaxT, e.maxT)
 	if err := w.floats.append(&o, s.TS, s.V, s.ST); err != nil {
 		return err
@@ -102,12 +105,10 @@ func (w *Writer) Append(ref series.Ref, s *Samples) error {
 	return w.exemplars.append(&o, s.Exemplars)
 }
 
-func (e *entry) see(first, last int64) { e.minT, e.maxT = min(e.minT, first), max(e.maxT, last) }
-
 // check refuses series that would make the block unreadable.
 func (w *Writer) check(ref series.Ref, s *Samples) error {
-	if n := len(w.rows); n > 0 && series.ComparePriority(w.view, w.rows[n-1].ref, ref) >= 0 {
-		return fmt.Errorf("append series %d after %d: %w", ref, w.rows[n-1].ref, ErrOrder)
+	if n := w.rows.len(); n > 0 && series.ComparePriority(w.view, w.rows.refs[n-1], ref) >= 0 {
+		return fmt.Errorf("append series %d after %d: %w", ref, w.rows.refs[n-1], ErrOrder)
 	}
 	if len(s.V) != len(s.TS) || s.ST != nil && len(s.ST) != len(s.TS) {
 		return fmt.Errorf("append series %d: %d timestamps, %d values, %d start timestamps: %w", ref, len(s.TS), len(s.V), len(s.ST), ErrShape)
@@ -130,12 +131,7 @@ func (w *Writer) Metadata(m []segment.Metadata) error {
 
 // LastID returns the series_id that the block assigned to the series which was appended last: that
 // of its labels, or a later one if another series of the block has it. 0 before the first Append.
-func (w *Writer) LastID() uint64 {
-	if len(w.rows) == 0 {
-		return 0
-	}
-	return w.rows[len(w.rows)-1].id
-}
+func (w *Writer) LastID() uint64 { return w.last }
 
 // AddFile names a file that the caller wrote through the same Files, so that meta.json lists it.
 func (w *Writer) AddFile(name string, bytes int64) {
@@ -150,13 +146,13 @@ func (w *Writer) Close(h Header) (Meta, error) {
 			return Meta{}, err
 		}
 	}
-	table, labels, err := writeSeries(w.files, w.zstd, seriesGroupRows, w.view, w.rows)
+	table, labels, err := writeSeries(w.files, w.zstd, seriesGroupRows, w.view, &w.rows)
 	if err != nil {
 		return Meta{}, err
 	}
 	m := w.meta
 	m.Header = h
-	if len(w.rows) == 0 {
+	if w.rows.len() == 0 {
 		m.MinT, m.MaxT = 0, -1
 	}
 	m.Series, m.LabelColumns, m.MapNames = table.rows, labels.Names, labels.MapNames

@@ -5,7 +5,7 @@ import "encoding/binary"
 const (
 	slabBytes     = 1 << 20
 	unitBytes     = 16 // blocks begin at multiples of it: their addresses are in this unit
-	minBlockBytes = 48
+	minBlockBytes = 16
 	maxBlockBytes = 384
 	linkBytes     = 4 // the address of the next block, with which a block begins
 )
