@@ -14,7 +14,7 @@ const (
 	segmentShrink      = 2       // by which a segment's samples take less memory than its file, at least
 	firstSegments      = 256     // as many segments of a job have nearly all of its series:
 	laterShare         = 16      // of the series of each later one, one in so many is counted
-	seriesBytes        = 512     // memory for a series: its labels, its row in the new series table
+	seriesBytes        = 320     // memory for a series: its labels, its row in the new series table
 	rowBytes           = 48      // memory for a series of one source: its row in merge and reader
 )
 

@@ -297,7 +297,7 @@ func TestPlan(t *testing.T) {
 		// Splits.
 		{"too many samples", "24:10", Settings{MaxJobSamples: 1000}, newScene().block(h12, 0, "12:00", 2000).block(h12, 12, "24:00", 1500),
 			[]string{"split 24h 20260301T0000Z into 4 of 0 segments, 2 blocks (3500 bytes): window is closed"}},
-		{"too many series", "24:10", Settings{MemoryBytes: 64 << 20}, newScene().block(h12, 0, "12:00", 2000).last(func(b *catalog.Block) { b.Series = 150_000 }),
+		{"too many series", "24:10", Settings{MemoryBytes: 64 << 20}, newScene().block(h12, 0, "12:00", 2000).last(func(b *catalog.Block) { b.Series = 250_000 }),
 			[]string{"split 24h 20260301T0000Z into 2 of 0 segments, 1 block (2000 bytes): window is closed"}},
 		{"a part is never split", "01:00", Settings{MaxJobSamples: 1}, newScene().segments(0, 8, "00:30"),
 			[]string{"merge part 20260301T0000Z of 8 segments, 0 blocks (800 bytes): segments wait"}},

@@ -14,7 +14,7 @@ import (
 )
 
 // memoryBytes is the size up to which a file is buffered in memory.
-const memoryBytes = 4 << 20
+const memoryBytes = 1 << 20
 
 // Writer writes the files of one new block to a store. It implements block.Files: Close of a file
 // uploads it, if its key is absent. It belongs to one goroutine.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
@@ -58,7 +59,8 @@ func Merge(ctx context.Context, in *Into, tombs []catalog.Tombstone, sources []*
 	}
 	next, begin := int64(checkEvery), uint32(0)
 	for _, ref := range order {
-		m.rows, begin = m.placed[begin:m.ends[ref]], m.ends[ref]
+		m.find(m.placed[begin:m.ends[ref]])
+		begin = m.ends[ref]
 		if err := m.series(ref, sink); err != nil {
 			return m.stats, err
 		}
@@ -85,13 +87,14 @@ type merger struct {
 	view      *series.View
 	sources   []*Source
 	deletions live.Deletions
-	placed    []at     // all rows: in block order, those of one series by rank
+	starts    []uint32 // by source: the number of its first row, if the rows of all are numbered; and their total
+	placed    []uint32 // the numbers of all rows: in block order, those of one series by rank
 	ends      []uint32 // by reference: the end of its rows in placed
 	hasST     bool     // some source knows start timestamps
 	stats     Stats
 
 	ref      series.Ref // the current series
-	rows     []at       // its rows, by rank: a part of placed
+	rows     []at       // its rows, by rank
 	matched  bool       // matching is of it
 	matching []int      // the tombstones that match it
 	builder  labels.ScratchBuilder
@@ -110,7 +113,8 @@ func (m *merger) order() ([]series.Ref, error) {
 	ends := make([]uint32, m.view.Len()) // by reference: its number of rows, then the end of its rows in placed
 	var refs []series.Ref
 	total := 0
-	for _, s := range m.sources {
+	m.starts = make([]uint32, len(m.sources)+1)
+	for i, s := range m.sources {
 		for _, r := range s.refs {
 			if ends[r] == 0 {
 				refs = append(refs, r)
@@ -118,6 +122,7 @@ func (m *merger) order() ([]series.Ref, error) {
 			ends[r]++
 		}
 		total += len(s.refs)
+		m.starts[i+1] = uint32(total)
 	}
 	if total > math.MaxUint32 {
 		return nil, fmt.Errorf("sources with %d series: a merge takes %d, one per source and series", total, uint32(math.MaxUint32))
@@ -129,7 +134,7 @@ func (m *merger) order() ([]series.Ref, error) {
 		ends[r] = begin
 		begin += n
 	}
-	m.placed, m.ends = make([]at, total), ends
+	m.placed, m.ends = make([]uint32, total), ends
 	for i, s := range m.sources {
 		if err := m.place(uint32(i), s); err != nil {
 			return nil, err
@@ -141,7 +146,7 @@ func (m *merger) order() ([]series.Ref, error) {
 // place adds the rows of a source to placed, those of sources before it being there. m.ends has, by
 // reference, where the next row of the reference goes.
 func (m *merger) place(source uint32, s *Source) error {
-	last := int64(-1)
+	last, start := int64(-1), m.starts[source]
 	for i, r := range s.refs {
 		to := m.ends[r]
 		m.ends[r]++
@@ -150,13 +155,28 @@ func (m *merger) place(source uint32, s *Source) error {
 		}
 		last = int64(to)
 		if to > 0 {
-			if b := m.placed[to-1]; b.source == source && int(b.row) < i && s.refs[b.row] == r {
-				return fmt.Errorf("merge %s: %w: row %d is of the series of row %d", s.name, ErrOrder, i, b.row)
+			if b := int64(m.placed[to-1]) - int64(start); b >= 0 && b < int64(i) && s.refs[b] == r {
+				return fmt.Errorf("merge %s: %w: row %d is of the series of row %d", s.name, ErrOrder, i, b)
 			}
 		}
-		m.placed[to] = at{source, uint32(i)}
+		m.placed[to] = start + uint32(i)
 	}
 	return nil
+}
+
+// find makes m.rows of the numbers of rows, which ascend.
+func (m *merger) find(placed []uint32) {
+	m.rows = m.rows[:0]
+	source := 0
+	for _, n := range placed {
+		if n >= m.starts[source+1] {
+			source++ // mostly it is the next one
+			if ends := m.starts[source+1:]; n >= ends[0] {
+				source += sort.Search(len(ends), func(i int) bool { return ends[i] > n })
+			}
+		}
+		m.rows = append(m.rows, at{uint32(source), n - m.starts[source]})
+	}
 }
 
 // series merges one series, whose rows are m.rows, and writes it.
