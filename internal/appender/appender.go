@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"unsafe"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
@@ -48,11 +48,18 @@ func (a *Appendable) AppenderV2(context.Context) storage.AppenderV2 {
 	return &transactionAppender{appendable: a, tx: transactions.Get().(*Transaction)}
 }
 
+// Described returns an appender whose transaction has all metadata that list adds, in addition to
+// that of its samples, if it has a new series or is the first one in five minutes: most scrapes have
+// what an earlier one described. The texts that list adds must not change.
+func (a *Appendable) Described(list func(add func(family string, m metadata.Metadata))) storage.AppenderV2 {
+	return &transactionAppender{appendable: a, tx: transactions.Get().(*Transaction), list: list}
+}
+
 // transactionAppender implements storage.AppenderV2.
 type transactionAppender struct {
 	appendable *Appendable
 	tx         *Transaction // nil when it is committed or rolled back
-	given      *description // of the last series with metadata; nil: there was none
+	list       func(add func(family string, m metadata.Metadata))
 }
 
 // Append implements storage.AppenderV2.
@@ -86,28 +93,21 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 	// The names of a scrape's own families (up, scrape_duration_seconds, …) end with this byte,
 	// which keeps them apart from scraped ones in the scrape's cache.
 	if family := strings.TrimSuffix(opts.MetricFamilyName, "\xff"); !opts.Metadata.IsEmpty() && family != "" {
-		a.describe(sample.series, &segment.Metadata{Metric: family, Type: string(opts.Metadata.Type), Help: opts.Metadata.Help, Unit: opts.Metadata.Unit})
+		a.describe(family, opts.Metadata)
 	}
 	return storage.SeriesRef(sample.series.ref), nil
 }
 
-// describe adds the metadata of a series' family unless it is what was added last, which
-// neighbouring series mostly share. Its giver reuses the memory of the name.
-func (a *transactionAppender) describe(s *state, m *segment.Metadata) {
+// describe adds the metadata of a family unless it is what was added last, which neighbouring series
+// mostly share.
+func (a *transactionAppender) describe(family string, m metadata.Metadata) {
 	var last *Family
 	if n := len(a.tx.Metadata); n > 0 {
 		last = a.tx.Metadata[n-1]
 	}
-	given := s.given.Load()
-	if given == nil || !given.is(m) {
-		given = &description{a.appendable.families.after(last, m), unsafe.StringData(m.Help)}
-		if x := a.given; x != nil && *x == *given {
-			given = x
-		}
-		s.given.Store(given)
-	}
-	if a.given = given; given.family != last {
-		a.tx.Metadata = append(a.tx.Metadata, given.family)
+	f := a.appendable.families.after(last, &segment.Metadata{Metric: family, Type: string(m.Type), Help: m.Help, Unit: m.Unit})
+	if f != last {
+		a.tx.Metadata = append(a.tx.Metadata, f)
 	}
 }
 
@@ -119,7 +119,13 @@ func (a *transactionAppender) Commit() error {
 	}
 	tx := a.tx
 	a.tx = nil
-	a.appendable.order.commit(tx)
+	if a.appendable.order.commit(tx) && a.list != nil {
+		a.list(func(family string, m metadata.Metadata) {
+			if !m.IsEmpty() && family != "" {
+				tx.Metadata = append(tx.Metadata, a.appendable.families.of(&segment.Metadata{Metric: family, Type: string(m.Type), Help: m.Help, Unit: m.Unit}))
+			}
+		})
+	}
 	if len(tx.Samples) > 0 || len(tx.Metadata) > 0 {
 		return a.appendable.add(tx)
 	}

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
@@ -26,19 +25,6 @@ const maxFamilies = 1 << 14
 type families struct {
 	mu     sync.Mutex
 	byName map[string]*Family
-}
-
-// description is metadata as it was given with a series: mostly it is given again from the same
-// memory, so that its long text need not be compared.
-type description struct {
-	family *Family
-	help   *byte // the first one of the text in the memory of its giver
-}
-
-// is reports whether the description is of this metadata.
-func (d *description) is(m *segment.Metadata) bool {
-	f := d.family
-	return d.help == unsafe.StringData(m.Help) && len(f.Help) == len(m.Help) && f.Metric == m.Metric && f.Type == m.Type && f.Unit == m.Unit
 }
 
 // after returns the family with this metadata, which follows another one or nil. It copies the name

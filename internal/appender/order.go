@@ -3,7 +3,6 @@ package appender
 import (
 	"math"
 	"sync"
-	"sync/atomic"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -21,6 +20,9 @@ const (
 	forgetAfter = 2 * 3_600_000
 	// sweepEvery is the distance (ms) between two searches for series to forget.
 	sweepEvery = 10 * 60_000
+	// describeEvery is the period (ms) in which a target's metadata is read again: seldom, because a
+	// process has copies of its texts for each target.
+	describeEvery = 5 * 60_000
 )
 
 // order knows the last sample of each series that was appended to lately, by which it refuses
@@ -36,7 +38,6 @@ type order struct {
 // state is what is known of a series. The fields of its last sample are guarded by order.mu.
 type state struct {
 	memo   remotewrite.Memo
-	given  atomic.Pointer[description] // with its last sample that had metadata; nil: none had
 	hash   uint64
 	labels labels.Labels
 	t      int64       // of the last sample; before the first commit what maxT was when the series was new
@@ -176,8 +177,9 @@ func duplicate(s *state, x *Sample) error {
 }
 
 // commit makes the samples of a transaction the last of their series, and removes those that became
-// out of order since they were appended.
-func (o *order) commit(tx *Transaction) {
+// out of order since they were appended. It reports whether metadata is due: one of the series is
+// new, or the last one has no sample yet in the current period of describeEvery.
+func (o *order) commit(tx *Transaction) (due bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kept, exemplars := 0, tx.Exemplars[:0:0]
@@ -193,6 +195,7 @@ func (o *order) commit(tx *Transaction) {
 		if o.refusal(s, x) != nil {
 			continue
 		}
+		due = due || !s.has || i == len(tx.Samples)-1 && x.T/describeEvery != s.t/describeEvery
 		if !s.has || x.T > s.t {
 			s.follow(x)
 		}
@@ -209,6 +212,7 @@ func (o *order) commit(tx *Transaction) {
 	if o.maxT > math.MinInt64 && (o.swept == math.MinInt64 || o.maxT-o.swept >= sweepEvery) {
 		o.sweep()
 	}
+	return due
 }
 
 // sweep forgets series whose last sample is old. The caller holds o.mu.

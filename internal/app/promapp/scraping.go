@@ -8,10 +8,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/logging"
 
+	"github.com/promlake/promlake/internal/appender"
 	"github.com/promlake/promlake/internal/promconfig"
 )
 
@@ -24,7 +26,24 @@ type scraping struct {
 	logger    *slog.Logger
 }
 
-func newScraping(to storage.AppendableV2, startTimestamps bool, sd *discovery.SDMetrics, reg prometheus.Registerer, logger *slog.Logger) (*scraping, error) {
+// described makes appenders of scrapes, which read the metadata of a target from what its scrapes
+// keep: upstream would compare the family of each sample with the metadata before it.
+type described struct{ to *appender.Appendable }
+
+// AppenderV2 implements storage.AppendableV2.
+func (d described) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	kept, ok := scrape.MetricMetadataStoreFromContext(ctx)
+	if !ok {
+		return d.to.AppenderV2(ctx)
+	}
+	return d.to.Described(func(add func(family string, m metadata.Metadata)) {
+		for _, m := range kept.ListMetadata() {
+			add(m.MetricFamily, metadata.Metadata{Type: m.Type, Unit: m.Unit, Help: m.Help})
+		}
+	})
+}
+
+func newScraping(to *appender.Appendable, startTimestamps bool, sd *discovery.SDMetrics, reg prometheus.Registerer, logger *slog.Logger) (*scraping, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &scraping{cancel: cancel, logger: logger}
 	if s.discovery = discovery.NewManager(ctx, logger, reg, sd, discovery.Name("scrape")); s.discovery == nil {
@@ -33,8 +52,8 @@ func newScraping(to storage.AppendableV2, startTimestamps bool, sd *discovery.SD
 	}
 	var err error
 	s.manager, err = scrape.NewManager(&scrape.Options{
-		AppendMetadata: true, ParseST: startTimestamps, DiscoveryReloadOnStartup: true,
-	}, logger, logging.NewJSONFileLogger, nil, to, reg)
+		PassMetadataInContext: true, ParseST: startTimestamps, DiscoveryReloadOnStartup: true,
+	}, logger, logging.NewJSONFileLogger, nil, described{to}, reg)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("start scraping: %w", err)
