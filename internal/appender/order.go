@@ -199,6 +199,7 @@ func (o *order) commit(tx *Transaction) (due bool) {
 		if !s.has || x.T > s.t {
 			s.follow(x)
 		}
+		x.known = s.memo.Known()
 		o.maxT = max(o.maxT, x.T)
 		for _, e := range own {
 			exemplars = append(exemplars, Exemplar{kept, e.Exemplar})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
 )
 
 // Sample is one sample of a series: a float, or a histogram if H or FH is set.
@@ -21,8 +20,9 @@ type Sample struct {
 	H      *histogram.Histogram
 	FH     *histogram.FloatHistogram
 
-	series  *state // of the appendable; nil: it is not known
-	inOrder bool   // refuse it if it is out of order at the commit, whatever the window
+	series  *state            // of the appendable; nil: it is not known
+	known   remotewrite.Known // what the series' memo knew at the commit
+	inOrder bool              // refuse it if it is out of order at the commit, whatever the window
 }
 
 // Exemplar is an exemplar of the series of a sample.
@@ -92,7 +92,7 @@ func (t *Transaction) Release() {
 
 // The memory (bytes) of the parts of a transaction, roughly, without texts.
 const (
-	sampleBytes    = 72
+	sampleBytes    = 80
 	exemplarBytes  = 64
 	histogramBytes = 512
 )
@@ -125,7 +125,6 @@ func (t *Transaction) weigh() (n int64) {
 func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 	return func(c *remotewrite.Collector) error {
 		var key, text []byte
-		var lset []series.Label
 		for _, t := range txs {
 			exemplars := t.Exemplars
 			for i := range t.Samples {
@@ -140,7 +139,7 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 				var known bool
 				var err error
 				if s.series != nil && c.Remembers() {
-					known, err = c.Recall(&s.series.memo)
+					known, err = c.Recall(&s.series.memo, s.known)
 				} else {
 					text = s.Labels.Bytes(text)
 					key = append(append(key[:0], remotewrite.KeysOfAppender), text...)
@@ -152,9 +151,7 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 				if known {
 					continue
 				}
-				lset = lset[:0]
-				s.Labels.Range(func(l labels.Label) { lset = append(lset, series.Label{Name: l.Name, Value: l.Value}) })
-				if err := c.Learn(lset); err != nil {
+				if err := c.LearnLabels(s.Labels); err != nil {
 					return err
 				}
 			}

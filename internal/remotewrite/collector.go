@@ -131,6 +131,13 @@ func (c *Collector) Learn(lset []series.Label) error {
 	return d.Reserve(0)
 }
 
+// LearnLabels is Learn for labels that do not change until Collect returns. They are sorted by name.
+func (c *Collector) LearnLabels(ls labels.Labels) error {
+	c.d.left -= costSeries
+	c.d.misses = append(c.d.misses, miss{key: c.last, memo: c.memo, lset: ls, from: c.begin, to: c.end, place: int32(c.d.place)})
+	return c.d.Reserve(0)
+}
+
 // Refuse removes the samples of the last series, which is not known and breaks a rule.
 func (c *Collector) Refuse(err error) error {
 	n := c.begin.samples(c.end)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/prometheus/prometheus/model/labels"
+
 	"github.com/promlake/promlake/internal/series"
 )
 
@@ -47,6 +49,7 @@ type miss struct {
 	memo     *Memo  // instead of the key, if it is not nil
 	labels   []byte // label fields as they stand in the message (1.0)
 	refs     []uint32
+	lset     labels.Labels // instead of labels and refs, if it is not empty
 	from, to Mark
 	place    int32
 	raw      bool // the key is a hash of labels
@@ -191,7 +194,7 @@ func (d *decoder) learns(version Protocol) int64 {
 	}
 	var n int64
 	for _, m := range d.misses {
-		n += each + int64(len(m.labels))
+		n += each + int64(len(m.labels)) + int64(m.lset.ByteSize())
 		if version == V2 {
 			for _, r := range m.refs {
 				n += CostRef + int64(len(d.symbols.text[r]))
@@ -214,9 +217,13 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 		return NoRef, nil
 	}
 	var err error
-	if version == V2 {
+	switch {
+	case !m.lset.IsEmpty():
+		d.ClearLabels()
+		m.lset.Range(func(l labels.Label) { d.AppendLabel(series.Label{Name: l.Name, Value: l.Value}) })
+	case version == V2:
 		err = d.labelsV2(m.refs)
-	} else {
+	default:
 		err = d.labelsV1(m.labels)
 	}
 	if err != nil {

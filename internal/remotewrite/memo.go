@@ -15,11 +15,18 @@ type Memo struct {
 	word atomic.Uint64
 }
 
+// Known is what a Memo knew at a time. It spares a sender that had the Memo at hand a while ago an
+// access to its memory. The zero Known is nothing.
+type Known uint64
+
+// Known returns what the memo knows.
+func (m *Memo) Known() Known { return Known(m.word.Load()) }
+
+// in returns what was known in a generation.
+func (k Known) in(g *Generation) (what uint32, ok bool) { return uint32(k), uint32(k>>32) == g.number }
+
 // in returns what the memo knows in a generation.
-func (m *Memo) in(g *Generation) (what uint32, ok bool) {
-	word := m.word.Load()
-	return uint32(word), uint32(word>>32) == g.number
-}
+func (m *Memo) in(g *Generation) (what uint32, ok bool) { return m.Known().in(g) }
 
 func (m *Memo) note(g *Generation, what uint32) { m.word.Store(uint64(g.number)<<32 | uint64(what)) }
 
@@ -27,8 +34,8 @@ func (m *Memo) note(g *Generation, what uint32) { m.word.Store(uint64(g.number)<
 // series.
 func (c *Collector) Remembers() bool { return len(c.d.Labels) == 0 }
 
-// Recall is Series for a series with a memo instead of a key.
-func (c *Collector) Recall(m *Memo) (known bool, err error) {
+// Recall is Series for a series with a memo instead of a key. k is what the memo knew before.
+func (c *Collector) Recall(m *Memo, k Known) (known bool, err error) {
 	if err := c.d.Reserve(0); err != nil {
 		return false, err
 	}
@@ -36,7 +43,10 @@ func (c *Collector) Recall(m *Memo) (known bool, err error) {
 	if c.begin == c.end {
 		return true, nil
 	}
-	ref, ok := m.in(c.d.Batch.Generation)
+	ref, ok := k.in(c.d.Batch.Generation)
+	if !ok {
+		ref, ok = m.in(c.d.Batch.Generation)
+	}
 	if !ok || series.Ref(ref) == NoRef {
 		return false, nil
 	}
