@@ -121,8 +121,11 @@ func (q *Spool) Add(t *appender.Transaction) error {
 	q.memory += n
 	q.added++
 	q.met.waiting.Set(float64(len(q.waiting)))
+	wake := len(q.waiting) == 1 || q.normal.waits || q.urgent.waits || q.full()
 	q.mu.Unlock()
-	signal(q.wake)
+	if wake { // otherwise take waits for the end of the linger time
+		signal(q.wake)
+	}
 	return nil
 }
 
@@ -211,7 +214,7 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 	var over, soon <-chan time.Time // the ends of the linger time, and of that for SyncSoon
 	for {
 		q.mu.Lock()
-		if q.closing || len(q.waiting) > 0 && (ready || q.memory > q.set.MaxMemory/fullShare || q.hasten(time.Now(), linger)) {
+		if q.closing || len(q.waiting) > 0 && (ready || q.full() || q.hasten(time.Now(), linger)) {
 			defer q.mu.Unlock()
 			txs, q.waiting, q.normal.waits, q.urgent.waits = q.waiting, nil, false, false
 			q.met.waiting.Set(0)
@@ -234,6 +237,9 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 		}
 	}
 }
+
+// full reports whether samples wait for no others. The caller holds q.mu.
+func (q *Spool) full() bool { return q.memory > q.set.MaxMemory/fullShare }
 
 // hasten reports whether somebody who waits may end the linger time now. The caller holds q.mu.
 func (q *Spool) hasten(now time.Time, linger time.Duration) bool {
