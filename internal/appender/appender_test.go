@@ -181,7 +181,7 @@ func TestTable(t *testing.T) {
 	rng, all, want := rand.New(rand.NewPCG(3, 4)), newTable(), map[string]*state{}
 	for range 50_000 {
 		i := rng.IntN(1500)
-		ls, hash := labels.FromStrings("i", fmt.Sprint(i)), uint64(i%1000)*7919
+		ls, hash := labels.FromStrings("i", fmt.Sprint(i)), uint64(i%1000)*0x9e3779b97f4a7c15
 		got := all.find(hash, ls)
 		require.Same(t, want[ls.String()], got)
 		switch {
