@@ -197,6 +197,12 @@ func (l *loader) lists(columns *segment.Columns) error {
 			base = min(base, t)
 		}
 	}
+	if len(all) == 1 && t.floats.n == l.rows {
+		if t.near = nearOf(all[0], base); t.near != nil {
+			t.base = base
+			return nil
+		}
+	}
 	b := newBounds(base, l.rows)
 	for i, counts := range each {
 		ts := all[i]
@@ -211,4 +217,16 @@ func (l *loader) lists(columns *segment.Columns) error {
 	}
 	b.store(t)
 	return nil
+}
+
+// nearOf returns times (ms), of which base is the first, as ms after it; nil if they do not fit.
+func nearOf(ts []int64, base int64) []uint16 {
+	out := make([]uint16, len(ts))
+	for i, t := range ts {
+		if t-base > math.MaxUint16 {
+			return nil
+		}
+		out[i] = uint16(t - base)
+	}
+	return out
 }

@@ -39,6 +39,9 @@ type Table struct {
 	// by row, or parallel to some, in ms after base: time of the first and last sample, histogram
 	// or exemplar; a row without any has from > upto
 	from, upto []uint32
+	// the same by row of a segment in which each row has one float sample and nothing else, as after
+	// a scrape; from and upto are nil then
+	near []uint16
 }
 
 // spans are the positions [from, to) that rows have among the samples of an object. Where n is set,
@@ -144,21 +147,17 @@ func (t *Table) TotalExemplars() int64 { return t.exs.total() }
 // it has none, mint > maxt. A table of some rows leaves out exemplars.
 func (t *Table) Times(row int) (mint, maxt int64) {
 	i := t.at(row)
+	if t.near != nil {
+		at := t.base + int64(t.near[i])
+		return at, at
+	}
 	return t.base + int64(t.from[i]), t.base + int64(t.upto[i])
 }
 
-// FloatTimes returns the times (ms) of the float samples of all rows of a segment, if the table
-// has them: each row has one sample and nothing else, as after a scrape.
-func (t *Table) FloatTimes() ([]int64, bool) {
-	if t.some != nil || t.floats.n != len(t.ids) || t.hists.total()+t.exs.total() > 0 {
-		return nil, false
-	}
-	out := make([]int64, len(t.from))
-	for i, from := range t.from {
-		out[i] = t.base + int64(from)
-	}
-	return out, true
-}
+// FloatTimes returns the times of the float samples of a segment in which each row has one and
+// nothing else, as after a scrape: by row, in ms after base. near is nil if the table does not have
+// them so. Callers must not change it.
+func (t *Table) FloatTimes() (base int64, near []uint16) { return t.base, t.near }
 
 // Bytes returns the approximate size of the table in memory.
 func (t *Table) Bytes() int64 {
@@ -166,7 +165,7 @@ func (t *Table) Bytes() int64 {
 	if t.some != nil {
 		perSpan = 16
 	}
-	n := int64(256 + len(t.rowsKey) + 4*len(t.some) + 8*len(t.ids) + 16*len(t.keys) + 4*len(t.from))
+	n := int64(256 + len(t.rowsKey) + 4*len(t.some) + 8*len(t.ids) + 16*len(t.keys) + 4*len(t.from) + 2*len(t.near))
 	if len(t.from) > 0 && &t.from[0] != &t.upto[0] {
 		n += int64(4 * len(t.upto))
 	}

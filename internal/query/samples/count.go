@@ -70,7 +70,7 @@ func (c *counter) segments(ctx context.Context) error {
 		for _, x := range c.Rows[i] {
 			gone := c.Deletions.Gone(nil, i, c.Series[x.Series].Tombstones)
 			if first, n := t.Floats(int(x.N)); n > 0 {
-				c.add(x.Series, i, c.alive(floats.t[first:first+n], gone))
+				c.add(x.Series, i, c.alive(floats.times(uint32(first), uint32(first+n)), gone))
 			}
 			if first, n := t.Hists(int(x.N)); n > 0 {
 				c.add(x.Series, i, c.alive(hists.t[first:first+n], gone))

@@ -9,19 +9,60 @@ import (
 
 // batch holds float samples of some series, one after the other.
 type batch struct {
-	t  []int64 // ms
+	t  []int64 // ms; nil if near is set
 	v  []float64
 	st []int64 // ms; nil = all unknown
+
+	base int64    // ms
+	near []uint16 // ms after base: the times, where each series has one sample
 
 	clean bool // there are certainly no stale markers
 }
 
-// fragment is samples of one series in one object: batch.t[off:off+n], ascending. Of equal
-// timestamps the larger rank wins.
+// at returns the time (ms) of a sample.
+func (b *batch) at(i uint32) int64 {
+	if b.near != nil {
+		return b.base + int64(b.near[i])
+	}
+	return b.t[i]
+}
+
+// times returns the times (ms) of the samples [from, to), which are those of one series. Callers
+// must not change them.
+func (b *batch) times(from, to uint32) []int64 {
+	switch {
+	case b.near == nil:
+		return b.t[from:to:to]
+	case from == to:
+		return nil
+	}
+	return []int64{b.at(from)}
+}
+
+// fragment is samples of one series in one object: those of the batch in [off, off+n), ascending. Of
+// equal timestamps the larger rank wins.
 type fragment struct {
 	batch  *batch
 	off, n uint32
 	rank   uint32 // position of the object in the order of ranks
+}
+
+// first returns the time (ms) of the first sample, last that of the last one.
+func (f *fragment) first() int64 { return f.batch.at(f.off) }
+func (f *fragment) last() int64  { return f.batch.at(f.off + f.n - 1) }
+
+// times returns the times (ms) of all samples.
+func (f *fragment) times() []int64 { return f.batch.times(f.off, f.off+f.n) }
+
+// sameTimes reports whether two fragments certainly have samples at the same times.
+func (f *fragment) sameTimes(g *fragment) bool {
+	if f.n != g.n || f.n == 0 {
+		return false
+	}
+	if f.n == 1 {
+		return f.first() == g.first()
+	}
+	return &f.batch.t[f.off] == &g.batch.t[g.off]
 }
 
 // floatReaders keeps decoders with their buffers.

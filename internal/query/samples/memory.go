@@ -96,15 +96,14 @@ func sequential(fs []fragment) bool {
 	if ordered(fs) { // as is usual: rank follows time
 		return true
 	}
-	slices.SortFunc(fs, func(a, b fragment) int { return cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]) })
+	slices.SortFunc(fs, func(a, b fragment) int { return cmp.Compare(a.first(), b.first()) })
 	return ordered(fs)
 }
 
 // ordered reports whether each fragment ends before the next one begins.
 func ordered(fs []fragment) bool {
 	for i := 1; i < len(fs); i++ {
-		prev := &fs[i-1]
-		if prev.batch.t[prev.off+prev.n-1] >= fs[i].batch.t[fs[i].off] {
+		if fs[i-1].last() >= fs[i].first() {
 			return false
 		}
 	}
@@ -121,9 +120,7 @@ func (m *Memory) join(s *collected) (p points, facts promsql.Facts) {
 		m.last = nil
 		return s.merge(), facts // there are no histograms
 	}
-	same := slices.EqualFunc(m.last, s.floats, func(f, g fragment) bool {
-		return f.n == g.n && f.n > 0 && &f.batch.t[f.off] == &g.batch.t[g.off]
-	})
+	same := slices.EqualFunc(m.last, s.floats, func(f, g fragment) bool { return f.sameTimes(&g) })
 	if same {
 		facts |= promsql.SameTimes
 	}
@@ -139,7 +136,11 @@ func (m *Memory) join(s *collected) (p points, facts promsql.Facts) {
 		f := &s.floats[i]
 		p.v = append(p.v, f.batch.v[f.off:f.off+f.n]...)
 		if !same {
-			p.t = append(p.t, f.batch.t[f.off:f.off+f.n]...)
+			if f.n == 1 { // as of a scrape
+				p.t = append(p.t, f.first())
+				continue
+			}
+			p.t = append(p.t, f.times()...)
 		}
 	}
 	m.joined = p

@@ -51,7 +51,7 @@ func (s *collected) merge() points {
 // gather returns the floats of all objects.
 func (s *collected) gather() *live.Floats {
 	slices.SortFunc(s.floats, func(a, b fragment) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.first(), b.first()))
 	})
 	n, st := 0, false
 	for _, f := range s.floats {
@@ -74,7 +74,7 @@ func (s *collected) gather() *live.Floats {
 // points returns the samples of one fragment, which share its memory.
 func (f fragment) points() points {
 	from, to := f.off, f.off+f.n
-	p := points{t: f.batch.t[from:to:to], v: f.batch.v[from:to:to]}
+	p := points{t: f.times(), v: f.batch.v[from:to:to]}
 	if f.batch.st != nil {
 		p.st = f.batch.st[from:to:to]
 	}

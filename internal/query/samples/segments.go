@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Bytes implements index.Sized.
-func (b *batch) Bytes() int64 { return int64(96 + 8*len(b.t) + 8*len(b.v) + 8*len(b.st)) }
+// Bytes implements index.Sized. Near times are those of a table, which is in the cache as well.
+func (b *batch) Bytes() int64 { return int64(128 + 8*len(b.t) + 8*len(b.v) + 8*len(b.st)) }
 
 // blobs are the native histograms of a segment, encoded.
 type blobs struct {
@@ -68,8 +68,8 @@ func messages(c *segment.Columns, col string, t *index.Table) (data []string, er
 func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.Table) (*batch, error) {
 	return lists(ctx, s, "samples", listsKey(o, t), o, t, func(c *segment.Columns) (b *batch, err error) {
 		b = &batch{}
-		var known bool
-		if b.t, known = t.FloatTimes(); !known {
+		n := t.TotalFloats()
+		if b.base, b.near = t.FloatTimes(); b.near == nil {
 			if b.t, err = times(c, segment.ColTS, t); err != nil {
 				return nil, err
 			}
@@ -82,8 +82,8 @@ func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.T
 				return nil, err
 			}
 		}
-		if n := t.TotalFloats(); int64(len(b.t)) != n || int64(len(b.v)) != n || b.st != nil && int64(len(b.st)) != n {
-			return nil, fmt.Errorf("%w: %d times, %d values, %d start timestamps of %d samples", segment.ErrFormat, len(b.t), len(b.v), len(b.st), n)
+		if int64(len(b.t)+len(b.near)) != n || int64(len(b.v)) != n || b.st != nil && int64(len(b.st)) != n {
+			return nil, fmt.Errorf("%w: %d times, %d values, %d start timestamps of %d samples", segment.ErrFormat, len(b.t)+len(b.near), len(b.v), len(b.st), n)
 		}
 		return b, nil
 	})
@@ -197,7 +197,12 @@ func (r *Collector) segment(object int, floats *batch, hists *blobs) error {
 	for _, x := range r.Rows[object] {
 		s := r.got[x.Series]
 		if first, n := t.Floats(int(x.N)); floats != nil && n > 0 {
-			lo, hi := between(floats.t[first:first+n], r.MinT, r.MaxT)
+			lo, hi := 0, 1
+			if floats.near == nil {
+				lo, hi = between(floats.t[first:first+n], r.MinT, r.MaxT)
+			} else if at := floats.at(uint32(first)); at < r.MinT || at > r.MaxT {
+				continue
+			}
 			if lo == hi {
 				continue
 			}

@@ -33,7 +33,7 @@ func readable(found []lookup.Series) []*collected {
 // take adds what deletions leave of a fragment.
 func (s *collected) take(f fragment, d *live.Deletions) {
 	gone := d.Gone(nil, int(f.rank), s.Tombstones)
-	for from, to := range live.Kept(f.batch.t[f.off:f.off+f.n], gone) {
+	for from, to := range live.Kept(f.times(), gone) {
 		s.floats = append(s.floats, fragment{f.batch, f.off + uint32(from), uint32(to - from), f.rank})
 	}
 }
