@@ -124,6 +124,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		writers = append(writers, func(in *ingest.Stage) { lines.WriteTo(in) })
 	}
 	kept := s.Compaction.Kept(s.Prometheus.Configured())
+	s.Query.Recent = kept
 	all := []process.Builder{
 		ingestapp.Keeping(kept, s.Ingest, writers...),
 		queryapp.New(lasting(s.Query), readers...),

@@ -64,7 +64,7 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/catalog", "internal/objstore", "internal/objstore/storeurl", "internal/publish",
 	},
 	"internal/app/queryapp": {
-		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/duck/promsql", "internal/query/usage", "internal/settings",
+		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/duck/promsql", "internal/query/usage", "internal/recent", "internal/settings",
 		"internal/telemetry",
 	},
 	"internal/app/ruleapp": {
@@ -149,7 +149,7 @@ var allowed = map[string][]string{
 		"internal/query/price", "internal/query/querier", "internal/query/request", "internal/query/rollups", "internal/query/samples",
 		"internal/query/snapshot", "internal/query/source", "internal/query/sql",
 		"internal/query/sql/encode", "internal/query/sql/statement", "internal/query/sql/views",
-		"internal/query/usage", "internal/query/workdir", "internal/replica", "internal/settings", "internal/tenant",
+		"internal/query/usage", "internal/query/workdir", "internal/recent", "internal/replica", "internal/settings", "internal/tenant",
 	},
 	"internal/query/buckets": {
 		"internal/block", "internal/query/lookup", "internal/query/metrics", "internal/query/request",
@@ -214,13 +214,13 @@ var allowed = map[string][]string{
 	},
 	"internal/query/fetch": {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
 	"internal/query/index": {
-		"internal/block", "internal/parquetfile", "internal/query/fetch", "internal/query/lru",
+		"internal/block", "internal/parquetfile", "internal/query/fetch", "internal/query/lru", "internal/recent",
 		"internal/segment", "internal/series",
 	},
 	"internal/query/lookup": {
 		"internal/block", "internal/catalog", "internal/live", "internal/query/index",
-		"internal/query/lru", "internal/query/metrics", "internal/query/request", "internal/query/source", "internal/replica",
-		"internal/temporality",
+		"internal/query/lru", "internal/query/metrics", "internal/query/request", "internal/query/source", "internal/recent", "internal/replica",
+		"internal/series", "internal/temporality",
 	},
 	"internal/query/lru":           {},
 	"internal/query/metrics":       {"internal/memory", "internal/query/request"},
@@ -237,7 +237,7 @@ var allowed = map[string][]string{
 	"internal/query/samples": {
 		"internal/block", "internal/live", "internal/memory", "internal/query/duck/promsql",
 		"internal/query/index", "internal/query/lookup", "internal/query/metrics",
-		"internal/query/plan", "internal/query/request", "internal/query/rollups", "internal/query/source", "internal/replica", "internal/rollup",
+		"internal/query/plan", "internal/query/request", "internal/query/rollups", "internal/query/source", "internal/recent", "internal/replica", "internal/rollup",
 		"internal/segment", "internal/temporality",
 	},
 	"internal/query/snapshot": {

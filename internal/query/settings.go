@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/sql"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/replica"
 	"github.com/promlake/promlake/internal/settings"
 )
@@ -50,6 +51,8 @@ type Settings struct {
 	HA  replica.Settings `embed:""`
 	// Tenants have rules of their own. nil: all have that of HA.
 	Tenants Tenants `kong:"-"`
+	// Recent has segments that this process has stored, whose samples are read from memory. nil: none.
+	Recent *recent.Segments `kong:"-"`
 	// SpareDatabase lets each SQL statement find a database that was opened after the one before,
 	// in the background: for a process that runs between requests.
 	SpareDatabase bool `kong:"-"`

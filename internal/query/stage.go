@@ -85,7 +85,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		MaxFetchedBytes: s.MaxFetchedBytes, Concurrency: s.FetchConcurrency,
 	}, store, work, m)
 	snapshots := snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, PartialResponse: s.PartialResponse}, store, files, cache, now, m, logger)
-	tables := lookup.New(files, cache, s.IndexCacheBytes/selectionShare, m, s.MaxSeries, s.MaxSegments)
+	tables := lookup.New(files, cache, s.IndexCacheBytes/selectionShare, s.Recent, m, s.MaxSeries, s.MaxSegments)
 	rule := s.HA.Rule()
 	shown := &lookup.Chooser{Tables: tables, Rule: func(context.Context) replica.Rule { return rule }}
 	if s.Tenants != nil {
@@ -94,7 +94,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	rolled := &rollups.Reader{Files: files, Cache: cache, Metrics: m, Whole: tables.Whole}
 	reader := samples.New(samples.Settings{
 		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes, Starts: s.UseStartTimestamps,
-	}, files, cache, rolled, m)
+	}, files, cache, s.Recent, rolled, m)
 	db := duck.New(duck.Settings{
 		MemoryLimitBytes: s.MemoryLimitBytes, TempBytes: s.SpillBytes, Threads: s.Threads, Connections: s.MaxConcurrency,
 		TempDir: func() (string, error) { return work.Path(workdir.Spill) }, Setup: promsql.Register,

@@ -1,5 +1,6 @@
 // Package recent keeps the content of segments that this process has stored lately, so that a
-// compactor of the same process merges them without reading and decoding their objects.
+// compactor of the same process merges them without reading and decoding their objects, and queries
+// share their samples.
 package recent
 
 import (
@@ -158,6 +159,15 @@ func (s *Segment) End(row int) int {
 
 // Single reports whether each row has one float sample.
 func (s *Segment) Single() bool { return s.ends == nil }
+
+// Scraped returns the times of the float samples, by row in ms after base, of a segment in which each
+// row has one and nothing else, as after a scrape. Of others near is nil. Callers must not change it.
+func (s *Segment) Scraped() (base int64, near []uint16) {
+	if !s.Single() || len(s.Hists)+len(s.Exemplars) > 0 {
+		return 0, nil
+	}
+	return s.base, s.near
+}
 
 // AppendTimes appends the times (ms) of the float samples [from, to).
 func (s *Segment) AppendTimes(dst []int64, from, to int) []int64 {

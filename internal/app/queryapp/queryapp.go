@@ -46,6 +46,9 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 			}
 			s.Query.Tenants = tenants
 		}
+		if s.Recent != nil {
+			s.Query.Recent = s.Recent(p)
+		}
 		q, err := query.New(s.Query, p.Store, p.Registry, p.Logger, p.Now)
 		if err != nil {
 			return nil, fmt.Errorf("start query: %w", err)

@@ -3,9 +3,11 @@ package queryapp
 import (
 	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/telemetry"
 )
@@ -21,6 +23,8 @@ type Settings struct {
 
 	// KeepUsage saves what queries ask for. Programs that only read the store do not set it.
 	KeepUsage bool `kong:"-"`
+	// Recent returns the segments that the process has stored and keeps in memory. nil: none.
+	Recent func(process.Parts) *recent.Segments `kong:"-"`
 
 	function bool // ForFunction has divided the memory
 }

@@ -17,7 +17,7 @@ func glanced(t *testing.T, rows []segment.Row) (*Table, *Glance, *segment.Info) 
 	t.Helper()
 	b, info, err := segmenttest.Encode(rows, nil)
 	require.NoError(t, err)
-	table, err := LoadSegment(bytes.NewReader(b), int64(len(b)), 1)
+	table, err := LoadSegment(bytes.NewReader(b), int64(len(b)), 1, nil)
 	require.NoError(t, err)
 	return table, table.Glance(), &info
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -67,7 +68,17 @@ func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader
 	if l.rows = len(l.table.ids); l.rows > maxRows {
 		return nil, fmt.Errorf("%w: %d series, the limit is %d", parquetfile.ErrFormat, l.rows, maxRows)
 	}
+	l.table.rows = l.rows
 	return &l, nil
+}
+
+// knownLoader returns a loader of a segment whose content is in memory: its rows are known.
+func knownLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64, known *recent.Segment) *loader {
+	l := openLoader(in, layout, seed)
+	l.rows = len(known.Rows)
+	l.table.rows = l.rows
+	l.table.base, l.table.near = known.Scraped()
+	return &l
 }
 
 // pages calls visit for every page of a leaf column in all row groups. begin, if not nil, is called

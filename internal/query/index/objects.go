@@ -9,6 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -145,26 +146,32 @@ func (b *bounds) store(t *Table) {
 	t.base, t.from, t.upto = b.base, b.from, b.upto
 }
 
-// LoadSegment reads the series of a segment of size bytes. seed is the seed of keys. Errors:
-// segment.ErrFormat, and those of in.
-func LoadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
-	t, err := loadSegment(in, size, seed)
+// LoadSegment reads the series of a segment of size bytes. seed is the seed of keys. known is the
+// content of the segment, nil if it is not in memory. Errors: segment.ErrFormat, and those of in.
+func LoadSegment(in io.ReaderAt, size int64, seed uint64, known *recent.Segment) (*Table, error) {
+	t, err := loadSegment(in, size, seed, known)
 	return t, broken(segment.ErrFormat, err)
 }
 
-func loadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
+func loadSegment(in io.ReaderAt, size int64, seed uint64, known *recent.Segment) (*Table, error) {
 	columns, err := segment.OpenColumns(in, size)
 	if err != nil {
 		return nil, err
 	}
 	defer columns.Release()
-	l, err := newLoader(in, columns.Layout, seed)
-	if err != nil {
+	var l *loader
+	if known != nil {
+		l = knownLoader(in, columns.Layout, seed, known)
+	} else if l, err = newLoader(in, columns.Layout, seed); err != nil {
 		return nil, err
 	}
 	defer l.close()
 	if err := l.labels(); err != nil {
 		return nil, err
+	}
+	if t := l.table; t.near != nil {
+		t.floats = spans{n: l.rows}
+		return t, nil
 	}
 	return l.table, l.lists(columns)
 }

@@ -138,7 +138,8 @@ func (s Some) begin(ctx context.Context, l *someLoader) (found bool, err error) 
 		}
 		first += uint32(layout.Groups[i].Rows)
 	}
-	if l.rows = len(l.table.some); l.rows > 0 {
+	l.rows = len(l.table.some)
+	if l.table.rows = l.rows; l.rows > 0 {
 		l.table.rowsKey = rowsKey(l.table.some, s.Seed)
 	}
 	return true, nil

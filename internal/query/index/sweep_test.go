@@ -26,7 +26,7 @@ func tableText(t *index.Table) string {
 		hists, k := t.Hists(row)
 		exs, x := t.Exemplars(row)
 		from, upto := t.Times(row)
-		fmt.Fprintln(&out, r.Labels(row), t.ID(row), t.Key(row), floats, n, hists, k, exs, x, from, upto)
+		fmt.Fprintln(&out, r.Labels(row), idOf(t, row), t.Key(row), floats, n, hists, k, exs, x, from, upto)
 	}
 	return out.String()
 }
@@ -47,7 +47,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 		load func(b []byte) (*index.Table, error)
 	}{
 		{"segment/testdata/segment-v1.parquet", func(b []byte) (*index.Table, error) {
-			return index.LoadSegment(bytes.NewReader(b), int64(len(b)), 1)
+			return index.LoadSegment(bytes.NewReader(b), int64(len(b)), 1, nil)
 		}},
 		{"segment/testdata/segment-v1.parquet", func(b []byte) (*index.Table, error) {
 			return some.Segment(t.Context(), bytes.NewReader(b), int64(len(b)))

@@ -25,11 +25,12 @@ type Table struct {
 	names   []string // label names, sorted; __name__ is one of them
 	columns []column // parallel to names
 
+	rows    int
 	some    []uint32 // the rows that the table knows, ascending; nil: all
 	rowsKey string   // identifies them; empty: all
 
 	// by row, or parallel to some
-	ids    []uint64 // as stored
+	ids    []uint64 // as stored; nil: series.ID of the labels, as this process has stored them
 	keys   []Key    // nil: the columns have their hashes, as in segments, which soon are merged
 	floats spans    // of the float samples among the object's
 	hists  spans    // the same for native histograms; empty if there are none
@@ -88,7 +89,7 @@ func (s *spans) total() int64 {
 }
 
 // Rows returns the number of series that the table knows.
-func (t *Table) Rows() int { return len(t.ids) }
+func (t *Table) Rows() int { return t.rows }
 
 // Partial reports whether the table knows only some of the object's rows.
 func (t *Table) Partial() bool { return t.some != nil }
@@ -112,8 +113,13 @@ func (t *Table) at(row int) int {
 // Names returns the label names of all series, sorted. Callers must not change it.
 func (t *Table) Names() []string { return t.names }
 
-// ID returns the stored series_id of a row.
-func (t *Table) ID(row int) uint64 { return t.ids[t.at(row)] }
+// ID returns the stored series_id of a row. If known is false, it is series.ID of the row's labels.
+func (t *Table) ID(row int) (id uint64, known bool) {
+	if t.ids == nil {
+		return 0, false
+	}
+	return t.ids[t.at(row)], true
+}
 
 // Key returns the key of a row's series.
 func (t *Table) Key(row int) Key {

@@ -84,7 +84,7 @@ func times(r *segment.Row) (mint, maxt int64) {
 func asSegment(t *testing.T, rows []segment.Row) (*index.Table, someOf) {
 	b, _, err := segmenttest.Encode(rows, nil)
 	require.NoError(t, err)
-	out, err := index.LoadSegment(bytes.NewReader(b), int64(len(b)), seed)
+	out, err := index.LoadSegment(bytes.NewReader(b), int64(len(b)), seed, nil)
 	require.NoError(t, err)
 	return out, func(ctx context.Context, s index.Some) (*index.Table, error) {
 		return s.Segment(ctx, bytes.NewReader(b), int64(len(b)))
@@ -188,7 +188,9 @@ func TestTable(t *testing.T) {
 						continue
 					}
 					require.Equal(t, keys[lset.String()], table.Key(row))
-					require.Equal(t, series.ID(lset), table.ID(row))
+					id, stored := table.ID(row)
+					require.True(t, stored)
+					require.Equal(t, series.ID(lset), id)
 					first, count := table.Floats(row)
 					require.Equal(t, [2]int64{floats, int64(len(r.Floats))}, [2]int64{first, count})
 					floats += count
@@ -286,7 +288,7 @@ func TestCorrupt(t *testing.T) {
 		}
 		some := index.Some{Seed: 1, Sets: everything, Most: len(rows)}
 		if seed%2 == 0 {
-			_, err := index.LoadSegment(bytes.NewReader(b), int64(len(b)), 1)
+			_, err := index.LoadSegment(bytes.NewReader(b), int64(len(b)), 1, nil)
 			_, err2 := some.Segment(t.Context(), bytes.NewReader(b), int64(len(b)))
 			for _, err := range []error{err, err2} {
 				require.True(t, err == nil || errors.Is(err, segment.ErrFormat), err)

@@ -1,15 +1,19 @@
 package index_test
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 // TestScrapedTable: a table whose rows have one sample each, as after a scrape, takes less memory and
@@ -34,6 +38,27 @@ func TestScrapedTable(t *testing.T) {
 		at := byLabels[r.Labels(i).String()]
 		mint, maxt := table.Times(i)
 		require.Equal(t, []int64{at, at}, []int64{mint, maxt})
+	}
+	batch, err := segmenttest.Batch(rows, nil)
+	require.NoError(t, err)
+	file, _, err := segmenttest.Encode(rows, nil)
+	require.NoError(t, err)
+	known, err := index.LoadSegment(bytes.NewReader(file), int64(len(file)), seed, recent.New(1<<20, nil, time.Now).Of(batch, recent.NewLabels(batch.View)))
+	require.NoError(t, err)
+	require.Greater(t, table.Bytes(), known.Bytes()+int64(7*len(rows)))
+	require.Equal(t, table.Rows(), known.Rows())
+	require.Equal(t, table.TotalFloats(), known.TotalFloats())
+	again := known.NewReader()
+	for i := range table.Rows() {
+		require.Equal(t, r.Labels(i), again.Labels(i))
+		require.Equal(t, table.Key(i), known.Key(i))
+		_, stored := known.ID(i)
+		require.False(t, stored)
+		mint, maxt := table.Times(i)
+		from, upto := known.Times(i)
+		require.Equal(t, []int64{mint, maxt}, []int64{from, upto})
+		first, n := known.Floats(i)
+		require.Equal(t, []int64{int64(i), 1}, []int64{first, n})
 	}
 	rows[0].Floats = append(rows[0].Floats, segment.Float{T: 2000})
 	other, _ := asSegment(t, rows)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/series"
 )
 
 // finder merges the rows of objects to series, one per distinct label set.
@@ -57,7 +58,8 @@ func (f *finder) add(t *index.Table, ranges []index.Range, keep func(row int) bo
 					f.byKey[key] = k
 				}
 				f.keys = append(f.keys, key)
-				f.series = append(f.series, Series{Labels: reader.Labels(at)})
+				ls := reader.Labels(at)
+				f.series = append(f.series, Series{Labels: ls, Hash: series.ID(ls)})
 			}
 			guess = k + 1
 			rows = append(rows, Row{k, int32(at)})

@@ -41,7 +41,8 @@ type Match struct {
 // Series is a series that matches.
 type Series struct {
 	Labels     labels.Labels
-	Tombstones []int // the tombstones that match it, by their positions in the deletions
+	Hash       uint64 // series.ID of the labels
+	Tombstones []int  // the tombstones that match it, by their positions in the deletions
 }
 
 // LabelsOf returns the labels of a series.

@@ -78,7 +78,11 @@ func (m *Match) Resolution() *Resolution {
 	for i, members := range m.Rows {
 		t := m.Tables[i]
 		for _, x := range members {
-			s, id := &out.Series[x.Series], t.ID(int(x.N))
+			s := &out.Series[x.Series]
+			id, stored := t.ID(int(x.N))
+			if !stored {
+				id = s.Hash
+			}
 			if len(s.At) > 0 {
 				out.IDsAgree = out.IDsAgree && s.ID == id
 			} else {

@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/recent"
 )
 
 // Tables finds series in the series tables of objects. It is safe for concurrent use.
@@ -31,16 +32,17 @@ type Tables struct {
 	partial     *index.Often // reads of rows, by key of the series file
 	demand      *demand
 	metrics     *metrics.Metrics
-	maxSeries   int // that one selector may match
-	maxSegments int // segments and blocks that one selector may read
+	recent      *recent.Segments // nil: none
+	maxSeries   int              // that one selector may match
+	maxSegments int              // segments and blocks that one selector may read
 	seed        uint64
 }
 
 // New returns tables that keep decoded ones in cache, and what selectors matched last in
-// selectionBytes.
-func New(files *source.Files, cache *index.Cache, selectionBytes int64, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
+// selectionBytes. kept are segments that this process has stored; nil: none.
+func New(files *source.Files, cache *index.Cache, selectionBytes int64, kept *recent.Segments, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter), metrics: m,
+		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter), metrics: m, recent: kept,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }
@@ -223,7 +225,7 @@ func (s *Tables) Whole(ctx context.Context, o *source.Object) (*index.Table, err
 	t, hit, err := index.Get(ctx, s.cache, o.Series, func() (*index.Table, error) {
 		return s.read(ctx, o, func(in source.Reader, size int64) (*index.Table, error) {
 			if o.Footer.Meta == nil {
-				return index.LoadSegment(in, size, s.seed)
+				return index.LoadSegment(in, size, s.seed, s.recent.Get(o.Series, size))
 			}
 			t, err := index.LoadBlock(in, size, o.Footer.Meta, s.seed)
 			if err == nil {

@@ -86,9 +86,11 @@ func read(in source.Reader, m *block.Meta, t *index.Table, file *block.File, ste
 	row, at := 0, uint32(0)
 	limit := min(math.MaxUint32, m.Series*((m.MaxT-m.MinT)/step.Millis+2))
 	columns, err := rollup.OpenColumns(in, file.Bytes, limit, func(id uint64, n int) error {
-		for row < t.Rows() && t.ID(row) != id {
+		for ; row < t.Rows(); row++ {
+			if stored, _ := t.ID(row); stored == id {
+				break
+			}
 			p.ends[row] = at
-			row++
 		}
 		if row == t.Rows() {
 			return fmt.Errorf("%w: series %d is not in its place", rollup.ErrFormat, id)

@@ -12,6 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/rollups"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -28,16 +29,17 @@ type Settings struct {
 type Reader struct {
 	settings Settings
 	files    *source.Files
-	cache    *index.Cache // of decoded lists, samples of blocks and stand-ins
-	partial  *index.Often // reads of rows, by key of the samples of their row group
-	framed   *index.Often // likewise, by key of its frame
+	cache    *index.Cache     // of decoded lists, samples of blocks and stand-ins
+	recent   *recent.Segments // nil: none
+	partial  *index.Often     // reads of rows, by key of the samples of their row group
+	framed   *index.Often     // likewise, by key of its frame
 	rollups  *rollups.Reader
 	metrics  *metrics.Metrics
 }
 
-// New returns a reader.
-func New(s Settings, files *source.Files, cache *index.Cache, r *rollups.Reader, m *metrics.Metrics) *Reader {
-	return &Reader{settings: s, files: files, cache: cache, partial: index.NewOften(index.WholeAfter), framed: index.NewOften(framedAfter), rollups: r, metrics: m}
+// New returns a reader. kept are segments that this process has stored; nil: none.
+func New(s Settings, files *source.Files, cache *index.Cache, kept *recent.Segments, r *rollups.Reader, m *metrics.Metrics) *Reader {
+	return &Reader{settings: s, files: files, cache: cache, recent: kept, partial: index.NewOften(index.WholeAfter), framed: index.NewOften(framedAfter), rollups: r, metrics: m}
 }
 
 // sampleShare is the inverse of the share of the cache that the decoded samples of one segment may

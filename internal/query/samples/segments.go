@@ -9,6 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -66,6 +67,11 @@ func messages(c *segment.Columns, col string, t *index.Table) (data []string, er
 
 // segmentFloats returns the float samples of the rows of t, the series table of a segment.
 func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.Table) (*batch, error) {
+	if known := s.recent.Get(o.Series, o.Size); known != nil && !t.Partial() && int64(len(known.V)) == t.TotalFloats() {
+		b, hit, err := index.Get(ctx, s.cache, listsKey(o, t), func() (*batch, error) { return recentFloats(known, t), nil })
+		s.metrics.CountLookup("samples", hit)
+		return b, err
+	}
 	return lists(ctx, s, "samples", listsKey(o, t), o, t, func(c *segment.Columns) (b *batch, err error) {
 		b = &batch{}
 		n := t.TotalFloats()
@@ -87,6 +93,16 @@ func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.T
 		}
 		return b, nil
 	})
+}
+
+// recentFloats returns the float samples of a segment in memory, which it shares. t is the segment's
+// series table.
+func recentFloats(known *recent.Segment, t *index.Table) *batch {
+	b := &batch{v: known.V, st: known.ST}
+	if b.base, b.near = t.FloatTimes(); b.near == nil {
+		b.t = known.AppendTimes(make([]int64, 0, len(b.v)), 0, len(b.v))
+	}
+	return b
 }
 
 // segmentHists returns the native histograms of the rows of t, the series table of a segment.
