@@ -165,3 +165,24 @@ func TestSelectedSeriesLimit(t *testing.T) {
 	_, err = l.Resolve(t.Context(), 200, 200, m)
 	require.NoError(t, err)
 }
+
+// TestCountLeavesSelections: to count what a deletion would remove does not change which rows the
+// next read of the same selector finds.
+func TestCountLeavesSelections(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	l.writeBlocks(tenant.Default, blockShape{level: key.Part}, []segment.Row{
+		{Labels: metric("m", "i", "a"), Floats: []segment.Float{{T: 10, V: 1}, {T: 20, V: 2}}},
+		{Labels: metric("m", "i", "b"), Floats: []segment.Float{{T: 10, V: 3}, {T: 90, V: 4}}},
+	})
+	read := func() []string {
+		q, err := l.Querier(0, 100)
+		require.NoError(t, err)
+		return text(t, q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m")))
+	}
+	before := read()
+	require.Len(t, before, 2)
+	series, samples, _, err := l.Count(t.Context(), [][]*labels.Matcher{{equal(model.MetricNameLabel, "m")}}, 0, 50)
+	require.NoError(t, err)
+	require.Equal(t, [2]int64{2, 3}, [2]int64{series, samples})
+	require.Equal(t, before, read())
+}

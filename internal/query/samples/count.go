@@ -97,7 +97,8 @@ func (c *counter) whole() {
 		if c.Objects[i].Footer.Meta == nil {
 			continue
 		}
-		t, rest := c.Tables[i], c.Rows[i][:0]
+		t := c.Tables[i]
+		var rest []lookup.Row // others have the rows too
 		for _, x := range c.Rows[i] {
 			from, upto := t.Times(int(x.N))
 			if from < c.MinT || upto > c.MaxT || len(c.Deletions.Gone(nil, i, c.Series[x.Series].Tombstones)) > 0 {
