@@ -94,6 +94,31 @@ func TestRowGroupsAreKept(t *testing.T) {
 	}
 }
 
+// TestSamplesOfShortWindowsAreKept: what selectors read again and again in windows that are short
+// beside the block is kept as well, for all of its windows.
+func TestSamplesOfShortWindowsAreKept(t *testing.T) {
+	store := newDirStore(t)
+	var rows []segment.Row
+	for i := range 3 {
+		r := segment.Row{Labels: metric("m", "i", fmt.Sprint(i))}
+		for j := range 100 {
+			r.Floats = append(r.Floats, segment.Float{T: int64(j) * 1000, V: float64(i*j) / 7})
+		}
+		rows = append(rows, r)
+	}
+	l, other := newLake(t, store, query.Settings{}), newLake(t, store, query.Settings{})
+	b := l.writeBlocks(tenant.Default, blockShape{level: key.Part}, rows)[0]
+	read := func(l *lake, i, mint int64) []string {
+		return query1(t, l, mint, mint+10_000, nil, equal(model.MetricNameLabel, "m"), equal("i", fmt.Sprint(i)))
+	}
+	for mint := range int64(3) {
+		require.Len(t, read(l, 1, mint), 1)
+	}
+	want := read(other, 1, 60_500)
+	require.NoError(t, store.Delete(t.Context(), b.Key(tenant.Default).File(block.SamplesFile(0))))
+	require.Equal(t, want, read(l, 1, 60_500))
+}
+
 // TestDamagedRowGroup: samples that a read does not want may be damaged when it reads all of the
 // row group.
 func TestDamagedRowGroup(t *testing.T) {

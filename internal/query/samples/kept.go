@@ -39,6 +39,16 @@ const keptSampleBytes = 24
 // Keeps reports whether all batches of a read of n samples may keep them.
 func (s *Reader) Keeps(n int64) bool { return n*keptSampleBytes <= s.settings.CacheBytes/keptReadShare }
 
+const (
+	// repeatedAfter is the number of reads of the same rows, in windows that are short beside their
+	// row group, after which the next one keeps all of their samples.
+	repeatedAfter = 2
+	// repeatedShare is the inverse of the share of the cache that the samples of all rows whose reads
+	// are counted take, without start timestamps. Where panels read more than that in turn, keeping
+	// it would only push out what others read.
+	repeatedShare = 64
+)
+
 // planFloats plans the read of the float samples in blocks, and takes those that are kept of an
 // earlier read.
 func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
@@ -54,9 +64,10 @@ func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
 		var found *kept
 		index.Held(r.reader.cache, len(keys), func(i int) string { return keys[i] }, func(_ int, k *kept) { found = k })
 		if found == nil {
-			if misses++; bytes <= room && r.mostlyInside(g.group) {
+			inside := r.mostlyInside(g.group)
+			if misses++; bytes <= room && (inside || r.reader.repeats.Keep(keys[1], g.samples())) {
 				room -= bytes
-				fits := keptBytes(g.allRows()) <= r.reader.settings.CacheBytes/keptGroupShare
+				fits := inside && keptBytes(g.allRows()) <= r.reader.settings.CacheBytes/keptGroupShare
 				if g.key = keys[1]; fits && r.reader.partial.Whole(keys[0]) {
 					g.key, g.all = keys[0], true
 				}
@@ -79,6 +90,14 @@ func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
 // allRows are all rows of the row group, as one range.
 func (g *rowGroup) allRows() []block.Rows {
 	return []block.Rows{{From: g.group.FirstRow, N: g.group.Rows}}
+}
+
+// samples is the number of samples of the rows that are read.
+func (g *rowGroup) samples() (n int64) {
+	for _, x := range g.rows {
+		n += x.N
+	}
+	return n
 }
 
 // keptBytes is the memory of the samples of some rows, at most.

@@ -33,14 +33,18 @@ type Reader struct {
 	recent   *recent.Segments // nil: none
 	partial  *index.Often     // reads of rows, by key of the samples of their row group
 	framed   *index.Often     // likewise, by key of its frame
+	repeats  *index.Repeats   // of the same rows in short windows, by key of their samples
 	rollups  *rollups.Reader
 	metrics  *metrics.Metrics
 }
 
 // New returns a reader. kept are segments that this process has stored; nil: none.
 func New(s Settings, files *source.Files, cache *index.Cache, kept *recent.Segments, r *rollups.Reader, m *metrics.Metrics) *Reader {
-	return &Reader{settings: s, files: files, cache: cache, recent: kept, partial: index.NewOften(index.WholeAfter), framed: index.NewOften(framedAfter), rollups: r, metrics: m}
+	return &Reader{settings: s, files: files, cache: cache, recent: kept, partial: index.NewOften(index.WholeAfter), framed: index.NewOften(framedAfter), repeats: index.NewRepeats(repeatedAfter, s.CacheBytes/repeatedShare/sampleBytes), rollups: r, metrics: m}
 }
+
+// sampleBytes is the memory of a sample without a start timestamp.
+const sampleBytes = 16
 
 // sampleShare is the inverse of the share of the cache that the decoded samples of one segment may
 // take. Larger segments are decoded for every read.
@@ -69,7 +73,7 @@ func lists[T index.Sized](ctx context.Context, s *Reader, what, name string, o *
 	if t.Partial() {
 		samples = t.TotalFloats() + t.TotalHists()
 	}
-	if samples*16 > s.settings.CacheBytes/sampleShare {
+	if samples*sampleBytes > s.settings.CacheBytes/sampleShare {
 		return open()
 	}
 	out, hit, err := index.Get(ctx, s.cache, name, open)
