@@ -41,7 +41,9 @@ func (*Error) BadQuery() bool { return true }
 // each operator since its beginning or the last comma, because the tree of a chain such as 1-1-1 is
 // as high as the chain is long. Unary operators and the brackets of subqueries count, too.
 func (l Limits) Check(texts ...string) error {
-	settings.Fill(&l)
+	if l.MaxBytes == 0 || l.MaxDepth == 0 {
+		l = l.filled()
+	}
 	n := 0
 	for _, t := range texts {
 		n += len(t)
@@ -58,6 +60,12 @@ func (l Limits) Check(texts ...string) error {
 		}
 	}
 	return nil
+}
+
+// filled returns the limits with their defaults.
+func (l Limits) filled() Limits {
+	settings.Fill(&l)
+	return l
 }
 
 // tooDeep reports whether a text has more than limit levels.
