@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
@@ -19,6 +20,14 @@ type codec struct{ v1.JSONCodec }
 
 // matrixHead precedes the series of a matrix in an answer.
 const matrixHead = `{"status":"success","data":{"resultType":"matrix","result":[`
+
+// matrixTail follows them in an answer that has nothing else.
+const matrixTail = `]}}`
+
+// plainResponse reports whether a response has data and nothing else.
+func plainResponse(r *v1.Response) bool {
+	return r.Status == "success" && r.ErrorType == "" && r.Error == "" && len(r.Warnings) == 0 && len(r.Infos) == 0
+}
 
 // Encode implements v1.Codec.
 func (c codec) Encode(resp *v1.Response) ([]byte, error) {
@@ -33,6 +42,9 @@ func (c codec) Encode(resp *v1.Response) ([]byte, error) {
 	m, _ := data.Result.(promql.Matrix)
 	if len(m) == 0 || slices.ContainsFunc(m, func(s promql.Series) bool { return len(s.Histograms) > 0 }) {
 		return c.JSONCodec.Encode(resp)
+	}
+	if data.Stats == nil && data.ResultType == parser.ValueTypeMatrix && plainResponse(resp) {
+		return c.series(m, []byte(matrixTail), to)
 	}
 	empty, around := *data, *resp
 	empty.Result, around.Data = promql.Matrix{}, &empty
