@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -47,7 +47,7 @@ func sortRows(rows []plan.Row) {
 // series as they get free. For a fold each adds up fixed batches, so that the order of additions,
 // and so the answer, is the same each time.
 func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Values, err error) {
-	r.Metrics.Pushed.WithLabelValues("leaves").Inc()
+	r.Metrics.Pushed.Leaves.Inc()
 	read, err := r.ReadOf(ctx, l)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ type evaluation struct {
 
 func (e *evaluation) open(r *Run, read *Input, l *plan.Leaf, fold *plan.Fold) (err error) {
 	e.Run, e.read = r, read
-	e.kernel, err = promsql.NewKernel(read.Rolled.Kernel(l.Func), fmt.Sprintf("%s budget=%d", l.Spec, r.Budget.ID()))
+	e.kernel, err = promsql.NewKernel(read.Rolled.Kernel(l.Func), l.Spec.String()+" budget="+strconv.Itoa(r.Budget.ID()))
 	if err == nil && fold != nil {
 		e.groups = fold.To
 		e.fold, err = promsql.NewFold(fold.Op, fold.N, e.kernel.Steps(), r.Budget)

@@ -120,8 +120,8 @@ func (r *Run) subtree(ctx context.Context, s *plan.Pushed) (*Result, error) {
 			return nil, err
 		}
 	}
-	r.Metrics.Pushed.WithLabelValues("subtrees").Inc()
-	r.Metrics.Pushed.WithLabelValues("series").Add(float64(len(rows)))
+	r.Metrics.Pushed.Subtrees.Inc()
+	r.Metrics.Pushed.Series.Add(float64(len(rows)))
 	out := &Result{Grid: s.Grid, labels: s.Labels, rows: rows, room: r.room}
 	r.room = room{}
 	present := make([]bool, len(s.Labels))
@@ -184,7 +184,7 @@ func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row, e
 	scans, release := Published(leaves)
 	defer release()
 	stmt := s.Statement(scans, strconv.Itoa(r.Budget.ID()))
-	r.Metrics.Pushed.WithLabelValues("statements").Inc()
+	r.Metrics.Pushed.Statements.Inc()
 	err = r.DB.EachWith(ctx, stmt.SQL, stmt.Args, resultTypes, func(n int, cols []duck.Vector) error {
 		chunk, err := rowsOf(n, cols, s)
 		if err != nil {

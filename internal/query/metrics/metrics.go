@@ -22,8 +22,8 @@ type Metrics struct {
 	errors    *prometheus.CounterVec   // by operation
 	segments  prometheus.Counter
 	blocks    prometheus.Counter
-	groups    *prometheus.CounterVec // by outcome: considered, read
-	bytes     *prometheus.CounterVec
+	groups    reads
+	bytes     reads
 	Replans   prometheus.Counter
 	Rows      prometheus.Counter
 	Samples   prometheus.Counter
@@ -32,18 +32,39 @@ type Metrics struct {
 	cacheSize prometheus.Gauge
 	Skipped   prometheus.Counter
 	Waiting   prometheus.Gauge
-	Pushed    *prometheus.CounterVec // by what: subtrees, statements, series
+	Pushed    Pushed
 	Kept      prometheus.Counter
 	limits    *prometheus.CounterVec // by flag
 	Rereads   prometheus.Counter
 	Damaged   prometheus.Counter
 }
 
+// reads count what reads considered, and what of it they read.
+type reads struct{ considered, read prometheus.Counter }
+
+func readsOf(v *prometheus.CounterVec) reads {
+	return reads{v.WithLabelValues("considered"), v.WithLabelValues("read")}
+}
+
+func (r reads) add(considered, read int64) {
+	r.considered.Add(float64(considered))
+	r.read.Add(float64(read))
+}
+
+// Pushed count what is evaluated below the engine.
+type Pushed struct{ Subtrees, Leaves, Rollups, Statements, Series prometheus.Counter }
+
+func pushedOf(v *prometheus.CounterVec) Pushed {
+	return Pushed{
+		v.WithLabelValues("subtrees"), v.WithLabelValues("leaves"), v.WithLabelValues("rollups"), v.WithLabelValues("statements"), v.WithLabelValues("series"),
+	}
+}
+
 // caches are the names of the caches.
 var caches = []string{"chunks", "footer", "index", "rollup", "samples", "segment", "selection", "snapshot"}
 
-// outcomes count the look-ups of a cache. A query looks up hundreds of objects, so the counters are
-// found once.
+// outcomes count the look-ups of a cache. A query looks up hundreds of objects. These and the other
+// counters that each query increases are found once.
 type outcomes struct{ hits, misses prometheus.Counter }
 
 // New registers the metrics with reg, which may be nil.
@@ -70,8 +91,8 @@ func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 		errors:    vec("operation", "storage_errors_total", "Failed reads from storage, by operation."),
 		segments:  counter("segments_read_total", "Segments whose series were looked at."),
 		blocks:    counter("blocks_read_total", "Blocks whose series tables were looked at."),
-		groups:    vec("outcome", "row_groups_total", "Row groups of the sample, histogram and exemplar files of blocks that overlap the asked time: considered, and read."),
-		bytes:     vec("outcome", "object_bytes_total", "Bytes of segments and of the files of blocks that overlap the asked time: considered, and read."),
+		groups:    readsOf(vec("outcome", "row_groups_total", "Row groups of the sample, histogram and exemplar files of blocks that overlap the asked time: considered, and read.")),
+		bytes:     readsOf(vec("outcome", "object_bytes_total", "Bytes of segments and of the files of blocks that overlap the asked time: considered, and read.")),
 		Replans:   counter("replans_total", "Reads that began again because an object was compacted away and deleted meanwhile."),
 		Rows:      counter("rows_scanned_total", "Rows (series) of the segments and series tables that were looked at."),
 		Samples:   counter("samples_read_total", "Samples handed to the engine or to remote read."),
@@ -79,7 +100,7 @@ func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 		lookups:   lookups,
 		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched objects on disk."}),
 		Waiting:   f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_waiting", Help: "PromQL queries that wait for others to end."}),
-		Pushed:    vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: subtrees of their expressions, leaves and rollups that were read for them, SQL statements, and series of their results."),
+		Pushed:    pushedOf(vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: subtrees of their expressions, leaves and rollups that were read for them, SQL statements, and series of their results.")),
 		Kept:      counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
 		limits:    vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),
 		Rereads:   counter("rereads_total", "Objects that were read once more from the store because their bytes did not match their checksums or their format."),
@@ -92,10 +113,8 @@ func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 func (m *Metrics) Count(ctx context.Context, t request.Totals) {
 	m.segments.Add(float64(t.Segments))
 	m.blocks.Add(float64(t.Blocks))
-	m.groups.WithLabelValues("considered").Add(float64(t.RowGroups.Considered))
-	m.groups.WithLabelValues("read").Add(float64(t.RowGroups.Read))
-	m.bytes.WithLabelValues("considered").Add(float64(t.Bytes.Considered))
-	m.bytes.WithLabelValues("read").Add(float64(t.Bytes.Read))
+	m.groups.add(int64(t.RowGroups.Considered), int64(t.RowGroups.Read))
+	m.bytes.add(t.Bytes.Considered, t.Bytes.Read)
 	request.From(ctx).Count(t)
 }
 

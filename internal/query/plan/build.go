@@ -265,6 +265,22 @@ func leavesOf(n Node) []*Leaf {
 // visit calls f with n and what is below it, each node once and before its children, in the order
 // of the query's text. If f returns false, the node's children are left out.
 func visit(n Node, f func(Node) bool) {
+	for { // a chain has each node once
+		if !f(n) {
+			return
+		}
+		children := n.Children()
+		if len(children) == 0 {
+			return
+		}
+		if n = children[0]; len(children) > 1 {
+			visitAll(children, f)
+			return
+		}
+	}
+}
+
+func visitAll(nodes []Node, f func(Node) bool) {
 	seen := map[Node]bool{}
 	var walk func(Node)
 	walk = func(n Node) {
@@ -278,5 +294,7 @@ func visit(n Node, f func(Node) bool) {
 			walk(c)
 		}
 	}
-	walk(n)
+	for _, n := range nodes {
+		walk(n)
+	}
 }

@@ -48,12 +48,13 @@ type Param struct {
 // String formats the spec for the C aggregate: a grid of the ends of the windows, and shift, which
 // is added to them to get the evaluation times.
 func (s Spec) String() string {
-	var sb strings.Builder
-	fmt.Fprintf(&sb, "%s range=%d shift=%d", Grid{s.Grid.Start - s.Offset, s.Grid.Step, s.Grid.N}, s.Window, s.Offset)
+	b := Grid{s.Grid.Start - s.Offset, s.Grid.Step, s.Grid.N}.appendText(make([]byte, 0, 128))
+	b = strconv.AppendInt(append(b, " range="...), s.Window, 10)
+	b = strconv.AppendInt(append(b, " shift="...), s.Offset, 10)
 	for _, p := range s.Params {
-		fmt.Fprintf(&sb, " %s=%s", p.Name, formatFloat(p.Value))
+		b = append(append(append(append(b, ' '), p.Name...), '='), formatFloat(p.Value)...)
 	}
-	return sb.String()
+	return string(b)
 }
 
 // compileSelector compiles a selector: the value of a series at a step is its latest sample within

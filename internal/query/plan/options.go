@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -16,7 +16,13 @@ type Grid struct {
 func (g Grid) End() int64 { return g.Start + int64(g.N-1)*g.Step }
 
 // String formats the grid as in the spec strings of statements.
-func (g Grid) String() string { return fmt.Sprintf("start=%d step=%d n=%d", g.Start, g.Step, g.N) }
+func (g Grid) String() string { return string(g.appendText(nil)) }
+
+func (g Grid) appendText(b []byte) []byte {
+	b = strconv.AppendInt(append(b, "start="...), g.Start, 10)
+	b = strconv.AppendInt(append(b, " step="...), g.Step, 10)
+	return strconv.AppendInt(append(b, " n="...), int64(g.N), 10)
+}
 
 // Options are the settings of a query's evaluation. Those that upstream's engine has too must equal
 // the engine's.

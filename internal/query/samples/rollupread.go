@@ -91,7 +91,7 @@ func (x *Rollups) Open(ctx context.Context, r *Collector, taken [][]lookup.Row) 
 		for _, span := range f.Spans {
 			t.Bytes.Read += span[1]
 		}
-		r.reader.metrics.Pushed.WithLabelValues("rollups").Inc()
+		r.reader.metrics.Pushed.Rollups.Inc()
 	}
 	r.reader.metrics.Count(ctx, t)
 	return out, nil
