@@ -60,3 +60,71 @@ func lastField(h *format.PageHeader) int {
 }
 
 func appendInt(b []byte, v int32) []byte { return binary.AppendVarint(b, int64(v)) }
+
+// pageHead is the used part of a PageHeader.
+type pageHead struct {
+	typ, plain, compressed int64
+	values, encoding       int64
+	crc                    int64
+	hasCRC                 bool
+	sum                    int64 // its checksum
+	sumAt, sumEnd          int   // where that begins and ends in the header, in bytes; 0 = it has none
+}
+
+// read decodes the header at the start of b and returns its length.
+func (h *pageHead) read(b []byte) (int, error) {
+	*h = pageHead{typ: -1, plain: -1, compressed: -1, values: -1, encoding: -1}
+	s := skimmer{b}
+	for last := int64(0); ; {
+		id, typ, err := s.field(last)
+		if err != nil || typ == 0 {
+			return len(b) - len(s.b), err
+		}
+		switch last = id; {
+		case id == 1:
+			h.typ, err = s.integer(typ)
+		case id == 2:
+			h.plain, err = s.integer(typ)
+		case id == 3:
+			h.compressed, err = s.integer(typ)
+		case id == 4:
+			h.crc, err = s.integer(typ)
+			h.hasCRC = true
+		case id == dataField || id == dictField:
+			err = h.inner(&s, typ)
+		case id > lastHeadID && typ == skimI32: // headSumID, unless a field before it has a damaged number
+			h.sumAt = len(b) - len(s.b)
+			h.sum, err = s.integer(typ)
+			h.sumEnd = len(b) - len(s.b)
+		default:
+			err = s.skip(typ, 1)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// inner decodes a DataPageHeader or DictionaryPageHeader, which is a field of a type.
+func (h *pageHead) inner(s *skimmer, typ byte) error {
+	if typ != skimStruct {
+		return s.skip(typ, 1)
+	}
+	for last := int64(0); ; {
+		id, typ, err := s.field(last)
+		if err != nil || typ == 0 {
+			return err
+		}
+		switch last = id; id {
+		case 1:
+			h.values, err = s.integer(typ)
+		case 2:
+			h.encoding, err = s.integer(typ)
+		default:
+			err = s.skip(typ, 2)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -43,5 +43,22 @@ func TestPageHeaders(t *testing.T) {
 		want, err := b.marshal(&h)
 		require.NoError(t, err)
 		require.Equal(t, want, appendPageHeader(nil, &h), "%+v", h)
+
+		var head pageHead
+		n, err := head.read(append(want, 1))
+		require.NoError(t, err)
+		require.Equal(t, len(want), n)
+		read := pageHead{
+			typ: int64(h.Type), plain: int64(h.UncompressedPageSize), compressed: int64(h.CompressedPageSize), crc: int64(h.CRC), hasCRC: h.CRC != 0,
+			values: int64(h.DataPageHeader.V.NumValues), encoding: int64(h.DataPageHeader.V.Encoding),
+		}
+		if d := h.DictionaryPageHeader; d.Valid {
+			read.values, read.encoding = int64(d.V.NumValues), int64(d.V.Encoding)
+		}
+		require.Equal(t, read, head)
+		for cut := range want {
+			_, err := head.read(want[:cut])
+			require.Error(t, err, "%d of %d bytes", cut, len(want))
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -185,62 +184,4 @@ func levels(b []byte) (levels, rest []byte, err error) {
 		return nil, nil, fmt.Errorf("levels of %d bytes in a page with %d left", n, len(b)-4)
 	}
 	return b[4 : 4+n], b[4+n:], nil
-}
-
-// pageHead is the used part of a PageHeader.
-type pageHead struct {
-	typ, plain, compressed int64
-	values, encoding       int64
-	crc                    int64
-	hasCRC                 bool
-	sum                    int64 // its checksum
-	sumAt, sumEnd          int   // where that begins and ends in the header, in bytes; 0 = it has none
-	thr                    thrift.BytesReader
-}
-
-// read decodes the header at the start of b and returns its length.
-func (h *pageHead) read(b []byte) (int, error) {
-	if h.thr == nil {
-		h.thr = new(thrift.CompactProtocol).NewReaderFromBytes(b)
-	} else {
-		h.thr.ResetBytes(b)
-	}
-	h.typ, h.plain, h.compressed, h.values, h.encoding = -1, -1, -1, -1, -1
-	h.crc, h.hasCRC, h.sumAt = 0, false, 0
-	err := fields(h.thr, func(f thrift.Field) (err error) {
-		switch {
-		case f.ID == 1:
-			h.typ, err = integer(h.thr, f.Type)
-		case f.ID == 2:
-			h.plain, err = integer(h.thr, f.Type)
-		case f.ID == 3:
-			h.compressed, err = integer(h.thr, f.Type)
-		case f.ID == 4:
-			h.crc, err = integer(h.thr, f.Type)
-			h.hasCRC = true
-		case f.ID > lastHeadID && f.Type == thrift.I32: // headSumID, unless a field before it has a damaged number
-			h.sumAt = h.thr.BytesRead()
-			h.sum, err = integer(h.thr, f.Type)
-			h.sumEnd = h.thr.BytesRead()
-		case (f.ID == 5 || f.ID == 7) && f.Type == thrift.STRUCT:
-			err = fields(h.thr, h.inner)
-		default:
-			err = skip(h.thr, f.Type, 1)
-		}
-		return err
-	})
-	return h.thr.BytesRead(), err
-}
-
-// inner decodes a field of the DataPageHeader or DictionaryPageHeader.
-func (h *pageHead) inner(f thrift.Field) (err error) {
-	switch f.ID {
-	case 1:
-		h.values, err = integer(h.thr, f.Type)
-	case 2:
-		h.encoding, err = integer(h.thr, f.Type)
-	default:
-		err = skip(h.thr, f.Type, 2)
-	}
-	return err
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// skimmer walks over values in Thrift's compact protocol without decoding them. Every value takes at
-// least one byte, so a corrupt length fails at the end of the bytes.
+// skimmer walks over values in Thrift's compact protocol, and decodes no more than integers. Every
+// value takes at least one byte, so a corrupt length fails at the end of the bytes.
 type skimmer struct{ b []byte } // what follows
 
 // Types of the compact protocol.
@@ -84,6 +84,19 @@ func (s *skimmer) skip(typ byte, depth int) error {
 		}
 	}
 	return fmt.Errorf("unknown thrift type %d", typ)
+}
+
+// integer decodes an integer of a type.
+func (s *skimmer) integer(typ byte) (int64, error) {
+	if typ != skimI16 && typ != skimI32 && typ != skimI64 {
+		return 0, fmt.Errorf("an integer has thrift type %d", typ)
+	}
+	v, k := binary.Varint(s.b)
+	if k <= 0 {
+		return 0, errSkim
+	}
+	s.b = s.b[k:]
+	return v, nil
 }
 
 func (s *skimmer) list(depth int) error {
