@@ -17,8 +17,7 @@ type Frame struct {
 	first int64   // row
 	runs  []int32 // by run of ascending times: its first row, counted from first
 	at    []int32 // by run: where its times begin in times; neighbours with equal ones share them
-	base  int64   // ms
-	times []int32 // ms after base
+	times []int64 // ms
 	ends  []int32 // by run of equal divisors: the row after its last one, counted from first
 	divs  []float64
 }
@@ -39,7 +38,7 @@ func ReadFrame(in io.ReaderAt, g *RowGroup) (*Frame, error) {
 	if g.Rows > maxGroupRows {
 		return nil, fmt.Errorf("%w: row group of %d rows, the limit is %d", ErrFormat, g.Rows, maxGroupRows)
 	}
-	x := &Frame{first: g.FirstRow, base: g.MinT}
+	x := &Frame{first: g.FirstRow}
 	var words parquetfile.WordReader
 	read := func(leaf int, column func(*parquetfile.WordReader, int64) (bool, error)) (fits bool, err error) {
 		span, err := g.chunkOf(leaf)
@@ -74,7 +73,7 @@ func (x *Frame) Empty() bool { return len(x.runs) == 0 }
 
 // Bytes is its size in memory.
 func (x *Frame) Bytes() int64 {
-	return int64(168 + 4*len(x.times) + 8*len(x.runs) + 12*len(x.ends))
+	return int64(160 + 8*len(x.times) + 8*len(x.runs) + 12*len(x.ends))
 }
 
 // readTimes reads the times of all rows. It returns false if they would take much memory.
@@ -86,11 +85,7 @@ func (x *Frame) readTimes(words *parquetfile.WordReader, rows int64) (fits bool,
 		if err := words.Int64s(some); err != nil {
 			return false, err
 		}
-		for i, ms := range some {
-			t := int32(ms - x.base)
-			if x.base+int64(t) != ms {
-				return false, nil
-			}
+		for i, t := range some {
 			if n := len(x.times); n == begin || t <= x.times[n-1] {
 				begin = x.endRun(begin)
 				x.runs, x.at = append(x.runs, int32(row)+int32(i)), append(x.at, int32(begin))
@@ -185,8 +180,6 @@ func (x *Frame) divide(r Rows, v []float64) (odd bool) {
 // within returns which of n times, which begin at a position in times, are in [mint, maxt] (ms):
 // where they begin, and their number.
 func (x *Frame) within(at, n int, mint, maxt int64) (from, kept int) {
-	ts := x.times[at : at+n]
-	lo := sort.Search(n, func(i int) bool { return x.base+int64(ts[i]) >= mint })
-	hi := lo + sort.Search(n-lo, func(i int) bool { return x.base+int64(ts[lo+i]) > maxt })
+	lo, hi := inRange(x.times[at:at+n], mint, maxt)
 	return at + lo, hi - lo
 }

@@ -32,9 +32,9 @@ func (f *FloatReader) Select(in io.ReaderAt, g *RowGroup, st bool, rows []Rows, 
 func (f *FloatReader) SelectFramed(in io.ReaderAt, g *RowGroup, x *Frame, rows []Rows, mint, maxt int64) (total int64, err error) {
 	f.st, f.frame = false, x
 	f.in, f.group = in, g
-	f.times, f.rows, f.at = f.own[:0], f.rows[:0], f.at[:0]
-	before, last := g.FirstRow, -1 // last: where in the frame the times of the range before begin
-	for i, r := range rows {
+	f.times, f.rows, f.at = x.times, f.rows[:0], f.at[:0]
+	before := g.FirstRow
+	for _, r := range rows {
 		if err := g.has(r, before); err != nil {
 			return 0, err
 		}
@@ -45,17 +45,9 @@ func (f *FloatReader) SelectFramed(in io.ReaderAt, g *RowGroup, x *Frame, rows [
 		}
 		from, n := x.within(at, int(r.N), mint, maxt)
 		f.rows = append(f.rows, Rows{r.From + int64(from-at), int64(n)})
-		if i > 0 && from == last && int64(n) == f.rows[i-1].N {
-			f.at = append(f.at, f.at[i-1])
-		} else {
-			f.at = append(f.at, len(f.times))
-			for _, t := range x.times[from : from+n] {
-				f.times = append(f.times, x.base+int64(t))
-			}
-		}
-		last, total = from, total+int64(n)
+		f.at = append(f.at, from)
+		total += int64(n)
 	}
-	f.own = f.times
 	return total, nil
 }
 
@@ -91,8 +83,8 @@ func (f *FloatReader) Starts(dst []int64) error {
 }
 
 // AllTimes returns the times (ms) of the ranges that Select was given, also those outside of its
-// range of time unless a frame had them. Ranges with equal times may share them. They are valid
-// until the next Select.
+// range of time. Ranges with equal times may share them. They are valid until the next Select; those
+// of a frame, which are all that it has, stay valid.
 func (f *FloatReader) AllTimes() []int64 { return f.times }
 
 // TimesAt returns the position in AllTimes at which the times of the selected rows of range i

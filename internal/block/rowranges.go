@@ -79,14 +79,20 @@ func (t *timed) sel(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) 
 // keep keeps the rows of r that are within [mint, maxt] (ms), and returns their number. ts are the
 // times of r, which begin at a position in times.
 func (t *timed) keep(r Rows, at int, ts []int64, mint, maxt int64) int64 {
-	lo, hi := 0, len(ts)
+	lo, hi := inRange(ts, mint, maxt)
+	t.rows = append(t.rows, Rows{r.From + int64(lo), int64(hi - lo)})
+	t.at = append(t.at, at+lo)
+	return int64(hi - lo)
+}
+
+// inRange returns which of the times ts, which ascend, are in [mint, maxt] (ms): those at [lo, hi).
+func inRange(ts []int64, mint, maxt int64) (lo, hi int) {
+	hi = len(ts)
 	if hi > 0 && (ts[0] < mint || ts[hi-1] > maxt) {
 		lo = sort.Search(len(ts), func(i int) bool { return ts[i] >= mint })
 		hi = lo + sort.Search(len(ts)-lo, func(i int) bool { return ts[lo+i] > maxt })
 	}
-	t.rows = append(t.rows, Rows{r.From + int64(lo), int64(hi - lo)})
-	t.at = append(t.at, at+lo)
-	return int64(hi - lo)
+	return lo, hi
 }
 
 // sameTimes reports whether a and b are equal.

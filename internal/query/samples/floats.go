@@ -148,8 +148,11 @@ func (r *Collector) batchFloats(ctx context.Context, fr *block.FloatReader, g *r
 	if err := r.hold(total); err != nil {
 		return nil, err
 	}
-	t, v := r.memory.times.take(len(fr.AllTimes())), r.memory.values.take(int(total))
-	copy(t, fr.AllTimes())
+	t, v := fr.AllTimes(), r.memory.values.take(int(total))
+	if frame == nil { // else the frame keeps them
+		t = r.memory.times.take(len(t))
+		copy(t, fr.AllTimes())
+	}
 	stale, err := fr.Values(v)
 	if err != nil {
 		return nil, err
