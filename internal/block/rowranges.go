@@ -140,7 +140,7 @@ func (t *timed) each(leaf int, rows []Rows, read func(i int, r Rows) error) erro
 			continue
 		}
 		if byPage {
-			at = pages.seek(at, r)
+			at = pages.seek(at, rows[i:])
 		}
 		if err = t.words.Skip(r.From - at); err == nil {
 			err = read(i, r)

@@ -126,18 +126,38 @@ func newPaged(t *timed) (paged, error) {
 	return paged{first, &t.words, t.group.FirstRow}, t.words.ResetPages(t.in, dict)
 }
 
-// seek makes the reader ready for rows, at least one, that follow all earlier ones. It returns the
-// row at which the reader is, given that before.
-func (p *paged) seek(at int64, r Rows) int64 {
-	p.place = p.of(r.From)
-	last := p.of(r.From + r.N - 1)
+// seek makes the reader ready for the first of some rows, at least one, that follow all earlier ones.
+// It returns the row at which the reader is, given that before. Stretches of the other rows that
+// follow on those of the first are read from the file together with them.
+func (p *paged) seek(at int64, rows []Rows) int64 {
+	p.place = p.of(rows[0].From)
+	last := p.of(rows[0].From + rows[0].N - 1)
+	end := last
+	if last.endRow() > p.upto {
+		end = last.adjacent(rows[1:])
+	}
 	switch {
 	case p.row >= p.upto:
-		p.words.Jump(p.at, last.end(), last.endRow()-p.row)
+		p.words.Jump(p.at, end.end(), end.endRow()-p.row)
 		at = p.row
-	case last.endRow() > p.upto:
-		p.words.Extend(last.end(), last.endRow()-p.upto)
+	case end.endRow() > p.upto:
+		p.words.Extend(end.end(), end.endRow()-p.upto)
 	}
-	p.upto, p.place = max(p.upto, last.endRow()), last
+	p.upto, p.place = max(p.upto, end.endRow()), last
 	return at
+}
+
+// adjacent returns the last stretch of rows that follow p, up to where a stretch has none of them.
+func (p place) adjacent(rows []Rows) place {
+	for _, r := range rows {
+		if r.N == 0 {
+			continue
+		}
+		next := p.of(r.From)
+		if next.i > p.i+1 {
+			break
+		}
+		p = next.of(r.From + r.N - 1)
+	}
+	return p
 }

@@ -12,7 +12,7 @@ import (
 const (
 	// pageWindow is the least number of bytes that are read from a chunk at once: several headers,
 	// and most pages of a few series.
-	pageWindow = 32 << 10
+	pageWindow = 64 << 10
 	// headBytes bounds a page header without statistics, with a wide margin.
 	headBytes = 256
 )
