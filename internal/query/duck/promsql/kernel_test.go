@@ -47,6 +47,13 @@ func TestKernelEqualsAggregate(t *testing.T) {
 		{grid: grid{t0 - 100_001, 17_001, 200}, rangeMS: 1_800_000, shift: -50_000},
 		{grid: grid{t0 + 60_000, 600_000, 8}, rangeMS: 100_000},
 		{grid: grid{t0 + 4_000_000, 1, 1}, rangeMS: 3_600_000},
+		// Windows like the one before: of 10 samples, 1 apart; of 22, of 240 and of 2, 4 apart; and of
+		// 4, 8 apart.
+		{grid: grid{t0 - 7, 15_000, 250}, rangeMS: 150_000},
+		{grid: grid{t0 - 7, 60_000, 70}, rangeMS: 330_000},
+		{grid: grid{t0 - 7, 60_000, 130}, rangeMS: 3_600_000},
+		{grid: grid{t0 - 7, 60_000, 70}, rangeMS: 30_000},
+		{grid: grid{t0 - 7, 120_000, 40}, rangeMS: 60_000},
 	} {
 		for _, f := range functions {
 			what := fmt.Sprintf("%s %+v", f.expr, win)

@@ -125,6 +125,9 @@ var kinds = []func(rng *rand.Rand) func(i int) float64{
 	odd(1, math.Copysign(0, -1)),
 	odd(0.5, math.Inf(1)),
 	odd(0.8, 0, math.Copysign(0, -1)),
+	func(*rand.Rand) func(int) float64 { // a window's increase is much more than its first value
+		return func(i int) float64 { return math.Exp2(float64(i) / 2) }
+	},
 }
 
 func counter(reset float64, step func(*rand.Rand) float64) func(*rand.Rand) func(int) float64 {

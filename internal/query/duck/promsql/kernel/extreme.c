@@ -1,8 +1,10 @@
-// min, max and their times. A window consists of a left and a right stretch. The extreme of every
-// suffix of the left stretch is known, and the extreme of the whole right stretch. As the window
-// moves, the left stretch shrinks and the right one grows; when the left one is empty, the whole
-// window becomes the left stretch. So each sample is read twice, however many windows contain it.
-#include "window.h"
+// min, max and their times. Known windows that are alike are computed together, of blocks of
+// samples; see of_windows. Otherwise a window consists of a left and a right stretch. The extreme of
+// every suffix of the left stretch is known, and the extreme of the whole right stretch. As the
+// window moves, the left stretch shrinks and the right one grows; when the left one is empty, the
+// whole window becomes the left stretch. So each sample is read twice, however many windows contain
+// it.
+#include "lanes.h"
 
 // Choose between the extreme a of earlier samples and the extreme b of later ones. Upstream's loops
 // are left folds of these functions, which are associative: a number wins over NaN, and the last of
@@ -85,7 +87,7 @@ EXTREME(min_over_time, s->v[extreme(s, w, x, later_min)])
 EXTREME(ts_of_max, (double)s->ts[extreme(s, w, x, last_max)] / 1000)
 EXTREME(ts_of_min, (double)s->ts[extreme(s, w, x, last_min)] / 1000)
 
-static bool has_nan(const series *s) {
+PROM_INLINE bool has_nan(const series *s) {
 	uint64_t nan = 0;
 	for (uint32_t i = 0; i < s->n; i++) {
 		nan |= s->v[i] != s->v[i];
@@ -93,21 +95,130 @@ static bool has_nan(const series *s) {
 	return nan != 0;
 }
 
+// The extreme of n values, at least one, none of them NaN.
+PROM_INLINE double extreme_of(const double *v, uint32_t n, double (*pick)(double a, double b)) {
+	double e = v[0];
+	for (uint32_t i = 1; i < n; i++) {
+		e = pick(e, v[i]);
+	}
+	return e;
+}
+
+// The extremes of n blocks of stride samples, which is mostly a small number.
+PROM_INLINE void of_blocks(const double *v, uint32_t stride, uint32_t n, double *blocks, double (*pick)(double a, double b)) {
+	if (stride == 4) {
+		for (uint32_t i = 0; i < n; i++, v += 4) {
+			blocks[i] = pick(pick(v[0], v[1]), pick(v[2], v[3]));
+		}
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++, v += stride) {
+		blocks[i] = extreme_of(v, stride, pick);
+	}
+}
+
+// Chooses n times between a and b. out may be a, and b may be later in the memory of a.
+PROM_INLINE void pick_each(double *out, const double *a, const double *b, uint32_t n, double (*pick)(double a, double b)) {
+#pragma GCC ivdep
+	for (uint32_t i = 0; i < n; i++) {
+		out[i] = pick(a[i], b[i]);
+	}
+}
+
+// The extremes of windows of n samples, which begin stride samples apart, at most n. Each consists
+// of q blocks of stride samples, and of some samples of the next block. The extremes of all blocks
+// are computed first, then those of two neighbours, of four and so on: of any number that is a power
+// of two, two that overlap are enough for a window. blocks has room for windows + q.
+PROM_INLINE void of_windows(const double *v, uint32_t n, uint32_t stride, uint32_t windows, double *out, double *blocks, double (*pick)(double a, double b)) {
+	const uint32_t q = n / stride, rest = n % stride;
+	of_blocks(v, stride, windows + q - 1, blocks, pick);
+	uint32_t m = 1; // what blocks[i] is the extreme of, in blocks
+	for (; 2 * m <= q; m *= 2) {
+		pick_each(blocks, blocks, blocks + m, windows + q - 2 * m, pick);
+	}
+	pick_each(out, blocks, blocks + (q - m), windows, pick);
+	for (uint32_t i = 0; rest > 0 && i < windows; i++) {
+		out[i] = pick(out[i], extreme_of(v + (size_t)(i + q) * stride, rest, pick));
+	}
+}
+
+// each_window of values without NaN where the windows are known: those that are alike are computed
+// together.
+PROM_INLINE int known_extremes(const series *s, const prom_spec *p, double *out, double *blocks, double (*pick)(double a, double b)) {
+	int64_t k = 0;
+	for (uint32_t i = 0; i < s->known; i++) {
+		const known_window *at = &s->windows[i];
+		for (; k < at->k; k++) {
+			out[k] = prom_absent_value();
+		}
+		const uint32_t n = at->hi - at->lo, stride = at->alike > 0 ? at[1].lo - at->lo : n + 1;
+		if (stride > n) { // no other window has a sample of this one, as far as is known
+			out[k++] = extreme_of(s->v + at->lo, n, pick);
+			continue;
+		}
+		of_windows(s->v + at->lo, n, stride, at->alike + 1, out + k, blocks, pick);
+		i += at->alike;
+		k += at->alike + 1;
+	}
+	for (; k < p->n; k++) {
+		out[k] = prom_absent_value();
+	}
+	return s->known > 0;
+}
+
+// Of fewer windows than this, on the average, that are alike, each is computed from the one before.
+#define FEW_ALIKE 8
+
+// Whether the windows are known and many of them are alike.
+static bool many_alike(const series *s) {
+	if (s->windows == NULL) {
+		return false;
+	}
+	uint32_t runs = 0;
+	for (uint32_t i = 0; i < s->known; i += s->windows[i].alike + 1) {
+		runs++;
+	}
+	return s->known / FEW_ALIKE >= runs;
+}
+
+PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, void *memory) {
+	stretches x = {.suffix = memory};
+	values y = {.suffix = memory};
+	if (has_nan(s)) {
+		return each_window(s, p, out, 1, fn == PROM_MAX_OVER_TIME ? max_over_time : min_over_time, &x);
+	}
+	if (many_alike(s)) {
+		return known_extremes(s, p, out, memory, fn == PROM_MAX_OVER_TIME ? value_max : value_min);
+	}
+	return each_window(s, p, out, 1, fn == PROM_MAX_OVER_TIME ? max_value : min_value, &y);
+}
+
+PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, void *memory) {
+	return fn == PROM_MAX_OVER_TIME ? run(PROM_MAX_OVER_TIME, s, p, out, memory) : run(PROM_MIN_OVER_TIME, s, p, out, memory);
+}
+
+#ifdef PROM_HAS_WIDE
+PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, void *memory) {
+	return run_any(fn, s, p, out, memory);
+}
+#endif
+
 int prom_range_extreme(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
-	void *suffix = prom_scratch_take(scratch, ((size_t)s->n + 1) * sizeof(double));
-	if (suffix == NULL) {
+	void *memory = prom_scratch_take(scratch, ((size_t)s->n + 1) * sizeof(double));
+	if (memory == NULL) {
 		return -1;
 	}
-	stretches x = {.suffix = suffix};
-	values y = {.suffix = suffix};
+	stretches x = {.suffix = memory};
 	switch (fn) {
 	case PROM_TS_OF_MAX_OVER_TIME:
 		return each_window(s, p, out, 1, ts_of_max, &x);
 	case PROM_TS_OF_MIN_OVER_TIME:
 		return each_window(s, p, out, 1, ts_of_min, &x);
-	case PROM_MAX_OVER_TIME:
-		return has_nan(s) ? each_window(s, p, out, 1, max_over_time, &x) : each_window(s, p, out, 1, max_value, &y);
-	default: // PROM_MIN_OVER_TIME
-		return has_nan(s) ? each_window(s, p, out, 1, min_over_time, &x) : each_window(s, p, out, 1, min_value, &y);
 	}
+#ifdef PROM_HAS_WIDE
+	if (prom_wide()) {
+		return run_wide(fn, s, p, out, memory);
+	}
+#endif
+	return run_any(fn, s, p, out, memory);
 }

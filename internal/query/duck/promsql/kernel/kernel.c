@@ -32,13 +32,22 @@ void prom_kernel_close(prom_kernel *k) {
 // Windows of grids of at most so many steps are kept from one series to the next.
 #define KEPT_STEPS (1 << 16)
 
-// Whether two windows are alike; see known_window.
-static bool alike(const series *s, const prom_spec *p, const known_window *a, const window *b) {
-	int64_t moved = b->t - (p->start + a->k * p->step);
-	return a->hi - a->lo == b->hi - b->lo && s->ts[b->lo] - s->ts[a->lo] == moved && s->ts[b->hi - 1] - s->ts[a->hi - 1] == moved;
+// Whether b is a window like a on the next step; see known_window.
+static bool follows(const series *s, const prom_spec *p, const known_window *a, const known_window *b) {
+	return b->k == a->k + 1 && b->hi - b->lo == a->hi - a->lo && s->ts[b->lo] - s->ts[a->lo] == p->step && s->ts[b->hi - 1] - s->ts[a->hi - 1] == p->step;
 }
 
-// Sets the windows of a series, which are computed for the second series with the same times.
+// Finds which of n windows are alike.
+static void compare_windows(const series *s, const prom_spec *p, known_window *w, uint32_t n) {
+	for (uint32_t i = n; i-- > 0;) {
+		w[i].alike = 0;
+		if (i + 1 < n && follows(s, p, &w[i], &w[i + 1]) && (w[i + 1].alike == 0 || w[i + 2].lo - w[i + 1].lo == w[i + 1].lo - w[i].lo)) {
+			w[i].alike = w[i + 1].alike + 1;
+		}
+	}
+}
+
+// Sets the windows of a series, which are computed for the first of several with the same times.
 // Returns false if the budget refuses memory.
 static bool know_windows(prom_kernel *k, series *s) {
 	if (k->known < 0) {
@@ -54,10 +63,10 @@ static bool know_windows(prom_kernel *k, series *s) {
 			w.hi = first_after(s, w.hi, w.t, &w.hi_moved);
 			w.lo = first_after(s, w.lo, w.t - k->spec.range, &w.lo_moved);
 			if (w.hi > w.lo) {
-				to[n] = (known_window){(uint32_t)w.k, w.lo, w.hi, n > 0 && alike(s, &k->spec, &to[n - 1], &w)};
-				n++;
+				to[n++] = (known_window){.k = (uint32_t)w.k, .lo = w.lo, .hi = w.hi};
 			}
 		}
+		compare_windows(s, &k->spec, to, n);
 		k->known = n;
 	}
 	s->windows = k->windows.mem;
@@ -83,7 +92,7 @@ int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_
 		return PROM_KERNEL_NONE;
 	}
 	series s = {.ts = ts, .v = v, .n = n - stale};
-	if ((facts & PROM_SAME_TIMES) != 0 && stale == 0 && k->spec.n <= KEPT_STEPS && !know_windows(k, &s)) {
+	if (stale == 0 && k->spec.n <= KEPT_STEPS && !know_windows(k, &s)) {
 		return PROM_KERNEL_REFUSED;
 	}
 	int present = prom_range_series(k->fn, &s, &k->spec, out, &k->scratch);

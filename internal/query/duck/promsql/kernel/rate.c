@@ -1,6 +1,6 @@
 // rate, increase and delta: the difference over a window, corrected for counter resets and
 // extrapolated to the window's ends.
-#include "window.h"
+#include "lanes.h"
 
 // Resets of the whole series. lost[i] is what the counter lost between samples at[i]-1 and at[i].
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
 
 // Upstream extrapolates to the window's end if that is at most 1.1 times the average distance of
 // samples away, otherwise by half of that distance.
-static void set_reach(reach *r) {
+PROM_INLINE void set_reach(reach *r) {
 	r->sampled = (double)r->between / 1000;
 	double average = r->sampled / (double)(r->n - 1);
 	double threshold = average * 1.1;
@@ -102,16 +102,25 @@ PROM_INLINE double delta(const series *s, const prom_spec *p, window w, void *x)
 	return (s->v[w.hi - 1] - s->v[w.lo]) * r->factor;
 }
 
-// Returns the number of resets at samples from..to-1; from > 0.
-PROM_INLINE uint32_t count_resets(const double *v, uint32_t from, uint32_t to) {
-	uint32_t count = 0;
-	for (uint32_t i = from; i < to; i++) {
-		count += v[i] < v[i - 1];
+// Whether there are resets at samples from..to-1; from > 0.
+PROM_INLINE bool any_reset(const double *v, uint32_t from, uint32_t to) {
+	lane_bits some = {0};
+	uint32_t i = from;
+	for (; i + LANES <= to; i += LANES) {
+		lanes before, here;
+		memcpy(&before, v + i - 1, sizeof before);
+		memcpy(&here, v + i, sizeof here);
+		some |= here < before;
 	}
-	return count;
+	int64_t any = some[0] | some[1] | some[2] | some[3];
+	for (; i < to; i++) {
+		any |= v[i] < v[i - 1];
+	}
+	return any != 0;
 }
 
-static void list_resets(const double *v, uint32_t from, uint32_t to, resets *r) {
+// Lists the resets at samples from..to-1; from > 0.
+PROM_INLINE void list_resets(const double *v, uint32_t from, uint32_t to, resets *r) {
 	for (uint32_t i = from; i < to; i++) {
 		if (v[i] < v[i - 1]) {
 			r->at[r->n] = i;
@@ -125,36 +134,146 @@ static void list_resets(const double *v, uint32_t from, uint32_t to, resets *r) 
 #define SCANNED 128
 
 // Finds the resets of a series. false: no scratch memory.
-static bool find_resets(const series *s, resets *r, prom_scratch *scratch) {
+PROM_INLINE bool find_resets(const series *s, resets *r, prom_scratch *scratch) {
 	const double *v = s->v;
-	uint32_t count = count_resets(v, 1, s->n);
-	if (count == 0) {
+	uint32_t most = 0; // there may be
+	for (uint32_t from = 1, to; from < s->n; from = to) {
+		to = s->n - from > SCANNED ? from + SCANNED : s->n;
+		most += any_reset(v, from, to) ? to - from : 0;
+	}
+	if (most == 0) {
 		return true;
 	}
-	r->lost = prom_scratch_take(scratch, (size_t)count * (sizeof *r->lost + sizeof *r->at));
+	r->lost = prom_scratch_take(scratch, (size_t)most * (sizeof *r->lost + sizeof *r->at));
 	if (r->lost == NULL) {
 		return false;
 	}
-	r->at = (uint32_t *)(r->lost + count);
+	r->at = (uint32_t *)(r->lost + most);
 	for (uint32_t from = 1, to; from < s->n; from = to) {
 		to = s->n - from > SCANNED ? from + SCANNED : s->n;
-		if (count_resets(v, from, to) > 0) {
+		if (any_reset(v, from, to)) {
 			list_resets(v, from, to, r);
 		}
 	}
 	return true;
 }
 
-int prom_range_rate(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
-	state x = {0};
-	if (fn == PROM_DELTA) {
-		return each_window(s, p, out, 2, delta, &x);
+// The function of a window.
+PROM_INLINE double of_window(int fn, const series *s, const prom_spec *p, window w, state *x) {
+	switch (fn) {
+	case PROM_RATE:
+		return rate(s, p, w, x);
+	case PROM_INCREASE:
+		return increase(s, p, w, x);
+	default: // PROM_DELTA
+		return delta(s, p, w, x);
 	}
-	if (!find_resets(s, &x.resets, scratch)) {
+}
+
+// Whether there is a reset in samples lo+1..hi-1. No earlier sample is asked for afterwards.
+PROM_INLINE bool resets_in(resets *r, uint32_t lo, uint32_t hi) {
+	while (r->first < r->n && r->at[r->first] <= lo) {
+		r->first++;
+	}
+	return r->first < r->n && r->at[r->first] < hi;
+}
+
+// of_window for windows that are stride samples apart and have as many samples as the first one, w,
+// at distances that are those of the reach. Lanes are windows without resets.
+PROM_INLINE void of_windows(int fn, const series *s, const prom_spec *p, window w, uint32_t stride, uint32_t n, state *x, double *out) {
+	const reach *r = &x->reach;
+	const uint32_t last = w.hi - w.lo - 1;
+	for (uint32_t i = 0, some; i < n; i += some, w.lo += some * stride, w.hi += some * stride) {
+		some = n - i < LANES ? 1 : LANES;
+		if (some == LANES && (fn == PROM_DELTA || !resets_in(&x->resets, w.lo, w.hi + 3 * stride))) {
+			const double *v = s->v + w.lo, *e = v + last;
+			const lanes from = {v[0], v[stride], v[2 * stride], v[3 * stride]};
+			const lanes difference = (lanes){e[0], e[stride], e[2 * stride], e[3 * stride]} - from;
+			// As counter and zero_is_far have it.
+			const lanes bound = r->to_start * difference;
+			const lane_bits far = (bound > 1e-290) & (from * r->sampled > bound * 1.000001);
+			const lane_bits near = (difference > 0) & (from >= 0) & ~far;
+			if (fn == PROM_DELTA || (near[0] | near[1] | near[2] | near[3]) == 0) {
+				const lanes result = difference * r->factor;
+				memcpy(out + i, &result, sizeof result);
+				continue;
+			}
+		}
+		window one = w;
+		for (uint32_t k = i; k < i + some; k++, one.lo += stride, one.hi += stride) {
+			out[k] = of_window(fn, s, p, one, x);
+		}
+	}
+}
+
+// each_window where the windows are known: those that are alike are computed together.
+PROM_INLINE int known_rates(int fn, const series *s, const prom_spec *p, double *out, state *x) {
+	int any = 0;
+	int64_t k = 0;
+	for (uint32_t i = 0; i < s->known; i++) {
+		const known_window *at = &s->windows[i];
+		if (at->hi - at->lo < 2) {
+			continue;
+		}
+		for (; k < at->k; k++) {
+			out[k] = prom_absent_value();
+		}
+		window w = {.k = k, .t = p->start + k * p->step, .lo = at->lo, .hi = at->hi};
+		out[k++] = of_window(fn, s, p, w, x);
+		if (at->alike > 0) {
+			w = (window){.lo = at[1].lo, .hi = at[1].hi, .like_last = true};
+			of_windows(fn, s, p, w, at[1].lo - at->lo, at->alike, x, out + k);
+			i += at->alike;
+			k += at->alike;
+		}
+		any = 1;
+	}
+	for (; k < p->n; k++) {
+		out[k] = prom_absent_value();
+	}
+	return any;
+}
+
+PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
+	state x = {0};
+	if (fn != PROM_DELTA && !find_resets(s, &x.resets, scratch)) {
 		return -1;
 	}
-	if (fn == PROM_RATE) {
-		return each_window(s, p, out, 2, rate, &x);
+	if (s->windows != NULL) {
+		return known_rates(fn, s, p, out, &x);
 	}
-	return each_window(s, p, out, 2, increase, &x);
+	switch (fn) {
+	case PROM_RATE:
+		return each_window(s, p, out, 2, rate, &x);
+	case PROM_INCREASE:
+		return each_window(s, p, out, 2, increase, &x);
+	default: // PROM_DELTA
+		return each_window(s, p, out, 2, delta, &x);
+	}
+}
+
+PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
+	switch (fn) {
+	case PROM_RATE:
+		return run(PROM_RATE, s, p, out, scratch);
+	case PROM_INCREASE:
+		return run(PROM_INCREASE, s, p, out, scratch);
+	default: // PROM_DELTA
+		return run(PROM_DELTA, s, p, out, scratch);
+	}
+}
+
+#ifdef PROM_HAS_WIDE
+PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
+	return run_any(fn, s, p, out, scratch);
+}
+#endif
+
+int prom_range_rate(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
+#ifdef PROM_HAS_WIDE
+	if (prom_wide()) {
+		return run_wide(fn, s, p, out, scratch);
+	}
+#endif
+	return run_any(fn, s, p, out, scratch);
 }

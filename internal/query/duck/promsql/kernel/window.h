@@ -7,10 +7,11 @@
 
 #define PROM_INLINE static inline __attribute__((always_inline))
 
-// Samples lo..hi-1, at least one, are the window of step k.
+// Samples lo..hi-1, at least one, are the window of step k. The next windows, as many as are alike,
+// are those of the next steps, and each has as many samples as this one, at the same distances from
+// start and end, and begins as many samples after the window before.
 typedef struct {
-	uint32_t k, lo, hi;
-	bool like_last; // as many samples at the same distances from start and end as the known window before
+	uint32_t k, lo, hi, alike;
 } known_window;
 
 // Samples of one series: ts in ms, strictly ascending. For all functions but PROM_INSTANT and
@@ -29,7 +30,7 @@ typedef struct {
 	uint32_t lo, hi;
 	uint32_t lo_moved, hi_moved; // with the last step
 	uint32_t at;                 // how many known windows were gone through
-	bool like_last;              // see known_window; false where the windows are not known
+	bool like_last;              // it is known to be alike with the window before
 } window;
 
 // The window before the first one.
@@ -100,7 +101,7 @@ PROM_INLINE int each_known_window(const series *s, const prom_spec *p, double *o
 		for (; k < x->k; k++) {
 			out[k] = prom_absent_value();
 		}
-		const window w = {.k = k, .t = p->start + k * p->step, .lo = x->lo, .hi = x->hi, .like_last = x->like_last};
+		const window w = {.k = k, .t = p->start + k * p->step, .lo = x->lo, .hi = x->hi, .like_last = x > s->windows && x[-1].alike > 0};
 		out[k++] = f(s, p, w, state);
 		any = 1;
 	}
