@@ -69,25 +69,6 @@ func (d *divisors) divideEach(v []float64) error {
 	return nil
 }
 
-// divideAll makes values of v, which holds integers that have one divisor.
-func divideAll(v []float64, div float64) {
-	ints := intsOf(v)
-	switch {
-	case div == 1:
-		for i, x := range ints {
-			v[i] = float64(x)
-		}
-	case div <= math.MaxFloat64:
-		for i, x := range ints {
-			v[i] = float64(x) / div
-		}
-	default:
-		for i, x := range ints {
-			v[i] = undivided(x, div)
-		}
-	}
-}
-
 // intsOf is the memory of v as integers.
 func intsOf(v []float64) []int64 {
 	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
