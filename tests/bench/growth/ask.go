@@ -33,9 +33,8 @@ type asked struct {
 
 const (
 	// seed makes all servers answer the same queries.
-	seed = 7
-	// passes is how often the hosts are asked again: processor time has steps of 10 ms.
-	passes = 50
+	seed   = 7
+	passes = 50 // how often the hosts are asked again
 )
 
 // ask sends a range query over the time of the load for each of n hosts, and then the same queries
@@ -57,7 +56,7 @@ func ask(ctx context.Context, p *server.Process, n int, hosts *fleet.Fleet, load
 
 // send sends requests one after the other and measures them.
 func send(ctx context.Context, p *server.Process, paths []string) (q queries, err error) {
-	before, err := proc.Read(proc.Root, p.PID())
+	before, err := proc.Read(p.PID())
 	if err != nil {
 		return q, err
 	}
@@ -73,7 +72,7 @@ func send(ctx context.Context, p *server.Process, paths []string) (q queries, er
 			return q, fmt.Errorf("ask %s: %w", path, err)
 		}
 	}
-	after, err := proc.Read(proc.Root, p.PID())
+	after, err := proc.Read(p.PID())
 	if err != nil {
 		return q, err
 	}

@@ -64,7 +64,7 @@ func (t target) run(ctx context.Context, stop func() bool) (u usage, ended bool,
 			return u, true, nil
 		case <-looks.C:
 			// The resources that wait returns include the memory of this process, which it forked.
-			if now, err := proc.Read(proc.Root, cmd.Process.Pid); err == nil {
+			if now, err := proc.Read(cmd.Process.Pid); err == nil {
 				u.PeakRSS = max(u.PeakRSS, now.PeakRSS)
 			}
 			if !killed && stop() {

@@ -100,7 +100,7 @@ func measure(pid int, now func() time.Time) (r reading, err error) {
 		return r, err
 	}
 	if pid > 0 {
-		if r.server, err = proc.Read(proc.Root, pid); err != nil {
+		if r.server, err = proc.Read(pid); err != nil {
 			return r, fmt.Errorf("measure server: %w", err)
 		}
 	}

@@ -9,41 +9,37 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
-
-// Root is where Linux mounts the process file system.
-const Root = procfs.DefaultMountPoint
-
-// tick is the unit of processor time in /proc: Linux fixes USER_HZ at 100 for user space.
-const tick = 10 * time.Millisecond
 
 // Usage holds the resources that a process has used since its start.
 type Usage struct {
-	CPU     time.Duration // user and system time of all its threads, a multiple of 10 ms
+	CPU     time.Duration // user and system time of all its threads, also of those that have ended
 	RSS     uint64        // bytes: the resident set (VmRSS)
 	PeakRSS uint64        // bytes: the largest resident set so far (VmHWM)
 }
 
-// Read returns the usage of the process pid according to the process file system at root.
-func Read(root string, pid int) (Usage, error) {
-	pfs, err := procfs.NewFS(root)
-	if err != nil {
-		return Usage{}, fmt.Errorf("open process file system: %w", err)
-	}
-	p, err := pfs.Proc(pid)
+// Read returns the usage of the process pid.
+func Read(pid int) (Usage, error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return Usage{}, fmt.Errorf("find process %d: %w", pid, err)
-	}
-	stat, err := p.Stat()
-	if err != nil {
-		return Usage{}, fmt.Errorf("read stat of process %d: %w", pid, err)
 	}
 	status, err := p.NewStatus()
 	if err != nil {
 		return Usage{}, fmt.Errorf("read status of process %d: %w", pid, err)
 	}
-	return Usage{CPU: time.Duration(stat.UTime+stat.STime) * tick, RSS: status.VmRSS, PeakRSS: status.VmHWM}, nil
+	var ran unix.Timespec
+	if err := unix.ClockGettime(clock(pid), &ran); err != nil {
+		return Usage{}, fmt.Errorf("read processor time of process %d: %w", pid, err)
+	}
+	return Usage{CPU: time.Duration(ran.Nano()), RSS: status.VmRSS, PeakRSS: status.VmHWM}, nil
 }
+
+// clock is Linux' clock of the processor time of a process, in nanoseconds: the kernel's files have
+// it in hundredths of a second.
+// Source: clock_getcpuclockid(3), CPUCLOCK_SCHED in the kernel's include/linux/posix-timers_types.h.
+func clock(pid int) int32 { return int32(^pid)<<3 | 2 }
 
 // Self returns the processor time (user and system) that this process has used.
 func Self() (time.Duration, error) {

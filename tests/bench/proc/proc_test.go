@@ -2,7 +2,9 @@ package proc_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,45 +14,48 @@ import (
 	"github.com/promlake/promlake/tests/bench/proc"
 )
 
-// fakeProc writes a process file system with one process, 42, whose name contains a space and a
-// bracket.
-func fakeProc(t *testing.T, stat, status string) string {
-	t.Helper()
-	root := t.TempDir()
-	dir := filepath.Join(root, "42")
-	require.NoError(t, os.Mkdir(dir, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "stat"), []byte(stat), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "status"), []byte(status), 0o600))
-	return root
-}
-
-const (
-	// utime is 1234 ticks, stime 66 ticks.
-	goodStat = "42 (a ser) ver) S 1 42 42 0 -1 4194560 10 0 0 0 1234 66 7 8 20 0 5 0 100 1000000 500 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
-
-	goodStatus = "Name:\ta ser) ver\nState:\tS (sleeping)\nTgid:\t42\nPid:\t42\nVmPeak:\t  900000 kB\nVmHWM:\t  123456 kB\nVmRSS:\t  1000 kB\n"
-)
-
+// TestRead reads a process that has worked, and waits.
 func TestRead(t *testing.T) {
-	u, err := proc.Read(fakeProc(t, goodStat, goodStatus), 42)
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; echo; read line")
+	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	require.Equal(t, proc.Usage{CPU: 13 * time.Second, RSS: 1000 * 1024, PeakRSS: 123456 * 1024}, u)
-}
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = out.Read(make([]byte, 1))
+	require.NoError(t, err)
+	u, err := proc.Read(cmd.Process.Pid)
+	require.NoError(t, err)
+	require.Greater(t, u.RSS, uint64(100<<10))
+	require.GreaterOrEqual(t, u.PeakRSS, u.RSS)
+	require.NoError(t, in.Close())
+	require.Error(t, cmd.Wait(), "there is no line")
 
-func TestReadFails(t *testing.T) {
-	_, err := proc.Read(fakeProc(t, goodStat, goodStatus), 43)
+	last := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	require.Positive(t, u.CPU)
+	require.Less(t, u.CPU, last+10*time.Millisecond)
+	require.Greater(t, u.CPU, last/2)
+	_, err = proc.Read(cmd.Process.Pid)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	require.ErrorContains(t, err, "43")
-	_, err = proc.Read(fakeProc(t, "42 (cut", goodStatus), 42)
-	require.ErrorContains(t, err, "stat of process 42")
-	_, err = proc.Read(filepath.Join(t.TempDir(), "absent"), 42)
-	require.Error(t, err)
+	require.ErrorContains(t, err, strconv.Itoa(cmd.Process.Pid))
 }
 
-func TestOwnUsage(t *testing.T) {
-	u, err := proc.Read(proc.Root, os.Getpid())
-	require.NoError(t, err)
-	require.Greater(t, u.PeakRSS, uint64(1<<20))
+// TestReadIsExact reads the processor time of this process until it has grown, by less than the
+// steps in which the kernel's files have it.
+func TestReadIsExact(t *testing.T) {
+	least := time.Hour
+	require.Eventually(t, func() bool {
+		before, err := proc.Read(os.Getpid())
+		require.NoError(t, err)
+		after, err := proc.Read(os.Getpid())
+		require.NoError(t, err)
+		require.Greater(t, after.CPU, before.CPU, "reading takes time")
+		least = min(least, after.CPU-before.CPU)
+		return least < 10*time.Millisecond
+	}, time.Minute, time.Millisecond)
+}
+
+func TestSelf(t *testing.T) {
 	before, err := proc.Self()
 	require.NoError(t, err)
 	for after := before; after == before; { // ends as soon as the kernel has charged us for it

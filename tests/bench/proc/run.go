@@ -24,7 +24,7 @@ func Run(cmd *exec.Cmd) (peak int64, err error) {
 		case err := <-over:
 			return peak, err
 		case <-looks.C:
-			if now, err := Read(Root, cmd.Process.Pid); err == nil {
+			if now, err := Read(cmd.Process.Pid); err == nil {
 				peak = max(peak, int64(now.PeakRSS))
 			}
 		}

@@ -68,12 +68,12 @@ func (c cells) cold(ctx context.Context, targets []target, qs []question) error 
 
 // first measures the question as the first one after a start: always the same variant.
 func (c *cell) first(ctx context.Context, p *server.Process, root string, q question) error {
-	before, err := proc.Read(proc.Root, p.PID())
+	before, err := proc.Read(p.PID())
 	if err != nil {
 		return err
 	}
 	c.Cold = c.ask(ctx, root, q.variant(0))
-	after, err := proc.Read(proc.Root, p.PID())
+	after, err := proc.Read(p.PID())
 	c.ColdCPU, c.ColdRSS = (after.CPU - before.CPU).Seconds(), after.PeakRSS
 	return errors.Join(err, ctx.Err())
 }
@@ -135,7 +135,7 @@ func (c *cell) turn(ctx context.Context, p *server.Process, root string, q quest
 	if c.Error != "" {
 		return ctx.Err()
 	}
-	before, err := proc.Read(proc.Root, p.PID())
+	before, err := proc.Read(p.PID())
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (c *cell) turn(ctx context.Context, p *server.Process, root string, q quest
 			c.Warm = append(c.Warm, took)
 		}
 	}
-	after, err := proc.Read(proc.Root, p.PID())
+	after, err := proc.Read(p.PID())
 	if counts {
 		c.spent += after.CPU - before.CPU
 	}
@@ -163,7 +163,7 @@ func (c cells) average() {
 
 func peaks(running []*server.Process) (rss []uint64, err error) {
 	for _, p := range running {
-		u, err := proc.Read(proc.Root, p.PID())
+		u, err := proc.Read(p.PID())
 		if err != nil {
 			return nil, err
 		}

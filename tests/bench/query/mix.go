@@ -78,7 +78,7 @@ func runMix(ctx context.Context, targets []target, s scale, took time.Duration) 
 
 // hold sends the mix to one server for a time and measures it.
 func hold(ctx context.Context, p *server.Process, root string, s scale, took time.Duration) (mix, error) {
-	before, err := proc.Read(proc.Root, p.PID())
+	before, err := proc.Read(p.PID())
 	if err != nil {
 		return mix{}, err
 	}
@@ -105,7 +105,7 @@ func hold(ctx context.Context, p *server.Process, root string, s scale, took tim
 		return mix{}, err
 	}
 	m := mix{Queries: len(times), Seconds: time.Since(begin).Seconds()}
-	after, err := proc.Read(proc.Root, p.PID())
+	after, err := proc.Read(p.PID())
 	if err != nil {
 		return mix{}, err
 	}

@@ -135,7 +135,7 @@ func (t target) fill(ctx context.Context, f *Flags, s scale) (l disk.Life, err e
 
 // loaded feeds a server, and measures what that costs it.
 func loaded(ctx context.Context, p *server.Process, settle time.Duration, s scale) (l disk.Life, err error) {
-	before, err := proc.Read(proc.Root, p.PID())
+	before, err := proc.Read(p.PID())
 	if err != nil {
 		return l, err
 	}
@@ -147,7 +147,7 @@ func loaded(ctx context.Context, p *server.Process, settle time.Duration, s scal
 	case <-ctx.Done():
 		return l, context.Cause(ctx)
 	}
-	after, err := proc.Read(proc.Root, p.PID())
+	after, err := proc.Read(p.PID())
 	l.Load, l.LoadRSS = (after.CPU - before.CPU).Seconds(), after.PeakRSS
 	return l, err
 }

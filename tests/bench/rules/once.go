@@ -142,7 +142,7 @@ func (r *result) watch(ctx context.Context, p *server.Process, d time.Duration) 
 			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		u, err := proc.Read(proc.Root, p.PID())
+		u, err := proc.Read(p.PID())
 		if err != nil {
 			return err
 		}

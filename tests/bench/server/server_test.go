@@ -68,7 +68,7 @@ func TestStartAndStop(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "settings"))
 	require.True(t, strings.HasPrefix(p.WriteURL(), "http://127.0.0.1:"), p.WriteURL())
 	require.True(t, strings.HasSuffix(p.WriteURL(), "/write"), p.WriteURL())
-	_, err = proc.Read(proc.Root, p.PID())
+	_, err = proc.Read(p.PID())
 	require.NoError(t, err)
 	require.NoError(t, p.Stop())
 	require.FileExists(t, filepath.Join(dir, "flushed"), "it was asked, not killed")

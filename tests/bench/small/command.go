@@ -133,7 +133,7 @@ func (f *Flags) hold(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, 
 	if r.Load.RequestsFailed > 0 {
 		return r, fmt.Errorf("%d requests failed: %v", r.Load.RequestsFailed, r.Load.Messages)
 	}
-	u, err := proc.Read(proc.Root, p.PID())
+	u, err := proc.Read(p.PID())
 	if err != nil {
 		return r, err
 	}
@@ -147,7 +147,7 @@ func watchMemory(ctx context.Context, pid int) (readings []float64, err error) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
-		u, err := proc.Read(proc.Root, pid)
+		u, err := proc.Read(pid)
 		if err != nil {
 			return nil, err
 		}
