@@ -38,6 +38,27 @@ func TestReleaseCode(t *testing.T) {
 	require.Less(t, residentFiles(t), before)
 }
 
+// TestDivideCode divides the code of this program into many mappings, and runs on.
+func TestDivideCode(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	info, err := os.Stat(program)
+	require.NoError(t, err)
+	mappings := func() int {
+		text, err := os.ReadFile("/proc/self/maps")
+		require.NoError(t, err)
+		return strings.Count(string(text), program)
+	}
+	code, err := memory.ProgramCode()
+	require.NoError(t, err)
+	require.NoError(t, code.Divide())
+	divided := mappings()
+	require.Greater(t, int64(divided), info.Size()/(64<<10), "most of the file is code")
+	require.NoError(t, code.Divide())
+	require.Equal(t, divided, mappings(), "it is divided already")
+	require.NoError(t, code.Release())
+}
+
 // residentFiles returns the bytes of files in the process's resident memory.
 func residentFiles(t *testing.T) int64 {
 	t.Helper()

@@ -8,5 +8,8 @@ type Code struct{}
 // ProgramCode returns nothing.
 func ProgramCode() (Code, error) { return Code{}, nil }
 
+// Divide does nothing.
+func (Code) Divide() error { return nil }
+
 // Release does nothing.
 func (Code) Release() error { return nil }
