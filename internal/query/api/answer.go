@@ -14,6 +14,7 @@ import (
 type answer struct {
 	stats.QueryStats          // nil: none are asked for
 	held             *scratch // has the body; nil: it is no float matrix
+	stream           stream   // where a large body is sent
 }
 
 type answerKey struct{}

@@ -57,7 +57,7 @@ func (c codec) Encode(resp *v1.Response) ([]byte, error) {
 
 // series returns matrixHead, the elements of a float matrix, and tail. All processors share the
 // work of a large matrix, each a small part at a time, because parts are appended to the first one.
-// The memory is that of an answer, unless to is nil.
+// The memory is that of an answer, unless to is nil. If the answer is streamed, all but tail is sent.
 func (c codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) {
 	total := pointsOf(m)
 	n := min(runtime.GOMAXPROCS(0), len(m), 1+total/partPoints)
@@ -65,21 +65,23 @@ func (c codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) 
 	for k := range parts {
 		parts[k] = scratches.Get().(*scratch)
 	}
+	streams := to != nil && to.stream.takes(total)
 	all := parts[0]
 	all.out = append(all.out, matrixHead...)
 	for from := 0; from < len(m); {
 		first := from == 0
 		var wg sync.WaitGroup
 		for k, p := range parts {
-			elements := m[from:partEnd(m, from, n)]
+			elements := m[from:partEnd(m, from, n == 1 && !streams)]
 			from += len(elements)
 			points := 0 // that the part makes room for
 			switch {
-			case first && k == 0:
+			case first && k == 0 && !streams:
 				points = total
 			case first:
 				points = pointsOf(elements)
-			case k == 0 && len(elements) > 0:
+			}
+			if len(elements) > 0 && (k > 0 || !first) {
 				p.out = append(p.out, ',')
 			}
 			part := func() { errs[k] = errors.Join(errs[k], c.part(p, elements, points)) }
@@ -90,11 +92,15 @@ func (c codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) 
 			}
 		}
 		wg.Wait()
-		for _, p := range parts[1:] {
-			if len(p.out) > 0 {
-				all.out = append(append(all.out, ','), p.out...)
-				p.out = p.out[:0]
+		if streams {
+			if to.stream.sendParts(parts, errs) != nil {
+				break // nobody reads the rest
 			}
+			continue
+		}
+		for _, p := range parts[1:] {
+			all.out = append(all.out, p.out...)
+			p.out = p.out[:0]
 		}
 	}
 	for _, p := range parts[1:] {
@@ -111,9 +117,9 @@ func (c codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) 
 // partPoints is the number of points that justify another processor, and about that of a part.
 const partPoints = 20_000
 
-// partEnd returns the end of the part of m that begins at from: all of it for one processor.
-func partEnd(m promql.Matrix, from, processors int) int {
-	if processors == 1 {
+// partEnd returns the end of the part of m that begins at from.
+func partEnd(m promql.Matrix, from int, whole bool) int {
+	if whole {
 		return len(m)
 	}
 	end := from

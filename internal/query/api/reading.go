@@ -53,7 +53,7 @@ const statsAll = "all"
 // which has renderStats.
 func (s *server) evaluating(path string) choice {
 	return func(upstream http.Handler) http.Handler {
-		answered := answering(zipped(upstream))
+		answered := answering(zipped(streamed(upstream)))
 		return s.withAsOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			v, r := formValue(r, "stats")
 			if v != statsAll {
