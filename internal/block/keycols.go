@@ -59,8 +59,20 @@ func (k *keyColumns) append(o *owner, n int, minT, maxT int64) {
 	k.id.Append(o.id, n)
 }
 
+// Where a row group has at least manySeries series with less than shortSeries rows each, their
+// identifiers are PLAIN: zstd takes a byte for the rows after the first one, and two for the index
+// of a dictionary.
+const (
+	manySeries  = 4096
+	shortSeries = 16
+)
+
 // write adds the two columns to the open row group of t.
 func (k *keyColumns) write(t *table) {
 	t.pq.Add(k.metric.Chunk(segment.ColMetric, &t.s), nil)
+	if n := int64(k.id.Distinct()); n >= manySeries && k.group.Rows < n*shortSeries {
+		t.pq.Add(k.id.PlainUint64s(segment.ColSeriesID, &t.s), nil)
+		return
+	}
 	t.pq.Add(k.id.Uint64s(segment.ColSeriesID, &t.s), nil)
 }

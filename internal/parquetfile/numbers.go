@@ -2,6 +2,7 @@ package parquetfile
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -78,13 +79,22 @@ func (c *Numbers) grow() {
 // Uint64s returns the column as unsigned INT64, with statistics. It must have a row. The chunk
 // aliases s.
 func (c *Numbers) Uint64s(name string, s *Scratch) Chunk {
-	lo, hi := c.dict[0], c.dict[0]
-	for _, v := range c.dict {
-		lo, hi = min(lo, v), max(hi, v)
-	}
 	out := c.chunk(name, format.Int64, s)
-	out.Min, out.Max = Stat(lo), Stat(hi)
+	out.Min, out.Max = Stat(slices.Min(c.dict)), Stat(slices.Max(c.dict))
 	return out
+}
+
+// PlainUint64s is Uint64s without a dictionary.
+func (c *Numbers) PlainUint64s(name string, s *Scratch) Chunk {
+	s.Data = slices.Grow(s.Data[:0], 8*c.runs.rows)
+	for _, r := range c.runs.list {
+		for range r.n {
+			s.Data = binary.LittleEndian.AppendUint64(s.Data, c.dict[r.idx])
+		}
+	}
+	return Chunk{
+		Path: []string{name}, Type: format.Int64, Pages: s.page(format.Plain, c.runs.rows), Min: Stat(slices.Min(c.dict)), Max: Stat(slices.Max(c.dict)),
+	}
 }
 
 // Doubles returns the column as DOUBLE, without statistics. It must have a row. The chunk aliases
