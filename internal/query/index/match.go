@@ -20,7 +20,7 @@ func (t *Table) Select(ctx context.Context, ms []*labels.Matcher) ([]Range, erro
 		return nil, nil
 	}
 	var room [maxTests]test
-	tests := room[:0]
+	tests, narrow := room[:0], false
 	for _, m := range ms {
 		c := t.column(m.Name)
 		if c == nil {
@@ -39,12 +39,21 @@ func (t *Table) Select(ctx context.Context, ms []*labels.Matcher) ([]Range, erro
 		case c.dict.len():
 		default:
 			x := test{column: c, set: set}
-			x.weigh()
+			narrow = x.locate() || narrow
 			tests = append(tests, x)
 		}
 	}
 	// Selective matchers run first, and columns with a code per run before those with a code per
-	// row.
+	// row. Beside adjacent rows, such as those of a metric, others are not worth a count.
+	for i := range tests {
+		switch x := &tests[i]; {
+		case x.rows.To > 0:
+		case narrow && x.column.ends != nil:
+			x.cost = t.Rows()
+		default:
+			x.cost = x.column.cost(x.set)
+		}
+	}
 	slices.SortStableFunc(tests, func(a, b test) int { return a.cost - b.cost })
 	r := ranges.Get().(*[2][]Range)
 	defer ranges.Put(r)
@@ -122,18 +131,20 @@ type test struct {
 	rows   Range // all rows that match, if the column is ascending and the set has one code
 }
 
-// weigh sets the cost of a test, and its rows.
-func (x *test) weigh() {
+// locate sets the rows of a test and its cost, if the rows are adjacent in an ascending column, and
+// reports whether they are.
+func (x *test) locate() bool {
 	c := x.column
-	if code, ok := x.set.single(); ok && c.ascending {
-		to, from := c.ends[code], uint32(0)
-		if code > 0 {
-			from = c.ends[code-1]
-		}
-		x.cost, x.rows = int(to-from), Range{from, to}
-		return
+	code, ok := x.set.single()
+	if !ok || !c.ascending {
+		return false
 	}
-	x.cost = c.cost(x.set)
+	to, from := c.ends[code], uint32(0)
+	if code > 0 {
+		from = c.ends[code-1]
+	}
+	x.cost, x.rows = int(to-from), Range{from, to}
+	return true
 }
 
 // filter appends to dst the rows of src that match.

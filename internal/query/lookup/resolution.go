@@ -24,6 +24,8 @@ type Resolution struct {
 	// replicas. nil: each series is shown as it is stored.
 	Replicas [][]ResolvedSeries
 	Rule     replica.Rule // that chooses among them
+
+	of *Match // the match, if its series are in the same order; nil otherwise
 }
 
 // ResolvedSeries is one series of a resolution.
@@ -107,7 +109,12 @@ func (m *Match) Resolution() *Resolution {
 		return out
 	}
 	if m.order == nil && m.keepOrder == nil {
-		slices.SortFunc(out.Series, func(a, b ResolvedSeries) int { return labels.Compare(a.Labels, b.Labels) })
+		byLabels := func(a, b ResolvedSeries) int { return labels.Compare(a.Labels, b.Labels) }
+		if slices.IsSortedFunc(out.Series, byLabels) { // as most objects have them
+			out.of = m
+		} else {
+			slices.SortFunc(out.Series, byLabels)
+		}
 		return out
 	}
 	sorted := make([]ResolvedSeries, len(out.Series))
@@ -156,7 +163,20 @@ func (r *Resolution) Match(positions []int, mint, maxt int64) *Match {
 	if r.Replicas != nil {
 		return r.matchReplicas(positions, mint, maxt)
 	}
+	if r.of != nil && r.all(positions) {
+		return &Match{Scope: r.Scope, MinT: mint, MaxT: maxt, Series: r.of.Series, Rows: slices.Clone(r.of.Rows)}
+	}
 	return r.match(r.Series, positions, mint, maxt)
+}
+
+// all reports whether positions are those of all series, in order.
+func (r *Resolution) all(positions []int) bool {
+	for i, w := range positions {
+		if i != w {
+			return false
+		}
+	}
+	return len(positions) == len(r.Series)
 }
 
 // matchReplicas is Match of a resolution with replicas: its groups are parallel to the positions.
