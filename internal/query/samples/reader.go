@@ -50,6 +50,9 @@ const sampleBytes = 16
 // take. Larger segments are decoded for every read.
 const sampleShare = 16
 
+// fits reports whether so many samples of a segment may be in the cache.
+func (s *Reader) fits(samples int64) bool { return samples*sampleBytes <= s.settings.CacheBytes/sampleShare }
+
 // lists returns what load makes of a segment's columns for the rows of t, its series table: from
 // the cache, where it has the given name, unless it is too large for it.
 func lists[T index.Sized](ctx context.Context, s *Reader, what, name string, o *source.Object, t *index.Table, load func(*segment.Columns) (T, error)) (T, error) {
@@ -73,7 +76,7 @@ func lists[T index.Sized](ctx context.Context, s *Reader, what, name string, o *
 	if t.Partial() {
 		samples = t.TotalFloats() + t.TotalHists()
 	}
-	if samples*sampleBytes > s.settings.CacheBytes/sampleShare {
+	if !s.fits(samples) {
 		return open()
 	}
 	out, hit, err := index.Get(ctx, s.cache, name, open)

@@ -68,6 +68,9 @@ func messages(c *segment.Columns, col string, t *index.Table) (data []string, er
 // segmentFloats returns the float samples of the rows of t, the series table of a segment.
 func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.Table) (*batch, error) {
 	if known := s.recent.Get(o.Series, o.Size); known != nil && !t.Partial() && int64(len(known.V)) == t.TotalFloats() {
+		if !s.fits(o.Footer.Samples) {
+			return recentFloats(known, t), nil
+		}
 		b, hit, err := index.Get(ctx, s.cache, listsKey(o, t), func() (*batch, error) { return recentFloats(known, t), nil })
 		s.metrics.CountLookup("samples", hit)
 		return b, err
