@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,6 +77,9 @@ func (c *connections) note(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.open[conn]
+	if w, watched := conn.(*watchedConn); watched && state == http.StateActive {
+		w.fresh = true
+	}
 	switch {
 	case !ok:
 	case state == http.StateClosed || state == http.StateHijacked:
@@ -114,53 +116,5 @@ func (l limited) Accept() (net.Conn, error) {
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = fmt.Fprintf(conn, fullAnswer, l.limit)
 		_ = conn.Close()
-	}
-}
-
-// watchedConn ends a connection whose client does not read.
-type watchedConn struct {
-	net.Conn
-	*connections
-	sooner atomic.Pointer[time.Time] // the deadline that a handler has set
-}
-
-// SetWriteDeadline implements net.Conn. A handler may be less patient than the server, and not
-// more.
-func (w *watchedConn) SetWriteDeadline(t time.Time) error {
-	w.sooner.Store(&t)
-	return w.Conn.SetWriteDeadline(t)
-}
-
-// deadline is that of the next part.
-func (w *watchedConn) deadline() time.Time {
-	end := time.Now().Add(w.stall)
-	if t := w.sooner.Load(); t != nil && !t.IsZero() && t.Before(end) {
-		return *t
-	}
-	return end
-}
-
-// writePart is how much a client must read within the stall timeout.
-const writePart = 64 << 10
-
-// Write implements net.Conn.
-func (w *watchedConn) Write(b []byte) (int, error) {
-	done := 0
-	for {
-		part := b[done:min(len(b), done+writePart)]
-		if err := w.Conn.SetWriteDeadline(w.deadline()); err != nil {
-			return done, err
-		}
-		n, err := w.Conn.Write(part)
-		done += n
-		if err != nil {
-			if e, ok := err.(net.Error); ok && e.Timeout() {
-				w.stalled.Inc()
-			}
-			return done, err
-		}
-		if done == len(b) {
-			return done, nil
-		}
 	}
 }
