@@ -188,14 +188,19 @@ func (d *deltaReader) readBlocks(dst []uint64) (read int, err error) {
 			return 0, errDelta(errCut)
 		}
 		widths, b := d.b[k:k+d.minis], d.b[k+d.minis:]
-		for _, w := range widths {
-			size := d.size * int(w) / 8
+		for len(widths) > 0 { // neighbours of one width are one run of packed values
+			w, m := widths[0], 1
+			for m < len(widths) && widths[m] == w {
+				m++
+			}
+			widths = widths[m:]
+			n, size := m*d.size, m*d.size*int(w)/8
 			if w > 64 || size > len(b) {
 				return 0, errDelta(fmt.Errorf("a miniblock of width %d: %w", w, errCut))
 			}
-			last = addPacked(dst[read:read+d.size], last, uint64(least), b[:size:min(len(b), size+8)], int(w), 0)
+			last = addPacked(dst[read:read+n], last, uint64(least), b[:size:min(len(b), size+8)], int(w), 0)
 			b = b[size:]
-			read += d.size
+			read += n
 		}
 		d.b = b
 	}
