@@ -11,7 +11,7 @@ import (
 const (
 	// divideDelay is the time from when a server is ready until its code is divided, which would
 	// make its first requests slower.
-	divideDelay = 250 * time.Millisecond
+	divideDelay = 100 * time.Millisecond
 	// codeDelay is the time from then to the next release of the code: by then the server has
 	// opened what it opens ahead.
 	codeDelay = time.Second
