@@ -51,7 +51,9 @@ const sampleBytes = 16
 const sampleShare = 16
 
 // fits reports whether so many samples of a segment may be in the cache.
-func (s *Reader) fits(samples int64) bool { return samples*sampleBytes <= s.settings.CacheBytes/sampleShare }
+func (s *Reader) fits(samples int64) bool {
+	return samples*sampleBytes <= s.settings.CacheBytes/sampleShare
+}
 
 // lists returns what load makes of a segment's columns for the rows of t, its series table: from
 // the cache, where it has the given name, unless it is too large for it.
