@@ -90,7 +90,7 @@ var allowed = map[string][]string{
 	// Between the composition and the nouns: who may ask, what a process writes of itself, and what
 	// it scrapes.
 	"internal/admission":         {"internal/objstore", "internal/remotewrite", "internal/replica", "internal/telemetry", "internal/tenant"},
-	"internal/appender":          {"internal/remotewrite", "internal/segment", "internal/series"},
+	"internal/appender":          {"internal/remotewrite", "internal/segment"},
 	"internal/promconfig":        {},
 	"internal/ruler":             {"internal/expression", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant"},
 	"internal/notify":            {"internal/rulestate", "internal/secret", "internal/tenant"},

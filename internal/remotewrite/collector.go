@@ -127,14 +127,18 @@ func (c *Collector) Learn(lset []series.Label) error {
 		text = appendLabelV1(text, l)
 	}
 	d.left -= costSeries + int64(cap(text))
-	d.misses = append(d.misses, miss{key: c.last, memo: c.memo, labels: text, from: c.begin, to: c.end, place: int32(d.place)})
+	var own *given
+	if c.memo != nil {
+		own = &given{memo: c.memo}
+	}
+	d.misses = append(d.misses, miss{key: c.last, given: own, labels: text, from: c.begin, to: c.end, place: int32(d.place)})
 	return d.Reserve(0)
 }
 
 // LearnLabels is Learn for labels that do not change until Collect returns. They are sorted by name.
 func (c *Collector) LearnLabels(ls labels.Labels) error {
-	c.d.left -= costSeries
-	c.d.misses = append(c.d.misses, miss{key: c.last, memo: c.memo, lset: ls, from: c.begin, to: c.end, place: int32(c.d.place)})
+	c.d.left -= costSeries + costGiven
+	c.d.misses = append(c.d.misses, miss{key: c.last, given: &given{c.memo, ls}, from: c.begin, to: c.end, place: int32(c.d.place)})
 	return c.d.Reserve(0)
 }
 

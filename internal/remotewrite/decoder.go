@@ -46,13 +46,18 @@ type decoder struct {
 // miss is a series that was not known when its samples were read.
 type miss struct {
 	key      series.Key
-	memo     *Memo  // instead of the key, if it is not nil
+	given    *given // by the sender; nil: nothing
 	labels   []byte // label fields as they stand in the message (1.0)
 	refs     []uint32
-	lset     labels.Labels // instead of labels and refs, if it is not empty
 	from, to Mark
 	place    int32
 	raw      bool // the key is a hash of labels
+}
+
+// given is what a sender of this process has of a series.
+type given struct {
+	memo *Memo         // instead of the key, if it is not nil
+	lset labels.Labels // instead of labels and refs, if it is not empty
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
@@ -194,7 +199,10 @@ func (d *decoder) learns(version Protocol) int64 {
 	}
 	var n int64
 	for _, m := range d.misses {
-		n += each + int64(len(m.labels)) + int64(m.lset.ByteSize())
+		n += each + int64(len(m.labels))
+		if m.given != nil {
+			n += int64(m.given.lset.ByteSize())
+		}
 		if version == V2 {
 			for _, r := range m.refs {
 				n += CostRef + int64(len(d.symbols.text[r]))
@@ -207,8 +215,12 @@ func (d *decoder) learns(version Protocol) int64 {
 // learn returns the series of a miss, NoRef if the rules drop it, or a *Rejection.
 func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 	g := d.Batch.Generation
-	if m.memo != nil {
-		if ref, ok := m.memo.in(g); ok {
+	var own given
+	if m.given != nil {
+		own = *m.given
+	}
+	if own.memo != nil {
+		if ref, ok := own.memo.in(g); ok {
 			return series.Ref(ref), nil
 		}
 	} else if ref, ok := d.table.Lookup(m.key); ok {
@@ -218,9 +230,9 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 	}
 	var err error
 	switch {
-	case !m.lset.IsEmpty():
+	case !own.lset.IsEmpty():
 		d.ClearLabels()
-		m.lset.Range(func(l labels.Label) { d.AppendLabel(series.Label{Name: l.Name, Value: l.Value}) })
+		own.lset.Range(func(l labels.Label) { d.AppendLabel(series.Label{Name: l.Name, Value: l.Value}) })
 	case version == V2:
 		err = d.labelsV2(m.refs)
 	default:
@@ -229,7 +241,7 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 	if err != nil {
 		return 0, err
 	}
-	if m.memo == nil {
+	if own.memo == nil {
 		ref, err := d.Intern(m.key)
 		if err == nil && ref != NoRef && m.raw {
 			d.table.SetLength(m.key, ref, len(m.labels))
@@ -238,7 +250,7 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 	}
 	ref, err := d.intern()
 	if err == nil {
-		m.memo.note(g, uint32(ref))
+		own.memo.note(g, uint32(ref))
 	}
 	return ref, err
 }

@@ -13,6 +13,7 @@ const (
 	CostRef       = 8   // a reference to a text
 	costBucket    = 8   // a bucket, for each byte of a histogram's message
 	costSeries    = 128 // a miss
+	costGiven     = 24  // what a miss has from a sender of this process
 	costMetadata  = 96  // metadata without its texts
 	costOffence   = 64  // wording an error: work rather than memory
 	costNew       = 128 // a label set that is new to the table, without its texts
