@@ -89,7 +89,7 @@ class Book:
                 self._stack.tick()
             return False
 
-        wait_until(done, "the day to be one block", 2 * SECONDS, lambda: str(self._stack.levels(self.tenant)))
+        wait_until(done, "the day to be one block", 4 * SECONDS, lambda: str(self._stack.levels(self.tenant)))
         self.check()
 
 
@@ -180,7 +180,7 @@ def test_plan_and_collect(quiet: Stack) -> None:
     book = Book(quiet, "kill-plan")
     quiet.set("plan", PROMLAKE_COMPACTOR_DELETION_DELAY="1ms")
     try:
-        wait_until(lambda: not planner_changes(quiet), "the garbage of other tests to be collected", 2 * SECONDS)
+        wait_until(lambda: not planner_changes(quiet), "the garbage of other tests to be collected", 4 * SECONDS)
         for _ in range(2):
             book.write()
             book.wait_until_complete()
@@ -193,7 +193,7 @@ def test_plan_and_collect(quiet: Stack) -> None:
                 look()
                 return quiet.inspect(book.tenant)["garbage"]["consumed"]["objects"] == 0
 
-            wait_until(collected, "the garbage to be collected", 2 * SECONDS)
+            wait_until(collected, "the garbage to be collected", 4 * SECONDS)
     finally:
         quiet.set("plan", PROMLAKE_COMPACTOR_DELETION_DELAY=None)
     sent = [kind for kind in kinds(deaths) if "SendMessage" in kind]  # garbage that ripens meanwhile may be deleted earlier
