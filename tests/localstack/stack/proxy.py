@@ -35,6 +35,10 @@ class Request:
         """Reports whether the request changes state that another request could read."""
         return self.operation.startswith(("Put", "Send", "Delete", "Create", "Complete", "Upload", "Copy"))
 
+    def names(self, word: str) -> bool:
+        """Reports whether the request's key or body has a word, such as a tenant."""
+        return word in self.key or word.encode() in self.body
+
 
 @dataclass(frozen=True)
 class Death:
@@ -52,16 +56,18 @@ class Deaths:
 
     Between two deaths the function tries again in a new process. Once a process has fewer changes to make than are due, it lives. On a busy
     machine a queue may deliver again while a process is at work, so there may be two at once: the changes of each count by themselves.
+
+    Only changes that name a word count, all of them if the word is empty.
     """
 
-    def __init__(self, function: str) -> None:
-        self.function = function
+    def __init__(self, function: str, word: str) -> None:
+        self.function, self.word = function, word
         self.list: list[Death] = []
         self._changes = Counter[int]()  # by process
 
     def strikes(self, request: Request, pid: int) -> str | None:
         """Returns when to kill the process for this request, if at all."""
-        if request.function != self.function or not request.changes:
+        if request.function != self.function or not request.changes or not request.names(self.word):
             return None
         self._changes[pid] += 1
         nth, after = divmod(len(self.list), 2)
@@ -108,9 +114,9 @@ class Proxy:
         self._thread.join()
 
     @contextlib.contextmanager
-    def killing(self, function: str) -> Iterator[Deaths]:
-        """Kills a function repeatedly while the context is active."""
-        deaths = Deaths(function)
+    def killing(self, function: str, word: str = "") -> Iterator[Deaths]:
+        """Kills a function repeatedly, at changes that name a word, while the context is active."""
+        deaths = Deaths(function, word)
         with self._lock:
             self._deaths = deaths
         try:
