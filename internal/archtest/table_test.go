@@ -203,13 +203,13 @@ var allowed = map[string][]string{
 	"internal/query/exec": {
 		"internal/catalog", "internal/memory", "internal/query/duck",
 		"internal/query/duck/promsql", "internal/query/lookup", "internal/query/metrics",
-		"internal/query/plan", "internal/query/request", "internal/query/samples",
+		"internal/query/plan", "internal/query/plan/vector", "internal/query/request", "internal/query/samples",
 		"internal/query/snapshot", "internal/query/source", "internal/tenant",
 	},
 	"internal/query/explain": {
 		"internal/block", "internal/query/duck", "internal/query/engine",
 		"internal/query/exec", "internal/query/lookup", "internal/query/plan",
-		"internal/query/plan/ordinals", "internal/query/price", "internal/query/request", "internal/query/source",
+		"internal/query/plan/ordinals", "internal/query/plan/vector", "internal/query/price", "internal/query/request", "internal/query/source",
 		"internal/segment",
 	},
 	"internal/query/fetch": {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
@@ -224,9 +224,10 @@ var allowed = map[string][]string{
 	},
 	"internal/query/lru":           {},
 	"internal/query/metrics":       {"internal/memory", "internal/query/request"},
-	"internal/query/plan":          {"internal/query/plan/ordinals", "internal/temporality"},
+	"internal/query/plan":          {"internal/query/plan/ordinals", "internal/query/plan/vector", "internal/temporality"},
 	"internal/query/plan/ordinals": {},
 	"internal/query/plan/plantest": {},
+	"internal/query/plan/vector":   {"internal/query/plan/ordinals"},
 	"internal/query/querier": {
 		"internal/block", "internal/catalog", "internal/key", "internal/query/index",
 		"internal/query/lookup", "internal/query/metrics", "internal/query/request",

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
 )
@@ -27,17 +27,13 @@ type Values struct {
 }
 
 // rows returns the values as rows, ascending by ordinal.
-func (l *Values) rows() []plan.Row {
-	rows := make([]plan.Row, len(l.I))
+func (l *Values) rows() []vector.Row {
+	rows := make([]vector.Row, len(l.I))
 	for k, i := range l.I {
-		rows[k] = plan.Row{I: i, V: l.v[k]}
+		rows[k] = vector.Row{I: i, V: l.v[k]}
 	}
-	sortRows(rows)
+	vector.Sort(rows)
 	return rows
-}
-
-func sortRows(rows []plan.Row) {
-	slices.SortFunc(rows, func(a, b plan.Row) int { return cmp.Compare(a.I, b.I) })
 }
 
 // Leaf reads the samples of a leaf of a subtree and evaluates its function as they come, series by

@@ -7,10 +7,11 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // over is plan.Tools.Over: the kernel that prom_over calls in a statement.
-func (r *Run) over(function string, times plan.Grid, spec plan.Spec, rows []plan.Row) ([]plan.Row, error) {
+func (r *Run) over(function string, times plan.Grid, spec plan.Spec, rows []vector.Row) ([]vector.Row, error) {
 	k, err := promsql.NewKernel("prom_"+function, fmt.Sprintf("%s budget=%d", spec, r.Budget.ID()))
 	if err != nil {
 		return nil, err
@@ -23,7 +24,7 @@ func (r *Run) over(function string, times plan.Grid, spec plan.Spec, rows []plan
 	var some []int64
 	var values []float64
 	complete := false // the row before has a value at each time
-	out := make([]plan.Row, 0, len(rows))
+	out := make([]vector.Row, 0, len(rows))
 	for _, row := range rows {
 		t, v, facts := all, row.V, promsql.NoStale
 		some, values = some[:0], values[:0]
@@ -44,7 +45,7 @@ func (r *Run) over(function string, times plan.Grid, spec plan.Spec, rows []plan
 			return nil, err
 		}
 		if present {
-			out = append(out, plan.Row{I: row.I, V: results})
+			out = append(out, vector.Row{I: row.I, V: results})
 		}
 	}
 	return out, nil

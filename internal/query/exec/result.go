@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 	"github.com/promlake/promlake/internal/query/samples"
 )
 
@@ -18,7 +19,7 @@ type Result struct {
 	Warnings annotations.Annotations
 
 	labels []labels.Labels // by ordinal
-	rows   []plan.Row
+	rows   []vector.Row
 	room   room // of the rows
 }
 

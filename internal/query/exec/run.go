@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
@@ -103,11 +104,11 @@ type Run struct {
 // subtree evaluates a subtree, in parts if its samples are too many to be held at once.
 func (r *Run) subtree(ctx context.Context, s *plan.Pushed) (*Result, error) {
 	r.raised = plan.Raised{}
-	var rows []plan.Row
+	var rows []vector.Row
 	var err error
 	parts, merge, merged := s.Partition(r.MaxRows(s, r.shrink))
 	if merged {
-		of := make([][]plan.Row, len(parts))
+		of := make([][]vector.Row, len(parts))
 		for i, part := range parts {
 			if of[i], err = r.statement(ctx, part); err != nil {
 				return nil, err
@@ -163,7 +164,7 @@ var resultTypes = []string{duck.UInteger, duck.Doubles}
 
 // statement evaluates the leaves of a subtree, and runs one SQL statement over their values. It
 // returns the rows by ordinal.
-func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row, err error) {
+func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []vector.Row, err error) {
 	if err := r.HoldValues(s); err != nil {
 		return nil, err
 	}
@@ -196,14 +197,14 @@ func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row, e
 	if r.Budget.ForcedMonotonicity() {
 		return nil, plan.ErrForcedMonotonicity
 	}
-	sortRows(rows)
+	vector.Sort(rows)
 	return rows, err
 }
 
 // Compute evaluates a subtree that is a leaf or needs no statement, over the values of its leaves.
 // Rows may lie in the memory of the leaves, which becomes that of the subtree.
-func (r *Run) Compute(s *plan.Pushed, leaves []*Values) ([]plan.Row, error) {
-	in := make([][]plan.Row, len(leaves))
+func (r *Run) Compute(s *plan.Pushed, leaves []*Values) ([]vector.Row, error) {
+	in := make([][]vector.Row, len(leaves))
 	for i, l := range leaves {
 		in[i] = l.rows()
 		r.room.slabs = append(r.room.slabs, l.slabs...)
@@ -220,7 +221,7 @@ func (r *Run) Compute(s *plan.Pushed, leaves []*Values) ([]plan.Row, error) {
 
 // holdLeaves checks that the values of leaves, which upstream's engine would hold as well, do not
 // exceed the limit. Absent ones do not count.
-func (r *Run) holdLeaves(leaves [][]plan.Row) error {
+func (r *Run) holdLeaves(leaves [][]vector.Row) error {
 	all, present := 0, 0
 	for _, rows := range leaves {
 		for i := range rows {
@@ -266,7 +267,7 @@ func ScanOf(id int64) plan.Scan {
 }
 
 // hold counts the values of rows of results.
-func (r *Run) hold(rows []plan.Row) error {
+func (r *Run) hold(rows []vector.Row) error {
 	for i := range rows {
 		r.values += int64(len(rows[i].V))
 	}
@@ -282,7 +283,7 @@ func (r *Run) most(n int64) error {
 }
 
 // rowsOf copies the rows of a chunk.
-func rowsOf(n int, cols []duck.Vector, s *plan.Pushed) ([]plan.Row, error) {
+func rowsOf(n int, cols []duck.Vector, s *plan.Pushed) ([]vector.Row, error) {
 	is := cols[0].Uint32s()
 	lists, elems := cols[1].List()
 	total := 0
@@ -290,14 +291,14 @@ func rowsOf(n int, cols []duck.Vector, s *plan.Pushed) ([]plan.Row, error) {
 		total += int(lists[i].Length)
 	}
 	all, values := elems.Float64s(), make([]float64, 0, total)
-	rows := make([]plan.Row, n)
+	rows := make([]vector.Row, n)
 	for i := range rows {
 		l := lists[i]
 		if !cols[0].Valid(i) || !cols[1].Valid(i) || int(is[i]) >= len(s.Labels) || l.Length != 1 && l.Length != uint64(s.Grid.N) {
 			return nil, fmt.Errorf("pushed statement of %s: row of series %d of %d has %d values, expected %d", s.Name, is[i], len(s.Labels), l.Length, s.Grid.N)
 		}
 		values = append(values, all[l.Offset:l.Offset+l.Length]...)
-		rows[i] = plan.Row{I: is[i], V: values[len(values)-int(l.Length) : len(values) : len(values)]}
+		rows[i] = vector.Row{I: is[i], V: values[len(values)-int(l.Length) : len(values) : len(values)]}
 	}
 	return rows, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // Analysis describes one execution of a statement. Its leaves are evaluated while their samples are
@@ -60,7 +61,7 @@ func (e *explainer) analysis(ctx context.Context, s *plan.Pushed) (*Analysis, er
 		}
 		var err error
 		if _, ok := s.Root.(*plan.Leaf); ok || s.Direct() {
-			var rows []plan.Row
+			var rows []vector.Row
 			rows, err = r.Compute(s, leaves)
 			out.Rows = int64(len(rows))
 		} else {

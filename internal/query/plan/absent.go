@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // absentNode is one series with the value 1 at each step at which no series of in has a value.
@@ -78,4 +80,12 @@ func (n *absentNode) String() string { return n.name }
 
 func (n *absentNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_absent(v, %s) AS v FROM %s", steps(b, n.shape.Grid), b.rel(n.in))
+}
+
+func (n *absentNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	v, any := vector.Missing(in[0], n.shape.Grid.N, t.Room)
+	if !any {
+		return nil, nil
+	}
+	return []vector.Row{{V: v}}, nil
 }

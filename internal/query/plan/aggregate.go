@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // groupNode aggregates the values of each group at each step.
@@ -153,6 +155,10 @@ func (n *groupNode) feeds(int) []uint32 { return n.to }
 
 func (n *groupNode) sql(b *builder) string {
 	return b.byGroup(n.to, n.value, n.in)
+}
+
+func (n *groupNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	return vector.Aggregate(n.op, n.phi, in[0], n.to, t.Room), nil
 }
 
 // value returns the SQL expression of a group's value.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // compileBinary compiles the operators between two expressions.
@@ -91,6 +93,12 @@ func (n *pairNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_binary('%s', %s, %s) AS v", n.op, l, b.list(n.r))
 }
 
+func (n *pairNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	v := t.Room(n.shape.Grid.N)
+	vector.OperatorOf(n.op).Apply(v, in[0][0].V, in[1][0].V)
+	return []vector.Row{{V: v}}, nil
+}
+
 // operandOf formats a scalar operand: a number, or "scalar" for a node that has its own line.
 func operandOf(n Node) string {
 	if c, ok := n.(*constNode); ok {
@@ -161,4 +169,22 @@ func (n *scaleNode) sql(b *builder) string {
 		l, r = r, l
 	}
 	return fmt.Sprintf("SELECT i, prom_binary('%s', %s, %s) AS v FROM %s", n.op, l, r, in)
+}
+
+func (n *scaleNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	series, number := in[0], in[1]
+	if n.swap {
+		series, number = number, series
+	}
+	f, out := vector.OperatorOf(n.op), make([]vector.Row, 0, len(series))
+	for _, r := range series {
+		left, right := r.V, number[0].V
+		if n.swap {
+			left, right = right, left
+		}
+		if v := t.Room(len(left)); f.Apply(v, left, right) {
+			out = append(out, vector.Row{I: r.I, V: v})
+		}
+	}
+	return out, nil
 }

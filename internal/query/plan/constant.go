@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // constant returns the value of a scalar expression whose value is the same at every step; false if
@@ -111,3 +113,7 @@ func (n *constNode) list() string { return "['" + formatFloat(n.value) + "'::DOU
 
 // formatFloat formats a float so that DuckDB and strtod read back the same bits.
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+func (n *constNode) compute(_ [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	return []vector.Row{{V: t.Room.Fill(n.shape.Grid.N, n.value)}}, nil
+}

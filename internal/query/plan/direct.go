@@ -1,10 +1,9 @@
 package plan
 
 import (
-	"math"
 	"slices"
 
-	"github.com/prometheus/prometheus/model/value"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // direct is a Node whose values Go computes from those of its children, without a statement, with
@@ -13,21 +12,17 @@ type direct interface {
 	Node
 	// compute returns the rows of the node, ascending by ordinal, each with a value at some step.
 	// in are the rows of its children. It changes none of them, but may return them.
-	compute(in [][]Row, t *Tools) ([]Row, error)
+	compute(in [][]vector.Row, t *Tools) ([]vector.Row, error)
 }
 
 // Tools are what Compute needs of its caller.
 type Tools struct {
-	// Room returns memory of undefined content for n values.
-	Room Room
+	Room vector.Room
 	// Over evaluates a range function, named as in PromQL. The values of a row are its samples at
 	// the times of a grid; where there is no value, there is no sample. Rows without a result are
 	// left out.
-	Over func(function string, times Grid, spec Spec, rows []Row) ([]Row, error)
+	Over func(function string, times Grid, spec Spec, rows []vector.Row) ([]vector.Row, error)
 }
-
-// Room returns memory of undefined content for n values.
-type Room func(n int) []float64
 
 // computable reports whether the values of a node are computed without a statement: those of a leaf
 // are known. An input is evaluated at the steps that the node reads, or at the first for all.
@@ -66,57 +61,30 @@ func (p *Pushed) Computed() int64 {
 // Compute evaluates the subtree over the rows of its leaves, which are parallel to Leaves and
 // ascending by ordinal, those of the groups of a fold. Where the buckets of a histogram are not
 // monotonic, the error is ErrForcedMonotonicity. Rows may be those of a leaf.
-func (p *Pushed) Compute(leaves [][]Row, t *Tools) ([]Row, error) {
-	done := make(map[Node][]Row, len(leaves))
+func (p *Pushed) Compute(leaves [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	done := make(map[Node][]vector.Row, len(leaves))
 	for i, l := range p.Leaves {
 		done[p.known(l)] = leaves[i]
 	}
 	return compute(p.Root, done, t)
 }
 
-func compute(n Node, done map[Node][]Row, t *Tools) ([]Row, error) {
+func compute(n Node, done map[Node][]vector.Row, t *Tools) ([]vector.Row, error) {
 	if rows, ok := done[n]; ok {
 		return rows, nil
 	}
 	children := n.Children()
-	in := make([][]Row, len(children))
+	in := make([][]vector.Row, len(children))
 	for i, c := range children {
 		rows, err := compute(c, done, t)
 		if err != nil {
 			return nil, err
 		}
 		if in[i] = rows; c.Shape().Grid.N == 1 {
-			in[i] = t.Room.spread(rows, readBy(n).N)
+			in[i] = t.Room.Spread(rows, readBy(n).N)
 		}
 	}
 	rows, err := n.(direct).compute(in, t)
 	done[n] = rows
 	return rows, err
-}
-
-// spread returns rows of one value, which holds at all of n steps, as rows of n values.
-func (room Room) spread(rows []Row, n int) []Row {
-	if n == 1 {
-		return rows
-	}
-	out := make([]Row, len(rows))
-	for i, r := range rows {
-		out[i] = Row{r.I, room.fill(n, r.V[0])}
-	}
-	return out
-}
-
-// absent is the value of a step without one.
-var absent = math.Float64frombits(value.StaleNaN)
-
-// blank returns n values that are absent.
-func (room Room) blank(n int) []float64 { return room.fill(n, absent) }
-
-// fill returns n times a value.
-func (room Room) fill(n int, v float64) []float64 {
-	out := room(n)
-	for i := range out {
-		out[i] = v
-	}
-	return out
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // ErrForcedMonotonicity reports that a statement made the buckets of a histogram monotonic.
@@ -117,6 +118,15 @@ func (n *quantileNode) sql(b *builder) string {
 	buckets := fmt.Sprintf("SELECT prom_at(i, %s) AS i, [%s][prom_at(i, %s) + 1] AS le, v FROM %s",
 		b.blob(ordinals.Array(n.to)), strings.Join(bounds, ", "), b.blob(ordinals.Array(n.le)), in)
 	return fmt.Sprintf("SELECT i, %s AS v FROM (%s) GROUP BY i", b.counted("prom_histogram_quantile", phi+", le, v"), buckets)
+}
+
+func (n *quantileNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	buckets := vector.Histograms{Bounds: n.les, Bound: n.le, To: n.to}
+	out, ok := buckets.Quantile(n.phi.(*constNode).value, in[0], t.Room)
+	if !ok {
+		return nil, ErrForcedMonotonicity
+	}
+	return out, nil
 }
 
 // skippableQuantile is the reason not to push a node that could make DuckDB skip a

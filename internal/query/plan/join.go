@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // maxPairs bounds the pairs of series of a match whose one side has several candidates per key.
@@ -213,4 +214,61 @@ func (n *joinNode) output(b *builder) string {
 		pairs, to = append(pairs, p), append(to, o)
 	}
 	return fmt.Sprintf("prom_pick((l.i::UBIGINT << 32) | r.i::UBIGINT, %s)", b.blob(ordinals.Map(pairs, to)))
+}
+
+func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	if n.pairs != nil {
+		return n.computePairs(in[0], in[1], t.Room), nil
+	}
+	many, one, manyKeys, oneKeys := in[0], in[1], n.lk, n.rk
+	if !n.manyLeft {
+		many, one, manyKeys, oneKeys = one, many, oneKeys, manyKeys
+	}
+	byKey := make(map[uint32][]float64, len(one))
+	for _, r := range one {
+		if k := oneKeys[r.I]; k != ordinals.None {
+			byKey[k] = r.V
+		}
+	}
+	f, out := vector.OperatorOf(n.op), make([]vector.Row, 0, len(many))
+	for _, r := range many {
+		other := byKey[manyKeys[r.I]]
+		if other == nil {
+			continue
+		}
+		left, right := r.V, other
+		if !n.manyLeft {
+			left, right = right, left
+		}
+		if v := t.Room(len(left)); f.Apply(v, left, right) {
+			out = append(out, vector.Row{I: n.to[r.I], V: v})
+		}
+	}
+	if n.merged {
+		out = vector.Union(out)
+	}
+	return out, nil
+}
+
+// computePairs evaluates the pairs of series that have an output.
+func (n *joinNode) computePairs(l, r []vector.Row, room vector.Room) (out []vector.Row) {
+	byKey := make(map[uint32][]vector.Row, len(r))
+	for _, right := range r {
+		if k := n.rk[right.I]; k != ordinals.None {
+			byKey[k] = append(byKey[k], right)
+		}
+	}
+	f := vector.OperatorOf(n.op)
+	for _, left := range l {
+		for _, right := range byKey[n.lk[left.I]] {
+			to, ok := n.pairs[uint64(left.I)<<32|uint64(right.I)]
+			if !ok {
+				continue
+			}
+			if v := room(len(left.V)); f.Apply(v, left.V, right.V) {
+				out = append(out, vector.Row{I: to, V: v})
+			}
+		}
+	}
+	return vector.Union(out)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // labelNode is in with changed labels.
@@ -108,3 +110,7 @@ func (n *labelNode) String() string { return n.text }
 func (n *labelNode) feeds(int) []uint32 { return all(len(n.shape.Labels)) }
 
 func (n *labelNode) sql(b *builder) string { return fmt.Sprintf("SELECT i, v FROM %s", b.rel(n.in)) }
+
+func (n *labelNode) compute(in [][]vector.Row, _ *Tools) ([]vector.Row, error) {
+	return in[0], nil
+}

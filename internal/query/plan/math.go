@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // mathFuncs maps the functions of one value to the largest number of their scalar parameters.
@@ -122,6 +124,14 @@ func (n *mathNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT i, prom_math('%s', v, %s, %s) AS v FROM %s", n.fn, params[0], params[1], in)
 }
 
+func (n *mathNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	params := make([][]float64, 0, len(n.params))
+	for _, p := range in[1:] {
+		params = append(params, p[0].V)
+	}
+	return vector.Map(n.fn, in[0], params, t.Room), nil
+}
+
 // dateNode is a date function without argument, of the evaluation time: one series without labels.
 type dateNode struct {
 	shaped
@@ -136,4 +146,8 @@ func (n *dateNode) String() string { return n.fn + " " + n.shape.Grid.String() }
 
 func (n *dateNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_math('%s', prom_time(%s), NULL::DOUBLE[], NULL::DOUBLE[]) AS v", n.fn, b.spec(n.shape.Grid.String()))
+}
+
+func (n *dateNode) compute(_ [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	return vector.Map(n.fn, []vector.Row{n.shape.Grid.seconds(t.Room)}, nil, t.Room), nil
 }

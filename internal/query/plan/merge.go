@@ -6,22 +6,15 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/util/kahansum"
 
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
-
-// Row is a row of a statement's result: the values of the series with ordinal I. A stale marker
-// means no value.
-type Row struct {
-	I uint32
-	V []float64
-}
 
 // Merge combines the rows of the parts of a subtree into the rows of the whole, in the order of I.
 // parts has one element per part. It returns false if the parts do not determine the result: then
 // the whole subtree must run as one. It may change the rows' values.
-type Merge func(parts [][]Row) ([]Row, bool)
+type Merge func(parts [][]vector.Row) ([]vector.Row, bool)
 
 // merger translates ordinals of parts into ordinals of the whole.
 type merger struct {
@@ -46,23 +39,19 @@ func (m *merger) mapping(ls []labels.Labels) []uint32 {
 }
 
 // rows concatenates the rows of parts, of which each computes its own span of the whole.
-func (m *merger) rows(parts [][]Row) ([]Row, bool) {
-	var out []Row
+func (m *merger) rows(parts [][]vector.Row) ([]vector.Row, bool) {
+	var out []vector.Row
 	for k, rows := range parts {
 		for _, r := range rows {
 			// Series that come from no leaf are in all parts; only one part's span contains them.
 			i := m.maps[k][r.I]
 			if i != ordinals.None && m.rank[i] >= m.cuts[k].from && m.rank[i] < m.cuts[k].to {
-				out = append(out, Row{i, r.V})
+				out = append(out, vector.Row{I: i, V: r.V})
 			}
 		}
 	}
-	sortRows(out)
+	vector.Sort(out)
 	return out, true
-}
-
-func sortRows(rows []Row) {
-	slices.SortFunc(rows, func(a, b Row) int { return int(int64(a.I) - int64(b.I)) })
 }
 
 // mergeable reports whether an aggregate can be computed from aggregates of parts.
@@ -75,105 +64,42 @@ func (m *merger) aggregates(op string) Merge {
 	if op == "avg" {
 		return m.averages
 	}
-	return func(parts [][]Row) ([]Row, bool) {
-		acc := map[uint32]*folding{}
+	return func(parts [][]vector.Row) ([]vector.Row, bool) {
+		acc := vector.NewFolding(op)
 		for k, rows := range parts {
 			for _, r := range rows {
-				foldInto(acc, m.maps[k][r.I], r.V, op)
+				acc.Add(m.maps[k][r.I], r.V)
 			}
 		}
-		return finish(acc), true
+		return acc.Rows(), true
 	}
 }
 
 // averages merges the rows of averageNode. It fails if a sum is infinite: the sum may have
 // overflowed where upstream's average does not.
-func (m *merger) averages(parts [][]Row) ([]Row, bool) {
-	sums, counts := map[uint32]*folding{}, map[uint32]*folding{}
+func (m *merger) averages(parts [][]vector.Row) ([]vector.Row, bool) {
+	sums, counts := vector.NewFolding("sum"), vector.NewFolding("sum")
 	for k, rows := range parts {
 		for _, r := range rows {
 			acc := sums
 			if r.I%2 == 1 {
 				acc = counts
 			}
-			foldInto(acc, m.maps[k][r.I/2], r.V, "sum")
+			acc.Add(m.maps[k][r.I/2], r.V)
 		}
 	}
-	out, ns := finish(sums), finish(counts)
+	out, ns := sums.Rows(), counts.Rows()
 	for k := range out {
 		for j, s := range out[k].V {
 			if math.IsInf(s, 0) {
 				return nil, false
 			}
 			if !value.IsStaleNaN(s) {
-				out[k].V[j] = s / at(ns[k].V, j)
+				out[k].V[j] = s / vector.At(ns[k].V, j)
 			}
 		}
 	}
 	return out, true
-}
-
-// at returns the value of a list at a step. A list of one element holds at all steps.
-func at(v []float64, step int) float64 {
-	if len(v) == 1 {
-		return v[0]
-	}
-	return v[step]
-}
-
-// folding is the aggregate of a group so far, with the compensation of its sum.
-type folding struct{ v, c []float64 }
-
-// foldInto adds the list v of a part to its group i.
-func foldInto(acc map[uint32]*folding, i uint32, v []float64, op string) {
-	f, ok := acc[i]
-	if !ok {
-		acc[i] = &folding{v, make([]float64, len(v))}
-		return
-	}
-	if n := len(v); len(f.v) == 1 && n > 1 {
-		f.v, f.c = slices.Repeat(f.v, n), slices.Repeat(f.c, n)
-	}
-	for j := range f.v {
-		switch x := at(v, j); {
-		case value.IsStaleNaN(x):
-		case value.IsStaleNaN(f.v[j]):
-			f.v[j] = x
-		default:
-			f.v[j], f.c[j] = combine(op, f.v[j], x, f.c[j])
-		}
-	}
-}
-
-// combine aggregates two values as upstream's aggregation does. c is the compensation of a sum.
-func combine(op string, a, b, c float64) (float64, float64) {
-	switch op {
-	case "sum", "count":
-		return kahansum.Inc(b, a, c)
-	case "min":
-		if b < a || math.IsNaN(a) {
-			return b, 0
-		}
-	case "max":
-		if b > a || math.IsNaN(a) {
-			return b, 0
-		}
-	}
-	return a, 0
-}
-
-func finish(acc map[uint32]*folding) []Row {
-	out := make([]Row, 0, len(acc))
-	for i, f := range acc {
-		for j, c := range f.c {
-			if !value.IsStaleNaN(f.v[j]) {
-				f.v[j] += c
-			}
-		}
-		out = append(out, Row{i, f.v})
-	}
-	sortRows(out)
-	return out
 }
 
 // averageNode returns the inputs of an average: the sum of group g as row 2g and the count as row

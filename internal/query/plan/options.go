@@ -3,6 +3,8 @@ package plan
 import (
 	"strconv"
 	"time"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // Grid is N times at which an expression is evaluated: the first is Start (ms), the distance is
@@ -52,4 +54,13 @@ type Options struct {
 	// EngineQuantiles leaves histogram_quantile to the engine. It is set after a statement failed
 	// with ErrForcedMonotonicity.
 	EngineQuantiles bool
+}
+
+// seconds returns the times of the steps, as upstream calculates them.
+func (g Grid) seconds(room vector.Room) vector.Row {
+	v := room(g.N)
+	for k := range v {
+		v[k] = float64(g.Start+int64(k)*g.Step) / 1000
+	}
+	return vector.Row{V: v}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // orNode has the values of l, and those of r at the steps at which no matching series of l has a
@@ -157,4 +158,24 @@ func (n *orNode) rightSQL(b *builder) string {
 	p := presence{of: n.l, keys: n.lk, single: n.single}
 	return fmt.Sprintf("SELECT prom_at(r.i, %s) AS i, prom_binary('unless', r.v, p.v) AS v FROM %s AS r LEFT JOIN (%s) AS p ON p.k = prom_at(r.i, %s)",
 		to, r, p.sql(b), b.blob(ordinals.Array(n.rk)))
+}
+
+func (n *orNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	masks := map[uint32][]float64{}
+	if n.masked {
+		masks = vector.Masks(in[0], n.lk, t.Room)
+	}
+	out := make([]vector.Row, 0, len(in[0])+len(in[1]))
+	for _, r := range in[0] {
+		if n.merged { // vector.Union changes it
+			r.V = append(t.Room(len(r.V))[:0], r.V...)
+		}
+		out = append(out, r)
+	}
+	for _, r := range in[1] {
+		if v, ok := vector.Masked(r.V, masks[n.rk[r.I]], false, t.Room); ok {
+			out = append(out, vector.Row{I: n.to[r.I], V: v})
+		}
+	}
+	return vector.Union(out), nil
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // partitioned are queries that can be computed in parts.
@@ -71,7 +73,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 			}
 			require.Greater(t, len(parts), 1, text)
 			cut[text] = true
-			results := make([][]Row, len(parts))
+			results := make([][]vector.Row, len(parts))
 			for i, part := range parts {
 				results[i] = rowsFrom(sim, part)
 			}
@@ -105,7 +107,7 @@ func planPlaced(t *testing.T, store storage.Queryable, text string, o Options, p
 }
 
 // rowsFrom computes a subtree, or a part of one, from only the series of its leaves.
-func rowsFrom(sim *simulated, p *Pushed) []Row {
+func rowsFrom(sim *simulated, p *Pushed) []vector.Row {
 	mine := map[string]bool{}
 	for _, l := range p.Leaves {
 		for _, s := range l.Resolution.Series {
@@ -123,7 +125,7 @@ func rowsFrom(sim *simulated, p *Pushed) []Row {
 	for i := 0; i < len(p.Labels); i += 2 {
 		asked.Labels = append(asked.Labels, p.Labels[i])
 	}
-	var out []Row
+	var out []vector.Row
 	for k, op := range []string{"sum", "count"} {
 		only.replace = strings.NewReplacer("avg", op)
 		out = append(out, rowsOfValues(p, only.values(&asked), 2, uint32(k))...)
@@ -132,13 +134,13 @@ func rowsFrom(sim *simulated, p *Pushed) []Row {
 }
 
 // rowsOfValues returns values i as row scale*i+plus.
-func rowsOfValues(p *Pushed, values []map[int64]float64, scale, plus uint32) []Row {
-	var out []Row
+func rowsOfValues(p *Pushed, values []map[int64]float64, scale, plus uint32) []vector.Row {
+	var out []vector.Row
 	for i, vs := range values {
 		if vs == nil {
 			continue
 		}
-		row := Row{I: scale*uint32(i) + plus, V: make([]float64, p.Grid.N)}
+		row := vector.Row{I: scale*uint32(i) + plus, V: make([]float64, p.Grid.N)}
 		for k := range row.V {
 			v, ok := vs[p.Grid.Start+int64(k)*p.Grid.Step]
 			if !ok {
@@ -151,7 +153,7 @@ func rowsOfValues(p *Pushed, values []map[int64]float64, scale, plus uint32) []R
 	return out
 }
 
-func requireRows(t *testing.T, want, got []Row, msg string, args ...any) {
+func requireRows(t *testing.T, want, got []vector.Row, msg string, args ...any) {
 	t.Helper()
 	require.Len(t, got, len(want), fmt.Sprintf(msg, args...))
 	for i := range want {
@@ -195,11 +197,13 @@ func TestAverageThatOverflows(t *testing.T) {
 	_, merge, ok := p.Partition(100)
 	require.True(t, ok)
 	absent := math.Float64frombits(value.StaleNaN)
-	rows := func(sum, n float64) []Row { return []Row{{0, []float64{sum}}, {1, []float64{n}}} }
-	got, ok := merge([][]Row{rows(6, 2), rows(absent, absent), rows(3, 1)})
+	rows := func(sum, n float64) []vector.Row {
+		return []vector.Row{{I: 0, V: []float64{sum}}, {I: 1, V: []float64{n}}}
+	}
+	got, ok := merge([][]vector.Row{rows(6, 2), rows(absent, absent), rows(3, 1)})
 	require.True(t, ok)
-	assert.Equal(t, []Row{{0, []float64{3}}}, got)
-	_, ok = merge([][]Row{rows(1.5e308, 1), rows(1.5e308, 1), rows(1, 1)})
+	assert.Equal(t, []vector.Row{{I: 0, V: []float64{3}}}, got)
+	_, ok = merge([][]vector.Row{rows(1.5e308, 1), rows(1.5e308, 1), rows(1, 1)})
 	assert.False(t, ok)
 }
 
@@ -209,10 +213,10 @@ func TestMergedListsOfOneElement(t *testing.T) {
 	_, merge, ok := p.Partition(150)
 	require.True(t, ok)
 	for _, first := range []int{0, 1} {
-		parts := [][]Row{{{0, []float64{2}}}, {{0, []float64{1, 3, math.NaN(), 2}}}, nil}
+		parts := [][]vector.Row{{{I: 0, V: []float64{2}}}, {{I: 0, V: []float64{1, 3, math.NaN(), 2}}}, nil}
 		parts[0], parts[first] = parts[first], parts[0]
 		got, ok := merge(parts)
 		require.True(t, ok)
-		assert.Equal(t, []Row{{0, []float64{2, 3, 2, 2}}}, got)
+		assert.Equal(t, []vector.Row{{I: 0, V: []float64{2, 3, 2, 2}}}, got)
 	}
 }

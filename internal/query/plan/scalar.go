@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // compileScalarCall compiles the functions that return scalars, and vector(), which returns one
@@ -66,6 +68,10 @@ func (n *timeNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_time(%s) AS v", b.spec(n.shape.Grid.String()))
 }
 
+func (n *timeNode) compute(_ [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	return []vector.Row{n.shape.Grid.seconds(t.Room)}, nil
+}
+
 // scalarNode is the value of the only series, or NaN at steps with no value or several.
 type scalarNode struct {
 	unary
@@ -81,6 +87,10 @@ func (n *scalarNode) sql(b *builder) string {
 // steps returns the spec of an aggregate that needs the number of steps.
 func steps(b *builder, g Grid) string { return b.spec("n=" + strconv.Itoa(g.N)) }
 
+func (n *scalarNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	return []vector.Row{{V: vector.Scalar(in[0], n.shape.Grid.N, t.Room)}}, nil
+}
+
 // vectorNode is a scalar as one series without labels.
 type vectorNode struct {
 	unary
@@ -91,6 +101,10 @@ func (n *vectorNode) String() string { return "vector of " + operandOf(n.in) }
 
 func (n *vectorNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, %s AS v", b.list(n.in))
+}
+
+func (n *vectorNode) compute(in [][]vector.Row, _ *Tools) ([]vector.Row, error) {
+	return in[0], nil
 }
 
 // timesNode has, at each step at which in has a value, the time of the step.
@@ -120,4 +134,8 @@ func (n *timesNode) feeds(int) []uint32 { return all(len(n.shape.Labels)) }
 
 func (n *timesNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT i, prom_timestamps(v, %s) AS v FROM %s", b.spec(n.shape.Grid.String()), b.rel(n.in))
+}
+
+func (n *timesNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	return vector.Replace(in[0], n.shape.Grid.seconds(t.Room).V, t.Room), nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // compileSet compiles the set operators.
@@ -77,6 +78,20 @@ func (n *maskNode) sql(b *builder) string {
 	}
 	return fmt.Sprintf("SELECT prom_at(l.i, %s) AS i, prom_binary('%s', l.v, r.v) AS v FROM %s AS l %s (%s) AS r ON r.k = prom_at(l.i, %s)",
 		b.blob(ordinals.Array(n.to)), n.op, l, join, n.r.sql(b), b.blob(ordinals.Array(n.lk)))
+}
+
+func (n *maskNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	masks, keepMasked := vector.Masks(in[1], n.r.keys, t.Room), n.op == "and"
+	out := make([]vector.Row, 0, len(in[0]))
+	for _, r := range in[0] {
+		if n.to[r.I] == ordinals.None {
+			continue
+		}
+		if v, ok := vector.Masked(r.V, masks[n.lk[r.I]], keepMasked, t.Room); ok {
+			out = append(out, vector.Row{I: n.to[r.I], V: v})
+		}
+	}
+	return out, nil
 }
 
 // presence is a relation of keys: at which steps any series of a key has a value.

@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/parser/posrange"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // maxInnerSteps bounds the steps of a subquery's expression: as many as a list may have.
@@ -116,4 +118,8 @@ func (n *overNode) feeds(int) []uint32 { return all(len(n.shape.Labels)) }
 
 func (n *overNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT i, prom_over('%s', v, '%s', %s) AS v FROM %s", n.fn, n.inner, b.spec(n.spec.String()), b.rel(n.in))
+}
+
+func (n *overNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	return t.Over(n.fn, n.inner, n.spec, in[0])
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // maxK is the least parameter of topk that upstream rejects.
@@ -63,6 +64,10 @@ func (n *topNode) sql(b *builder) string {
 		chosen += fmt.Sprintf(" GROUP BY prom_at(i, %s)", b.blob(ordinals.Array(n.to)))
 	}
 	return "SELECT s.i AS i, s.v AS v FROM (" + chosen + ")"
+}
+
+func (n *topNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	return vector.Top(n.op, n.k, in[0], n.to, t.Room), nil
 }
 
 // pickNode selects series statically and keeps their values.
@@ -122,4 +127,8 @@ func (n *pickNode) feeds(int) []uint32 { return n.to }
 
 func (n *pickNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT i, v FROM (SELECT prom_at(i, %s) AS i, v FROM %s) WHERE i IS NOT NULL", b.blob(ordinals.Array(n.to)), b.rel(n.in))
+}
+
+func (n *pickNode) compute(in [][]vector.Row, _ *Tools) ([]vector.Row, error) {
+	return vector.Relabel(in[0], n.to), nil
 }

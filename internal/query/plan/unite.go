@@ -2,6 +2,8 @@ package plan
 
 import (
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // uniteNode drops metric names and merges series that then have the same labels. At most one of the
@@ -58,6 +60,10 @@ func (n *uniteNode) feeds(int) []uint32 { return n.to }
 
 func (n *uniteNode) sql(b *builder) string {
 	return b.byGroup(n.to, func(b *builder) string { return b.counted("prom_max", "v") }, n.in)
+}
+
+func (n *uniteNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	return vector.Aggregate("max", 0, in[0], n.to, t.Room), nil
 }
 
 // counted returns a call of a C aggregate that counts its memory against the budget of the

@@ -23,6 +23,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 const (
@@ -191,13 +192,13 @@ func (e *executed) statement(ctx context.Context, p *plan.Pushed) (plan.Statemen
 
 // compute computes a subtree and returns its values by ordinal.
 func (e *executed) compute(ctx context.Context, p *plan.Pushed) ([][]float64, error) {
-	leaves := make([][]plan.Row, len(p.Leaves))
+	leaves := make([][]vector.Row, len(p.Leaves))
 	for k, l := range p.Leaves {
 		_, lists, err := e.statement(ctx, &plan.Pushed{Root: l, Leaves: p.Leaves[k : k+1], Grid: l.Spec.Grid})
 		require.NoError(e.t, err)
 		for i, v := range lists {
 			if v != nil {
-				leaves[k] = append(leaves[k], plan.Row{I: uint32(i), V: v})
+				leaves[k] = append(leaves[k], vector.Row{I: uint32(i), V: v})
 			}
 		}
 	}
@@ -216,7 +217,7 @@ func (e *executed) compute(ctx context.Context, p *plan.Pushed) ([][]float64, er
 func undefined(n int) []float64 { return slices.Repeat([]float64{math.Pi}, n) }
 
 // over is plan.Tools.Over.
-func (e *executed) over(function string, times plan.Grid, spec plan.Spec, rows []plan.Row) (out []plan.Row, err error) {
+func (e *executed) over(function string, times plan.Grid, spec plan.Spec, rows []vector.Row) (out []vector.Row, err error) {
 	k, err := promsql.NewKernel("prom_"+function, spec.String())
 	require.NoError(e.t, err)
 	defer k.Close()
@@ -232,7 +233,7 @@ func (e *executed) over(function string, times plan.Grid, spec plan.Spec, rows [
 		present, err := k.Eval(at, v, values, 0)
 		require.NoError(e.t, err)
 		if present {
-			out = append(out, plan.Row{I: r.I, V: values})
+			out = append(out, vector.Row{I: r.I, V: values})
 		}
 	}
 	return out, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // TestRewrittenQueriesAnswerAlike is TestStatementsAnswerAlike for the queries of rewritten.txt, of
@@ -36,25 +37,25 @@ func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 }
 
 // rows runs the statement of a subtree, or of a part of one.
-func (l *lake) rows(t testing.TB, p *plan.Pushed) []plan.Row {
+func (l *lake) rows(t testing.TB, p *plan.Pushed) []vector.Row {
 	scans := make([]plan.Scan, len(p.Leaves))
 	for i := range scans {
 		scans[i] = plan.Scan{SQL: "SELECT * FROM samples"}
 	}
 	budget := promsql.NewBudget(1 << 28)
 	s := p.Statement(scans, fmt.Sprint(budget.ID()))
-	var out []plan.Row
+	var out []vector.Row
 	err := l.db.EachWith(t.Context(), s.SQL, s.Args, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
 		at, values := c[1].List()
 		for k, i := range c[0].Uint32s()[:n] {
 			require.Less(t, int(i), len(p.Labels), "%s\n%s", p, s.SQL)
-			out = append(out, plan.Row{I: i, V: slices.Clone(values.Float64s()[at[k].Offset : at[k].Offset+at[k].Length])})
+			out = append(out, vector.Row{I: i, V: slices.Clone(values.Float64s()[at[k].Offset : at[k].Offset+at[k].Length])})
 		}
 		return nil
 	})
 	require.NoError(t, err, "%s\n%s", p, s.SQL)
 	require.NoError(t, budget.Close())
-	slices.SortFunc(out, func(a, b plan.Row) int { return int(a.I) - int(b.I) })
+	slices.SortFunc(out, func(a, b vector.Row) int { return int(a.I) - int(b.I) })
 	return out
 }
 
@@ -84,7 +85,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 					continue
 				}
 				inParts++
-				var results [][]plan.Row
+				var results [][]vector.Row
 				raised, ofParts := plan.Raised{}, plan.Raised{}
 				p.Raise(run.leaves(t.Context(), p), raised)
 				for _, part := range parts {
@@ -104,13 +105,13 @@ func TestPartsMakeTheWhole(t *testing.T) {
 }
 
 // present leaves out rows without a value.
-func present(rows []plan.Row) []plan.Row {
-	return slices.DeleteFunc(rows, func(r plan.Row) bool {
+func present(rows []vector.Row) []vector.Row {
+	return slices.DeleteFunc(rows, func(r vector.Row) bool {
 		return !slices.ContainsFunc(r.V, func(f float64) bool { return !value.IsStaleNaN(f) })
 	})
 }
 
-func requireSameRows(t testing.TB, p *plan.Pushed, want, got []plan.Row, msg string) {
+func requireSameRows(t testing.TB, p *plan.Pushed, want, got []vector.Row, msg string) {
 	require.Len(t, got, len(want), msg)
 	for i := range want {
 		require.Equal(t, want[i].I, got[i].I, msg)

@@ -1,57 +1,54 @@
-package plan
+package vector
 
 import (
 	"math"
 
 	"github.com/prometheus/prometheus/model/value"
-
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-func (n *topNode) compute(in [][]Row, t *Tools) ([]Row, error) {
-	groups := 0
-	for _, g := range n.to {
-		groups = max(groups, int(g)+1)
-	}
-	chosen := make([][]float64, len(n.to))
-	for _, members := range byGroup(in[0], n.to, groups) {
-		if int64(len(members)) <= n.k {
+// Top returns the values that topk, bottomk or limitk chooses: k of each group at each step. to has
+// the group of each ordinal.
+func Top(op string, k int64, rows []Row, to []uint32, room Room) []Row {
+	chosen := make([][]float64, len(to))
+	for _, members := range ByGroup(rows, to) {
+		if int64(len(members)) <= k {
 			for _, r := range members {
 				chosen[r.I] = r.V
 			}
 			continue
 		}
-		n.choose(members, chosen, t.Room)
+		choose(op, k, members, chosen, room)
 	}
-	out := make([]Row, 0, len(in[0]))
+	out := make([]Row, 0, len(rows))
 	for i, v := range chosen {
 		if v != nil {
 			out = append(out, Row{uint32(i), v})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // choose writes the chosen values of a group, by ordinal.
-func (n *topNode) choose(members []Row, chosen [][]float64, room Room) {
-	h := ranking{bottom: n.op == "bottomk", all: make([]candidate, 0, n.k)}
-	for k := range n.shape.Grid.N {
+func choose(op string, k int64, members []Row, chosen [][]float64, room Room) {
+	h := ranking{bottom: op == "bottomk", all: make([]candidate, 0, k)}
+	steps := len(members[0].V)
+	for step := range steps {
 		h.all = h.all[:0]
 		for _, r := range members {
-			f := r.V[k]
+			f := r.V[step]
 			switch {
 			case value.IsStaleNaN(f):
-			case int64(len(h.all)) < n.k:
+			case int64(len(h.all)) < k:
 				h.push(candidate{f, r.I})
-			case n.op != "limitk":
+			case op != "limitk":
 				h.offer(candidate{f, r.I})
 			}
 		}
 		for _, c := range h.all {
 			if chosen[c.i] == nil {
-				chosen[c.i] = room.blank(n.shape.Grid.N)
+				chosen[c.i] = room.Blank(steps)
 			}
-			chosen[c.i][k] = c.v
+			chosen[c.i][step] = c.v
 		}
 	}
 }
@@ -110,14 +107,4 @@ func (h *ranking) offer(c candidate) {
 		h.swap(at, down)
 		at = down
 	}
-}
-
-func (n *pickNode) compute(in [][]Row, _ *Tools) ([]Row, error) {
-	out := make([]Row, 0, len(n.shape.Labels))
-	for _, r := range in[0] {
-		if to := n.to[r.I]; to != ordinals.None {
-			out = append(out, Row{to, r.V})
-		}
-	}
-	return out, nil
 }

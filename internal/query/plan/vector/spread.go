@@ -1,4 +1,4 @@
-package plan
+package vector
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package plan
+package vector
 
 import (
 	"math"
@@ -50,7 +50,7 @@ var ofNumbers = map[string]func(v, a, b float64) float64{
 	},
 	"clamp": func(v, least, most float64) float64 {
 		if most < least {
-			return absent
+			return Absent
 		}
 		return math.Max(least, math.Min(most, v))
 	},
@@ -74,19 +74,21 @@ func mathOf(name string) func(v, a, b float64) float64 {
 	return ofNumbers[name]
 }
 
-func (n *mathNode) compute(in [][]Row, t *Tools) ([]Row, error) {
-	f, out := mathOf(n.fn), make([]Row, 0, len(in[0]))
-	for _, r := range in[0] {
+// Map applies a function of one value, named as in PromQL ("neg" is the unary minus), to all values.
+// params are its parameters, one value per step.
+func Map(fn string, rows []Row, params [][]float64, room Room) []Row {
+	f, out := mathOf(fn), make([]Row, 0, len(rows))
+	for _, r := range rows {
 		a, b := r.V, r.V
-		if len(in) > 1 {
-			a = in[1][0].V
+		if len(params) > 0 {
+			a = params[0]
 		}
-		if len(in) > 2 {
-			b = in[2][0].V
+		if len(params) > 1 {
+			b = params[1]
 		}
-		v, any := t.Room(len(r.V)), false
+		v, any := room(len(r.V)), false
 		for k, x := range r.V {
-			if v[k] = absent; !value.IsStaleNaN(x) {
+			if v[k] = Absent; !value.IsStaleNaN(x) {
 				v[k] = f(x, a[k], b[k])
 			}
 			any = any || !value.IsStaleNaN(v[k])
@@ -95,13 +97,5 @@ func (n *mathNode) compute(in [][]Row, t *Tools) ([]Row, error) {
 			out = append(out, Row{r.I, v})
 		}
 	}
-	return out, nil
-}
-
-func (n *dateNode) compute(_ [][]Row, t *Tools) ([]Row, error) {
-	f, v := mathOf(n.fn), t.Room(n.shape.Grid.N)
-	for k := range v {
-		v[k] = f(n.shape.Grid.seconds(k), 0, 0)
-	}
-	return []Row{{0, v}}, nil
+	return out
 }

@@ -1,4 +1,4 @@
-package plan
+package vector
 
 import (
 	"math"
@@ -30,15 +30,15 @@ func TestSumsOfAnyNumbers(t *testing.T) {
 			members[i] = Row{uint32(i), room(steps)}
 			for k := range steps {
 				if members[i].V[k] = kinds[round%len(kinds)](); rng.IntN(8) == 0 {
-					members[i].V[k] = absent
+					members[i].V[k] = Absent
 				}
 			}
 		}
-		sums, averages := room.blank(steps), room.blank(steps)
+		sums, averages := room.Blank(steps), room.Blank(steps)
 		sumOf(sums, members, room)
 		averageOf(averages, members, room)
 		for k := range steps {
-			sum, mean := absent, absent
+			sum, mean := Absent, Absent
 			c, some := 0.0, false
 			for _, r := range members {
 				switch {
@@ -59,7 +59,7 @@ func TestSumsOfAnyNumbers(t *testing.T) {
 	}
 }
 
-// requireBits expects equal bits, but of NaN only that both are absent or none is.
+// requireBits expects equal bits, but of NaN only that both are Absent or none is.
 func requireBits(t *testing.T, want, got float64) {
 	t.Helper()
 	if math.IsNaN(want) && math.IsNaN(got) {

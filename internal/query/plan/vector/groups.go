@@ -1,4 +1,4 @@
-package plan
+package vector
 
 import (
 	"math"
@@ -15,26 +15,17 @@ var aggregations = map[string]func(out []float64, members []Row, room Room){
 	"stddev": deviationOf, "stdvar": varianceOf,
 }
 
-func (n *groupNode) compute(in [][]Row, t *Tools) ([]Row, error) {
-	f := aggregations[n.op]
-	if n.op == "quantile" {
-		f = func(out []float64, members []Row, _ Room) { quantileOf(n.phi, out, members) }
+// Aggregate returns an aggregation, named as in PromQL, of each group that has a value. to has the
+// group of each ordinal. phi is the parameter of quantile.
+func Aggregate(op string, phi float64, rows []Row, to []uint32, room Room) []Row {
+	f := aggregations[op]
+	if op == "quantile" {
+		f = func(out []float64, members []Row, _ Room) { quantileOf(phi, out, members) }
 	}
-	return eachGroup(in[0], n.to, &n.shape, f, t.Room), nil
-}
-
-// At most one member of a group of a uniteNode has a value at a step.
-func (n *uniteNode) compute(in [][]Row, t *Tools) ([]Row, error) {
-	return eachGroup(in[0], n.to, &n.shape, greatestOf, t.Room), nil
-}
-
-// eachGroup returns a row for each group that has members.
-func eachGroup(in []Row, to []uint32, shape *Shape, f func(out []float64, members []Row, room Room), room Room) []Row {
-	groups := byGroup(in, to, len(shape.Labels))
-	out := make([]Row, 0, len(groups))
-	for g, members := range groups {
+	var out []Row
+	for g, members := range ByGroup(rows, to) {
 		if len(members) > 0 {
-			v := room.blank(shape.Grid.N)
+			v := room.Blank(len(members[0].V))
 			f(v, members, room)
 			out = append(out, Row{uint32(g), v})
 		}
@@ -42,8 +33,12 @@ func eachGroup(in []Row, to []uint32, shape *Shape, f func(out []float64, member
 	return out
 }
 
-// byGroup returns the rows of each of n groups, in their order. to has the group of each ordinal.
-func byGroup(rows []Row, to []uint32, n int) [][]Row {
+// ByGroup returns the rows of each group, in their order. to has the group of each ordinal.
+func ByGroup(rows []Row, to []uint32) [][]Row {
+	n := 0
+	for _, r := range rows {
+		n = max(n, int(to[r.I])+1)
+	}
 	counts := make([]int, n)
 	for _, r := range rows {
 		counts[to[r.I]]++
