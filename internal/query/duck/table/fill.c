@@ -1,8 +1,28 @@
-// Copies of rows into DuckDB's vectors.
+// Columns as DuckDB's types, and copies of rows into its vectors.
 #include "fill.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+duckdb_logical_type prom_table_type(int type) {
+	switch (type) {
+	case PROM_DOUBLE:
+		return duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
+	case PROM_BIGINT:
+		return duckdb_create_logical_type(DUCKDB_TYPE_BIGINT);
+	case PROM_BOOLEAN:
+		return duckdb_create_logical_type(DUCKDB_TYPE_BOOLEAN);
+	case PROM_TIMESTAMP:
+		return duckdb_create_logical_type(DUCKDB_TYPE_TIMESTAMP_TZ);
+	case PROM_MAP: {
+		duckdb_logical_type text = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR), map = duckdb_create_map_type(text, text);
+		duckdb_destroy_logical_type(&text);
+		return map;
+	}
+	default:
+		return duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR);
+	}
+}
 
 static void set_nulls(duckdb_vector out, const uint8_t *valid, size_t n) {
 	if (valid == NULL) {

@@ -1,4 +1,4 @@
-// Copies of rows into DuckDB's vectors.
+// Columns as DuckDB's types, and copies of rows into its vectors.
 #pragma once
 
 #include "table.h"

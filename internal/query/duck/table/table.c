@@ -21,26 +21,6 @@ static void release_function(void *p) {
 	free(p);
 }
 
-duckdb_logical_type prom_table_type(int type) {
-	switch (type) {
-	case PROM_DOUBLE:
-		return duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
-	case PROM_BIGINT:
-		return duckdb_create_logical_type(DUCKDB_TYPE_BIGINT);
-	case PROM_BOOLEAN:
-		return duckdb_create_logical_type(DUCKDB_TYPE_BOOLEAN);
-	case PROM_TIMESTAMP:
-		return duckdb_create_logical_type(DUCKDB_TYPE_TIMESTAMP_TZ);
-	case PROM_MAP: {
-		duckdb_logical_type text = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR), map = duckdb_create_map_type(text, text);
-		duckdb_destroy_logical_type(&text);
-		return map;
-	}
-	default:
-		return duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR);
-	}
-}
-
 static void bind(duckdb_bind_info info) {
 	function *f = duckdb_bind_get_extra_info(info);
 	char *arguments[MAX_ARGUMENTS] = {NULL};
