@@ -4,28 +4,35 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
 // decodeLayout decodes the parts of a footer that Layout needs. Field numbers are those of
 // parquet.thrift.
 func decodeLayout(footer []byte) (*Layout, error) {
-	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
 	l := &Layout{KeyValues: map[string]string{}}
 	var schema []element
-	err := fields(r, func(f thrift.Field) (err error) {
-		switch {
-		case f.ID == 2:
-			schema, err = structs(r, f.Type, readElement)
-		case f.ID == 3:
-			l.Rows, err = integer(r, f.Type)
-		case f.ID == 4:
-			l.Groups, err = structs(r, f.Type, readGroup)
-		case f.ID == keyValueField:
-			err = keyValues(r, f.Type, l.KeyValues)
+	s := skimmer{footer}
+	err := s.fields(func(id int64, typ byte) (err error) {
+		switch id {
+		case 2:
+			err = s.structs(typ, func(uint64) error {
+				e, err := s.element()
+				schema = append(schema, e)
+				return err
+			})
+		case 3:
+			l.Rows, err = s.integer(typ)
+		case 4:
+			err = s.structs(typ, func(uint64) error {
+				g, err := s.group(len(schema))
+				l.Groups = append(l.Groups, g)
+				return err
+			})
+		case keyValueField:
+			err = s.keyValues(typ, l.KeyValues)
 		default:
-			err = skip(r, f.Type, 1)
+			err = s.skip(typ, 1)
 		}
 		return err
 	})
@@ -54,21 +61,21 @@ type element struct {
 	children   int64
 }
 
-func readElement(r thrift.Reader) (e element, err error) {
-	err = fields(r, func(f thrift.Field) (err error) {
+func (s *skimmer) element() (e element, err error) {
+	err = s.fields(func(id int64, typ byte) (err error) {
 		var n int64
-		switch f.ID {
+		switch id {
 		case 1:
-			n, err = integer(r, f.Type)
+			n, err = s.integer(typ)
 			e.typ, e.leaf = format.Type(n), true
 		case 3:
-			e.repetition, err = integer(r, f.Type)
+			e.repetition, err = s.integer(typ)
 		case 4:
-			e.name, err = text(r, f.Type)
+			e.name, err = s.text(typ)
 		case 5:
-			e.children, err = integer(r, f.Type)
+			e.children, err = s.integer(typ)
 		default:
-			err = skip(r, f.Type, 2)
+			err = s.skip(typ, 2)
 		}
 		return err
 	})
@@ -100,45 +107,53 @@ func (l *Layout) addLeaves(schema []element, n int, path []string, nested bool) 
 	return schema, nil
 }
 
-func readGroup(r thrift.Reader) (g Group, err error) {
-	err = fields(r, func(f thrift.Field) (err error) {
-		switch f.ID {
+// group decodes a row group of a schema of so many elements.
+func (s *skimmer) group(elements int) (g Group, err error) {
+	err = s.fields(func(id int64, typ byte) (err error) {
+		switch id {
 		case 1:
-			g.Chunks, err = structs(r, f.Type, readChunkInfo)
+			err = s.structs(typ, func(left uint64) error {
+				if g.Chunks == nil {
+					g.Chunks = make([]ChunkInfo, 0, min(left, uint64(elements)))
+				}
+				c, err := s.chunkInfo()
+				g.Chunks = append(g.Chunks, c)
+				return err
+			})
 		case 3:
-			g.Rows, err = integer(r, f.Type)
+			g.Rows, err = s.integer(typ)
 		default:
-			err = skip(r, f.Type, 2)
+			err = s.skip(typ, 2)
 		}
 		return err
 	})
 	return g, err
 }
 
-func readChunkInfo(r thrift.Reader) (c ChunkInfo, err error) {
-	err = fields(r, func(f thrift.Field) error {
-		if f.ID != 3 || f.Type != thrift.STRUCT {
-			return skip(r, f.Type, 3)
+func (s *skimmer) chunkInfo() (c ChunkInfo, err error) {
+	err = s.fields(func(id int64, typ byte) error {
+		if id != 3 || typ != skimStruct {
+			return s.skip(typ, 3)
 		}
-		return fields(r, func(f thrift.Field) (err error) {
+		return s.fields(func(id int64, typ byte) (err error) {
 			var n int64
-			switch f.ID {
+			switch id {
 			case 1:
-				n, err = integer(r, f.Type)
+				n, err = s.integer(typ)
 				c.typ = format.Type(n)
 			case 4:
-				n, err = integer(r, f.Type)
+				n, err = s.integer(typ)
 				c.Codec = format.CompressionCodec(n)
 			case 5:
-				c.Values, err = integer(r, f.Type)
+				c.Values, err = s.integer(typ)
 			case 7:
-				c.size, err = integer(r, f.Type)
+				c.size, err = s.integer(typ)
 			case 9:
-				c.data, err = integer(r, f.Type)
+				c.data, err = s.integer(typ)
 			case 11:
-				c.dict, err = integer(r, f.Type)
+				c.dict, err = s.integer(typ)
 			default:
-				err = skip(r, f.Type, 4)
+				err = s.skip(typ, 4)
 			}
 			return err
 		})
@@ -148,40 +163,4 @@ func readChunkInfo(r thrift.Reader) (c ChunkInfo, err error) {
 		c.Span.Offset = min(c.dict, c.data)
 	}
 	return c, err
-}
-
-// structs reads a list of structs.
-func structs[T any](r thrift.Reader, t thrift.Type, read func(thrift.Reader) (T, error)) (out []T, err error) {
-	if t != thrift.LIST {
-		return nil, fmt.Errorf("a list field has type %v", t)
-	}
-	l, err := r.ReadList()
-	if err != nil {
-		return nil, err
-	}
-	if l.Type != thrift.STRUCT && l.Size > 0 {
-		return nil, fmt.Errorf("a list of structs has elements of type %v", l.Type)
-	}
-	for range l.Size {
-		one, err := read(r)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, one)
-	}
-	return out, nil
-}
-
-func integer(r thrift.Reader, t thrift.Type) (int64, error) {
-	if t != thrift.I16 && t != thrift.I32 && t != thrift.I64 {
-		return 0, fmt.Errorf("an integer has type %v", t)
-	}
-	return r.ReadInt64()
-}
-
-func text(r thrift.Reader, t thrift.Type) (string, error) {
-	if t != thrift.BINARY {
-		return "", fmt.Errorf("a string has type %v", t)
-	}
-	return r.ReadString()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"unsafe"
 )
 
 // skimmer walks over values in Thrift's compact protocol, and decodes no more than integers. Every
@@ -72,18 +73,60 @@ func (s *skimmer) skip(typ byte, depth int) error {
 	case skimMap:
 		return s.pairs(depth + 1)
 	case skimStruct:
-		for id := int64(0); ; {
-			next, t, err := s.field(id)
-			if err != nil || t == 0 {
-				return err
-			}
-			if err := s.skip(t, depth+1); err != nil {
-				return err
-			}
-			id = next
-		}
+		return s.fields(func(_ int64, typ byte) error { return s.skip(typ, depth+1) })
 	}
 	return fmt.Errorf("unknown thrift type %d", typ)
+}
+
+// fields calls visit, which walks over the value, for every field of a struct.
+func (s *skimmer) fields(visit func(id int64, typ byte) error) error {
+	for id := int64(0); ; {
+		next, typ, err := s.field(id)
+		if err != nil || typ == 0 {
+			return err
+		}
+		if err := visit(next, typ); err != nil {
+			return err
+		}
+		id = next
+	}
+}
+
+// structs calls visit, which walks over the fields, for every struct of a list of a type. left is the
+// number of structs from this one on.
+func (s *skimmer) structs(typ byte, visit func(left uint64) error) error {
+	if typ != skimList {
+		return fmt.Errorf("a list field has thrift type %d", typ)
+	}
+	of, n, err := s.listHead()
+	if err != nil {
+		return err
+	}
+	if of != skimStruct && n > 0 {
+		return fmt.Errorf("a list of structs has elements of thrift type %d", of)
+	}
+	for ; n > 0; n-- {
+		if err := visit(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text decodes a string of a type, which aliases the bytes.
+func (s *skimmer) text(typ byte) (string, error) {
+	if typ != skimBinary {
+		return "", fmt.Errorf("a string has thrift type %d", typ)
+	}
+	n, err := s.number()
+	if err != nil {
+		return "", err
+	}
+	b := s.b
+	if err := s.bytes(n); err != nil {
+		return "", err
+	}
+	return unsafe.String(unsafe.SliceData(b), int(n)), nil
 }
 
 // integer decodes an integer of a type.
@@ -100,22 +143,20 @@ func (s *skimmer) integer(typ byte) (int64, error) {
 }
 
 func (s *skimmer) list(depth int) error {
+	typ, n, err := s.listHead()
+	for ; n > 0 && err == nil; n-- {
+		err = s.item(typ, depth)
+	}
+	return err
+}
+
+// listHead walks over the head of a list, and returns the type and number of its elements.
+func (s *skimmer) listHead() (typ byte, n uint64, err error) {
 	head, err := s.byte()
-	if err != nil {
-		return err
+	if n = uint64(head >> 4); n == 15 && err == nil {
+		n, err = s.number()
 	}
-	n := uint64(head >> 4)
-	if n == 15 {
-		if n, err = s.number(); err != nil {
-			return err
-		}
-	}
-	for ; n > 0; n-- {
-		if err := s.item(head&15, depth); err != nil {
-			return err
-		}
-	}
-	return nil
+	return head & 15, n, err
 }
 
 func (s *skimmer) pairs(depth int) error {

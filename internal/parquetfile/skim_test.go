@@ -1,6 +1,7 @@
 package parquetfile
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -11,8 +12,75 @@ import (
 // readThrift skips a struct as readers of Thrift do, and returns its length.
 func readThrift(b []byte) (int, error) {
 	r := new(thrift.CompactProtocol).NewReaderFromBytes(b)
-	err := skip(r, thrift.STRUCT, 1)
+	err := readValue(r, thrift.STRUCT, 1)
 	return r.BytesRead(), err
+}
+
+// readFields calls visit for every field of a struct; visit reads the field's value.
+func readFields(r thrift.Reader, visit func(thrift.Field) error) error {
+	id := int16(0)
+	for {
+		f, err := r.ReadField()
+		if err != nil || f.Type == thrift.STOP {
+			return err
+		}
+		if f.Delta {
+			f.ID += id
+		}
+		id = f.ID
+		if err := visit(f); err != nil {
+			return err
+		}
+	}
+}
+
+// readValue skips the value of a field. Every value takes at least one byte, so a corrupt length fails
+// at the end of the bytes.
+func readValue(r thrift.Reader, t thrift.Type, depth int) (err error) {
+	if depth > maxDepth {
+		return errDepth
+	}
+	switch t {
+	case thrift.TRUE, thrift.FALSE: // the type is the value
+	case thrift.I8:
+		_, err = r.ReadInt8()
+	case thrift.I16, thrift.I32, thrift.I64:
+		_, err = r.ReadInt64()
+	case thrift.DOUBLE:
+		_, err = r.ReadFloat64()
+	case thrift.BINARY:
+		_, err = r.ReadBytes()
+	case thrift.LIST, thrift.SET:
+		var l thrift.List
+		if l, err = r.ReadList(); err == nil {
+			err = readItems(r, l.Size, depth+1, l.Type)
+		}
+	case thrift.MAP:
+		var m thrift.Map
+		if m, err = r.ReadMap(); err == nil {
+			err = readItems(r, m.Size, depth+1, m.Key, m.Value)
+		}
+	case thrift.STRUCT:
+		err = readFields(r, func(f thrift.Field) error { return readValue(r, f.Type, depth+1) })
+	default:
+		err = fmt.Errorf("unknown thrift type %d", t)
+	}
+	return err
+}
+
+// readItems skips n values of each of types. A boolean in a container takes a byte.
+func readItems(r thrift.Reader, n int32, depth int, types ...thrift.Type) error {
+	for range n {
+		for _, t := range types {
+			if t == thrift.TRUE || t == thrift.FALSE {
+				t = thrift.I8
+			}
+			if err := readValue(r, t, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // TestSkim walks over random structs: a skimmer finds their ends where a reader finds them, and
