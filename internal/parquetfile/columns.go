@@ -66,11 +66,15 @@ func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error)
 
 // doubles and binaries append values to s.Data, as int64s does.
 func doubles(path []string, s *Scratch, entries int, vals []float64) Chunk {
-	s.Data = slices.Grow(s.Data, 8*len(vals))
-	for _, v := range vals {
-		s.Data = binary.LittleEndian.AppendUint64(s.Data, math.Float64bits(v))
-	}
+	s.Data = putDoubles(slices.Grow(s.Data, 8*len(vals)), vals)
 	return Chunk{Path: path, Type: format.Double, Pages: s.page(format.Plain, entries)}
+}
+
+func putDoubles(b []byte, vals []float64) []byte {
+	for _, v := range vals {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
 }
 
 func binaries(path []string, s *Scratch, entries int, vals [][]byte) Chunk {

@@ -2,6 +2,9 @@ package parquetfile
 
 import (
 	"encoding/binary"
+	"slices"
+
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // Lists builds LIST columns (or the columns of a MAP) whose rows have the same numbers of elements,
@@ -33,14 +36,22 @@ func (l *Lists) Build(s *Scratch, counts []int) {
 }
 
 func (l *Lists) bits(s *Scratch, put func(h *hybrid, n int)) {
-	at := len(l.levels)
-	h := newHybrid(append(l.levels, 0, 0, 0, 0), 1, s.pending)
-	for _, n := range l.counts {
-		put(&h, n)
-	}
-	l.levels = h.finish()
+	l.levels = appendLevels(l.levels, s, func(h *hybrid) {
+		for _, n := range l.counts {
+			put(h, n)
+		}
+	})
+}
+
+// appendLevels appends levels of one bit with their length.
+func appendLevels(dst []byte, s *Scratch, put func(h *hybrid)) []byte {
+	at := len(dst)
+	h := newHybrid(append(dst, 0, 0, 0, 0), 1, s.pending)
+	put(&h)
+	dst = h.finish()
 	s.pending = h.pending
-	binary.LittleEndian.PutUint32(l.levels[at:], uint32(len(l.levels)-at-4))
+	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	return dst
 }
 
 // Int64s returns a delta-coded LIST of INT64 with statistics. The chunk aliases s.
@@ -55,6 +66,27 @@ func (l *Lists) Doubles(path []string, s *Scratch, vals []float64) Chunk {
 	s.Data = append(s.Data[:0], l.levels...)
 	return doubles(path, s, l.entries, vals)
 }
+
+// DoublePages is Doubles in pages of so many rows, if each list has one element. A reader of a few
+// rows decompresses only their pages.
+func (l *Lists) DoublePages(path []string, s *Scratch, vals []float64, rows int) Chunk {
+	if len(vals) <= rows || l.entries != len(vals) || len(l.counts) != len(vals) {
+		return l.Doubles(path, s, vals)
+	}
+	c := Chunk{Path: path, Type: format.Double}
+	s.Data = slices.Grow(s.Data[:0], 8*len(vals)+levelBytes*(len(vals)/rows+1))
+	for part := range slices.Chunk(vals, rows) {
+		from := len(s.Data)
+		s.Data = appendLevels(s.Data, s, func(h *hybrid) { h.run(0, len(part)) })
+		s.Data = appendLevels(s.Data, s, func(h *hybrid) { h.run(1, len(part)) })
+		s.Data = putDoubles(s.Data, part)
+		c.Pages = append(c.Pages, Page{Encoding: format.Plain, Data: s.Data[from:], Values: len(part)})
+	}
+	return c
+}
+
+// levelBytes is more than the levels of lists of one element take in a page.
+const levelBytes = 32
 
 // Binaries returns a PLAIN LIST of byte strings without statistics. The chunk aliases s.
 func (l *Lists) Binaries(path []string, s *Scratch, vals [][]byte) Chunk {

@@ -52,7 +52,11 @@ func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 	if info.dict == 0 {
 		return nil
 	}
-	body, err := c.page(nil)
+	stored, err := c.open()
+	var body []byte
+	if err == nil {
+		body, err = c.content(nil, stored)
+	}
 	if err == nil && (c.head.typ != int64(format.DictionaryPage) || c.head.encoding != int64(format.Plain)) {
 		err = fmt.Errorf("page of type %d and encoding %d is not a dictionary", c.head.typ, c.head.encoding)
 	}
@@ -65,10 +69,20 @@ func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 
 // Pages calls visit with the data pages, which are valid until the next one.
 func (c *ChunkReader) Pages(visit func(*DataPage) error) error {
-	for c.left > 0 {
-		p, err := c.dataPage()
+	return c.PagesWith(func(int, int) bool { return true }, visit)
+}
+
+// PagesWith is Pages for the data pages for which wanted is true. It gets the positions of the first
+// entry of a page, among the entries of the chunk, and of the entry after the last one. Pages that are
+// not wanted are neither checked nor decompressed.
+func (c *ChunkReader) PagesWith(wanted func(from, to int) bool, visit func(*DataPage) error) error {
+	for at := 0; c.left > 0; at += int(c.head.values) {
+		p, err := c.dataPage(func(n int) bool { return wanted(at, at+n) })
 		if err != nil {
 			return fmt.Errorf("read page: %w", asFormat(err))
+		}
+		if p == nil {
+			continue
 		}
 		if err := visit(p); err != nil {
 			return err
@@ -85,13 +99,11 @@ func asFormat(err error) error {
 	return fmt.Errorf("%w: %w", ErrFormat, err)
 }
 
-func (c *ChunkReader) dataPage() (*DataPage, error) {
-	body, err := c.page(c.body)
+// dataPage reads the next data page; nil unless wanted, which gets its number of entries, is true.
+func (c *ChunkReader) dataPage(wanted func(n int) bool) (*DataPage, error) {
+	stored, err := c.open()
 	if err != nil {
 		return nil, err
-	}
-	if c.codec != format.Uncompressed {
-		c.body = body
 	}
 	switch {
 	case c.head.typ != int64(format.DataPage):
@@ -100,6 +112,16 @@ func (c *ChunkReader) dataPage() (*DataPage, error) {
 		return nil, fmt.Errorf("page of %d values, the chunk has %d left", c.head.values, c.left)
 	}
 	c.left -= c.head.values
+	if !wanted(int(c.head.values)) {
+		return nil, nil
+	}
+	body, err := c.content(c.body, stored)
+	if err != nil {
+		return nil, err
+	}
+	if c.codec != format.Uncompressed {
+		c.body = body
+	}
 	p := &DataPage{Encoding: format.Encoding(c.head.encoding), Entries: int(c.head.values), DictEntries: c.DictLen}
 	if c.nested {
 		if p.Repetition, body, err = levels(body); err != nil {
@@ -113,25 +135,37 @@ func (c *ChunkReader) dataPage() (*DataPage, error) {
 	return p, nil
 }
 
-// page reads a page and decompresses it into dst.
-func (c *ChunkReader) page(dst []byte) ([]byte, error) {
+// storedPage is the body of a page, as the file has it.
+type storedPage struct {
+	body []byte
+	at   int64 // offset in the file
+	sum  pageSum
+}
+
+// open reads the header of the next page.
+func (c *ChunkReader) open() (p storedPage, err error) {
 	n, err := c.head.read(c.rest)
 	if err != nil {
-		return nil, fmt.Errorf("decode page header: %w", err)
+		return p, fmt.Errorf("decode page header: %w", err)
 	}
-	sum, err := c.head.check(c.rest[:n], c.at)
-	if err != nil {
+	if p.sum, err = c.head.check(c.rest[:n], c.at); err != nil {
+		return p, err
+	}
+	p.body, p.at = c.rest[n:], c.at+int64(n)
+	if c.head.compressed < 0 || c.head.compressed > int64(len(p.body)) {
+		return p, fmt.Errorf("page of %d bytes in a chunk with %d left", c.head.compressed, len(p.body))
+	}
+	p.body, c.rest = p.body[:c.head.compressed], p.body[c.head.compressed:]
+	c.at = p.at + int64(len(p.body))
+	return p, nil
+}
+
+// content checks the page that was opened last, and decompresses it into dst.
+func (c *ChunkReader) content(dst []byte, p storedPage) (body []byte, err error) {
+	body = p.body
+	if err := p.sum.checkPage(body, p.at); err != nil {
 		return nil, err
 	}
-	body := c.rest[n:]
-	if c.head.compressed < 0 || c.head.compressed > int64(len(body)) {
-		return nil, fmt.Errorf("page of %d bytes in a chunk with %d left", c.head.compressed, len(body))
-	}
-	body, c.rest = body[:c.head.compressed], body[c.head.compressed:]
-	if err := sum.checkPage(body, c.at+int64(n)); err != nil {
-		return nil, err
-	}
-	c.at += int64(n) + int64(len(body))
 	switch c.codec {
 	case format.Uncompressed:
 	case format.Zstd:

@@ -101,31 +101,34 @@ func (r *rowLists[T]) group(c *Columns, i int, rows []uint32, first uint32) erro
 }
 
 // singles reads rows of a row group whose lists have one element each, and nothing else. It reports
-// whether they do.
+// whether the lists of the pages of these rows do; other pages are not decompressed.
 func (r *rowLists[T]) singles(l *listDecoder, rows []uint32, first uint32) (single bool, err error) {
-	known, row := len(r.out), 0
+	if l.group.Group.Chunks[r.leaf].Values != int64(l.rows) { // a list of several elements has as many values
+		return false, nil
+	}
+	if err := l.group.Chunk(r.leaf, &l.chunk); err != nil {
+		return false, err
+	}
+	var begin uint32 // of a page: its first row
+	var of []uint32  // its rows that are wanted
+	known := len(r.out)
 	single = true
-	err = l.group.Pages(r.leaf, &l.chunk, func(p *parquetfile.DataPage) (err error) {
-		if single = single && p.Singles(); !single {
-			return nil
+	err = l.chunk.PagesWith(func(from, to int) bool {
+		begin, of = first+uint32(from), before(rows, first+uint32(to))
+		rows = rows[len(of):]
+		return single && len(of) > 0
+	}, func(p *parquetfile.DataPage) (err error) {
+		if single = p.Singles(); single {
+			r.out, err = r.at(p, r.out, p.Entries, of, begin)
 		}
-		if p.Entries > l.rows-row {
-			return fmt.Errorf("%w: column %v has more than %d lists", ErrFormat, r.path, l.rows)
-		}
-		from := first + uint32(row)
-		of := before(rows, from+uint32(p.Entries))
-		rows, row = rows[len(of):], row+p.Entries
-		r.out, err = r.at(p, r.out, p.Entries, of, from)
 		return err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, fmt.Errorf("column %v: %w", r.path, err)
-	case !single:
+	}
+	if !single {
 		r.out = r.out[:known]
 		return false, nil
-	case row != l.rows:
-		return false, fmt.Errorf("%w: column %v has %d lists for %d rows", ErrFormat, r.path, row, l.rows)
 	}
 	for range len(r.out) - known {
 		r.counts = append(r.counts, 1)

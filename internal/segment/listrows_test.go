@@ -11,7 +11,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 // TestListsOfRows: lists of some rows are those among the lists of all rows, in row groups where
@@ -69,6 +71,45 @@ func TestListsOfRows(t *testing.T) {
 }
 
 // every returns each step-th of n rows.
+// TestPagesOfRows: where each row has one sample, values of some rows are read from their pages alone,
+// so that damage in others is not noticed.
+func TestPagesOfRows(t *testing.T) {
+	rows := make([]segment.Row, 10_000)
+	for i := range rows {
+		rows[i] = segment.Row{Labels: labels.FromStrings(model.MetricNameLabel, "m", "i", fmt.Sprintf("%05d", i)), Floats: []segment.Float{{T: someTime, V: math.Sqrt(float64(i))}}}
+	}
+	file, _, err := segmenttest.Encode(rows, nil)
+	require.NoError(t, err)
+	read := func(wanted ...uint32) ([]float64, error) {
+		c, err := segment.OpenColumns(bytes.NewReader(file), int64(len(file)))
+		require.NoError(t, err)
+		defer c.Release()
+		counts, vals, err := c.DoublesOf(segment.ColValue, wanted)
+		require.True(t, err != nil || len(counts) == len(vals))
+		return vals, err
+	}
+	wanted := []uint32{0, 4095, 4096, 5000, 8191, 8192, 9999}
+	vals, err := read(wanted...)
+	require.NoError(t, err)
+	for i, row := range wanted {
+		require.Equal(t, math.Sqrt(float64(row)), vals[i])
+	}
+	decoded, err := segmenttest.Rows(file)
+	require.NoError(t, err)
+	require.Equal(t, rows, decoded)
+
+	c, err := segment.OpenColumns(bytes.NewReader(file), int64(len(file)))
+	require.NoError(t, err)
+	span := c.Layout.Groups[0].Chunks[c.Layout.Column(parquetfile.ListPath(segment.ColValue)...)].Span
+	c.Release()
+	file[span.Offset+span.Length-1]++ // of the last page
+	vals, err = read(5000)
+	require.NoError(t, err)
+	require.Equal(t, []float64{math.Sqrt(5000)}, vals)
+	_, err = read(5000, 9000)
+	require.ErrorIs(t, err, segment.ErrFormat)
+}
+
 func every(n, step uint32) (rows []uint32) {
 	for i := uint32(0); i < n; i += step {
 		rows = append(rows, i)

@@ -4,6 +4,9 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
+// valuePageRows is the number of rows of a page of column value, where each row has one sample.
+const valuePageRows = 4096
+
 // floatColumns writes the float samples of the rows up to end, and advances the cursor's sample.
 func (w *Writer) floatColumns(b *Batch, at *cursor, end int) {
 	from := at.sample
@@ -15,7 +18,7 @@ func (w *Writer) floatColumns(b *Batch, at *cursor, end int) {
 	w.counts = counts
 	w.lists.Build(&w.s, counts)
 	w.file.Add(w.lists.Int64s(parquetfile.ListPath(ColTS), &w.s, b.TS[from:at.sample]))
-	w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColValue), &w.s, b.V[from:at.sample]), nil)
+	w.file.Add(w.lists.DoublePages(parquetfile.ListPath(ColValue), &w.s, b.V[from:at.sample], valuePageRows), nil)
 	if b.ST != nil {
 		w.file.Add(w.lists.Int64s(parquetfile.ListPath(ColST), &w.s, b.ST[from:at.sample]))
 	}
