@@ -28,8 +28,13 @@ func OpenColumns(in io.ReaderAt, size int64) (*Columns, error) {
 	if err := checkVersion(l.KeyValues); err != nil {
 		return nil, err
 	}
+	return NewColumns(in, l), nil
+}
+
+// NewColumns is OpenColumns for a segment whose footer was read by it before.
+func NewColumns(in io.ReaderAt, l *parquetfile.Layout) *Columns {
 	m := parquetfile.TakeMemory()
-	return &Columns{Layout: l, in: in, memory: m, lists: listDecoder{chunk: m.Chunk}}, nil
+	return &Columns{Layout: l, in: in, memory: m, lists: listDecoder{chunk: m.Chunk}}
 }
 
 // Release ends the reading of columns, so that others can use its memory. What was read stays valid.

@@ -57,6 +57,7 @@ func (s Some) segment(ctx context.Context, in io.ReaderAt, size int64) (*Table, 
 	if err != nil {
 		return nil, err
 	}
+	l.table.layout = columns.Layout
 	return l.table, l.lists(columns)
 }
 
@@ -369,6 +370,7 @@ func (l *someLoader) times(base int64) error {
 // lists reads the numbers of samples of the rows of a segment, and their first and last times.
 func (l *someLoader) lists(columns *segment.Columns) error {
 	from, upto := slices.Repeat([]int64{math.MaxInt64}, l.rows), slices.Repeat([]int64{math.MinInt64}, l.rows)
+	others := columns.Has(segment.ColHistTS) || columns.Has(segment.ColExTS)
 	for _, c := range []struct {
 		name  string
 		spans *spans
@@ -379,6 +381,13 @@ func (l *someLoader) lists(columns *segment.Columns) error {
 		counts, ts, err := columns.TimesOf(c.name, l.table.some)
 		if err != nil {
 			return err
+		}
+		if *c.spans = runningOf(counts); c.spans.n == l.rows && !others { // as after a scrape
+			base := slices.Min(ts)
+			if l.table.near = nearOf(ts, base); l.table.near != nil {
+				l.table.base = base
+				return nil
+			}
 		}
 		ends := make([]uint64, 1, l.rows+1)
 		for i, n := range counts {
@@ -417,10 +426,10 @@ func (t *Table) KnownRows() (out []Range) {
 	return out
 }
 
-// WithoutLabels returns a partial table without labels and keys, for those who know the series of
-// its rows already.
+// WithoutLabels returns a partial table without labels, keys and layout, for those who know the series
+// of its rows already.
 func (t *Table) WithoutLabels() *Table {
 	bare := *t
-	bare.names, bare.columns, bare.keys = nil, nil, nil
+	bare.names, bare.columns, bare.keys, bare.layout = nil, nil, nil, nil
 	return &bare
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/zeebo/xxh3"
+
+	"github.com/promlake/promlake/internal/parquetfile"
 )
 
 // Key identifies a series across objects: it is a hash of the label set under a seed that senders
@@ -43,6 +45,8 @@ type Table struct {
 	// the same by row of a segment in which each row has one float sample and nothing else, as after
 	// a scrape; from and upto are nil then
 	near []uint16
+
+	layout *parquetfile.Layout // of the segment; nil: not known
 }
 
 // spans are the positions [from, to) that rows have among the samples of an object. Where n is set,
@@ -164,6 +168,10 @@ func (t *Table) Times(row int) (mint, maxt int64) {
 // nothing else, as after a scrape: by row, in ms after base. near is nil if the table does not have
 // them so. Callers must not change it.
 func (t *Table) FloatTimes() (base int64, near []uint16) { return t.base, t.near }
+
+// Layout returns what the footer of a segment says of its columns, nil unless the table is of some
+// rows and was read by this query: a read of their samples need not read the footer again.
+func (t *Table) Layout() *parquetfile.Layout { return t.layout }
 
 // Bytes returns the approximate size of the table in memory.
 func (t *Table) Bytes() int64 {

@@ -62,7 +62,9 @@ func lists[T index.Sized](ctx context.Context, s *Reader, what, name string, o *
 		in := s.files.Open(ctx, o.Series, o.Size)
 		err = in.Prefetch([][2]int64{{0, o.Size}})
 		var columns *segment.Columns
-		if err == nil {
+		if l := t.Layout(); err == nil && l != nil {
+			columns = segment.NewColumns(in, l)
+		} else if err == nil {
 			columns, err = segment.OpenColumns(in, o.Size)
 		}
 		if err == nil {
