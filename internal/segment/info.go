@@ -19,6 +19,7 @@ const (
 	kvInfo     = "promlake.segment.info"     // JSON of Info without Version and Metadata
 	kvMetadata = "promlake.segment.metadata" // JSON of []Metadata; absent if there is none
 	kvValues   = "promlake.segment.values"   // base64 of Values; absent if there are none
+	kvLabels   = "promlake.segment.labels"   // base64 of LabelRuns; absent if there are none
 )
 
 // ErrFormat reports bytes that are not a segment of a supported version.

@@ -33,11 +33,12 @@ type repeat struct {
 type known struct {
 	names, mapNames []string // SeriesColumns.Names and MapNames
 	values          Values
+	runs            string // LabelRuns.text; "" for none
 }
 
 func (r *repeat) bytes() int64 {
 	const own, perName = 256, 16
-	return own + int64(4*cap(r.rows)+perName*(cap(r.labels.names)+cap(r.labels.mapNames))+cap(r.labels.values)) + r.prefix.Bytes()
+	return own + int64(4*cap(r.rows)+perName*(cap(r.labels.names)+cap(r.labels.mapNames))+cap(r.labels.values)+len(r.labels.runs)) + r.prefix.Bytes()
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/parquetfile"
 )
@@ -27,6 +28,7 @@ type Writer struct {
 	lists  parquetfile.Lists
 	counts []int
 	values []uint64 // hashes of the labels of the file
+	labels known    // of the last file that was not repeated
 }
 
 // NewWriter returns a writer. It fails only if the zstd encoder cannot be created.
@@ -52,8 +54,7 @@ func (w *Writer) Write(b *Batch, repeats *Repeats) ([]byte, Info, error) {
 	}
 	file, info, err := w.fresh(b, shape, single)
 	if err == nil && repeats.again(hash) {
-		labels := known{info.LabelColumns, info.MapNames, info.Values}
-		repeats.keep(hash, b, &repeat{shape: shape, labels: labels, prefix: w.file.Prefix(file, w.series.Chunks())})
+		repeats.keep(hash, b, &repeat{shape: shape, labels: w.labels, prefix: w.file.Prefix(file, w.series.Chunks())})
 	}
 	return file, info, err
 }
@@ -79,7 +80,11 @@ func (w *Writer) fresh(b *Batch, shape shape, single bool) ([]byte, Info, error)
 			return nil, Info{}, err
 		}
 	}
-	return w.end(describe(b, shape, known{w.series.Names, w.series.MapNames, valuesOf(w.values)}))
+	w.labels = known{names: w.series.Names, mapNames: w.series.MapNames, values: valuesOf(w.values)}
+	if runs := w.series.labelRuns(b.View, b.Rows); len(runs) > 0 {
+		w.labels.runs = runs.text(len(w.labels.names))
+	}
+	return w.end(b, shape, w.labels)
 }
 
 // repeated encodes b, which has one row group, after a beginning that is known.
@@ -91,14 +96,18 @@ func (w *Writer) repeated(b *Batch, k *repeat) ([]byte, Info, error) {
 	if err := w.group(b, k.shape, &cursor{}, len(b.Rows)); err != nil {
 		return nil, Info{}, err
 	}
-	return w.end(describe(b, k.shape, k.labels))
+	return w.end(b, k.shape, k.labels)
 }
 
 // end writes the footer.
-func (w *Writer) end(info Info) ([]byte, Info, error) {
+func (w *Writer) end(b *Batch, shape shape, l known) ([]byte, Info, error) {
+	info := describe(b, shape, l)
 	kv, err := info.keyValues()
 	if err != nil {
 		return nil, Info{}, err
+	}
+	if l.runs != "" {
+		kv = append(kv, format.KeyValue{Key: kvLabels, Value: l.runs})
 	}
 	err = w.file.End(kv)
 	return w.out.Bytes(), info, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -45,6 +46,9 @@ func (s Some) segment(ctx context.Context, in io.ReaderAt, size int64) (*Table, 
 	found, err := s.begin(ctx, l)
 	if !found || l.rows == 0 || err != nil {
 		return l.partial(found), err
+	}
+	if err := l.present(); err != nil {
+		return nil, err
 	}
 	if err := l.identify(); err != nil {
 		return nil, err
@@ -224,6 +228,30 @@ func selectiveFirst(ms []*labels.Matcher) []*labels.Matcher {
 	out := slices.Clone(ms)
 	slices.SortStableFunc(out, func(a, b *labels.Matcher) int { return cost(a) - cost(b) })
 	return out
+}
+
+// present forgets the label columns in which no row of a segment has a value, if its footer says which.
+func (l *someLoader) present() error {
+	var names []string
+	for leaf := range l.layout.Leaves {
+		if name, ok := strings.CutPrefix(l.layout.Leaves[leaf].Path[0], segment.LabelPrefix); ok {
+			names = append(names, name)
+		}
+	}
+	runs, err := segment.RunsOf(l.layout.KeyValues, len(names), l.layout.Rows)
+	if err != nil || runs == nil {
+		return err
+	}
+	have := runs.Columns(l.table.some)
+	for i, name := range names {
+		if !have.Has(i) {
+			delete(l.labels, name)
+			for g := range l.groups {
+				delete(l.groups[g].columns, name)
+			}
+		}
+	}
+	return nil
 }
 
 // identify reads the labels of the rows.

@@ -18,7 +18,7 @@ import (
 func manyRows() []segment.Row {
 	rows := make([]segment.Row, 33_000)
 	for i := range rows {
-		rows[i].Labels = labels.FromStrings("__name__", fmt.Sprintf("m%d", i%3), "n", fmt.Sprint(i%100), "Id", fmt.Sprint(i))
+		rows[i].Labels = labels.FromStrings("__name__", fmt.Sprintf("m%d", i%3), "n", fmt.Sprint(i%100), "Id", fmt.Sprint(i), fmt.Sprintf("only%d", i%3), "1")
 		rows[i].Floats = []segment.Float{{T: int64(i), V: 1}}
 	}
 	return rows
