@@ -20,11 +20,17 @@ import (
 )
 
 // TestRecentSegments: a stage that has the content of segments in memory answers as one that reads
-// their objects.
+// their objects, with and without room for whole series tables.
 func TestRecentSegments(t *testing.T) {
+	for name, room := range map[string]int64{"ample": 0, "none": 1} {
+		t.Run(name, func(t *testing.T) { testRecentSegments(t, room) })
+	}
+}
+
+func testRecentSegments(t *testing.T, room int64) {
 	store, kept := newDirStore(t), recent.New(1<<20, nil, testNow)
 	reading := newLake(t, store, query.Settings{UseStartTimestamps: true})
-	l := newLake(t, store, query.Settings{UseStartTimestamps: true, Recent: kept})
+	l := newLake(t, store, query.Settings{UseStartTimestamps: true, Recent: kept, IndexCacheBytes: room})
 	rng := rand.New(rand.NewPCG(5, 6))
 	keep := func(rows []segment.Row, seg key.Segment, size int) {
 		b, err := segmenttest.Batch(rows, nil)
@@ -68,7 +74,7 @@ func TestRecentSegments(t *testing.T) {
 	require.Equal(t, same, resolved)
 	require.True(t, resolved.IDsAgree)
 	require.Len(t, resolved.Labels, 20)
-	for _, text := range []string{`m`, `m{i="3"}`, `sum(rate(m[6m]))`, `count_over_time(m{i=~"[3-6]"}[20m])`, `m[20m]`, `timestamp(m)`} {
+	for _, text := range []string{`m`, `m{i="3"}`, `m{i=~"1|17",i!="1"}`, `{i="7"}`, `{__name__=~"m|n",i!~"[02-9]|1.+"}`, `m{i="3",absent=""}`, `m{i="none"}`, `m{absent="3"}`, `n`, `sum(rate(m[6m]))`, `count_over_time(m{i=~"[3-6]"}[20m])`, `m[20m]`, `timestamp(m)`} {
 		for _, end := range []int64{350_000, 800_000, 1_199_000} {
 			a := asked{text: text, end: time.UnixMilli(end)}
 			require.Equal(t, reading.exec(t.Context(), a).String(), l.exec(t.Context(), a).String(), text)
@@ -87,6 +93,8 @@ func TestRecentSegments(t *testing.T) {
 	n := size(rows)
 	rows[0].Floats[0].V = 1234
 	keep(rows, seg, n)
-	ask.end = time.UnixMilli(1_400_100)
-	require.Contains(t, l.exec(query.WithSince(t.Context(), testNow().Add(2*time.Second)), ask).String(), "1234", "the content comes from memory")
+	for _, text := range []string{`max(m)`, `max(m{i="0"})`} {
+		ask = asked{text: text, end: time.UnixMilli(1_400_100)}
+		require.Contains(t, l.exec(query.WithSince(t.Context(), testNow().Add(2*time.Second)), ask).String(), "1234", "the content comes from memory")
+	}
 }

@@ -6,12 +6,15 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 // manyRows returns more series than fit into one row group of a segment.
@@ -56,6 +59,62 @@ func TestSome(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKnown: a table of some rows of a segment in memory says what the table of these rows of its
+// object says.
+func TestKnown(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	rows := randomRows(rng, 1200)
+	require.False(t, scraped(t, rows))
+	for i := range rows {
+		rows[i].Floats, rows[i].Hists, rows[i].Exemplars = []segment.Float{{T: rng.Int64N(1000), V: rng.Float64()}}, nil, nil
+	}
+	require.True(t, scraped(t, rows))
+	whole, some := asSegment(t, rows)
+	known := keptOf(t, rows)
+	names, patterns := append([]string{"absent"}, whole.Names()...), []string{"", ".*", ".+", "1", "1.*", "(1|2|30)", "m1.*", "m1", "[^1]*", "1|", "nothing"}
+	for range 1000 {
+		sets := make([][]*labels.Matcher, 1+rng.IntN(2))
+		for k := range sets {
+			for range rng.IntN(4) {
+				sets[k] = append(sets[k], labels.MustNewMatcher(labels.MatchType(rng.IntN(4)), names[rng.IntN(len(names))], patterns[rng.IntN(len(patterns))]))
+			}
+		}
+		s := index.Some{Seed: seed, Sets: sets, Most: 1 + rng.IntN(1200)}
+		want, err := some(t.Context(), s)
+		require.NoError(t, err)
+		got, ok, err := s.Known(t.Context(), known)
+		require.NoError(t, err)
+		require.True(t, ok)
+		if want == nil {
+			require.Nil(t, got, "%s", sets)
+			continue
+		}
+		require.Equal(t, want.KnownRows(), got.KnownRows(), "%s", sets)
+		require.Equal(t, want.RowsKey(), got.RowsKey())
+		compareSome(t, true, whole, got, got.KnownRows())
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, _, err := index.Some{Seed: seed, Sets: [][]*labels.Matcher{{labels.MustNewMatcher(labels.MatchRegexp, "n", "1.*")}}, Most: 100}.Known(ended, known)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// keptOf returns the content of a segment in memory.
+func keptOf(t *testing.T, rows []segment.Row) *recent.Segment {
+	b, err := segmenttest.Batch(rows, nil)
+	require.NoError(t, err)
+	known := recent.New(1<<20, nil, time.Now).Of(b, recent.NewLabels(b.View))
+	require.NotNil(t, known)
+	return known
+}
+
+// scraped reports whether rows are as after a scrape, so that tables of them can be made in memory.
+func scraped(t *testing.T, rows []segment.Row) bool {
+	_, ok, err := index.Some{Seed: seed, Most: 1}.Known(t.Context(), keptOf(t, rows))
+	require.NoError(t, err)
+	return ok
 }
 
 // said is what a table says of a row.

@@ -185,6 +185,12 @@ func (s *Tables) loadSome(ctx context.Context, m *Match, wanted []bool, sets [][
 	return s.files.Each(ctx, len(rest), func(ctx context.Context, k int) error {
 		o := &m.Objects[rest[k]]
 		some := index.Some{Seed: s.seed, Sets: sets, Most: int(o.Footer.Rows / someShare)}
+		if known := s.recent.Get(o.Series, o.Size); known != nil {
+			t, ok, err := some.Known(ctx, known)
+			if m.Tables[rest[k]] = t; ok || err != nil {
+				return err
+			}
+		}
 		t, err := s.read(ctx, o, func(in source.Reader, size int64) (*index.Table, error) {
 			if o.Footer.Meta == nil {
 				return some.Segment(ctx, in, size)

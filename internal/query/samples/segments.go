@@ -67,8 +67,8 @@ func messages(c *segment.Columns, col string, t *index.Table) (data []string, er
 
 // segmentFloats returns the float samples of the rows of t, the series table of a segment.
 func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.Table) (*batch, error) {
-	if known := s.recent.Get(o.Series, o.Size); known != nil && !t.Partial() && int64(len(known.V)) == t.TotalFloats() {
-		if !s.fits(o.Footer.Samples) {
+	if known := s.recent.Get(o.Series, o.Size); known != nil && shares(known, t) {
+		if !s.fits(t.TotalFloats()) {
 			return recentFloats(known, t), nil
 		}
 		b, hit, err := index.Get(ctx, s.cache, listsKey(o, t), func() (*batch, error) { return recentFloats(known, t), nil })
@@ -98,14 +98,40 @@ func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.T
 	})
 }
 
-// recentFloats returns the float samples of a segment in memory, which it shares. t is the segment's
-// series table.
+// shares reports whether the float samples of the rows of t, the series table of a segment, can be
+// taken from its content in memory.
+func shares(known *recent.Segment, t *index.Table) bool {
+	if !t.Partial() {
+		return int64(len(known.V)) == t.TotalFloats()
+	}
+	_, near := known.Scraped()
+	_, own := t.FloatTimes()
+	return near != nil && own != nil
+}
+
+// recentFloats returns the float samples of the rows of t, the series table of a segment whose content
+// is in memory. Those of all rows it shares.
 func recentFloats(known *recent.Segment, t *index.Table) *batch {
 	b := &batch{v: known.V, st: known.ST}
+	if t.Partial() {
+		b.v, b.st = ofRows(known.V, t.Some()), ofRows(known.ST, t.Some())
+	}
 	if b.base, b.near = t.FloatTimes(); b.near == nil {
 		b.t = known.AppendTimes(make([]int64, 0, len(b.v)), 0, len(b.v))
 	}
 	return b
+}
+
+// ofRows returns the values of some rows, nil if there are no values.
+func ofRows[T any](values []T, rows []uint32) []T {
+	if values == nil {
+		return nil
+	}
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = values[row]
+	}
+	return out
 }
 
 // segmentHists returns the native histograms of the rows of t, the series table of a segment.
