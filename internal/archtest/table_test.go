@@ -264,7 +264,7 @@ var allowed = map[string][]string{
 	"internal/query/source": {
 		"internal/block", "internal/catalog", "internal/checksum", "internal/key", "internal/objstore",
 		"internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/index",
-		"internal/query/metrics", "internal/query/workdir", "internal/rollup", "internal/segment",
+		"internal/query/metrics", "internal/query/workdir", "internal/recent", "internal/rollup", "internal/segment",
 	},
 	"internal/query/usage":   {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/query/workdir": {"internal/tempdir"},

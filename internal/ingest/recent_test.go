@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/recent/recenttest"
+	"github.com/promlake/promlake/internal/segment"
 )
 
 // TestKeepsStoredSegments sends random requests in every mode: what is kept of each segment is what
@@ -39,6 +41,14 @@ func TestKeepsStoredSegments(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, r.Close())
 				recenttest.Equal(t, file, kept.Get(k, o.Size))
+				footer, err := segment.ReadInfo(bytes.NewReader(file), o.Size)
+				require.NoError(t, err)
+				own, known := kept.TakeFooter(k, o.Size)
+				if require.Equal(t, len(footer.Metadata) == 0, known, "metadata changes when it is encoded"); known {
+					require.Equal(t, footer, own)
+				}
+				_, known = kept.TakeFooter(k, o.Size)
+				require.False(t, known, "it was taken")
 			}
 		})
 	}

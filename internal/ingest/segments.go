@@ -38,7 +38,8 @@ type segmentWriter struct {
 // encoded is a segment that waits for its put.
 type encoded struct {
 	key     key.Segment
-	file    *[]byte         // of files
+	file    *[]byte // of files
+	info    segment.Info
 	content *recent.Segment // nil: it is not kept
 }
 
@@ -62,14 +63,14 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 		g.Order.Extend(w.view)
 		for _, window := range layout.Windows(bs[from:to], w.now().UnixMilli()) {
 			rows := window.Rows(w.view, &g.Order)
-			file, _, err := w.writer.Write(rows, &g.Repeats)
+			file, info, err := w.writer.Write(rows, &g.Repeats)
 			if err != nil {
 				return nil, fmt.Errorf("encode segment: %w", err)
 			}
 			id, queued := name()
 			kept := files.Get().(*[]byte)
 			*kept = append((*kept)[:0], file...) // file is valid until the next segment is encoded
-			out = append(out, encoded{key.Segment{Tenant: w.tenant, Window: window.Start, ID: id, Queued: queued}, kept, w.recent.Of(rows, w.labels)})
+			out = append(out, encoded{key.Segment{Tenant: w.tenant, Window: window.Start, ID: id, Queued: queued}, kept, info, w.recent.Of(rows, w.labels)})
 		}
 		from = to
 	}
@@ -107,6 +108,7 @@ func (w *segmentWriter) put(ctx context.Context, all []encoded) error {
 			}
 			w.met.stored(len(*e.file))
 			w.recent.Put(e.key.String(), int64(len(*e.file)), e.content)
+			w.recent.PutFooter(e.key.String(), int64(len(*e.file)), e.info)
 			files.Put(e.file) // after an error the store may still read it
 			return nil
 		})

@@ -27,6 +27,8 @@ type Segments struct {
 	all   map[string]*list.Element // of held, by key
 	order *list.List               // of held: the oldest first
 	bytes int64
+
+	footers footers
 }
 
 // held is a segment of a stored object.
@@ -43,7 +45,7 @@ func (h *held) cost() int64 { return h.segment.bytes() + int64(len(h.key)) + 160
 // New returns a cache of limit bytes.
 func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Segments {
 	return &Segments{
-		limit: limit, now: now, all: map[string]*list.Element{}, order: list.New(),
+		limit: limit, now: now, all: map[string]*list.Element{}, order: list.New(), footers: newFooters(limit / footerShare),
 		kept: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Namespace: "promlake", Subsystem: "recent", Name: "segment_bytes",
 			Help: "Memory of stored segments that are kept until this process merges them.",
@@ -121,6 +123,7 @@ func (s *Segments) Remove(key string) {
 	if s == nil {
 		return
 	}
+	s.footers.take(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.all[key]; e != nil {

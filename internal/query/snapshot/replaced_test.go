@@ -37,7 +37,7 @@ func TestReplacedObjectsAreForgotten(t *testing.T) {
 	m := metrics.New(nil, time.Now)
 	decoded := index.NewCache(1 << 20)
 	now := time.UnixMilli(1_000_000)
-	c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &workdir.Dir{}, m), decoded, func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
+	c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &workdir.Dir{}, nil, m), decoded, func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
 	read := func(asOf time.Time, mint, maxt int64) catalog.Snapshot {
 		now = now.Add(time.Hour)
 		var out catalog.Snapshot

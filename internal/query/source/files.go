@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/workdir"
+	"github.com/promlake/promlake/internal/recent"
 )
 
 // Settings bound what files keeps. Callers fill every field.
@@ -41,18 +42,20 @@ type Files struct {
 
 	footers *index.Cache // by key of the series file
 	numbers atomic.Uint32
-	recent  recent
+	stored  *recent.Segments // by this process; nil: none
+	recent  lastRead
 }
 
 // minMemoryBytes is the least memory for objects that the disk has no room for.
 const minMemoryBytes = 32 << 20
 
-// New returns files of a store. It does no I/O.
-func New(s Settings, store objstore.Store, dir *workdir.Dir, m *metrics.Metrics) *Files {
+// New returns files of a store. stored are segments that this process has stored; nil: none. It does
+// no I/O.
+func New(s Settings, store objstore.Store, dir *workdir.Dir, stored *recent.Segments, m *metrics.Metrics) *Files {
 	local, _ := store.(objstore.Local)
 	return &Files{
 		store: store, dir: local, globs: local != nil && duck.HasGlob(local.LocalPath("x")), metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
-		footers: index.NewCache(s.FooterBytes),
+		footers: index.NewCache(s.FooterBytes), stored: stored,
 		cache: fetch.New(fetch.Settings{
 			LimitBytes: s.CacheBytes, MemoryBytes: max(s.MemoryBytes, minMemoryBytes), Concurrency: s.Concurrency,
 			GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,

@@ -132,9 +132,12 @@ func (f *Files) blockFooter(ctx context.Context, o *Ref) (*Footer, error) {
 }
 
 func (f *Files) segmentFooter(ctx context.Context, o *Ref) (*Footer, error) {
-	info, err := f.segmentInfo(ctx, o)
-	if err != nil {
-		return nil, fmt.Errorf("read footer of segment %s: %w", o.Series, err)
+	info, known := f.stored.TakeFooter(o.Series, o.Size)
+	if !known {
+		var err error
+		if info, err = f.segmentInfo(ctx, o); err != nil {
+			return nil, fmt.Errorf("read footer of segment %s: %w", o.Series, err)
+		}
 	}
 	ft := &Footer{Info: info, Descriptions: make([]unique.Handle[segment.Metadata], len(info.Metadata))}
 	for i, m := range info.Metadata {

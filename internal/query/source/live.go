@@ -60,9 +60,9 @@ const (
 	maxRecentObjects = 32 << 10
 )
 
-// recent are the objects of the snapshots that were read last. Consecutive queries mostly read the
+// lastRead are the objects of the snapshots that were read last. Consecutive queries mostly read the
 // same one.
-type recent struct {
+type lastRead struct {
 	mu   sync.Mutex
 	last []located // the one that was used last comes first
 	size int       // objects
@@ -73,7 +73,7 @@ type located struct {
 	objects []Object
 }
 
-func (r *recent) get(id Identity) ([]Object, bool) {
+func (r *lastRead) get(id Identity) ([]Object, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.IndexFunc(r.last, func(l located) bool { return l.of == id })
@@ -87,7 +87,7 @@ func (r *recent) get(id Identity) ([]Object, bool) {
 }
 
 // add keeps the objects of a snapshot, in place of those that were used longest ago.
-func (r *recent) add(id Identity, objects []Object) {
+func (r *lastRead) add(id Identity, objects []Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.ContainsFunc(r.last, func(l located) bool { return l.of == id }) || len(objects) > maxRecentObjects {
