@@ -72,14 +72,19 @@ type Pace struct {
 // a large part of its processor time (decision 002).
 const smallSamples = 10_000
 
+// smallWait is how long a small group waits for its usual senders, in durations of the last flush.
+// They mostly come within one or two; it bounds the wait for those that do not come.
+const smallWait = 4
+
 // Collector gathers concurrent requests of one tenant into groups and decides when a group is due:
 //
 //   - at once, when it is full;
 //   - after the gap since the last flush began, when no request is being received that could join
 //     it, and it holds at least half of the recent maximum of requests that were in the stage
 //     together: one half is flushed while the other half is received;
-//   - if it is small and holds less than that maximum, only when as much time has passed since the
-//     last flush ended as that flush took: its senders, who were answered then, may join;
+//   - if it is small and holds less than that maximum, only when smallWait times as much time has
+//     passed since the last flush ended as that flush took: its senders, who were answered then, may
+//     join;
 //   - after the longest wait in any case.
 //
 // So a lone request is answered at once, requests that arrive together share a segment, and there
@@ -179,7 +184,7 @@ func (c *Collector) take(now time.Time) (*Group, time.Duration) {
 	due := g.opened.Add(c.pace.Wait)
 	if usual := slices.Max(c.concurrent[:]); c.receiving == 0 && 2*len(g.Batches) >= usual {
 		early := c.last.Add(c.pace.Gap)
-		back := c.ended.Add(c.ended.Sub(c.last))
+		back := c.ended.Add(smallWait * c.ended.Sub(c.last))
 		if g.Samples < smallSamples && len(g.Batches) < usual && back.After(early) {
 			early = back
 		}
