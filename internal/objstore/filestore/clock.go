@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// clock is the store's clock. It follows the machine's clock and advances with every tick, even if
-// that clock does not: across all processes and restarts, it never returns a time twice or a time
+// clock is the store's clock. It follows the machine's clock, which its callers read, and advances
+// with every tick, even if that clock does not: across all processes and restarts, it never returns a time twice or a time
 // before one that it returned.
 //
 // The file dir/.lock/clock holds its state, guarded by flock:
@@ -28,7 +28,6 @@ import (
 // a later time is returned. So the first tick after a boot starts at ns.
 type clock struct {
 	path string
-	now  func() time.Time
 	boot string // identifier of the machine's boot; empty if the system has none
 
 	mu sync.Mutex // lets at most one goroutine of this process block a thread in flock
@@ -37,18 +36,18 @@ type clock struct {
 // clockLease is how far the content of the clock file is ahead of the last time.
 const clockLease = 10 * time.Second
 
-func newClock(dir string, now func() time.Time) *clock {
+func newClock(dir string) *clock {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		boot = nil
 	}
-	return &clock{path: filepath.Join(dir, lockDir, "clock"), now: now, boot: string(bytes.TrimSpace(boot))}
+	return &clock{path: filepath.Join(dir, lockDir, "clock"), boot: string(bytes.TrimSpace(boot))}
 }
 
 // tick calls use with a time that is later than after and than every time that was returned before.
-// No other time is returned until use returns, so what use publishes is visible before anything
-// gets a later time.
-func (c *clock) tick(after time.Time, use func(time.Time) error) (err error) {
+// It is want if that is later, a time that the machine's clock showed a moment ago. No other time is
+// returned until use returns, so what use publishes is visible before anything gets a later time.
+func (c *clock) tick(want, after time.Time, use func(time.Time) error) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, err := os.OpenFile(c.path, os.O_RDWR|os.O_CREATE, fileMode)
@@ -63,7 +62,7 @@ func (c *clock) tick(after time.Time, use func(time.Time) error) (err error) {
 	if err != nil {
 		return err
 	}
-	t := time.Unix(0, max(c.now().UnixNano(), last.UnixNano()+1, after.UnixNano()+1))
+	t := time.Unix(0, max(want.UnixNano(), last.UnixNano()+1, after.UnixNano()+1))
 	if t.After(lease) {
 		if err := c.renew(f, t.Add(clockLease)); err != nil {
 			return err
@@ -128,7 +127,7 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, fmt.Errorf("read the store's clock: %w", err)
 	}
-	err = s.clock.tick(time.Unix(0, 0), func(t time.Time) error { now = t; return nil })
+	err = s.clock.tick(s.now(), time.Unix(0, 0), func(t time.Time) error { now = t; return nil })
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the store's clock: %w", err)
 	}

@@ -80,7 +80,7 @@ func open(dir string, now func() time.Time) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open directory store %q: %w", dir, err)
 	}
-	s := &Store{dir: abs, folders: durable{top: abs}, locks: locks{dir: filepath.Join(abs, lockDir)}, clock: newClock(abs, now), now: now}
+	s := &Store{dir: abs, folders: durable{top: abs}, locks: locks{dir: filepath.Join(abs, lockDir)}, clock: newClock(abs), now: now}
 	if err := s.prepare(); err != nil {
 		return nil, fmt.Errorf("open directory store %q: %w", dir, err)
 	}

@@ -39,11 +39,11 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if err != nil {
 		return "", err
 	}
-	etag, err = s.publish(key, f, cond)
+	err = s.publish(key, f, cond)
 	_ = os.Remove(f.Name()) // a rename moved it; after a link or a failure a leftover is harmless
 	if err == nil {
-		if err := f.Sync(); err != nil { // syncs its modification time
-			return "", errors.Join(fmt.Errorf("sync object: %w", err), f.Close())
+		if err := f.sync(); err != nil {
+			return "", errors.Join(err, f.Close())
 		}
 	}
 	if cerr := f.Close(); cerr != nil {
@@ -57,36 +57,39 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if serr := s.folders.sync(filepath.Dir(s.path(key))); serr != nil {
 		return "", serr
 	}
-	return etag, err
+	return f.etag, err
 }
 
-// publish is the commit point of a Put. If the condition holds, it sets the time of the temporary
-// file, gives it the key's name, and returns the new ETag.
-func (s *Store) publish(key string, f *os.File, cond objstore.Condition) (etag string, err error) {
-	unlock, err := s.locks.lock(key)
-	if err != nil {
-		return "", err
+// publish is the commit point of a Put. If the condition holds, it gives the temporary file the key's
+// name. The file keeps its time, which is synced, unless another Put or Now got one meanwhile.
+func (s *Store) publish(key string, f *temp, cond objstore.Condition) (err error) {
+	if !cond.IfAbsent { // name refuses a name that is taken
+		unlock, lerr := s.locks.lock(key)
+		if lerr != nil {
+			return lerr
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
 	path := s.path(key)
 	old, err := statObject(path)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if !holds(cond, old) {
-		return "", objstore.ErrPrecondition
+		return objstore.ErrPrecondition
 	}
 	after := time.Unix(0, 0)
 	if old != nil {
 		after = old.ModTime()
 	}
-	err = s.clock.tick(after, func(t time.Time) error {
-		if etag, err = stamp(f, t); err != nil {
-			return err
+	return s.clock.tick(f.at, after, func(t time.Time) error {
+		if !t.Equal(f.at) {
+			if err := f.stamp(t); err != nil {
+				return err
+			}
 		}
 		return place(f.Name(), path, cond)
 	})
-	return etag, err
 }
 
 // place links or renames from to to, and creates the folders of to.

@@ -12,18 +12,27 @@ import (
 	"time"
 )
 
-// writeTemp writes body to a new temporary file and syncs it. The caller must close and remove the
-// file.
-func (s *Store) writeTemp(ctx context.Context, body io.Reader) (*os.File, error) {
+// temp is a temporary file.
+type temp struct {
+	*os.File
+	at     time.Time // modification time
+	etag   string    // with that time
+	synced bool      // content and time are durable
+}
+
+// writeTemp writes body to a new temporary file and syncs it, with the time when it was written. The
+// caller must close and remove the file.
+func (s *Store) writeTemp(ctx context.Context, body io.Reader) (*temp, error) {
 	path := filepath.Join(s.dir, tempDir, rand.Text())
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return nil, fmt.Errorf("create temporary file: %w", err)
 	}
+	f := &temp{File: file}
 	if _, err = io.Copy(ctxWriter{ctx, f}, body); err != nil {
 		err = fmt.Errorf("write temporary file: %w", err)
-	} else if err = f.Sync(); err != nil {
-		err = fmt.Errorf("sync temporary file: %w", err)
+	} else if err = f.stamp(s.now()); err == nil {
+		err = f.sync()
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(path))
@@ -31,19 +40,32 @@ func (s *Store) writeTemp(ctx context.Context, body io.Reader) (*os.File, error)
 	return f, nil
 }
 
-// stamp sets a file's modification time and returns its ETag.
-func stamp(f *os.File, at time.Time) (etag string, err error) {
+// stamp sets the modification time, and the ETag that follows from it.
+func (f *temp) stamp(at time.Time) error {
 	if err := os.Chtimes(f.Name(), at, at); err != nil {
-		return "", fmt.Errorf("set modification time: %w", err)
+		return fmt.Errorf("set modification time: %w", err)
 	}
 	fi, err := f.Stat()
 	if err != nil {
-		return "", fmt.Errorf("stat temporary file: %w", err)
+		return fmt.Errorf("stat temporary file: %w", err)
 	}
 	if !fi.ModTime().Equal(at) {
-		return "", fmt.Errorf("set modification time: the file system rounds %d ns to %d ns", at.UnixNano(), fi.ModTime().UnixNano())
+		return fmt.Errorf("set modification time: the file system rounds %d ns to %d ns", at.UnixNano(), fi.ModTime().UnixNano())
 	}
-	return etagOf(fi), nil
+	f.at, f.etag, f.synced = at, etagOf(fi), false
+	return nil
+}
+
+// sync makes the content and the modification time durable.
+func (f *temp) sync() error {
+	if f.synced {
+		return nil
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", f.Name(), err)
+	}
+	f.synced = true
+	return nil
 }
 
 func (s *Store) removeLeftovers() error {
