@@ -43,14 +43,19 @@ type encoded struct {
 	content *recent.Segment // nil: it is not kept
 }
 
-// files is reusable memory for segments.
-var files = sync.Pool{New: func() any { return new([]byte) }}
+// files and sorters are reusable memory for segments.
+var (
+	files   = sync.Pool{New: func() any { return new([]byte) }}
+	sorters = sync.Pool{New: func() any { return new(layout.Sorter) }}
+)
 
 // encode makes one segment for each generation (mostly one) and window of the batches. name returns
 // what makes a key unique: an identifier, and whether the samples came through the queue.
 func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULID, queued bool)) ([]encoded, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	sorter := sorters.Get().(*layout.Sorter)
+	defer sorters.Put(sorter)
 	var out []encoded
 	for from := 0; from < len(bs); {
 		// Requests that were decoded before and after a rotation may share a group.
@@ -62,7 +67,7 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 		w.look(g.Table)
 		g.Order.Extend(w.view)
 		for _, window := range layout.Windows(bs[from:to], w.now().UnixMilli()) {
-			rows := window.Rows(w.view, &g.Order)
+			rows := sorter.Rows(window, w.view, &g.Order)
 			file, info, err := w.writer.Write(rows, &g.Repeats)
 			if err != nil {
 				return nil, fmt.Errorf("encode segment: %w", err)

@@ -67,8 +67,7 @@ type Segment struct {
 	more int64    // memory of histograms, exemplars and metadata, about; bytes
 }
 
-// compact returns the content of a batch, or nil if it does not fit into the smaller integers. It
-// shares the batch's Rows, V and ST.
+// compact returns the content of a batch, or nil if it does not fit into the smaller integers.
 func compact(b *segment.Batch, l *Labels) (*Segment, error) {
 	if len(b.V) > math.MaxUint32 {
 		return nil, nil
@@ -78,7 +77,7 @@ func compact(b *segment.Batch, l *Labels) (*Segment, error) {
 		return nil, err
 	}
 	s := &Segment{
-		Labels: l, Rows: b.Rows, V: b.V, ST: b.ST,
+		Labels: l, Rows: slices.Clone(b.Rows), V: slices.Clone(b.V), ST: slices.Clone(b.ST),
 		Hists: read.Hists, Exemplars: read.Exemplars, Metadata: read.Metadata,
 	}
 	if !s.times(b.TS) {

@@ -94,7 +94,7 @@ func (r *Repeats) again(hash uint64) bool {
 
 // keep keeps the beginning of segments with the rows of a batch, if there is room.
 func (r *Repeats) keep(hash uint64, b *Batch, k *repeat) {
-	k.rows, k.used = b.Rows, r.writes
+	k.rows, k.used = slices.Clone(b.Rows), r.writes
 	limit := repeatsLimit(b.View.Len())
 	if old := r.kept[hash]; old != nil { // of other rows
 		r.remove(hash, old)

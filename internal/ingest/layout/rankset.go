@@ -9,9 +9,11 @@ type rankSet struct {
 	before []uint32 // by word: members in the words before it; set by number
 }
 
-func newRankSet(ranks int) rankSet {
+// reset empties the set and makes it one of ranks below a number.
+func (s *rankSet) reset(ranks int) {
 	n := (ranks + 63) / 64
-	return rankSet{words: make([]uint64, n), before: make([]uint32, n)}
+	s.words, s.before = sized(s.words, n), sized(s.before, n)
+	clear(s.words)
 }
 
 func (s *rankSet) add(rank uint32) { s.words[rank/64] |= 1 << (rank % 64) }

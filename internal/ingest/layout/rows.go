@@ -1,175 +1,111 @@
-// Package layout turns batches into the rows of segments.
 package layout
 
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 
-	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Window is what batches add to one 2h window, in order of arrival.
-type Window struct {
-	Start     key.Window
-	refs      []series.Ref
-	ts        []int64
-	v         []float64
-	st        []int64 // aligned with ts; nil if no sample has a start timestamp
-	hists     []remotewrite.Hist
-	exemplars []remotewrite.Exemplar
-	metadata  []segment.Metadata
+// Sorter sorts windows into the rows of segments. It is reused, and one goroutine at a time uses it.
+type Sorter struct {
+	set rankSet
+	of  []uint32 // by float sample: the rank of its series, then its row
+	at  []uint32 // by row: where its next float sample goes
+
+	// of the batch
+	rows   []series.Ref
+	end    []int
+	ts, st []int64
+	v      []float64
 }
 
-// Windows divides batches of one generation by window, ascending. Metadata, which has no time of
-// its own, goes with the last window, or with the window of now (ms) if there is no sample at all.
-func Windows(bs []*remotewrite.Batch, now int64) []*Window {
-	byStart := map[key.Window]*Window{}
-	var last *Window
-	at := func(t int64) *Window {
-		if last != nil && t >= int64(last.Start) && t < last.Start.End() {
-			return last
-		}
-		s := key.WindowOf(t)
-		if byStart[s] == nil {
-			byStart[s] = &Window{Start: s}
-		}
-		last = byStart[s]
-		return last
-	}
-	n := 0
-	for _, b := range bs {
-		n += len(b.Floats)
-	}
-	var meta []segment.Metadata
-	for _, b := range bs {
-		for i, f := range b.Floats {
-			w := at(f.T)
-			if w.refs == nil && len(byStart) == 1 { // mostly there is one window only
-				w.refs, w.ts, w.v = make([]series.Ref, 0, n), make([]int64, 0, n), make([]float64, 0, n)
-			}
-			w.refs, w.ts, w.v = append(w.refs, f.Ref), append(w.ts, f.T), append(w.v, f.V)
-			if b.Starts != nil && b.Starts[i] != 0 && w.st == nil {
-				w.st = make([]int64, len(w.ts)-1, n)
-			}
-			if w.st != nil {
-				st := int64(0)
-				if b.Starts != nil {
-					st = b.Starts[i]
-				}
-				w.st = append(w.st, st)
-			}
-		}
-		for _, h := range b.Hists {
-			w := at(h.T)
-			w.hists = append(w.hists, h)
-		}
-		for _, e := range b.Exemplars {
-			w := at(e.Ts)
-			w.exemplars = append(w.exemplars, e)
-		}
-		meta = append(meta, b.Metadata...)
-	}
-	if len(meta) > 0 && len(byStart) == 0 {
-		at(now)
-	}
-	out := make([]*Window, 0, len(byStart))
-	for _, w := range byStart {
-		out = append(out, w)
-	}
-	slices.SortFunc(out, func(a, b *Window) int { return cmp.Compare(a.Start, b.Start) })
-	if len(meta) > 0 {
-		out[len(out)-1].metadata = newestMetadata(meta)
-	}
-	return out
-}
-
-// newestMetadata keeps the last description of each metric family, sorted by family.
-func newestMetadata(ms []segment.Metadata) []segment.Metadata {
-	slices.SortStableFunc(ms, func(a, b segment.Metadata) int { return strings.Compare(a.Metric, b.Metric) })
-	return keepLast(ms, func(a, b *segment.Metadata) bool { return a.Metric == b.Metric })
-}
-
-// keepLast reduces every run of equal neighbours to its last element, in place.
-func keepLast[T any](s []T, equal func(a, b *T) bool) []T {
-	n := 0
-	for i := range s {
-		if n > 0 && equal(&s[n-1], &s[i]) {
-			n--
-		}
-		s[n] = s[i]
-		n++
-	}
-	return s[:n]
-}
+// sized returns a slice of length n, in the memory of s if that suffices. Its elements are anything.
+func sized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
 // Rows sorts the window's samples into the rows of a segment: by series, then by time; of equal
-// times the last to arrive stays. order covers view.
-func (w *Window) Rows(view *series.View, order *series.Order) *segment.Batch {
-	b := &segment.Batch{View: view, Metadata: w.metadata}
-	rank := func(r series.Ref) uint32 { return order.Rank(r) }
+// times the last to arrive stays. order covers view. The batch is valid until the next call.
+func (s *Sorter) Rows(w *Window, view *series.View, order *series.Order) *segment.Batch {
 	slices.SortStableFunc(w.hists, func(x, y remotewrite.Hist) int {
-		return cmp.Or(cmp.Compare(rank(x.Ref), rank(y.Ref)), cmp.Compare(x.T, y.T))
+		return cmp.Or(cmp.Compare(order.Rank(x.Ref), order.Rank(y.Ref)), cmp.Compare(x.T, y.T))
 	})
 	w.hists = keepLast(w.hists, func(x, y *remotewrite.Hist) bool { return x.Ref == y.Ref && x.T == y.T })
 	slices.SortStableFunc(w.exemplars, func(x, y remotewrite.Exemplar) int {
-		return cmp.Or(cmp.Compare(rank(x.Ref), rank(y.Ref)), cmp.Compare(x.Ts, y.Ts))
+		return cmp.Or(cmp.Compare(order.Rank(x.Ref), order.Rank(y.Ref)), cmp.Compare(x.Ts, y.Ts))
 	})
-	rows := newRankSet(order.Len())
-	for _, r := range w.refs {
-		rows.add(rank(r))
+	s.set.reset(order.Len())
+	s.of = sized(s.of, w.floats)
+	i := 0
+	for _, r := range w.runs {
+		for k := range r.floats {
+			rank := order.Rank(r.floats[k].Ref)
+			s.set.add(rank)
+			s.of[i] = rank
+			i++
+		}
 	}
 	for _, h := range w.hists {
-		rows.add(rank(h.Ref))
+		s.set.add(order.Rank(h.Ref))
 	}
 	for _, e := range w.exemplars {
-		rows.add(rank(e.Ref))
+		s.set.add(order.Rank(e.Ref))
 	}
-	n := rows.number()
-	b.Rows, b.End = make([]series.Ref, n), make([]int, n)
+	n := s.set.number()
+	s.rows, s.end = sized(s.rows, n), sized(s.end, n)
+	s.ts, s.v = sized(s.ts, w.floats), sized(s.v, w.floats)
+	b := &segment.Batch{View: view, Rows: s.rows, End: s.end, TS: s.ts, V: s.v, Metadata: w.metadata}
+	if w.started {
+		s.st = sized(s.st, w.floats)
+		b.ST = s.st
+	}
 	for _, h := range w.hists {
-		b.Rows[rows.index(rank(h.Ref))] = h.Ref
+		b.Rows[s.set.index(order.Rank(h.Ref))] = h.Ref
 	}
 	for _, e := range w.exemplars {
-		b.Rows[rows.index(rank(e.Ref))] = e.Ref
+		b.Rows[s.set.index(order.Rank(e.Ref))] = e.Ref
 	}
-	scatter(b, w, func(r series.Ref) int { return rows.index(rank(r)) })
-	closeRows(b, w)
+	s.scatter(b, w)
+	if n < w.floats || len(w.hists)+len(w.exemplars) > 0 { // else each row has one sample
+		closeRows(b, w)
+	}
 	return b
 }
 
 // scatter copies a window's float samples to their rows, in order of arrival, and sets b.End to the
 // ends of the rows.
-func scatter(b *segment.Batch, w *Window, row func(series.Ref) int) {
-	at := make([]uint32, len(b.Rows)+1) // samples by row, then where the next sample of a row goes
-	of := make([]uint32, len(w.refs))   // row by sample
-	for i, r := range w.refs {
-		k := row(r)
-		of[i], b.Rows[k] = uint32(k), r
-		at[k+1]++
+func (s *Sorter) scatter(b *segment.Batch, w *Window) {
+	s.at = sized(s.at, len(b.Rows)+1) // samples by row, then where the next sample of a row goes
+	clear(s.at)
+	for i, rank := range s.of {
+		k := s.set.index(rank)
+		s.of[i] = uint32(k)
+		s.at[k+1]++
 	}
-	for i := 1; i < len(at); i++ {
-		at[i] += at[i-1]
+	for i := 1; i < len(s.at); i++ {
+		s.at[i] += s.at[i-1]
 	}
-	b.TS, b.V = make([]int64, len(w.ts)), make([]float64, len(w.ts))
-	if w.st != nil {
-		b.ST = make([]int64, len(w.ts))
-	}
-	for i, k := range of {
-		j := at[k]
-		at[k]++
-		b.TS[j], b.V[j] = w.ts[i], w.v[i]
-		if w.st != nil {
-			b.ST[j] = w.st[i]
+	i := 0
+	for _, r := range w.runs {
+		for n := range r.floats {
+			f, k := &r.floats[n], s.of[i]
+			j := s.at[k]
+			s.at[k]++
+			b.Rows[k], b.TS[j], b.V[j] = f.Ref, f.T, f.V
+			if b.ST != nil {
+				b.ST[j] = 0
+				if r.starts != nil {
+					b.ST[j] = r.starts[n]
+				}
+			}
+			i++
 		}
 	}
 	for k := range b.End {
-		b.End[k] = int(at[k])
+		b.End[k] = int(s.at[k])
 	}
 }
 
