@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/zeebo/xxh3"
@@ -13,7 +14,9 @@ func (d *decoder) walkV1(msg []byte) error {
 	for len(msg) > 0 {
 		// Nearly all of a message are series of less than 16 kB.
 		if head, n := shortField(msg, 1); head > 0 {
-			if err := d.seriesV1(msg[head : head+n]); err != nil {
+			if d.near && d.guessedV1(msg[head:head+n]) {
+				// As most series of most messages are.
+			} else if err := d.seriesV1(msg[head : head+n]); err != nil {
 				return fmt.Errorf("timeseries: %w", err)
 			}
 			msg = msg[head+n:]
@@ -122,6 +125,30 @@ func (d *decoder) seriesV1(b []byte) error {
 		d.misses = append(d.misses, miss{key: k, labels: lset, raw: true, from: from, to: d.Batch.Mark()})
 	}
 	return nil
+}
+
+// guessedV1 adds the sample of a TimeSeries that is the guessed one and has nothing else but one
+// sample, as samples reads them, whose timestamp is allowed. It reports whether it did.
+func (d *decoder) guessedV1(b []byte) bool {
+	k, n := d.table.Near(d.guess)
+	at := n + 2 // of the sample
+	if n == 0 || len(b) < 8 || len(b)-at < 2 || b[n] != 2<<3|wireBytes || int(b[n+1]) != len(b)-at {
+		return false
+	}
+	v := 0.0
+	if b[at] == 1<<3|wireFixed64 && len(b)-at > 9 {
+		v = double(binary.LittleEndian.Uint64(b[at+1:]))
+		at += 9
+	}
+	t, ok := lastVarint(b, len(b)-at-1)
+	if b[at] != 2<<3|wireVarint || !ok || d.TimeRange.Check(int64(t)) != nil || xxh3.Hash128Seed(b[:n], d.seed) != k {
+		return false
+	}
+	d.left -= CostFloat
+	d.Batch.Floats = append(d.Batch.Floats, Float{Ref: d.guess, T: int64(t), V: v})
+	d.Batch.See(int64(t))
+	d.guess++
+	return true
 }
 
 // nearV1 returns the length of the label fields of a TimeSeries that is the guessed one and has
