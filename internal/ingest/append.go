@@ -64,10 +64,8 @@ func (s *Stage) append(ctx context.Context, tenantID string, size int64, source 
 // collect reads a source within the memory of requests in flight.
 func (s *Stage) collect(ctx context.Context, t *tenantIngest, size int64, source Source, came time.Time) (group.Request, error) {
 	charge := s.inflight.Admit(t.id)
-	wait, cancel := context.WithTimeout(ctx, s.set.InflightWait)
-	defer cancel()
 	size = min(size, s.set.MaxInflightBytes/2)
-	if err := charge.Await(wait, size, true); err != nil {
+	if err := charge.Await(ctx, s.set.InflightWait, size, true); err != nil {
 		charge.Release()
 		return group.Request{}, err
 	}

@@ -229,7 +229,7 @@ func (c *consumption) read(t *tenantIngest, m parcel, wait bool) (q group.Reques
 	}()
 	estimate := min(m.Memory(), s.set.MaxInflightBytes)
 	if wait {
-		err = charge.Await(c.ctx, estimate, true)
+		err = charge.Await(c.ctx, 0, estimate, true)
 	} else {
 		_, err = charge.Try(estimate)
 	}

@@ -241,7 +241,7 @@ func testTooManyTenants(t *testing.T, l *lake) {
 func TestTooManyBytesInFlight(t *testing.T) {
 	l := newLake(t, small(), func() time.Time { return time.UnixMilli(someTime) })
 	all := l.stage.inflight.Admit("somebody")
-	require.NoError(t, all.Await(t.Context(), l.stage.set.MaxInflightBytes, true))
+	require.NoError(t, all.Await(t.Context(), 0, l.stage.set.MaxInflightBytes, true))
 	w := l.send(protocolV2, everything())
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))

@@ -104,21 +104,26 @@ const maxParallelPuts = 8
 // put writes segments. It is the one place where ingest writes to the store: it returns nil only
 // when all segments are durable, and no put is under way any more when it returns.
 func (w *segmentWriter) put(ctx context.Context, all []encoded) error {
+	if len(all) == 1 {
+		return w.putOne(ctx, all[0])
+	}
 	eg, ctx := errgroup.WithContext(ctx)
 	eg.SetLimit(maxParallelPuts)
 	for _, e := range all {
-		eg.Go(func() error {
-			if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(*e.file), objstore.Condition{IfAbsent: true}); err != nil {
-				return fmt.Errorf("put segment: %w", err)
-			}
-			w.met.stored(len(*e.file))
-			w.recent.Put(e.key.String(), int64(len(*e.file)), e.content)
-			w.recent.PutFooter(e.key.String(), int64(len(*e.file)), e.info)
-			files.Put(e.file) // after an error the store may still read it
-			return nil
-		})
+		eg.Go(func() error { return w.putOne(ctx, e) })
 	}
 	return eg.Wait()
+}
+
+func (w *segmentWriter) putOne(ctx context.Context, e encoded) error {
+	if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(*e.file), objstore.Condition{IfAbsent: true}); err != nil {
+		return fmt.Errorf("put segment: %w", err)
+	}
+	w.met.stored(len(*e.file))
+	w.recent.Put(e.key.String(), int64(len(*e.file)), e.content)
+	w.recent.PutFooter(e.key.String(), int64(len(*e.file)), e.info)
+	files.Put(e.file) // after an error the store may still read it
+	return nil
 }
 
 // idSource makes ULIDs. The milliseconds of those that next returns ascend strictly within the

@@ -2,7 +2,6 @@
 package body
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -122,7 +121,7 @@ func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string) (
 
 // decompress reads the body, which begins with head, and decompresses it.
 func (r *Reader) decompress(req *http.Request, in *Paced, head []byte, decoded int64, c *inflight.Charge) (*Message, error) {
-	packed, err := r.receive(in, head, req.ContentLength, func(more int64) error { return r.await(req.Context(), c, more, false) })
+	packed, err := r.receive(in, head, req.ContentLength, func(more int64) error { return c.Await(req.Context(), r.limits.InflightWait, more, false) })
 	defer func() { recycle(packed) }()
 	if err != nil {
 		return nil, err
@@ -132,7 +131,7 @@ func (r *Reader) decompress(req *http.Request, in *Paced, head []byte, decoded i
 		return nil, fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", ErrInvalid, len(packed), decoded)
 	}
 	total := decoded + r.Ahead(decoded)
-	if err := r.await(req.Context(), c, total, true); err != nil {
+	if err := c.Await(req.Context(), r.limits.InflightWait, total, true); err != nil {
 		return nil, err
 	}
 	m := messageOf(int(decoded))
@@ -144,13 +143,6 @@ func (r *Reader) decompress(req *http.Request, in *Paced, head []byte, decoded i
 	r.bytes.WithLabelValues("protobuf").Add(float64(len(m.Bytes)))
 	c.Settle(total)
 	return m, nil
-}
-
-// await takes more bytes for a request, and waits for them no longer than the limit.
-func (r *Reader) await(ctx context.Context, c *inflight.Charge, more int64, whole bool) error {
-	ctx, cancel := context.WithTimeout(ctx, r.limits.InflightWait)
-	defer cancel()
-	return c.Await(ctx, more, whole)
 }
 
 // maxPrefix is the longest encoding of the decoded length at the beginning of a snappy block, in

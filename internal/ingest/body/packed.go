@@ -43,7 +43,7 @@ func (r *Reader) ReadPacked(w http.ResponseWriter, req *http.Request, tenant str
 // unpack reads the body. The memory of what is compressed is charged as it grows, since no header
 // states its size.
 func (r *Reader) unpack(req *http.Request, in *Paced, c *inflight.Charge, p Packing, form string) (*Message, error) {
-	sent, err := r.receive(in, nil, req.ContentLength, func(more int64) error { return r.await(req.Context(), c, more, false) })
+	sent, err := r.receive(in, nil, req.ContentLength, func(more int64) error { return c.Await(req.Context(), r.limits.InflightWait, more, false) })
 	defer func() { recycle(sent) }()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (r *Reader) unpack(req *http.Request, in *Paced, c *inflight.Charge, p Pack
 	for size, ended := u.first(), false; !ended; size *= 4 {
 		size = min(size, r.limits.MaxDecodedBytes+1)
 		total := size + r.Ahead(size)
-		if err := r.await(req.Context(), c, total-charged, true); err != nil {
+		if err := c.Await(req.Context(), r.limits.InflightWait, total-charged, true); err != nil {
 			m.Release()
 			return nil, err
 		}

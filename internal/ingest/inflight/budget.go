@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -159,9 +160,9 @@ func (b *Budget) grant() {
 	})
 }
 
-// Await takes more bytes, for an arriving body or for what a whole one becomes. It waits for them
-// until ctx ends, and returns a *BusyError then.
-func (c *Charge) Await(ctx context.Context, more int64, whole bool) error {
+// Await takes more bytes, for an arriving body or for what a whole one becomes. It waits for them no
+// longer than wait (0: any time) and until ctx ends, and returns a *BusyError then.
+func (c *Charge) Await(ctx context.Context, wait time.Duration, more int64, whole bool) error {
 	b := c.budget
 	b.mu.Lock()
 	if b.claim(c, more, whole) == nil {
@@ -172,6 +173,11 @@ func (c *Charge) Await(ctx context.Context, more int64, whole bool) error {
 	at, _ := slices.BinarySearchFunc(b.waiting, w, func(x, y *waiter) int { return cmp.Compare(x.charge.number, y.charge.number) })
 	b.waiting = slices.Insert(b.waiting, at, w)
 	b.mu.Unlock()
+	if wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
 	select {
 	case <-w.granted:
 		return nil
