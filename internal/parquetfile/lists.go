@@ -19,26 +19,31 @@ type Lists struct {
 // required group: each a 4-byte length and hybrid-coded bits (parquet-format, "Nested Encoding").
 func (l *Lists) Build(s *Scratch, counts []int) {
 	l.counts, l.entries, l.levels = counts, 0, l.levels[:0]
-	l.bits(s, func(h *hybrid, n int) { // repetition: 0 starts a row, 1 continues it
-		l.entries += max(1, n)
-		h.run(0, 1)
-		if n > 1 {
+	l.bits(s, func(h *hybrid, rows, n int) { // repetition: 0 starts a row, 1 continues it
+		l.entries += rows * max(1, n)
+		if n <= 1 {
+			h.run(0, rows)
+			return
+		}
+		for range rows {
+			h.run(0, 1)
 			h.run(1, n-1)
 		}
 	})
-	l.bits(s, func(h *hybrid, n int) { // definition: 0 is an empty list, 1 an element
-		if n == 0 {
-			h.run(0, 1)
-		} else {
-			h.run(1, n)
-		}
+	l.bits(s, func(h *hybrid, rows, n int) { // definition: 0 is an empty list, 1 an element
+		h.run(uint32(min(1, n)), rows*max(1, n))
 	})
 }
 
-func (l *Lists) bits(s *Scratch, put func(h *hybrid, n int)) {
+// bits encodes levels. put appends those of adjacent rows with n elements each.
+func (l *Lists) bits(s *Scratch, put func(h *hybrid, rows, n int)) {
 	l.levels = appendLevels(l.levels, s, func(h *hybrid) {
-		for _, n := range l.counts {
-			put(h, n)
+		for from, to := 0, 0; from < len(l.counts); from = to {
+			n := l.counts[from]
+			for to = from + 1; to < len(l.counts) && l.counts[to] == n; {
+				to++
+			}
+			put(h, to-from, n)
 		}
 	})
 }
