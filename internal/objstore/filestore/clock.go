@@ -45,8 +45,9 @@ func newClock(dir string) *clock {
 }
 
 // tick calls use with a time that is later than after and than every time that was returned before.
-// It is want if that is later, a time that the machine's clock showed a moment ago. No other time is
-// returned until use returns, so what use publishes is visible before anything gets a later time.
+// It is want if that is later, a time that the machine's clock showed at most freshTime ago. No
+// other time is returned until use returns, so what use publishes is visible before anything gets a
+// later time.
 func (c *clock) tick(want, after time.Time, use func(time.Time) error) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

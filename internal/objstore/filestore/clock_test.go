@@ -42,6 +42,28 @@ func TestOrderWithoutAClock(t *testing.T) {
 	}
 }
 
+// TestSlowPut: an object whose content took long to write or to sync has the time when it got its name.
+func TestSlowPut(t *testing.T) {
+	for _, step := range []time.Duration{freshTime, freshTime + 1} {
+		var shown []time.Time
+		s, err := open(t.TempDir(), func() time.Time {
+			shown = append(shown, time.Unix(1_800_000_000, 0).Add(time.Duration(len(shown))*step))
+			return shown[len(shown)-1]
+		})
+		require.NoError(t, err)
+		shown = nil
+		put(t, s, "k", "x")
+		fi, err := os.Stat(s.path("k"))
+		require.NoError(t, err)
+		require.Len(t, shown, 2)
+		want := shown[0]
+		if step > freshTime {
+			want = shown[1]
+		}
+		require.True(t, fi.ModTime().Equal(want), "%s, %v", fi.ModTime(), shown)
+	}
+}
+
 // TestClockSurvivesACrash: after the clock file lost its modification time and the machine's clock
 // went back, no time is returned that may have been returned before.
 func TestClockSurvivesACrash(t *testing.T) {

@@ -60,8 +60,13 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	return f.etag, err
 }
 
-// publish is the commit point of a Put. If the condition holds, it gives the temporary file the key's
-// name. The file keeps its time, which is synced, unless another Put or Now got one meanwhile.
+// freshTime is how old the time of an object may be when the object gets its name. It is far less
+// than the delay after which a merge expects no more segments of a time.
+const freshTime = time.Second
+
+// publish is the commit point of a Put. If the condition holds, it gives the temporary file the
+// key's name. The file keeps its time, which is synced, unless it is old or another Put or Now got a
+// later one.
 func (s *Store) publish(key string, f *temp, cond objstore.Condition) (err error) {
 	if !cond.IfAbsent { // name refuses a name that is taken
 		unlock, lerr := s.locks.lock(key)
@@ -82,7 +87,11 @@ func (s *Store) publish(key string, f *temp, cond objstore.Condition) (err error
 	if old != nil {
 		after = old.ModTime()
 	}
-	return s.clock.tick(f.at, after, func(t time.Time) error {
+	want := f.at
+	if now := s.now(); now.Sub(want) > freshTime {
+		want = now
+	}
+	return s.clock.tick(want, after, func(t time.Time) error {
 		if !t.Equal(f.at) {
 			if err := f.stamp(t); err != nil {
 				return err
