@@ -56,9 +56,9 @@ func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Segments
 // sampleBytes is the memory of a float sample of a scrape, about.
 const sampleBytes = 14
 
-// Of returns the content of a batch, whose label sets are in l, for Put. It shares no memory with the
-// batch. It returns nil if there is no room, or if the
-// encoded batch cannot be read, which the merge that reads the object reports.
+// Of returns the content of a batch, whose label sets are in l, for Put. It shares no memory with
+// the batch. It returns nil if there is no room, or if the encoded batch cannot be read, which the
+// merge that reads the object reports.
 func (s *Segments) Of(b *segment.Batch, l *Labels) *Segment {
 	if s == nil || !s.room(sampleBytes*int64(len(b.V))) {
 		return nil

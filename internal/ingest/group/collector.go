@@ -83,8 +83,8 @@ const smallWait = 4
 //     it, and it holds at least half of the recent maximum of requests that were in the stage
 //     together: one half is flushed while the other half is received;
 //   - if it is small and holds less than that maximum, only when smallWait times as much time has
-//     passed since the last flush ended as that flush took: its senders, who were answered then, may
-//     join;
+//     passed since the last flush ended as that flush took: its senders, who were answered then,
+//     may join;
 //   - after the longest wait in any case.
 //
 // So a lone request is answered at once, requests that arrive together share a segment, and there

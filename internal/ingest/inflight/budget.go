@@ -160,8 +160,8 @@ func (b *Budget) grant() {
 	})
 }
 
-// Await takes more bytes, for an arriving body or for what a whole one becomes. It waits for them no
-// longer than wait (0: any time) and until ctx ends, and returns a *BusyError then.
+// Await takes more bytes, for an arriving body or for what a whole one becomes. It waits for them
+// no longer than wait (0: any time) and until ctx ends, and returns a *BusyError then.
 func (c *Charge) Await(ctx context.Context, wait time.Duration, more int64, whole bool) error {
 	b := c.budget
 	b.mu.Lock()

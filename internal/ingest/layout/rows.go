@@ -11,7 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Sorter sorts windows into the rows of segments. It is reused, and one goroutine at a time uses it.
+// Sorter sorts windows into the rows of segments. It is reused; one goroutine at a time uses it.
 type Sorter struct {
 	set rankSet
 	of  []uint32 // by float sample: the rank of its series, then its row
@@ -24,7 +24,7 @@ type Sorter struct {
 	v      []float64
 }
 
-// sized returns a slice of length n, in the memory of s if that suffices. Its elements are anything.
+// sized returns a slice of length n, in the memory of s if that suffices, with any elements.
 func sized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
 // Rows sorts the window's samples into the rows of a segment: by series, then by time; of equal

@@ -15,8 +15,8 @@ import (
 )
 
 // clock is the store's clock. It follows the machine's clock, which its callers read, and advances
-// with every tick, even if that clock does not: across all processes and restarts, it never returns a time twice or a time
-// before one that it returned.
+// with every tick, even if that clock does not: across all processes and restarts, it never returns
+// a time twice or a time before one that it returned.
 //
 // The file dir/.lock/clock holds its state, guarded by flock:
 //

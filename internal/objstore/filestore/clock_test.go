@@ -42,7 +42,7 @@ func TestOrderWithoutAClock(t *testing.T) {
 	}
 }
 
-// TestSlowPut: an object whose content took long to write or to sync has the time when it got its name.
+// TestSlowPut: an object whose content was slow to sync has the time when it got its name.
 func TestSlowPut(t *testing.T) {
 	for _, step := range []time.Duration{freshTime, freshTime + 1} {
 		var shown []time.Time

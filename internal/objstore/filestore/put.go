@@ -65,8 +65,8 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 const freshTime = time.Second
 
 // publish is the commit point of a Put. If the condition holds, it gives the temporary file the
-// key's name. The file keeps its time, which is synced, unless it is old or another Put or Now got a
-// later one.
+// key's name. The file keeps its time, which is synced, unless it is old or another Put or Now got
+// a later one.
 func (s *Store) publish(key string, f *temp, cond objstore.Condition) (err error) {
 	if !cond.IfAbsent { // name refuses a name that is taken
 		unlock, lerr := s.locks.lock(key)

@@ -20,8 +20,8 @@ type temp struct {
 	synced bool      // content and time are durable
 }
 
-// writeTemp writes body to a new temporary file and syncs it, with the time when it was written. The
-// caller must close and remove the file.
+// writeTemp writes body to a new temporary file and syncs it, with the time when it was written.
+// The caller must close and remove the file.
 func (s *Store) writeTemp(ctx context.Context, body io.Reader) (*temp, error) {
 	path := filepath.Join(s.dir, tempDir, rand.Text())
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
