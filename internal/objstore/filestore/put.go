@@ -68,24 +68,23 @@ const freshTime = time.Second
 // key's name. The file keeps its time, which is synced, unless it is old or another Put or Now got
 // a later one.
 func (s *Store) publish(key string, f *temp, cond objstore.Condition) (err error) {
-	if !cond.IfAbsent { // name refuses a name that is taken
+	path, after := s.path(key), time.Unix(0, 0)
+	if cond != (objstore.Condition{IfAbsent: true}) { // for that, name suffices
 		unlock, lerr := s.locks.lock(key)
 		if lerr != nil {
 			return lerr
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
-	}
-	path := s.path(key)
-	old, err := statObject(path)
-	if err != nil {
-		return err
-	}
-	if !holds(cond, old) {
-		return objstore.ErrPrecondition
-	}
-	after := time.Unix(0, 0)
-	if old != nil {
-		after = old.ModTime()
+		old, serr := statObject(path)
+		if serr != nil {
+			return serr
+		}
+		if !holds(cond, old) {
+			return objstore.ErrPrecondition
+		}
+		if old != nil {
+			after = old.ModTime()
+		}
 	}
 	want := f.at
 	if now := s.now(); now.Sub(want) > freshTime {
