@@ -34,7 +34,7 @@ func BenchmarkWriter(b *testing.B) {
 				b.ReportAllocs()
 				var out discard
 				for b.Loop() {
-					w, err := block.NewWriter(&out, v, block.Options{Level: level})
+					w, err := block.NewWriter(&out, v, block.Options{Level: level, Floats: samples})
 					require.NoError(b, err)
 					_, err = fill(w, refs, by, nil, block.Header{})
 					require.NoError(b, err)

@@ -35,7 +35,7 @@ type floats struct {
 	ts    []int64
 	st    []int64
 	ends  []int    // rows of the group at which a series ends
-	names []string // by series of the group: its metric
+	names []uint32 // by series of the group: the ordinal of its metric
 
 	num   parquetfile.Numbers
 	zstd  *zstd.Encoder
@@ -43,7 +43,8 @@ type floats struct {
 	tried []byte
 }
 
-func newFloats(files Files, z, tries *zstd.Encoder, o Options) *floats {
+// newFloats returns a writer of the floats of so many series, about.
+func newFloats(files Files, z, tries *zstd.Encoder, series int, o Options) *floats {
 	schema := keySchema("promlake_samples", parquetfile.Bare(ColInt, format.Int64), parquetfile.Bare(ColDiv, format.Double))
 	if o.HasST {
 		schema.Add(parquetfile.Timestamp(segment.ColST))
@@ -52,7 +53,23 @@ func newFloats(files Files, z, tries *zstd.Encoder, o Options) *floats {
 	schema.Add(parquetfile.Bare(ColTSMillis, format.Int64))
 	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, schema), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(tries, o.Level >= key.L12h), zstd: z}
 	f.keyColumns.reset()
+	f.reserve(min(o.Floats, int64(o.RowGroupRows)), o.Floats, int64(series))
 	return f
+}
+
+// reserve makes room for a row group of n of all samples, which are of so many series. Columns that
+// grow while they are filled leave several times their memory to the garbage collector.
+func (f *floats) reserve(n, all, series int64) {
+	if n == 0 {
+		return
+	}
+	f.ts, f.cols.Int, f.cols.Div = make([]int64, 0, n), make([]int64, 0, n), make([]float64, 0, n)
+	if f.hasST {
+		f.st = make([]int64, 0, n)
+	}
+	owners := int(min(n, n*series/all+1))
+	f.ends, f.names = make([]int, 0, owners), make([]uint32, 0, owners)
+	f.id.Reserve(owners)
 }
 
 // append adds the samples of the next series. A series that does not fit into the open row group
@@ -74,7 +91,7 @@ func (f *floats) append(o *owner, ts []int64, v []float64, st []int64) error {
 		if f.hasST {
 			f.appendST(st, n)
 		}
-		f.ends, f.names = append(f.ends, len(f.ts)), append(f.names, f.group.LastMetric)
+		f.ends, f.names = append(f.ends, len(f.ts)), append(f.names, o.view.Metric(o.ref))
 		ts, v = ts[n:], v[n:]
 		if st != nil {
 			st = st[n:]

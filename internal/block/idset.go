@@ -17,8 +17,13 @@ type idSet struct {
 	odd   uint64
 }
 
-func newIDSet(mask uint64) idSet {
-	return idSet{mask: mask, slots: make([]uint64, 64), odd: rand.Uint64() | 1}
+// newIDSet returns a set with room for n identifiers.
+func newIDSet(mask uint64, n int) idSet {
+	slots := 64
+	for 4*n > 3*slots {
+		slots *= 2
+	}
+	return idSet{mask: mask, slots: make([]uint64, slots), odd: rand.Uint64() | 1}
 }
 
 func (s *idSet) assign(hash uint64) uint64 {

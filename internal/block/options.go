@@ -30,6 +30,7 @@ type Options struct {
 	HasST        bool      // sample files have the column st
 	RowGroupRows int       // rows of a row group at most
 	FileBytes    int64     // about, of a file of samples or histograms; it ends with a row group
+	Floats       int64     // of the block, about: the writer makes room for them once. 0: unknown
 	// Encoders keeps the block's zstd encoder for later blocks. nil keeps none.
 	Encoders *parquetfile.Encoders
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/delta"
@@ -76,9 +77,9 @@ type intPages struct {
 func newIntPages(z *zstd.Encoder, bytes bool) *intPages { return &intPages{zstd: z, bytes: bytes} }
 
 // lay divides vals into pages that end where series end. ends are the ends of the series in vals,
-// ascending; the last is len(vals). metrics are the names of their metrics; nil: all have one. The
-// chunk is valid until the next call.
-func (p *intPages) lay(vals []int64, ends []int, metrics []string) (parquetfile.Chunk, error) {
+// ascending; the last is len(vals). metrics are the ordinals of their metrics; nil: all have one.
+// The chunk is valid until the next call.
+func (p *intPages) lay(vals []int64, ends []int, metrics []uint32) (parquetfile.Chunk, error) {
 	p.pages, p.data, p.ends = p.pages[:0], p.data[:0], p.ends[:0]
 	p.runs.Reset()
 	begin, from := 0, 0 // of the page and of the unit
@@ -222,6 +223,7 @@ func rangeBits(vals []int64) int {
 }
 
 func appendPlain(dst []byte, vals []int64) []byte {
+	dst = slices.Grow(dst, 8*len(vals))
 	for _, v := range vals {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
 	}

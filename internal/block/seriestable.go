@@ -2,6 +2,7 @@ package block
 
 import (
 	"math"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
@@ -72,13 +73,18 @@ type seriesWriter struct {
 	view        *series.View
 	labels      *segment.SeriesColumns
 	float, hist int64 // rows of the series that are written
+
+	// of a row group; the next one uses their memory
+	ids  []uint64
+	cols [][7]int64
+	vals []int64
 }
 
 // group writes the rows from one to another as a row group.
 func (w *seriesWriter) group(rows *entries, from, to int) error {
 	n := to - from
-	ids := make([]uint64, n)
-	cols := make([][7]int64, n)
+	w.ids, w.cols, w.vals = slices.Grow(w.ids[:0], n)[:n], slices.Grow(w.cols[:0], n)[:n], slices.Grow(w.vals[:0], n)[:n]
+	ids, cols, vals := w.ids, w.cols, w.vals
 	v, refs := w.view, rows.refs[from:to]
 	g := RowGroup{
 		Rows: int64(n), FirstMetric: v.Metrics[v.Metric(refs[0])], LastMetric: v.Metrics[v.Metric(refs[len(refs)-1])],
@@ -93,7 +99,6 @@ func (w *seriesWriter) group(rows *entries, from, to int) error {
 		g.MinT, g.MaxT = min(g.MinT, e.minT), max(g.MaxT, e.maxT)
 	}
 	w.labels.Write(w.pq, &w.s, v, refs, ids)
-	vals := make([]int64, n)
 	for c, name := range seriesFigures {
 		for i := range cols {
 			vals[i] = cols[i][c]

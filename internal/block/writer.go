@@ -63,9 +63,9 @@ func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: newIDSet(math.MaxUint64), rows: newEntries(view.Len())}
+	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: newIDSet(math.MaxUint64, view.Len()), rows: newEntries(view.Len())}
 	w.meta = Meta{Version: FormatVersion, HasST: o.HasST, MinT: math.MaxInt64, MaxT: math.MinInt64}
-	w.floats, w.hists, w.exemplars = newFloats(files, z, tries, o), newHists(files, z, o), newExemplars(files, z, o)
+	w.floats, w.hists, w.exemplars = newFloats(files, z, tries, view.Len(), o), newHists(files, z, o), newExemplars(files, z, o)
 	return w, nil
 }
 

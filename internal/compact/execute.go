@@ -153,7 +153,7 @@ func (w *output) write() (stats merge.Stats, err error) {
 	defer func() { err = errors.Join(err, w.files.Close()) }()
 	view := w.in.into.View()
 	w.in.into.Table.Seal() // no source is opened any more
-	to, err := sink.New(w.files, view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
+	to, err := sink.New(w.files, view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Floats: w.in.samples, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
 	if err != nil {
 		return stats, err
 	}

@@ -28,6 +28,15 @@ func (c *Numbers) Reset() {
 	clear(c.slots)
 }
 
+// Reserve makes room for so many runs, each of a value of its own.
+func (c *Numbers) Reserve(runs int) {
+	c.runs.list = slices.Grow(c.runs.list, runs)
+	c.dict = slices.Grow(c.dict, runs)
+	for 2*runs > len(c.slots) {
+		c.grow()
+	}
+}
+
 // ShortRuns says that nearly all values are different from run to run, as identifiers are. Short
 // runs of them do not compress if they are bit-packed.
 func (c *Numbers) ShortRuns() { c.runs.short = true }

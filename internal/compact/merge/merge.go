@@ -111,13 +111,12 @@ type at struct{ source, row uint32 }
 // order returns the references of all rows in block order, each once, and makes m.placed.
 func (m *merger) order() ([]series.Ref, error) {
 	ends := make([]uint32, m.view.Len()) // by reference: its number of rows, then the end of its rows in placed
-	var refs []series.Ref
-	total := 0
+	total, distinct := 0, 0
 	m.starts = make([]uint32, len(m.sources)+1)
 	for i, s := range m.sources {
 		for _, r := range s.refs {
 			if ends[r] == 0 {
-				refs = append(refs, r)
+				distinct++
 			}
 			ends[r]++
 		}
@@ -126,6 +125,12 @@ func (m *merger) order() ([]series.Ref, error) {
 	}
 	if total > math.MaxUint32 {
 		return nil, fmt.Errorf("sources with %d series: a merge takes %d, one per source and series", total, uint32(math.MaxUint32))
+	}
+	refs := make([]series.Ref, 0, distinct)
+	for r, n := range ends {
+		if n > 0 {
+			refs = append(refs, series.Ref(r))
+		}
 	}
 	m.in.sort(m.view, refs)
 	begin := uint32(0)
