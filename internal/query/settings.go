@@ -61,10 +61,11 @@ type Settings struct {
 	CacheDir string `name:"query.cache-dir" placeholder:"DIR" help:"Directory for fetched objects and DuckDB's spilled data, emptied at the start. Default: a temporary directory, /tmp/promlake in a function." when:"Set it to a fast local disk."`
 	// CacheBytes includes objects that are on their way. What running queries need at once beyond
 	// it is in memory for so long, up to IndexCacheBytes, or 32 MiB if that is more.
-	CacheBytes       int64 `name:"query.cache-bytes" type:"bytes" default:"10GiB" min:"1" help:"Disk space for fetched objects." when:"Raise it if queries fetch the same objects again. In a function, the default is 384MiB."`
-	FooterCacheBytes int64 `name:"query.footer-cache-bytes" type:"bytes" default:"64MiB" min:"1" help:"Memory for segments' footers and blocks' meta.json, roughly." when:"Raise it if there are very many objects. If not set, at most a share of the process's memory."`
-	IndexCacheBytes  int64 `name:"query.index-cache-bytes" type:"bytes" default:"512MiB" min:"1" help:"Memory for series tables, recent samples, samples of blocks that small queries read, and the rows that selectors matched, roughly." when:"Raise it if there are millions of series. If not set, at most a share of the process's memory."`
-	FetchConcurrency int   `name:"query.fetch-concurrency" default:"64" min:"1" help:"Store requests that one query has in flight." when:"Lower it if the store throttles."`
+	CacheBytes       int64         `name:"query.cache-bytes" type:"bytes" default:"10GiB" min:"1" help:"Disk space for fetched objects." when:"Raise it if queries fetch the same objects again. In a function, the default is 384MiB."`
+	FooterCacheBytes int64         `name:"query.footer-cache-bytes" type:"bytes" default:"64MiB" min:"1" help:"Memory for segments' footers and blocks' meta.json, roughly." when:"Raise it if there are very many objects. If not set, at most a share of the process's memory."`
+	IndexCacheBytes  int64         `name:"query.index-cache-bytes" type:"bytes" default:"512MiB" min:"1" help:"Memory for series tables, recent samples, samples of blocks that small queries read, and the rows that selectors matched, roughly." when:"Raise it if there are millions of series. If not set, at most a share of the process's memory."`
+	IndexCacheIdle   time.Duration `name:"query.index-cache-idle" default:"5m" min:"0" help:"Time after which series tables and samples that no query has read are forgotten, although there is room in --query.index-cache-bytes. 0 keeps them." when:"Raise it if panels are looked at now and then and memory is free."`
+	FetchConcurrency int           `name:"query.fetch-concurrency" default:"64" min:"1" help:"Store requests that one query has in flight." when:"Lower it if the store throttles."`
 }
 
 // Tenants know the settings of single tenants.

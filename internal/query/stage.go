@@ -79,7 +79,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	if err != nil {
 		return nil, err
 	}
-	m, work, cache := metrics.New(reg, now), &workdir.Dir{Configured: s.CacheDir}, index.NewCache(s.IndexCacheBytes-s.IndexCacheBytes/selectionShare)
+	m, work, cache := metrics.New(reg, now), &workdir.Dir{Configured: s.CacheDir}, index.NewCache(s.IndexCacheBytes-s.IndexCacheBytes/selectionShare, s.IndexCacheIdle, now)
 	files := source.New(source.Settings{
 		CacheBytes: s.CacheBytes, MemoryBytes: s.IndexCacheBytes, FooterBytes: s.FooterCacheBytes,
 		MaxFetchedBytes: s.MaxFetchedBytes, Concurrency: s.FetchConcurrency,

@@ -2,7 +2,9 @@ package index
 
 import (
 	"context"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/lru"
@@ -18,15 +20,42 @@ type Sized interface {
 // use.
 type Cache struct {
 	limit   int64
+	idle    time.Duration // 0: without end
+	now     func() time.Time
 	flights fetch.Flight[Sized]
 
 	mu      sync.Mutex
-	entries *lru.Map[Sized]
+	entries *lru.Map[*held]
 }
 
-// NewCache returns an empty cache of limit bytes.
-func NewCache(limit int64) *Cache {
-	return &Cache{limit: limit, entries: lru.New[Sized](limit)}
+// held is a value in a Cache.
+type held struct {
+	value Sized
+	used  time.Time // when it was asked for last
+}
+
+// NewCache returns an empty cache of limit bytes. When it takes a value, it forgets those that
+// nobody has asked for in the time idle, also if there is room: a server needs no memory for what
+// its rules and panels do not read any more. 0: it keeps them.
+func NewCache(limit int64, idle time.Duration, now func() time.Time) *Cache {
+	return &Cache{limit: limit, idle: idle, now: now, entries: lru.New[*held](limit)}
+}
+
+// PartKey returns the key of something else than the table of an object that a Cache holds: what it
+// is, the key of the object's file, and of which part of the file. The table's key is that of the
+// file.
+func PartKey(what, object, part string) string { return what + ofObject + object + endObject + part }
+
+// ofObject and endObject enclose the key of an object in that of a part of it.
+const ofObject, endObject = " of ", "\n"
+
+// objectOf returns the key of the object of which a key in a Cache is.
+func objectOf(key string) string {
+	if _, object, ok := strings.Cut(key, ofObject); ok {
+		key = object
+	}
+	object, _, _ := strings.Cut(key, endObject)
+	return object
 }
 
 // Limit returns the bytes that the cache may hold.
@@ -42,15 +71,18 @@ func (c *Cache) Bytes() int64 {
 // Has reports whether the cache holds the value of key.
 func (c *Cache) Has(key string) bool { return c.get(key) != nil }
 
-// Remove forgets the values of keys.
-func (c *Cache) Remove(keys ...string) {
+// Remove forgets the tables of objects, and everything else that is held of them.
+func (c *Cache) Remove(objects ...string) {
+	if len(objects) == 0 {
+		return
+	}
+	gone := make(map[string]bool, len(objects))
+	for _, o := range objects {
+		gone[o] = true
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, k := range keys {
-		if e := c.entries.Get(k); e != nil {
-			c.entries.Remove(e)
-		}
-	}
+	c.entries.RemoveIf(func(key string) bool { return gone[objectOf(key)] })
 }
 
 // Get returns the value of key. If the cache does not hold it, Get calls load; concurrent calls for
@@ -81,9 +113,11 @@ func Get[T Sized](ctx context.Context, c *Cache, key string, load func() (T, err
 func Held[T Sized](c *Cache, n int, key func(i int) string, take func(i int, v T)) (others []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := c.now()
 	for i := range n {
 		if e := c.entries.Get(key(i)); e != nil {
-			take(i, e.Value.(T))
+			e.Value.used = now
+			take(i, e.Value.value.(T))
 		} else {
 			others = append(others, i)
 		}
@@ -95,7 +129,8 @@ func (c *Cache) get(key string) Sized {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.entries.Get(key); e != nil {
-		return e.Value
+		e.Value.used = c.now()
+		return e.Value.value
 	}
 	return nil
 }
@@ -108,8 +143,13 @@ func (c *Cache) add(key string, v Sized) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.entries.Get(key) == nil {
-		c.entries.Add(key, v, cost)
-		c.entries.Evict(0)
+	if c.entries.Get(key) != nil {
+		return
+	}
+	now := c.now()
+	c.entries.Add(key, &held{v, now}, cost)
+	c.entries.Evict(0)
+	for e := c.entries.Oldest(); c.idle > 0 && now.Sub(e.Value.used) > c.idle; e = c.entries.Oldest() {
+		c.entries.Remove(e)
 	}
 }

@@ -54,6 +54,23 @@ func (m *Map[V]) Remove(e *Entry[V]) {
 	}
 }
 
+// RemoveIf forgets the entries whose keys gone reports.
+func (m *Map[V]) RemoveIf(gone func(key string) bool) {
+	for k, el := range m.items {
+		if gone(k) {
+			m.Remove(el.Value.(*Entry[V]))
+		}
+	}
+}
+
+// Oldest returns the least recently used entry, or nil.
+func (m *Map[V]) Oldest() *Entry[V] {
+	if el := m.order.Back(); el != nil {
+		return el.Value.(*Entry[V])
+	}
+	return nil
+}
+
 // Evict removes unpinned entries, oldest first, until the sum of the costs and more is within the
 // limit, and returns them.
 func (m *Map[V]) Evict(more int64) []*Entry[V] {

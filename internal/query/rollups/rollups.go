@@ -58,7 +58,7 @@ func (p *Places) First(group int) int64 { return p.first[group] }
 // rollup. t is the series table of the block, or a table of some of its rows.
 func (r *Reader) Places(ctx context.Context, o *source.Object, t *index.Table, file *block.File, step rollup.Step) (*Places, error) {
 	key := o.Block.File(file.Name)
-	p, hit, err := index.Get(ctx, r.Cache, "columns of "+key, func() (p *Places, err error) {
+	p, hit, err := index.Get(ctx, r.Cache, index.PartKey("columns", key, ""), func() (p *Places, err error) {
 		if t.Partial() {
 			if t, err = r.Whole(ctx, o); err != nil {
 				return nil, err

@@ -16,7 +16,7 @@ const framedAfter = 4
 // would be large. Reads whose samples are not kept, such as those of a panel in a window that is
 // short beside the block's, find the times and divisors decoded.
 func (r *Collector) frame(ctx context.Context, g *rowGroup) *block.Frame {
-	key := "frame of " + r.Objects[g.object].Series + " " + strconv.FormatInt(g.group.FirstRow, 10)
+	key := index.PartKey("frame", r.Objects[g.object].Series, strconv.FormatInt(g.group.FirstRow, 10))
 	var found *block.Frame
 	index.Held(r.reader.cache, 1, func(int) string { return key }, func(_ int, x *block.Frame) { found = x })
 	if found == nil && r.reader.framed.Whole(key) {

@@ -122,7 +122,7 @@ func keptKey(series string, rows []block.Rows) string {
 		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(r.From)), uint64(r.N))
 	}
 	sum := xxh3.Hash128(b).Bytes()
-	return "samples of " + series + string(sum[:])
+	return index.PartKey("samples", series, string(sum[:]))
 }
 
 // keptFloats reads one row group through the cache.

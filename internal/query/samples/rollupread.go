@@ -220,7 +220,7 @@ func spansOf(p *rollups.Places, members []lookup.Row, s rollup.StandIn) (out [][
 // standIns returns the stand-ins of a row group, from the cache or from the rollup.
 func (s *Reader) standIns(ctx context.Context, o *source.Object, b *rollupPart, group int, of rollup.StandIn) (*batch, error) {
 	key := o.Block.File(b.file.Name)
-	got, hit, err := index.Get(ctx, s.cache, fmt.Sprintf("stand-ins %d %d of %s", of, group, key), func() (*batch, error) {
+	got, hit, err := index.Get(ctx, s.cache, index.PartKey("stand-ins", key, fmt.Sprint(of, group)), func() (*batch, error) {
 		in := s.files.Open(ctx, key, b.file.Bytes)
 		err := in.Prefetch(b.places.Spans(group, of))
 		out := &batch{}

@@ -30,7 +30,7 @@ func TestSnapshotsAfterOthers(t *testing.T) {
 	for name, store := range map[string]objstore.Store{"directory": dir, "bucket": memstore.New(memstore.Settings{})} {
 		t.Run(name, func(t *testing.T) {
 			m, now := metrics.New(nil, time.Now), time.UnixMilli(1_000_000)
-			c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &workdir.Dir{}, nil, m), index.NewCache(1<<20), func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
+			c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &workdir.Dir{}, nil, m), index.NewCache(1<<20, 0, time.Now), func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
 			live := func() (out []byte) {
 				t.Helper()
 				now = now.Add(time.Hour)

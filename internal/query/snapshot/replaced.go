@@ -6,9 +6,9 @@ import (
 	"github.com/promlake/promlake/internal/query/source"
 )
 
-// replaced returns the keys under which caches hold series tables, and samples of segments, of the
-// objects that a snapshot of a tenant had and that the next one has not, because a new manifest
-// replaces them. No new read asks for them, so they would only fill the cache.
+// replaced returns the keys of the series files of the objects that a snapshot of a tenant had and
+// that the next one has not, because a new manifest replaces them. No new read asks for what caches
+// hold of them, so it would only fill these.
 func replaced(before, now *aged) (keys []string) {
 	if before.version.ID == now.version.ID {
 		return nil
@@ -34,9 +34,6 @@ func replaced(before, now *aged) (keys []string) {
 	}
 	for _, o := range source.Refs(gone) {
 		keys = append(keys, o.Series)
-		if o.Lists != "" {
-			keys = append(keys, o.Lists)
-		}
 	}
 	return keys
 }

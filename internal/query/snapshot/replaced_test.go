@@ -35,7 +35,7 @@ func TestReplacedObjectsAreForgotten(t *testing.T) {
 	stored := time.UnixMilli(2_000_000_000_000) // the clock of the store
 	store := memstore.New(memstore.Settings{Now: func() time.Time { return stored }})
 	m := metrics.New(nil, time.Now)
-	decoded := index.NewCache(1 << 20)
+	decoded := index.NewCache(1<<20, 0, time.Now)
 	now := time.UnixMilli(1_000_000)
 	c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &workdir.Dir{}, nil, m), decoded, func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
 	read := func(asOf time.Time, mint, maxt int64) catalog.Snapshot {
@@ -74,7 +74,8 @@ func TestReplacedObjectsAreForgotten(t *testing.T) {
 	names := map[string]string{
 		"first": segments[0].String(), "second": segments[1].String(), "third": segments[2].String(), "later": segments[3].String(),
 		"first samples": "samples of " + segments[0].String(), "third samples": "samples of " + segments[2].String(),
-		"old block": block(5).Key(tenant.Default).File("series.parquet"), "new block": block(6).Key(tenant.Default).File("series.parquet"),
+		"old block": block(5).Key(tenant.Default).File("series.parquet"), "old block's samples": index.PartKey("samples", block(5).Key(tenant.Default).File("series.parquet"), "rows"),
+		"new block": block(6).Key(tenant.Default).File("series.parquet"),
 	}
 	for _, k := range names {
 		_, _, err := index.Get(t.Context(), decoded, k, func() (decodedSize, error) { return 10, nil })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -55,7 +56,7 @@ func New(s Settings, store objstore.Store, dir *workdir.Dir, stored *recent.Segm
 	local, _ := store.(objstore.Local)
 	return &Files{
 		store: store, dir: local, globs: local != nil && duck.HasGlob(local.LocalPath("x")), metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
-		footers: index.NewCache(s.FooterBytes), stored: stored,
+		footers: index.NewCache(s.FooterBytes, 0, time.Now), stored: stored,
 		cache: fetch.New(fetch.Settings{
 			LimitBytes: s.CacheBytes, MemoryBytes: max(s.MemoryBytes, minMemoryBytes), Concurrency: s.Concurrency,
 			GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,

@@ -9,6 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query/index"
 )
 
 // Ref names a live object of a snapshot: a segment, or a block with its several files.
@@ -39,7 +40,7 @@ func Refs(snap catalog.Snapshot) []Ref {
 	for _, s := range snap.Segments {
 		name := s.String()
 		out = append(out, Ref{
-			rank: s.Rank, DeletesThrough: s.DeletesThrough, Series: name, Size: s.Size, Lists: "samples of " + name,
+			rank: s.Rank, DeletesThrough: s.DeletesThrough, Series: name, Size: s.Size, Lists: index.PartKey("samples", name, ""),
 			from: int64(s.Window), upto: s.Window.End() - 1,
 		})
 	}
