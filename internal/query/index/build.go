@@ -20,6 +20,9 @@ type builder struct {
 // valueRun is a run of rows with the same value. end is the row after the run.
 type valueRun struct{ end, value uint32 }
 
+// leastRuns is the number of runs for which there is room at first.
+const leastRuns = 256
+
 // reset empties the builder. It holds none of the values any more.
 func (b *builder) reset() {
 	clear(b.values)
@@ -32,6 +35,9 @@ func (b *builder) add(value int, n int) {
 	if k := len(b.runs); k > 0 && b.runs[k-1].value == uint32(value) {
 		b.runs[k-1].end = b.rows
 		return
+	}
+	if n := len(b.runs); n == cap(b.runs) {
+		b.runs = slices.Grow(b.runs, max(n, leastRuns)) // twice as many: fewer would leave more garbage
 	}
 	b.runs = append(b.runs, valueRun{b.rows, uint32(value)})
 }

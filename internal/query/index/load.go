@@ -29,6 +29,7 @@ type loader struct {
 
 	memory  *parquetfile.Memory
 	builder *builder
+	page    []int64 // memory for the values of a page
 }
 
 var builders = sync.Pool{New: func() any { return new(builder) }}
@@ -200,30 +201,39 @@ func (l *loader) sort() error {
 	return nil
 }
 
-// int64s reads a flat column of integers.
-func (l *loader) int64s(name string) ([]int64, error) {
+// int64s calls visit with each value of a flat column of integers. At no time are all of them in
+// memory: an object may have millions of rows.
+func (l *loader) int64s(name string, visit func(row int, v int64) error) error {
 	leaf := l.layout.Column(name)
 	if leaf < 0 || l.layout.Leaves[leaf].Type != format.Int64 || l.layout.Leaves[leaf].Nested {
-		return nil, fmt.Errorf("%w: there is no integer column %s", parquetfile.ErrFormat, name)
+		return fmt.Errorf("%w: there is no integer column %s", parquetfile.ErrFormat, name)
 	}
-	out := make([]int64, 0, l.rows)
+	row := 0
 	var dict []int64
 	begin := func() (err error) {
 		dict, err = l.memory.Chunk.Int64s()
 		return err
 	}
 	err := l.pages(leaf, begin, func(p *parquetfile.DataPage) (err error) {
-		if len(out)+p.Entries > l.rows {
+		if row+p.Entries > l.rows {
 			return fmt.Errorf("%w: more than %d rows", parquetfile.ErrFormat, l.rows)
 		}
-		out, err = p.Int64s(out, p.Entries, dict)
-		return err
+		if l.page, err = p.Int64s(l.page[:0], p.Entries, dict); err != nil {
+			return err
+		}
+		for _, v := range l.page {
+			if err := visit(row, v); err != nil {
+				return err
+			}
+			row++
+		}
+		return nil
 	})
-	if err == nil && len(out) != l.rows {
-		err = fmt.Errorf("%w: %w: %d rows for %d series", parquetfile.ErrFormat, errShape, len(out), l.rows)
+	if err == nil && row != l.rows {
+		err = fmt.Errorf("%w: %w: %d rows for %d series", parquetfile.ErrFormat, errShape, row, l.rows)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("column %s: %w", name, err)
+		return fmt.Errorf("column %s: %w", name, err)
 	}
-	return out, nil
+	return nil
 }

@@ -64,60 +64,68 @@ func loadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, 
 
 // places reads the positions of series in the files of a kind, which have total rows.
 func (l *loader) places(start, count string, total int64) (spans, error) {
-	starts, err := l.int64s(start)
-	if err != nil {
-		return spans{}, err
-	}
 	s, err := l.counts(count, total)
 	if err != nil {
-		return spans{}, err
+		return s, err
 	}
-	for i, at := range starts {
-		if uint64(at) != s.from[i] {
-			return spans{}, fmt.Errorf("%w: %s of series %d is %d, the series before it have %d rows", errShape, start, i, at, s.from[i])
+	return s, l.int64s(start, func(i int, at int64) error {
+		if first, _ := s.of(i); at != first {
+			return fmt.Errorf("%w: the first row of series %d is %d, the series before it have %d rows", errShape, i, at, first)
 		}
-	}
-	return s, nil
+		return nil
+	})
 }
 
 // counts reads the numbers of rows of series, which follow one another. The sum of all is total.
-func (l *loader) counts(name string, total int64) (spans, error) {
-	vals, err := l.int64s(name)
-	if err != nil {
-		return spans{}, err
+func (l *loader) counts(name string, total int64) (s spans, err error) {
+	at := int64(0)
+	var wide []uint64
+	if total > math.MaxUint32 {
+		wide = make([]uint64, 1, l.rows+1)
+	} else {
+		s.ends = make([]uint32, 1, l.rows+1)
 	}
-	ends, at := make([]uint64, 1, len(vals)+1), int64(0)
-	for i, n := range vals {
+	err = l.int64s(name, func(i int, n int64) error {
 		if n < 0 || n > total-at {
-			return spans{}, fmt.Errorf("%w: %s of series %d is %d", errShape, name, i, n)
+			return fmt.Errorf("%w: series %d has %d rows", errShape, i, n)
 		}
-		at += n
-		ends = append(ends, uint64(at))
+		if at += n; wide != nil {
+			wide = append(wide, uint64(at))
+		} else {
+			s.ends = append(s.ends, uint32(at))
+		}
+		return nil
+	})
+	if err == nil && at != total {
+		err = fmt.Errorf("%w: %s has the sum %d, meta.json has %d", errShape, name, at, total)
 	}
-	if at != total {
-		return spans{}, fmt.Errorf("%w: %s has the sum %d, meta.json has %d", errShape, name, at, total)
+	if wide != nil {
+		s = running(wide)
 	}
-	return running(ends), nil
+	return s, err
 }
 
 // times reads the first and last times of series. No time is before base (ms).
 func (l *loader) times(base int64) error {
-	from, err := l.int64s(block.ColMinTS)
-	if err != nil {
-		return err
-	}
-	upto, err := l.int64s(block.ColMaxTS)
-	if err != nil {
-		return err
-	}
 	b := newBounds(base, l.rows)
-	for i := range from {
-		if err := b.see(i, from[i], upto[i]); err != nil {
-			return err
+	within := func(t int64) error {
+		if t < base || t-base >= math.MaxUint32 {
+			return fmt.Errorf("%w: time %d ms in an object that begins at %d ms", errShape, t, base)
 		}
+		return nil
+	}
+	err := l.int64s(block.ColMinTS, func(i int, t int64) error {
+		b.from[i] = uint32(t - base)
+		return within(t)
+	})
+	if err == nil {
+		err = l.int64s(block.ColMaxTS, func(i int, t int64) error {
+			b.upto[i] = uint32(t - base)
+			return within(t)
+		})
 	}
 	b.store(l.table)
-	return nil
+	return err
 }
 
 // bounds collects the first and last times of rows.

@@ -53,6 +53,7 @@ type Table struct {
 // each of n rows has one sample, as after a scrape.
 type spans struct {
 	from, to []uint64
+	ends     []uint32 // in place of both, of rows whose samples follow one another, as running takes them
 	n        int
 }
 
@@ -78,6 +79,8 @@ func (s *spans) of(i int) (first, n int64) {
 	switch {
 	case i < s.n:
 		return int64(i), 1
+	case s.ends != nil:
+		return int64(s.ends[i]), int64(s.ends[i+1] - s.ends[i])
 	case s.to == nil:
 		return 0, 0
 	}
@@ -86,7 +89,10 @@ func (s *spans) of(i int) (first, n int64) {
 
 // total returns the number of samples of spans that follow one another.
 func (s *spans) total() int64 {
-	if len(s.to) == 0 {
+	switch {
+	case len(s.ends) > 0:
+		return int64(s.ends[len(s.ends)-1])
+	case len(s.to) == 0:
 		return int64(s.n)
 	}
 	return int64(s.to[len(s.to)-1] - s.from[0])
@@ -183,7 +189,9 @@ func (t *Table) Bytes() int64 {
 	if len(t.from) > 0 && &t.from[0] != &t.upto[0] {
 		n += int64(4 * len(t.upto))
 	}
-	n += int64(perSpan * (len(t.floats.to) + len(t.hists.to) + len(t.exs.to)))
+	for _, s := range []*spans{&t.floats, &t.hists, &t.exs} {
+		n += int64(perSpan*len(s.to) + 4*len(s.ends))
+	}
 	for i := range t.columns {
 		n += int64(16+len(t.names[i])) + t.columns[i].bytes()
 	}
