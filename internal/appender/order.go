@@ -36,13 +36,15 @@ type order struct {
 }
 
 // state is what is known of a series. The fields of its last sample are guarded by order.mu.
+// Pointers come first: the collector reads an object up to the last of them, and what it reads is
+// how much the heap may grow (memory.TuneCollector).
 type state struct {
+	labels labels.Labels
+	hist   *histograms // the last sample; nil: it is a float
 	memo   remotewrite.Memo
 	hash   uint64
-	labels labels.Labels
-	t      int64       // of the last sample; before the first commit what maxT was when the series was new
-	v      float64     // of the last sample
-	hist   *histograms // of the last sample; nil: it is a float
+	t      int64   // of the last sample; before the first commit what maxT was when the series was new
+	v      float64 // of the last sample
 	ref    uint32
 	has    bool // a last sample
 }

@@ -12,15 +12,16 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Sample is one sample of a series: a float, or a histogram if H or FH is set.
+// Sample is one sample of a series: a float, or a histogram if H or FH is set. Pointers come first,
+// as in state.
 type Sample struct {
 	Labels labels.Labels
-	ST, T  int64 // ms; ST 0 = unknown
-	V      float64
 	H      *histogram.Histogram
 	FH     *histogram.FloatHistogram
+	series *state // of the appendable; nil: it is not known
 
-	series  *state            // of the appendable; nil: it is not known
+	ST, T   int64 // ms; ST 0 = unknown
+	V       float64
 	known   remotewrite.Known // what the series' memo knew at the commit
 	inOrder bool              // refuse it if it is out of order at the commit, whatever the window
 }
