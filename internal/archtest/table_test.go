@@ -118,7 +118,7 @@ var allowed = map[string][]string{
 
 	// Verbs.
 	"internal/compact": {
-		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/objstore",
+		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/memory", "internal/objstore",
 		"internal/parquetfile", "internal/queue", "internal/recent", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
 	"internal/compact/bulk": {

@@ -13,7 +13,11 @@ import (
 	"github.com/promlake/promlake/internal/compact/merge"
 	"github.com/promlake/promlake/internal/compact/sink"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/memory"
 )
+
+// mergeSeriesBytes is the memory that a merge leaves to the collector for each series, about.
+const mergeSeriesBytes = 160
 
 // namedSources is the number of sources that meta.json names at most, for people: half of them the
 // oldest, half of them the newest.
@@ -61,6 +65,7 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 		return s.explain(ctx, r.Tenant, &r.Job, err)
 	}
 	r.Written, r.BytesWritten = stats.Samples, w.files.Bytes()
+	memory.Collect(mergeSeriesBytes * stats.Series) // before queries load the block
 	return s.publish(ctx, r, w, known)
 }
 

@@ -29,7 +29,7 @@ type Stage struct {
 	mu      sync.Mutex
 	scanned map[string]time.Time // by tenant: when its blocks were last searched for orphans
 
-	memory memory // of Dispatch and Tick
+	memory memo // of Dispatch and Tick
 }
 
 // New returns a stage. It starts no goroutine.
@@ -46,7 +46,7 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	}
 	return &Stage{
 		set: set, store: store, log: log, now: now, met: newMetrics(reg), ids: &idSource{entropy: set.Entropy},
-		scanned: map[string]time.Time{}, memory: memory{seen: map[string]seen{}},
+		scanned: map[string]time.Time{}, memory: memo{seen: map[string]seen{}},
 	}, nil
 }
 

@@ -19,8 +19,8 @@ const (
 	collectEvery = 5 * time.Minute  // garbage of a tenant is collected
 )
 
-// memory is the cache of one stage.
-type memory struct {
+// memo is what a stage remembers of tenants.
+type memo struct {
 	mu      sync.Mutex
 	tenants []string
 	listed  time.Time
@@ -38,13 +38,13 @@ type seen struct {
 }
 
 // recall returns the cached state of a tenant.
-func (m *memory) recall(tenant string) seen {
+func (m *memo) recall(tenant string) seen {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen[tenant]
 }
 
-func (m *memory) change(tenant string, f func(*seen)) {
+func (m *memo) change(tenant string, f func(*seen)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	x := m.seen[tenant]
@@ -66,7 +66,7 @@ func (s *Stage) known(ctx context.Context) ([]string, error) {
 }
 
 // list returns the tenants if the cache has a recent list.
-func (m *memory) list(now time.Time) ([]string, bool) {
+func (m *memo) list(now time.Time) ([]string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	age := now.Sub(m.listed)
@@ -74,7 +74,7 @@ func (m *memory) list(now time.Time) ([]string, bool) {
 }
 
 // learn stores the tenants, which are sorted, and drops all others.
-func (m *memory) learn(tenants []string, now time.Time) {
+func (m *memo) learn(tenants []string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tenants, m.listed = tenants, now
