@@ -198,7 +198,7 @@ var allowed = map[string][]string{
 	"internal/query/engine": {
 		"internal/catalog", "internal/memory", "internal/query/exec", "internal/query/fetch",
 		"internal/query/lru", "internal/query/plan", "internal/query/request", "internal/query/samples",
-		"internal/query/snapshot", "internal/query/usage", "internal/tenant",
+		"internal/query/snapshot", "internal/query/usage", "internal/telemetry", "internal/tenant",
 	},
 	"internal/query/exec": {
 		"internal/catalog", "internal/memory", "internal/query/duck",

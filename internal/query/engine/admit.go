@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/tenant"
@@ -15,9 +16,6 @@ type admission struct {
 	// wait measures the time until the query's turn.
 	wait func() (stop func())
 }
-
-// insideKey marks the context of an admitted query.
-type insideKey struct{}
 
 // Run calls fn under the limits of a query that is not PromQL: it takes its turn among the PromQL
 // queries of all tenants, and its context ends at the same timeout and byte limit. PromQL queries
@@ -32,15 +30,18 @@ func (e *Engine) Run(asked context.Context, fn func(ctx context.Context) error) 
 
 func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.Context) error) (err error) {
 	s, x := &e.settings, e.exec
-	inside := asked.Value(insideKey{}) != nil
 	counted, stop := context.WithCancelCause(asked)
 	defer stop(nil)
 	r := request.From(asked)
-	if !inside {
+	inside := r.Inside
+	if r.Inside = true; !inside {
 		r.Bytes = request.NewByteBudget(s.MaxFetchedBytes, stop)
 	}
-	ctx, cancel := context.WithTimeout(x.Files.Sharing(request.With(counted, r)), s.Timeout)
-	defer cancel()
+	ctx, cancel := x.Files.Sharing(request.With(counted, r)), func() { stop(nil) }
+	if end, ok := asked.Deadline(); !ok || time.Until(end) > s.Timeout {
+		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
+		defer cancel()
+	}
 	defer func() {
 		if err != nil {
 			err = e.classified(asked, ctx, err)
@@ -63,5 +64,5 @@ func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.C
 		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", e.gate.size, err)
 	}
 	defer e.gate.leave(tenant.From(ctx))
-	return fn(context.WithValue(allowed, insideKey{}, true))
+	return fn(allowed)
 }

@@ -20,9 +20,6 @@ const (
 // allow refuses a query that takes too much whatever the data is, and returns the context that
 // counts what grows with the data.
 func (q *Query) allow(ctx context.Context) (context.Context, error) {
-	if q.stmt == nil {
-		return ctx, nil
-	}
 	s := &q.engine.settings
 	c := countSteps(&q.asked)
 	if limit := s.MaxSubquerySteps; c.steps > limit {
@@ -43,10 +40,11 @@ func (q *Query) allow(ctx context.Context) (context.Context, error) {
 // subqueries: for one series, upstream walks through all of them without checking whether the query
 // has ended.
 func (q *Query) walkable() error {
-	if q.stmt == nil {
-		return nil
+	stmt := q.asked
+	if q.left != nil {
+		stmt.Expr = q.left
 	}
-	if limit, c := heldPerStep*q.engine.settings.MaxSubquerySteps, countSteps(q.stmt); c.held > limit {
+	if limit, c := heldPerStep*q.engine.settings.MaxSubquerySteps, countSteps(&stmt); c.held > limit {
 		return &request.LimitError{
 			Limit: "steps in all windows of subqueries", Value: limit, Needed: c.held, Flag: subqueryFlag, Advice: "of which it is the tenfold",
 		}

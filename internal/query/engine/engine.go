@@ -11,8 +11,10 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/promlake/promlake/internal/query/exec"
+	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/usage"
 )
 
@@ -38,7 +40,8 @@ type Engine struct {
 	settings Settings
 	exec     *exec.Executor
 	upstream *promql.Engine
-	parser   parser.Parser
+	parser   *remembering
+	measured *measured
 	gate     *gate
 	usage    *usage.Counter
 }
@@ -62,23 +65,24 @@ type Settings struct {
 // New returns an engine whose queries read through x, and are counted by u. reg may be nil.
 func New(s Settings, x *exec.Executor, u *usage.Counter, reg prometheus.Registerer, logger *slog.Logger) *Engine {
 	p := newRemembering(ParserOptions(), !s.UseStartTimestamps)
+	upstream := promql.NewEngine(promql.EngineOpts{
+		Logger:                   logger,
+		Reg:                      reg,
+		MaxSamples:               s.MaxSamples,
+		Timeout:                  s.Timeout,
+		ActiveQueryTracker:       admitted(s.MaxConcurrency),
+		LookbackDelta:            s.Lookback,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
+		EnableAtModifier:         true,
+		EnableNegativeOffset:     true,
+		EnablePerStepStats:       true,
+		EnableDelayedNameRemoval: s.DelayedNameRemoval,
+		UseStartTimestamps:       true, // the reader gives them only where they count
+		Parser:                   p,
+	})
 	return &Engine{
-		settings: s, exec: x, parser: p, gate: newGate(s.MaxConcurrency), usage: u,
-		upstream: promql.NewEngine(promql.EngineOpts{
-			Logger:                   logger,
-			Reg:                      reg,
-			MaxSamples:               s.MaxSamples,
-			Timeout:                  s.Timeout,
-			ActiveQueryTracker:       admitted(s.MaxConcurrency),
-			LookbackDelta:            s.Lookback,
-			NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
-			EnableAtModifier:         true,
-			EnableNegativeOffset:     true,
-			EnablePerStepStats:       true,
-			EnableDelayedNameRemoval: s.DelayedNameRemoval,
-			UseStartTimestamps:       true, // the reader gives them only where they count
-			Parser:                   p,
-		}),
+		settings: s, exec: x, upstream: upstream, parser: p,
+		measured: measuredBy(reg), gate: newGate(s.MaxConcurrency), usage: u,
 	}
 }
 
@@ -100,30 +104,43 @@ func (admitted) Close() error { return nil }
 
 // NewInstantQuery implements promql.QueryEngine.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, text string, ts time.Time) (promql.Query, error) {
-	v := &view{Queryable: q}
-	up, err := e.upstream.NewInstantQuery(ctx, v, opts, text, ts)
-	if err != nil {
-		return nil, err
-	}
-	return e.query(up, v), nil
+	return e.query(q, opts, text, parser.EvalStmt{Start: ts, End: ts}, func(v *view) (promql.Query, error) {
+		return e.upstream.NewInstantQuery(ctx, v, opts, text, ts)
+	})
 }
 
 // NewRangeQuery implements promql.QueryEngine.
 func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, text string, start, end time.Time, interval time.Duration) (promql.Query, error) {
-	v := &view{Queryable: q}
-	up, err := e.upstream.NewRangeQuery(ctx, v, opts, text, start, end, interval)
+	return e.query(q, opts, text, parser.EvalStmt{Start: start, End: end, Interval: interval}, func(v *view) (promql.Query, error) {
+		return e.upstream.NewRangeQuery(ctx, v, opts, text, start, end, interval)
+	})
+}
+
+// query makes a query of a text at the times of a statement. upstream makes upstream's, which most
+// queries do not need.
+func (e *Engine) query(of storage.Queryable, opts promql.QueryOpts, text string, asked parser.EvalStmt, upstream func(*view) (promql.Query, error)) (promql.Query, error) {
+	expr, err := e.parser.parsed(text)
 	if err != nil {
 		return nil, err
 	}
-	return e.query(up, v), nil
-}
-
-func (e *Engine) query(up promql.Query, v *view) promql.Query {
-	q := &Query{Query: up, engine: e, view: v, exec: executorOf(v.Queryable)}
-	if stmt, ok := up.Statement().(*parser.EvalStmt); ok {
-		q.stmt, q.asked = stmt, *stmt
+	if asked.Expr, err = promql.PreprocessExpr(plan.Clone(expr), asked.Start, asked.End, asked.Interval); err != nil {
+		return nil, err
 	}
-	return q
+	perStep := false
+	if asked.LookbackDelta = e.settings.Lookback; opts != nil {
+		perStep = opts.EnablePerStepStats()
+		if d := opts.LookbackDelta(); d > 0 {
+			asked.LookbackDelta = d
+		}
+	}
+	q := &Query{
+		engine: e, text: text, expr: expr, asked: asked, view: &view{Queryable: of}, exec: executorOf(of), make: upstream,
+		stats: stats.Statistics{Timers: stats.NewQueryTimers(), Samples: stats.NewQuerySamples(perStep)},
+	}
+	if t := expr.Type(); asked.Interval > 0 && t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
+		_, err = upstream(q.view) // which says that no such expression has values at steps
+	}
+	return q, err
 }
 
 // Close implements io.Closer.

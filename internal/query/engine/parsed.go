@@ -10,8 +10,8 @@ import (
 )
 
 // remembering is a parser that remembers the expressions that it parsed last: rules and panels ask
-// the same again and again, and a query needs its expression twice, because planning and upstream's
-// engine change the one that they get. It is safe for concurrent use.
+// the same again and again, and upstream's engine changes the one that it gets. It is safe for
+// concurrent use.
 type remembering struct {
 	parser.Parser
 	withoutStarts bool // start_timestamp() has no result
@@ -46,8 +46,17 @@ func hideStarts(expr parser.Expr) {
 
 // ParseExpr implements parser.Parser. The expression is the caller's.
 func (p *remembering) ParseExpr(text string) (parser.Expr, error) {
+	expr, err := p.parsed(text)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Clone(expr), nil
+}
+
+// parsed returns the expression of a text. It is shared: nobody may change it.
+func (p *remembering) parsed(text string) (parser.Expr, error) {
 	if known := p.known(text); known != nil {
-		return plan.Clone(known), nil
+		return known, nil
 	}
 	expr, err := p.Parser.ParseExpr(text)
 	if err != nil {
@@ -57,11 +66,10 @@ func (p *remembering) ParseExpr(text string) (parser.Expr, error) {
 		hideStarts(expr)
 	}
 	if cost := int64(expressionBytes + bytesPerTextByte*len(text)); cost <= rememberedBytes/16 {
-		own := plan.Clone(expr)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.last.Get(text) == nil {
-			p.last.Add(text, own, cost)
+			p.last.Add(text, expr, cost)
 			p.last.Evict(0)
 		}
 	}

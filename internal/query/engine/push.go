@@ -21,24 +21,20 @@ import (
 	"github.com/promlake/promlake/internal/query/snapshot"
 )
 
-// push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which
-// nothing can be stays as it was. The annotations name damaged objects that were left out.
+// push evaluates in DuckDB what can be, and notes what is left for upstream's engine. The annotations
+// name damaged objects that were left out.
 func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err error) {
 	finite := q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End)
-	if q.exec == nil || q.stmt == nil || !finite {
+	if q.exec == nil || !finite {
 		return nil, nil
 	}
-	expr, err := q.Parse()
-	if err != nil {
-		return nil, err
-	}
-	if mentions(expr, plan.PushedLabel) {
+	if mentions(q.expr, plan.PushedLabel) {
 		return nil, nil // only selectors of this engine's own may have this label
 	}
-	timers := q.Stats().Timers
+	timers := q.stats.Timers
 	try := func(p *exec.Attempt, o plan.Options) error {
 		prepare := timers.GetTimer(stats.QueryPreparationTime).Start()
-		planned, err := plan.Prepare(expr, o)
+		planned, err := plan.Prepare(q.expr, o)
 		if err != nil {
 			return err
 		}
@@ -62,11 +58,9 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 		if q.view.whole != nil {
 			return nil
 		}
-		left, err := promql.PreprocessExpr(pl.Expr, q.asked.Start, q.asked.End, q.asked.Interval)
-		if err != nil {
+		if q.left, err = promql.PreprocessExpr(pl.Expr, q.asked.Start, q.asked.End, q.asked.Interval); err != nil {
 			return fmt.Errorf("prepare what is left: %w", err)
 		}
-		q.stmt.Expr = left
 		return nil
 	}
 	err = q.exec.Metrics.Measure("push", func() (err error) {
@@ -84,19 +78,13 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 	return notes, StorageError(err)
 }
 
-// Parse returns the expression anew: planning and upstream's engine change the one that they get.
-func (q *Query) Parse() (parser.Expr, error) {
-	expr, err := q.engine.parser.ParseExpr(q.String())
-	if err != nil {
-		return nil, fmt.Errorf("parse again: %w", err)
-	}
-	return expr, nil
-}
+// Expr returns the expression of the query. It is shared: nobody may change it.
+func (q *Query) Expr() parser.Expr { return q.expr }
 
 // Attempt calls fn with an attempt on a snapshot of the query's time range, and again as
 // snapshot.Range.Read does.
 func (q *Query) Attempt(ctx context.Context, fn func(*exec.Attempt) error) (annotations.Annotations, error) {
-	span := q.exec.Snapshots.Range(promql.FindMinMaxTime(q.stmt))
+	span := q.exec.Snapshots.Range(promql.FindMinMaxTime(&q.asked))
 	return span.ReadWide(ctx, func(snap catalog.Snapshot, wide bool) error { return fn(q.exec.Attempt(span, snap, wide)) })
 }
 

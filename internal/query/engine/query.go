@@ -15,17 +15,21 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// Query is a query of upstream's engine, which has checked its text. Exec changes its statement
-// to what is not pushed down, and lets upstream evaluate that. It implements promql.Query.
+// Query is a PromQL query. Exec pushes down what can be, and lets a query of upstream's engine
+// evaluate what is left. It implements promql.Query.
 type Query struct {
-	promql.Query
 	engine *Engine
-	exec   *exec.Executor   // nil: nothing is pushed down
-	view   *view            // what upstream's query reads
-	stmt   *parser.EvalStmt // upstream's, which it evaluates
-	asked  parser.EvalStmt  // as it was asked
+	text   string
+	expr   parser.Expr     // of the text; shared
+	asked  parser.EvalStmt // as upstream's engine prepares it
+	stats  stats.Statistics
+	exec   *exec.Executor // nil: nothing is pushed down
+	view   *view          // what upstream's query reads
+	left   parser.Expr    // what upstream's query evaluates; nil: all of it
 
-	points *[]promql.FPoint // of the answer; nil: they are upstream's
+	make   func(*view) (promql.Query, error) // makes upstream's query
+	up     promql.Query                      // nil: there is none
+	points *[]promql.FPoint                  // of the answer; nil: they are upstream's
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // while the query runs
@@ -33,6 +37,12 @@ type Query struct {
 
 // Statement implements promql.Query.
 func (q *Query) Statement() parser.Statement { return &q.asked }
+
+// Stats implements promql.Query.
+func (q *Query) Stats() *stats.Statistics { return &q.stats }
+
+// String implements promql.Query.
+func (q *Query) String() string { return q.text }
 
 // Cancel implements promql.Query.
 func (q *Query) Cancel() {
@@ -45,12 +55,10 @@ func (q *Query) Cancel() {
 
 // Exec implements promql.Query.
 func (q *Query) Exec(asked context.Context) *promql.Result {
-	total := q.Stats().Timers.GetTimer(stats.ExecTotalTime).Start()
+	total := q.stats.Timers.GetTimer(stats.ExecTotalTime).Start()
 	var res *promql.Result
 	err := q.Run(asked, func(ctx context.Context) error {
-		if q.asked.Expr != nil {
-			q.engine.usage.Query(tenant.From(ctx), q.asked.Expr)
-		}
+		q.engine.usage.Query(tenant.From(ctx), q.asked.Expr)
 		if q.exec != nil {
 			ctx = q.exec.Series.Sharing(ctx)
 		}
@@ -71,7 +79,7 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 		if r := q.view.whole; r != nil {
 			res = q.answer(ctx, r)
 		} else {
-			res = q.Query.Exec(ctx)
+			res = q.evaluate(ctx)
 		}
 		if res.Err == nil {
 			if err := answered(ctx, res); err != nil {
@@ -88,11 +96,26 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 	return res
 }
 
+// evaluate lets upstream's engine evaluate what is left of the query.
+func (q *Query) evaluate(ctx context.Context) *promql.Result {
+	up, err := q.make(q.view)
+	if err != nil {
+		return &promql.Result{Err: err}
+	}
+	if stmt, ok := up.Statement().(*parser.EvalStmt); ok && q.left != nil {
+		stmt.Expr = q.left
+	}
+	s := up.Stats()
+	s.Timers.TimerGroup = q.stats.Timers.TimerGroup // upstream adds to what was measured so far
+	q.up, q.stats = up, *s
+	return up.Exec(ctx)
+}
+
 // Run calls fn under the limits of the query, once the query is admitted. Its context ends with
 // asked, at the timeout, when the query has read too many bytes, and by Cancel. The error is one
 // that upstream's API answers as upstream's engine's, and counted if it is a limit's.
 func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) error {
-	queue := q.Stats().Timers.GetTimer(stats.ExecQueueTime)
+	queue := q.stats.Timers.GetTimer(stats.ExecQueueTime)
 	return q.engine.admit(asked, admission{
 		begin: func(ctx context.Context, cancel context.CancelFunc) (context.Context, error) {
 			q.mu.Lock()

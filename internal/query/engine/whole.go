@@ -1,14 +1,15 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"sort"
 	"sync"
-	"time"
 
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/plan"
@@ -20,7 +21,7 @@ import (
 // times, or statistics of each step are asked for.
 func (q *Query) whole(left parser.Expr, results map[string]*exec.Result) *exec.Result {
 	sel, ok := left.(*parser.VectorSelector)
-	if !ok || sel.Timestamp != nil || q.Stats().Samples.StepTrackingEnabled() {
+	if !ok || sel.Timestamp != nil || q.stats.Samples.StepTrackingEnabled() {
 		return nil
 	}
 	for _, m := range sel.LabelMatchers {
@@ -32,36 +33,33 @@ func (q *Query) whole(left parser.Expr, results map[string]*exec.Result) *exec.R
 	return nil
 }
 
-// answer is what upstream's engine returns for a selector of the series of a result. Upstream's
-// query runs over no time, for its limits, its timers and its metrics.
+// answer is what upstream's engine returns for a selector of the series of a result, and counts in
+// its metrics.
 func (q *Query) answer(ctx context.Context, r *exec.Result) *promql.Result {
-	if err := request.Evaluated(ctx, r.Len()); err != nil {
+	if err := cmp.Or(ctx.Err(), request.Evaluated(ctx, r.Len())); err != nil {
 		return &promql.Result{Err: err}
 	}
 	q.points = pointsOf(r.Values())
 	m, points := r.Append(make(promql.Matrix, 0, r.Len()), (*q.points)[:0])
-	samples := q.Stats().Samples
+	samples := q.stats.Samples
 	samples.TotalSamples += int64(len(points))
 	samples.SamplesRead += int64(len(points))
 	samples.UpdatePeak(len(points))
-
-	q.stmt.Expr, q.stmt.Interval = &parser.NumberLiteral{}, time.Millisecond
-	q.stmt.End = q.stmt.Start.Add(-q.stmt.Interval)
-	res := q.Query.Exec(ctx)
-	if res.Err != nil {
-		return res
-	}
+	res := &promql.Result{}
 	res.Warnings.Merge(r.Warnings)
 	if q.asked.Interval > 0 {
+		sorting := q.stats.Timers.GetTimer(stats.ResultSortTime).Start()
 		sort.Sort(m)
+		sorting.Stop()
 		res.Value = m
-		return res
+	} else {
+		v := make(promql.Vector, len(m))
+		for i, s := range m {
+			v[i] = promql.Sample{Metric: s.Metric, F: s.Floats[0].F, T: s.Floats[0].T}
+		}
+		res.Value = v
 	}
-	v := make(promql.Vector, len(m))
-	for i, s := range m {
-		v[i] = promql.Sample{Metric: s.Metric, F: s.Floats[0].F, T: s.Floats[0].T}
-	}
-	res.Value = v
+	q.engine.measured.query(&q.stats, q.asked.Interval > 0)
 	return res
 }
 
@@ -86,5 +84,7 @@ func (q *Query) Close() {
 		points.Put(p)
 	}
 	q.points = nil
-	q.Query.Close()
+	if q.up != nil {
+		q.up.Close()
+	}
 }

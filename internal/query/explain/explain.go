@@ -120,12 +120,8 @@ func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask Q
 	query := up.(*engine.Query)
 	defer query.Close()
 	err = query.Run(asked, func(ctx context.Context) error {
-		expr, err := query.Parse()
-		if err != nil {
-			return engine.StorageError(err)
-		}
-		_, err = query.Attempt(ctx, func(p *exec.Attempt) error {
-			planned, err := plan.Prepare(expr, query.Options(ctx))
+		_, err := query.Attempt(ctx, func(p *exec.Attempt) error {
+			planned, err := plan.Prepare(query.Expr(), query.Options(ctx))
 			if err != nil {
 				return err
 			}

@@ -26,6 +26,9 @@ type Request struct {
 	// Snapshot is what the query was planned on, so that all of its reads see the same objects.
 	// nil: each read takes its own.
 	Snapshot *Snapshot
+	// Inside means that reads are part of a query that has its turn: a query among them neither waits
+	// nor has limits of bytes of its own.
+	Inside bool
 	// Progress is told how far the scans of a SQL statement are. nil: it is not needed.
 	Progress *Progress
 }
