@@ -14,25 +14,29 @@ import (
 type watchedConn struct {
 	net.Conn
 	*connections
-	sooner atomic.Pointer[time.Time] // the deadline that a handler has set
+	sooner atomic.Int64 // the deadline that a handler has set: Unix ns; 0: none
 
 	// Only the goroutine that serves the connection uses these.
 	fresh bool     // nothing was written of the answer to the last request
 	begun *opening // is written with what follows it; nil: everything is written
 }
 
-// SetWriteDeadline implements net.Conn. A handler may be less patient than the server, and not
-// more.
+// SetWriteDeadline implements net.Conn, for the writes that begin later. A handler may be less
+// patient than the server, and not more.
 func (w *watchedConn) SetWriteDeadline(t time.Time) error {
-	w.sooner.Store(&t)
-	return w.Conn.SetWriteDeadline(t)
+	if t.IsZero() {
+		w.sooner.Store(0)
+	} else {
+		w.sooner.Store(t.UnixNano())
+	}
+	return nil
 }
 
 // deadline is that of the next part.
 func (w *watchedConn) deadline() time.Time {
 	end := time.Now().Add(w.stall)
-	if t := w.sooner.Load(); t != nil && !t.IsZero() && t.Before(end) {
-		return *t
+	if t := w.sooner.Load(); t != 0 && t < end.UnixNano() {
+		return time.Unix(0, t)
 	}
 	return end
 }

@@ -8,6 +8,12 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
+// Routes that evaluate PromQL.
+const (
+	queryPath      = "/query"
+	queryRangePath = "/query_range"
+)
+
 // Routes of Promlake; upstream has none at these paths.
 const (
 	explainPath   = "/explain"
@@ -33,8 +39,8 @@ func (s *server) served() map[string]choice {
 	return map[string]choice{
 		"/*path": keep, // OPTIONS
 
-		"/query":           s.evaluating("/query"),
-		"/query_range":     s.evaluating("/query_range"),
+		queryPath:          s.evaluating(queryPath),
+		queryRangePath:     s.evaluating(queryRangePath),
 		"/query_exemplars": s.reading,
 		"/format_query":    keep,
 		"/parse_query":     keep,
@@ -95,14 +101,18 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		served[labelsStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.plainJSON(s.labelsStats)) }
 	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
-	hidden := map[string]bool{}
+	hidden, queries := map[string]bool{}, map[string]http.HandlerFunc{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
 		choose, ok := served[path]
 		if !ok {
 			hidden[path] = true
 			return http.NotFound
 		}
-		return guarded(apiPath+path, withPath(choose(h)))
+		h = guarded(apiPath+path, withPath(choose(h)))
+		if path == queryPath || path == queryRangePath {
+			queries[path] = h
+		}
+		return h
 	})
 	upstream.Register(router)
 	for _, path := range []string{explainPath, sqlPath, lakePath, exportPath, exportCSVPath, labelNamesPath, labelValuesPath, activeSeriesPath, namesStatsPath, labelsStatsPath} {
@@ -110,11 +120,15 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		router.Post(path, http.NotFound)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if hidden[r.URL.Path] {
+		asks := r.Method == http.MethodGet || r.Method == http.MethodPost
+		switch query := queries[r.URL.Path]; {
+		case query != nil && asks: // the router would make a context for parameters of the path
+			query(w, r)
+		case hidden[r.URL.Path]:
 			http.NotFound(w, r)
-			return
+		default:
+			router.ServeHTTP(w, r)
 		}
-		router.ServeHTTP(w, r)
 	})
 }
 
