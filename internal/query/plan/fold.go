@@ -57,18 +57,30 @@ func foldsOf(root Node, o *Options) map[*Leaf]*groupNode {
 	if o.MinRows == 0 || !o.Kernels {
 		return nil
 	}
-	readers, folds := map[*Leaf]int{}, map[*Leaf]*groupNode{}
+	var folds map[*Leaf]*groupNode
+	visit(root, func(n Node) bool {
+		g, ok := n.(*groupNode)
+		if !ok {
+			return true
+		}
+		l, ok := g.in.(*Leaf)
+		if ok && mergeable(g.op) && l.shape.Grid == g.shape.Grid && len(g.to)*l.Spec.Grid.N > maxDirect &&
+			len(g.shape.Labels)*foldedLists <= len(g.to) {
+			if folds == nil {
+				folds = map[*Leaf]*groupNode{}
+			}
+			folds[l] = g
+		}
+		return true
+	})
+	if folds == nil {
+		return nil
+	}
+	readers := map[*Leaf]int{}
 	visit(root, func(n Node) bool {
 		for _, c := range n.Children() {
-			l, ok := c.(*Leaf)
-			if !ok {
-				continue
-			}
-			readers[l]++
-			g, ok := n.(*groupNode)
-			if ok && mergeable(g.op) && l.shape.Grid == g.shape.Grid && len(g.to)*l.Spec.Grid.N > maxDirect &&
-				len(g.shape.Labels)*foldedLists <= len(g.to) {
-				folds[l] = g
+			if l, ok := c.(*Leaf); ok {
+				readers[l]++
 			}
 		}
 		return true

@@ -253,9 +253,9 @@ func (r *Collector) run(ctx context.Context, p *readPlan, read func(i int, g *ro
 	if workers <= 1 {
 		return work(ctx)
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	for range workers {
-		g.Go(func() error { return work(ctx) })
+		g.Go(func() error { return work(gctx) })
 	}
 	return g.Wait()
 }

@@ -3,6 +3,7 @@ package samples
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 
@@ -294,6 +295,30 @@ func between(ts []int64, mint, maxt int64) (lo, hi int) {
 	if n := len(ts); n > 0 && ts[0] >= mint && ts[n-1] <= maxt { // as most are
 		return 0, n
 	}
-	lo = sort.Search(len(ts), func(i int) bool { return ts[i] >= mint })
-	return lo, lo + sort.Search(len(ts)-lo, func(i int) bool { return ts[lo+i] > maxt })
+	lo = reaching(ts, mint)
+	if maxt == math.MaxInt64 {
+		return lo, len(ts)
+	}
+	return lo, max(lo, reaching(ts, maxt+1))
+}
+
+// reaching returns the position of the first of ascending times that is at or after t, len(ts) if
+// there is none. It searches first around the position that t has if the times are evenly apart, as
+// most are: the steps of a search in all of them read from all over the memory.
+func reaching(ts []int64, t int64) int {
+	const around = 8
+	last := len(ts) - 1
+	switch {
+	case last < 0 || ts[0] >= t:
+		return 0
+	case ts[last] < t:
+		return len(ts)
+	}
+	first := float64(ts[0])
+	guess := int((float64(t) - first) / (float64(ts[last]) - first) * float64(last))
+	lo, hi := max(0, guess-around), min(last, guess+around)
+	if ts[lo] >= t || ts[hi] < t {
+		lo, hi = 0, last
+	}
+	return lo + sort.Search(hi-lo, func(i int) bool { return ts[lo+i] >= t })
 }

@@ -115,15 +115,15 @@ func (f *Files) Each(ctx context.Context, n int, fn func(ctx context.Context, i 
 		}
 		return fn(ctx, 0)
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	workers := min(n, f.concurrency)
 	for w := range workers {
 		g.Go(func() error {
 			for i := w; i < n; i += workers {
-				if err := ctx.Err(); err != nil {
+				if err := gctx.Err(); err != nil {
 					return err
 				}
-				if err := fn(ctx, i); err != nil {
+				if err := fn(gctx, i); err != nil {
 					return err
 				}
 			}

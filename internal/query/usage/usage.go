@@ -5,6 +5,7 @@ package usage
 import (
 	"crypto/rand"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,7 +106,8 @@ func (c *Counter) add(tenant string, w *wants) {
 		return
 	}
 	for k := range kinds {
-		for name := range w[k] {
+		slices.Sort(w[k])
+		for _, name := range slices.Compact(w[k]) {
 			if _, known := b.tally[k][name]; !known && (k == patterns && tooLarge(name) || !c.room(b, name)) {
 				b.lost = one.Last
 				c.missed.Inc()

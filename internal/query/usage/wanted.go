@@ -16,17 +16,14 @@ const (
 	kinds
 )
 
-// wants are the things that a query asks for.
-type wants [kinds]map[string]bool
+// wants are the things that a query asks for, some several times.
+type wants [kinds][]string
 
 func (w *wants) add(k kind, name string) {
 	if k == labelNames && name == model.MetricNameLabel {
 		return
 	}
-	if w[k] == nil {
-		w[k] = map[string]bool{}
-	}
-	w[k][name] = true
+	w[k] = append(w[k], name)
 }
 
 // labelArguments are the functions with names of labels among their arguments, and the index of the
