@@ -15,6 +15,11 @@ func (g *RowGroup) Stored() []Chunk {
 	return g.Columns[:n]
 }
 
+// stores reports whether g has the column at a position, and it is no alias.
+func (g *RowGroup) stores(c int) bool {
+	return c < len(g.Columns) && !slices.Contains(g.Columns[:c], g.Columns[c])
+}
+
 // Aliased reports whether the block's series and samples have the aliases that readers of Iceberg
 // tables need: blocks that were written earlier do not.
 func (m *Meta) Aliased() bool {

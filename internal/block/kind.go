@@ -26,10 +26,9 @@ func (k Kind) Times() Kind { return Kind{k.prefix, k.leaves[:1]} }
 
 // Bytes returns the size of all that AppendSpans may append of g.
 func (k Kind) Bytes(g *RowGroup) (n int64) {
-	columns := g.Stored()
 	for _, c := range k.leaves {
-		if c < len(columns) {
-			n += columns[c][1]
+		if g.stores(c) {
+			n += g.Columns[c][1]
 		}
 	}
 	return n
@@ -39,14 +38,13 @@ func (k Kind) Bytes(g *RowGroup) (n int64) {
 // chunk of the times, then those of other columns, or their pages with these rows. The rows are as
 // those of FloatReader.Select.
 func (k Kind) AppendSpans(dst [][2]int64, g *RowGroup, rows []Rows) [][2]int64 {
-	columns := g.Stored()
 	for _, c := range k.leaves {
 		switch {
-		case c >= len(columns):
+		case !g.stores(c):
 		case c == leafInt && len(g.Pages) > 0:
 			dst = appendPages(dst, g, rows)
 		default:
-			dst = append(dst, columns[c])
+			dst = append(dst, g.Columns[c])
 		}
 	}
 	return dst

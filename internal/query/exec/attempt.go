@@ -5,9 +5,9 @@ package exec
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"strconv"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -56,27 +56,33 @@ type Attempt struct {
 	Wide     bool                                          // Snap is wider than Span by replica.Around
 	Resolved map[*parser.VectorSelector]*lookup.Resolution // by Plan
 
-	known map[string]*lookup.Resolution // by selectorKey
-	reads map[*plan.Leaf]*Input         // of a remote store, planned before anything is read
-	raw   []*Input                      // likewise, of the engine's selectors
+	known map[string]*selected  // by selectorKey
+	reads map[*plan.Leaf]*Input // of a remote store, planned before anything is read
+	raw   []*Input              // likewise, of the engine's selectors
+}
+
+// selected are the series of a selector, as they were found and as the planner sees them.
+type selected struct {
+	found   *lookup.Resolution
+	planned *plan.Resolution
 }
 
 // Attempt returns a try on a snapshot of a time range, or of a wider one (snapshot.ReadWide).
 func (x *Executor) Attempt(span *snapshot.Range, snap catalog.Snapshot, wide bool) *Attempt {
-	return &Attempt{Executor: x, Span: span, Snap: snap, Wide: wide, known: map[string]*lookup.Resolution{}}
+	return &Attempt{Executor: x, Span: span, Snap: snap, Wide: wide, known: map[string]*selected{}}
 }
 
 // Plan finds the series of the selectors, and lets the planner decide which parts of the query are
 // pushed down. It charges the labels of the series to the query's budgets.
 func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, error) {
 	p.Resolved = map[*parser.VectorSelector]*lookup.Resolution{}
-	resolved, byKey := map[*parser.VectorSelector]*plan.Resolution{}, map[string]*plan.Resolution{}
+	resolved := map[*parser.VectorSelector]*plan.Resolution{}
 	var count, values int64
 	for _, sel := range planned.Selectors() {
 		mint, maxt := p.Span.Clip(sel.MinT, sel.MaxT)
 		k := selectorKey(mint, maxt, sel.Matchers)
-		r := p.known[k]
-		if r == nil {
+		s := p.known[k]
+		if s == nil {
 			m, err := p.Series.Match(ctx, p.Snap, p.Wide, mint, maxt, sel.Matchers)
 			if err != nil {
 				return nil, err
@@ -87,24 +93,14 @@ func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 			if m.HasDeltas() && !p.Wide {
 				return nil, request.ErrNarrow // the engine's reads of the counters need it
 			}
-			r = m.Resolution()
-			p.known[k] = r
+			s = seen(m.Resolution())
+			p.known[k] = s
 		}
+		r := s.found
 		if err := request.Selected(ctx, r.Series, func(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }); err != nil {
 			return nil, err
 		}
-		if byKey[k] == nil {
-			to := &plan.Resolution{Rows: r.Samples, Refused: Refused(r), Starts: r.Starts}
-			if to.Refused == "" {
-				to.Series = make([]plan.Series, len(r.Series))
-				main := r.Largest()
-				for i := range r.Series {
-					to.Series[i] = plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: r.Series[i].Place(main)}
-				}
-			}
-			byKey[k] = to
-		}
-		p.Resolved[sel.Expr], resolved[sel.Expr] = r, byKey[k]
+		p.Resolved[sel.Expr], resolved[sel.Expr] = r, s.planned
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("plan a query: %w", err)
 		}
@@ -119,13 +115,30 @@ func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 	return pl, nil
 }
 
+// seen returns the series of a selector with what the planner sees of them.
+func seen(r *lookup.Resolution) *selected {
+	to := &plan.Resolution{Rows: r.Samples, Refused: Refused(r), Starts: r.Starts}
+	if to.Refused == "" {
+		to.Series = make([]plan.Series, len(r.Series))
+		main := r.Largest()
+		for i := range r.Series {
+			to.Series[i] = plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: r.Series[i].Place(main)}
+		}
+	}
+	return &selected{r, to}
+}
+
 // selectorKey returns a key: equal for equal ranges and matchers only.
 func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
-	b := strconv.AppendInt(make([]byte, 0, 128), mint, 10)
-	b = strconv.AppendInt(append(b, ' '), maxt, 10)
+	b := make([]byte, 0, 128)
+	number := func(n int64) { b = binary.AppendVarint(b, n) }
+	text := func(s string) { number(int64(len(s))); b = append(b, s...) }
+	number(mint)
+	number(maxt)
 	for _, m := range ms {
-		b = strconv.AppendQuote(append(b, ' '), m.Name)
-		b = strconv.AppendQuote(append(b, m.Type.String()...), m.Value)
+		text(m.Name)
+		number(int64(m.Type))
+		text(m.Value)
 	}
 	return string(b)
 }
