@@ -51,7 +51,7 @@ func TestPublishedMacros(t *testing.T) {
 	require.Equal(t, filepath.Dir(one), filepath.Dir(two))
 	db := openDuckDB(t)
 	for _, tc := range []struct{ name, block, sql, want string }{
-		{"samples", one, "SELECT count(*) || ' ' || sum(value) FILTER (metric = 'cpu') FROM promlake_block_samples('%s')", "251 4702.5"},
+		{"samples", one, "SELECT count(*) || ' ' || sum(TRY_CAST(value AS DECIMAL(18, 3))) FILTER (metric = 'cpu') FROM promlake_block_samples('%s')", "251 4702.500"},
 		{"values", one, "SELECT list(value ORDER BY ts) FROM promlake_block_samples('%s') WHERE metric = 'up' AND ts BETWEEN epoch_ms(1001) AND epoch_ms(1100)", "[0.0, nan, 12.233999999999998, 3.141592653589793, 1.152921504606847e+18]"},
 		{"times", one, "SELECT min(ts) || ' ' || max(ts) FROM promlake_block_samples('%s') WHERE metric = 'cpu'", "1970-01-01 00:00:01+00 1970-01-01 00:00:10.5+00"},
 		{"labels", one, "SELECT list(value ORDER BY ts) FROM promlake_block_labelled('%s') WHERE l_instance = 'a:9100'", "[1.0, 0.1, nan]"},
