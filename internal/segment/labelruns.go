@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/promlake/promlake/internal/series"
 )
 
 // LabelRuns says which label columns have values in which rows of a segment: in runs of rows of whole
@@ -38,28 +36,29 @@ const (
 	maxLabelRuns = 1024
 )
 
-// labelRuns returns the runs of rows, the columns of whose labels are planned; nil if there are too few
-// rows or too many runs.
-func (c *SeriesColumns) labelRuns(v *series.View, rows []series.Ref) (runs LabelRuns) {
-	if len(rows) < minLabelRuns {
+// labelRuns returns the runs of the planned rows, of which there are n; nil if they are too few, or the
+// runs too many.
+func (c *SeriesColumns) labelRuns(n int) (runs LabelRuns) {
+	if n < minLabelRuns {
 		return nil
 	}
-	column := make([]int, len(v.Names)) // by name ordinal
+	column := make([]int, len(c.kind)) // by name ordinal
 	for i, o := range c.ord {
 		column[o] = i
 	}
-	for from, to := 0, 0; from < len(rows); from = to {
-		run := LabelRun{}
-		for metric := v.Metric(rows[from]); to < len(rows) && v.Metric(rows[to]) == metric; to++ {
-			for _, p := range v.Pairs(rows[to]) {
-				if c.kind[p.Name] == inColumn {
-					run.Columns.add(column[p.Name])
-				}
+	for i, m := range c.metrics {
+		next := metricRows{n, len(c.has)}
+		if i+1 < len(c.metrics) {
+			next = c.metrics[i+1]
+		}
+		run := LabelRun{Rows: next.row - m.row}
+		for _, o := range c.has[m.names:next.names] {
+			if c.kind[o] == inColumn {
+				run.Columns.add(column[o])
 			}
 		}
-		run.Rows = to - from
-		if n := len(runs); n > 0 && runs[n-1].Columns == run.Columns {
-			runs[n-1].Rows += run.Rows
+		if k := len(runs); k > 0 && runs[k-1].Columns == run.Columns {
+			runs[k-1].Rows += run.Rows
 			continue
 		}
 		if len(runs) == maxLabelRuns {

@@ -21,7 +21,15 @@ type SeriesColumns struct {
 	ids     []uint64
 	counts  []int
 	lists   parquetfile.Lists
+
+	seen    []uint32     // by name ordinal of the view: the number of the metric whose series had it last
+	metrics []metricRows // of the planned file
+	has     []uint32     // name ordinals of their labels
 }
+
+// metricRows is the rows of a metric in a file: the first one, and where the names of its labels
+// begin in SeriesColumns.has. The next metric begins where they end.
+type metricRows struct{ row, names int }
 
 // labelKind is where the labels of a name are stored.
 type labelKind uint8
@@ -35,9 +43,19 @@ const (
 // Plan collects the label names of the rows of a file and decides which have a column.
 func (c *SeriesColumns) Plan(v *series.View, rows []series.Ref) {
 	c.kind = append(c.kind[:0], make([]labelKind, len(v.Names))...)
+	c.seen = append(c.seen[:0], make([]uint32, len(v.Names))...)
+	c.metrics, c.has = c.metrics[:0], c.has[:0]
 	ords := c.ord[:0]
-	for _, r := range rows {
+	for i, r := range rows {
+		if i == 0 || v.Metric(r) != v.Metric(rows[i-1]) {
+			c.metrics = append(c.metrics, metricRows{i, len(c.has)})
+		}
 		for _, p := range v.Pairs(r) {
+			if c.seen[p.Name] == uint32(len(c.metrics)) {
+				continue
+			}
+			c.seen[p.Name] = uint32(len(c.metrics))
+			c.has = append(c.has, p.Name)
 			if c.kind[p.Name] == unused {
 				c.kind[p.Name] = inLabelsMap
 				ords = append(ords, p.Name)

@@ -81,7 +81,7 @@ func (w *Writer) fresh(b *Batch, shape shape, single bool) ([]byte, Info, error)
 		}
 	}
 	w.labels = known{names: w.series.Names, mapNames: w.series.MapNames, values: valuesOf(w.values)}
-	if runs := w.series.labelRuns(b.View, b.Rows); len(runs) > 0 {
+	if runs := w.series.labelRuns(len(b.Rows)); len(runs) > 0 {
 		w.labels.runs = runs.text(len(w.labels.names))
 	}
 	return w.end(b, shape, w.labels)
