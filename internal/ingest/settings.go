@@ -55,8 +55,8 @@ type Settings struct {
 	MinBodyRate      int64         `name:"ingest.min-body-rate" type:"bytes" default:"8KiB" min:"1" help:"Bytes a second at which a body must arrive after --ingest.body-grace." when:"Lower it for senders on slow links."`
 	MaxTenants       int           `name:"ingest.max-tenants" default:"10000" min:"1" help:"Tenants that may write within --ingest.tenant-idle." when:"Raise it if new tenants get 429."`
 	TenantIdle       time.Duration `name:"ingest.tenant-idle" default:"10m" above:"0" help:"Time after its last write at which the process forgets a tenant. The tenant's data stays." when:"Lower it if many tenants write rarely and memory is short."`
-	MaxSeriesBytes   int64         `name:"ingest.max-series-bytes" type:"bytes" default:"256MiB" min:"1" help:"Memory for one tenant's known label sets. Beyond it they are parsed again." when:"Raise it if one tenant has very many series. If not set, at most an eighth of --memory-limit."`
-	MaxKnownBytes    int64         `name:"ingest.max-known-bytes" type:"bytes" default:"512MiB" min:"1" help:"Memory for the known label sets of all tenants. Beyond it tenants above an equal share have theirs parsed again." when:"Raise it if many tenants have many series. If not set, at most an eighth of --memory-limit."`
+	MaxSeriesBytes   int64         `name:"ingest.max-series-bytes" type:"bytes" default:"1GiB" min:"1" help:"Memory for one tenant's known label sets. Beyond it they are parsed again." when:"Raise it if one tenant has very many series. If not set, at most an eighth of --memory-limit."`
+	MaxKnownBytes    int64         `name:"ingest.max-known-bytes" type:"bytes" default:"1GiB" min:"1" help:"Memory for the known label sets of all tenants. Beyond it tenants above an equal share have theirs parsed again." when:"Raise it if many tenants have many series. If not set, at most an eighth of --memory-limit."`
 
 	Limits  admission.Limits    `embed:""`
 	Runtime admission.Settings  `embed:""`
