@@ -130,5 +130,5 @@ func (n *pickNode) sql(b *builder) string {
 }
 
 func (n *pickNode) compute(in [][]vector.Row, _ *Tools) ([]vector.Row, error) {
-	return vector.Relabel(in[0], n.to), nil
+	return vector.Renumber(in[0], n.to), nil
 }

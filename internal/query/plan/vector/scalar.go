@@ -57,8 +57,8 @@ func Replace(rows []Row, v []float64, room Room) []Row {
 	return out
 }
 
-// Relabel returns rows with the ordinals that to has for theirs, without those that it leaves out.
-func Relabel(rows []Row, to []uint32) []Row {
+// Renumber returns rows with the ordinals that to has for theirs, without those that it leaves out.
+func Renumber(rows []Row, to []uint32) []Row {
 	out := make([]Row, 0, len(rows))
 	for _, r := range rows {
 		if i := to[r.I]; i != ordinals.None {
