@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/compactapp"
-	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -54,7 +54,7 @@ func TestWatchAddsUpJobs(t *testing.T) {
 	see := func(tenant string, done, total int64) string {
 		out.Reset()
 		w.drawn = time.Time{}
-		w.see(tenant, compact.Job{Kind: compact.Merge, Level: key.L24h, Why: "window is closed"}, done, total)
+		w.see(tenant, plan.Job{Kind: plan.Merge, Level: key.L24h, Why: "window is closed"}, done, total)
 		return out.String()
 	}
 	require.Contains(t, see("a", 10, 100), "]  10% 10 samples, ")
@@ -65,7 +65,7 @@ func TestWatchAddsUpJobs(t *testing.T) {
 
 	out.Reset()
 	w.drawn = time.Now().Add(time.Hour) // as if the machine were never busy
-	w.see("a", compact.Job{}, 11, 100)
+	w.see("a", plan.Job{}, 11, 100)
 	require.Empty(t, out.String(), "so soon, nobody would see it")
 	w.bar.show(0, 0, "")
 	require.Equal(t, eraseLine, out.String())

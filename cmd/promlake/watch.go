@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/human"
-	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/compact/plan"
 )
 
 // redraw is how often the bar is drawn at most.
@@ -26,7 +26,7 @@ type watch struct {
 type progress struct{ done, total int64 }
 
 // see implements compact.Progress.
-func (w *watch) see(tenant string, job compact.Job, done, total int64) {
+func (w *watch) see(tenant string, job plan.Job, done, total int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := fmt.Sprintf("%s: %s", tenant, job)

@@ -16,7 +16,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/exportapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/publishapp", "internal/app/queryapp", "internal/app/rulesapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/publish", "internal/query", "internal/query/explain", "internal/query/request", "internal/queue", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/publishapp", "internal/app/queryapp", "internal/app/rulesapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact/plan", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/publish", "internal/query", "internal/query/explain", "internal/query/request", "internal/queue", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings"},
@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 		"internal/objstore/probe", "internal/objstore/storeurl", "internal/promblock", "internal/series", "internal/settings", "internal/tempdir", "internal/tenant",
 	},
 	"internal/app/inspectapp": {
-		"internal/app/human", "internal/block", "internal/catalog", "internal/compact", "internal/key",
+		"internal/app/human", "internal/block", "internal/catalog", "internal/compact", "internal/compact/plan", "internal/key",
 		"internal/objstore", "internal/segment",
 	},
 	"internal/app/process": {
@@ -118,7 +118,7 @@ var allowed = map[string][]string{
 
 	// Verbs.
 	"internal/compact": {
-		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/memory", "internal/objstore",
+		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/plan", "internal/compact/sink", "internal/key", "internal/memory", "internal/objstore",
 		"internal/parquetfile", "internal/queue", "internal/recent", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
 	"internal/compact/bulk": {
@@ -131,6 +131,7 @@ var allowed = map[string][]string{
 		"internal/segment/segmenttest", "internal/series",
 	},
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/recent", "internal/segment", "internal/series"},
+	"internal/compact/plan":  {"internal/catalog", "internal/key", "internal/objstore"},
 	"internal/ingest": {
 		"internal/admission", "internal/csvlines", "internal/datadog", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",
 		"internal/lineprotocol", "internal/memory",
@@ -340,7 +341,7 @@ var allowed = map[string][]string{
 	"tests/bench/answer":  {},
 	"tests/bench/capture": {},
 	"tests/bench/cost": {
-		"internal/compact", "internal/ingest", "internal/objstore", "internal/objstore/filestore", "internal/objstore/instrument", "internal/queue",
+		"internal/compact", "internal/compact/plan", "internal/ingest", "internal/objstore", "internal/objstore/filestore", "internal/objstore/instrument", "internal/queue",
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire",
 	},
 	"tests/bench/dashboard": {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/queue"
 )
@@ -18,10 +19,10 @@ const maxGroup = 128
 // nothing with any other job, and so are the two kinds of jobs that have no day.
 func (w Work) Group() string {
 	at := w.Job.Kind.String()
-	if w.Job.windowed() {
+	if w.Job.Windowed() {
 		at = key.L24h.WindowOf(int64(w.Job.Window)).String()
 	}
-	if w.Job.Kind == Cut {
+	if w.Job.Kind == plan.Cut {
 		at = fmt.Sprintf("%s/%s/%d", at, w.Job.Split, w.Job.Slice.Index)
 	}
 	if name := w.Tenant + "/" + at; len(name) <= maxGroup { // groups may have all characters of tenants, and the slash
@@ -32,7 +33,7 @@ func (w Work) Group() string {
 
 // Identity is a hash of what the job does. It does not depend on when or why the job was planned.
 func (w Work) Identity() (string, error) {
-	w.Job = Job{
+	w.Job = plan.Job{
 		Kind: w.Job.Kind, Level: w.Job.Level, Window: w.Job.Window, Sources: w.Job.Sources, Slice: w.Job.Slice, Split: w.Job.Split, Drop: w.Job.Drop,
 	}
 	body, err := w.Encode()

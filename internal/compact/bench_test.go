@@ -21,6 +21,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/compact/compacttest"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/segment"
@@ -86,11 +87,11 @@ func benchLake(b *testing.B, series int, total, flush time.Duration) (*Stage, fu
 }
 
 // dry executes a merge without its commit, and removes its output.
-func dry(b *testing.B, s *Stage, job Job) int64 {
+func dry(b *testing.B, s *Stage, job plan.Job) int64 {
 	b.Helper()
 	snap, err := catalog.Take(b.Context(), s.store, "t", key.MinTime, key.MaxTime)
 	require.NoError(b, err)
-	srcs, err := resolve(&snap, &job)
+	srcs, err := plan.Resolve(&snap, &job)
 	require.NoError(b, err)
 	in, err := s.open(b.Context(), "t", &job, srcs, nil)
 	require.NoError(b, err)
@@ -137,7 +138,7 @@ func BenchmarkMerge(b *testing.B) {
 			at(clock(c.at))
 			snap, err := catalog.Take(b.Context(), s.store, "t", key.MinTime, key.MaxTime)
 			require.NoError(b, err)
-			jobs := Plan(s.set, s.now(), snap)
+			jobs := plan.Jobs(s.set.Policy, s.now(), snap)
 			require.Len(b, jobs, 1)
 			require.Equal(b, c.level, jobs[0].Level)
 			samples, before := int64(0), cpu(b)
@@ -164,7 +165,7 @@ func BenchmarkDay(b *testing.B) {
 	at(clock("24:15"))
 	snap, err := catalog.Take(b.Context(), s.store, "t", key.MinTime, key.MaxTime)
 	require.NoError(b, err)
-	jobs := Plan(s.set, s.now(), snap)
+	jobs := plan.Jobs(s.set.Policy, s.now(), snap)
 	require.Len(b, jobs, 1)
 	require.Equal(b, key.L24h, jobs[0].Level)
 	debug.FreeOSMemory()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -101,20 +102,20 @@ func (f *failures) join(ctx context.Context) error {
 }
 
 // plan plans for every tenant. now is a time of the store's clock before the call.
-func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (State, []Work) {
-	states, plans := make([]State, len(tenants)), make([][]Job, len(tenants))
+func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (plan.State, []Work) {
+	states, plans := make([]plan.State, len(tenants)), make([][]plan.Job, len(tenants))
 	s.eachTenant(ctx, tenants, func(i int, tenant string) {
 		snap, err := catalog.Take(ctx, s.store, tenant, key.MinTime, key.MaxTime)
 		if err != nil {
 			errs.add(ctx, tenant, err)
 			return
 		}
-		states[i], plans[i] = StateOf(s.set, now, snap), Plan(s.set, now, snap)
+		states[i], plans[i] = plan.StateOf(s.set.Policy, now, snap), plan.Jobs(s.set.Policy, now, snap)
 	})
-	var sum State
+	var sum plan.State
 	var work []Work
 	for i, t := range tenants {
-		sum.add(states[i])
+		sum.Add(states[i])
 		for _, j := range plans[i] {
 			work = append(work, Work{t, j})
 		}

@@ -97,7 +97,11 @@ func (s *Stage) send(ctx context.Context, to queue.Sender, work []Work, errs *fa
 		return 0
 	}
 	if err := to.Send(ctx, messages...); err != nil {
-		errs.add(ctx, "", fmt.Errorf("send %s: %w", count(len(messages), "job"), err))
+		jobs := "jobs"
+		if len(messages) == 1 {
+			jobs = "job"
+		}
+		errs.add(ctx, "", fmt.Errorf("send %d %s: %w", len(messages), jobs, err))
 		return 0
 	}
 	return len(messages)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue/memqueue"
@@ -64,7 +65,7 @@ func TestIdleTicks(t *testing.T) {
 
 // TestTicksNotice: new objects of an idle tenant, or of an unknown one, are noticed within minutes.
 func TestTicksNotice(t *testing.T) {
-	f := newFarm(t, Settings{MinPartSegments: 2}, 1)
+	f := newFarm(t, Settings{Policy: plan.Policy{MinPartSegments: 2}}, 1)
 	f.at("0:30").write("old", seriesRows(1, 1, clock("0:10")))
 	f.at("2:15")
 	require.Equal(t, 1, f.tick())
@@ -92,7 +93,7 @@ func TestTicksNotice(t *testing.T) {
 // TestOverlappingTicks: the second of two plans adds nothing to the queue, and neither does a
 // repetition within its memory.
 func TestOverlappingTicks(t *testing.T) {
-	f := newFarm(t, Settings{MinPartSegments: 2}, 3)
+	f := newFarm(t, Settings{Policy: plan.Policy{MinPartSegments: 2}}, 3)
 	for _, tenant := range []string{"a", "b"} {
 		f.scrape(tenant, "0:00", "4:00", 30*time.Minute, 3)
 	}
@@ -112,7 +113,7 @@ func TestOverlappingTicks(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	job := func(tenant string, l key.Level, at string) Work {
-		return Work{Tenant: tenant, Job: Job{Kind: Merge, Level: l, Window: l.WindowOf(clock(at).UnixMilli())}}
+		return Work{Tenant: tenant, Job: plan.Job{Kind: plan.Merge, Level: l, Window: l.WindowOf(clock(at).UnixMilli())}}
 	}
 	var work []Work
 	for h := range 60 { // five days of a large tenant

@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/compact/merge"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/compact/sink"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/memory"
@@ -29,7 +30,7 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 	if err != nil {
 		return err
 	}
-	srcs, err := resolve(&snap, &r.Job)
+	srcs, err := plan.Resolve(&snap, &r.Job)
 	if err != nil {
 		return s.explain(ctx, r.Tenant, &r.Job, err)
 	}
@@ -47,8 +48,8 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 	if err != nil {
 		return s.explain(ctx, r.Tenant, &r.Job, err)
 	}
-	if r.Job.Kind == Merge {
-		r.Job.Sources = sourcesOf(in.taken)
+	if r.Job.Kind == plan.Merge {
+		r.Job.Sources = plan.SourcesOf(in.taken)
 	}
 	w := &output{
 		stage: s, ctx: ctx, in: in, tombs: snap.Tombstones, job: &r.Job, progress: s.progress(r, in, progress),
@@ -72,15 +73,15 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 // rank returns the rank of a job's block, which is that of its newest source. All slices of a split
 // have the rank that the first one recorded, because the version before this one computed the ranks
 // of segments differently.
-func rank(m *catalog.Manifest, job *Job, in *opened) ulid.ULID {
+func rank(m *catalog.Manifest, job *plan.Job, in *opened) ulid.ULID {
 	for _, sp := range m.Splits {
 		for _, b := range sp.Done {
-			if job.Kind == Cut && sp.ID == job.Split && b.Bytes > 0 {
+			if job.Kind == plan.Cut && sp.ID == job.Split && b.Bytes > 0 {
 				return b.Rank
 			}
 		}
 	}
-	return in.taken[len(in.taken)-1].rank
+	return in.taken[len(in.taken)-1].Rank
 }
 
 // publish commits the block. If the job turns out to be pointless before the commit is attempted,
@@ -98,7 +99,7 @@ func (s *Stage) publish(ctx context.Context, r *Result, w *output, known catalog
 	if err := s.commit(ctx, r.Tenant, v, w.change); err != nil {
 		return err
 	}
-	if r.Job.Kind == Merge { // other slices of a split still read its sources
+	if r.Job.Kind == plan.Merge { // other slices of a split still read its sources
 		for _, id := range r.Job.Sources.Segments {
 			s.set.Recent.Remove(id.Key(r.Tenant).String())
 		}
@@ -124,10 +125,10 @@ func (s *Stage) splitInstead(ctx context.Context, r *Result, in *opened) error {
 	part := max(1, int64(len(in.taken))) // of the sources, this many fill the memory
 	need := in.into.Table.Bytes() / part * int64(r.Job.Sources.Len())
 	n := 2
-	for n < maxSlices && max(need, in.into.Table.Bytes())/int64(n) > s.set.MemoryBytes/2 {
+	for n < plan.MaxSlices && max(need, in.into.Table.Bytes())/int64(n) > s.set.MemoryBytes/2 {
 		n *= 2
 	}
-	r.Job.Kind, r.Job.Slice = Split, catalog.Slice{Of: n}
+	r.Job.Kind, r.Job.Slice = plan.Split, catalog.Slice{Of: n}
 	return s.split(ctx, r, r.begun)
 }
 
@@ -146,7 +147,7 @@ type output struct {
 	ctx      context.Context
 	in       *opened
 	tombs    []catalog.Tombstone // of the job's window
-	job      *Job
+	job      *plan.Job
 	files    *blockio.Writer
 	entry    catalog.Block
 	progress func(int64)
@@ -195,10 +196,10 @@ func (w *output) header() block.Header {
 		if half := namedSources / 2; i >= half && i < len(w.in.taken)-half {
 			continue
 		}
-		if s.segment {
-			h.Sources = append(h.Sources, s.seg.Key(w.files.Block().Tenant).String())
+		if s.IsSegment {
+			h.Sources = append(h.Sources, s.Segment.Key(w.files.Block().Tenant).String())
 		} else {
-			h.Sources = append(h.Sources, s.block.Key(w.files.Block().Tenant).Prefix())
+			h.Sources = append(h.Sources, s.Block.Key(w.files.Block().Tenant).Prefix())
 		}
 	}
 	return h
@@ -206,7 +207,7 @@ func (w *output) header() block.Header {
 
 // change is the transition that makes the block live.
 func (w *output) change(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
-	if w.job.Kind == Cut {
+	if w.job.Kind == plan.Cut {
 		return m.SliceDone(now, w.job.Split, w.entry)
 	}
 	if w.entry.Bytes == 0 {

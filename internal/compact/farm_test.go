@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/queue/memqueue"
 )
@@ -135,7 +136,7 @@ func (f *farm) drain(r *rand.Rand) {
 func TestFarm(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			set := Settings{MinPartSegments: 2, OrphanGrace: 20 * time.Minute}
+			set := Settings{Policy: plan.Policy{MinPartSegments: 2}, OrphanGrace: 20 * time.Minute}
 			if seed == 1 {
 				set.MaxJobSamples = 300 // so that there are splits
 			}
@@ -282,5 +283,7 @@ func TestBadObject(t *testing.T) {
 	require.Equal(t, []string{"2h 20260301T0000Z", "2h 20260301T0400Z", "2h 20260301T0600Z"}, f.levels("t"))
 	require.Greater(t, f.counted("merge failed"), int64(5), "it is tried again and again")
 	require.Empty(t, f.jobs.Messages())
-	require.Equal(t, 4*time.Hour+50*time.Minute, StateOf(f.set, f.now, f.snapshot("t")).Lag, "and somebody is to look at it")
+	set, err := f.set.WithDefaults()
+	require.NoError(t, err)
+	require.Equal(t, 4*time.Hour+50*time.Minute, plan.StateOf(set.Policy, f.now, f.snapshot("t")).Lag, "and somebody is to look at it")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
@@ -18,7 +19,7 @@ var errFault = errors.New("injected")
 // play is a small life: parts, a 2h block, a split day, a deletion, late data, garbage. Readers
 // look after each step; fault may break it.
 func play(l *lake, fault bool) {
-	s := l.stage(Settings{MinPartSegments: 2, MaxJobSamples: 30, OrphanGrace: 20 * time.Minute}, 2)
+	s := l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2, MaxJobSamples: 30}, OrphanGrace: 20 * time.Minute}, 2)
 	run := func(hhmm string) {
 		l.at(hhmm)
 		for range 4 { // a fault ends a cycle early; the next ones go on
@@ -27,7 +28,7 @@ func play(l *lake, fault bool) {
 				require.ErrorIs(l.t, err, errFault)
 			}
 			l.check("t")
-			if len(Plan(s.Settings(), l.now, l.snapshot("t"))) == 0 {
+			if len(plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t"))) == 0 {
 				return
 			}
 		}

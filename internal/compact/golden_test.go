@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 )
@@ -24,7 +25,7 @@ const goldenBucket = "testdata/golden_bucket.txt"
 // random part of the names of former manifests is left out.
 func TestGoldenBucket(t *testing.T) {
 	l := newLake(t)
-	s := l.stage(Settings{MinPartSegments: 2}, 2)
+	s := l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2}}, 2)
 	var got strings.Builder
 	milestone := func(what string) {
 		l.check("t")

@@ -25,6 +25,13 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
+// Tests tell the time as those of plans do.
+var (
+	day   = compacttest.Day
+	clock = compacttest.Clock
+	idAt  = compacttest.ID
+)
+
 // lake is a store with a clock, and what its readers must see.
 type lake struct {
 	t     *testing.T

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -55,7 +55,7 @@ func (w Work) Encode() ([]byte, error) {
 		Version: MessageVersion, Tenant: w.Tenant, Kind: w.Job.Kind.String(), Drop: w.Job.Drop,
 		Planned: w.Job.Planned.UTC(), Why: w.Job.Why, Samples: w.Job.Samples, Bytes: w.Job.Bytes,
 	}
-	if w.Job.windowed() {
+	if w.Job.Windowed() {
 		m.Level, m.Window = &w.Job.Level, &w.Job.Window
 	}
 	if w.Job.Slice != (catalog.Slice{}) {
@@ -118,11 +118,11 @@ func decodeWork(body []byte) (Work, error) {
 
 // work returns the job of a message.
 func (m *message) work() (Work, error) {
-	kind := slices.Index(kindNames[:], m.Kind)
-	if kind < 0 {
-		return Work{}, fmt.Errorf("kind %q is not known", m.Kind)
+	kind, err := plan.ParseKind(m.Kind)
+	if err != nil {
+		return Work{}, err
 	}
-	j := Job{Kind: Kind(kind), Drop: m.Drop, Planned: m.Planned, Why: m.Why, Samples: m.Samples, Bytes: m.Bytes}
+	j := plan.Job{Kind: kind, Drop: m.Drop, Planned: m.Planned, Why: m.Why, Samples: m.Samples, Bytes: m.Bytes}
 	if m.Level != nil {
 		j.Level = *m.Level
 	}
@@ -170,12 +170,12 @@ func (w *Work) validate() error {
 	switch {
 	case j.Planned.IsZero():
 		return errors.New("it does not say when it was planned")
-	case j.windowed() && j.Level.WindowOf(int64(j.Window)) != j.Window:
+	case j.Windowed() && j.Level.WindowOf(int64(j.Window)) != j.Window:
 		return fmt.Errorf("%s is no window of level %s", j.Window, j.Level)
-	case j.Kind == Drop && len(j.Drop) == 0, j.Kind != Drop && j.Sources.Len() == 0:
+	case j.Kind == plan.Drop && len(j.Drop) == 0, j.Kind != plan.Drop && j.Sources.Len() == 0:
 		return fmt.Errorf("%s of nothing", j.Kind)
-	case j.Kind == Split && (j.Slice.Index != 0 || j.Slice.Of < 2 || j.Slice.Of > maxSlices),
-		j.Kind == Cut && (j.Slice.Index < 0 || j.Slice.Of < 2 || j.Slice.Of <= j.Slice.Index || j.Split == ulid.ULID{}):
+	case j.Kind == plan.Split && (j.Slice.Index != 0 || j.Slice.Of < 2 || j.Slice.Of > plan.MaxSlices),
+		j.Kind == plan.Cut && (j.Slice.Index < 0 || j.Slice.Of < 2 || j.Slice.Of <= j.Slice.Index || j.Split == ulid.ULID{}):
 		return fmt.Errorf("slice %d of %d of split %s", j.Slice.Index, j.Slice.Of, j.Split)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/queue"
 )
@@ -29,9 +30,9 @@ func randomWork(r *rand.Rand) Work {
 	names := []string{"anonymous", "team-a", "!-_.*'()", strings.Repeat("x", 150), strings.Repeat("y", 113)}
 	w := Work{Tenant: names[r.IntN(len(names))]}
 	j := &w.Job
-	j.Kind = Kind(r.IntN(len(kindNames)))
+	j.Kind = plan.Kind(r.IntN(int(plan.Drop) + 1))
 	j.Planned, j.Why = day.Add(time.Duration(r.Int64N(int64(time.Hour)))), "because \"of\" <it>"
-	if j.Kind == Drop {
+	if j.Kind == plan.Drop {
 		for range 1 + r.IntN(5) {
 			j.Drop = append(j.Drop, randomID(r))
 		}
@@ -46,15 +47,15 @@ func randomWork(r *rand.Rand) Work {
 		j.Sources.Blocks = append(j.Sources.Blocks, catalog.BlockID{Level: l, Window: l.WindowOf(r.Int64N(key.MaxTime)), ID: randomID(r)})
 	}
 	j.Samples, j.Bytes = r.Int64N(1e12), r.Int64N(1e12)
-	if !j.windowed() {
+	if !j.Windowed() {
 		return w
 	}
 	j.Level = key.Levels[r.IntN(len(key.Levels))]
 	j.Window = j.Level.WindowOf(r.Int64N(key.MaxTime))
 	switch j.Kind {
-	case Split:
+	case plan.Split:
 		j.Slice.Of = 2 << r.IntN(6)
-	case Cut:
+	case plan.Cut:
 		j.Slice.Of = 2 << r.IntN(6)
 		j.Slice.Index, j.Split = r.IntN(j.Slice.Of), randomID(r)
 	}
@@ -75,8 +76,8 @@ func TestMessageRoundTrip(t *testing.T) {
 
 // goldenWork has every field that a message may have.
 func goldenWork() Work {
-	return Work{Tenant: "team-a", Job: Job{
-		Kind: Cut, Level: key.L24h, Window: key.L24h.WindowOf(day.UnixMilli()), Slice: catalog.Slice{Index: 1, Of: 4}, Split: idAt(day, 9),
+	return Work{Tenant: "team-a", Job: plan.Job{
+		Kind: plan.Cut, Level: key.L24h, Window: key.L24h.WindowOf(day.UnixMilli()), Slice: catalog.Slice{Index: 1, Of: 4}, Split: idAt(day, 9),
 		Sources: catalog.Sources{
 			Segments: []catalog.SegmentID{{Window: key.WindowOf(day.UnixMilli()), ID: idAt(day, 1)}},
 			Blocks:   []catalog.BlockID{{Level: key.L12h, Window: key.L12h.WindowOf(day.UnixMilli()), ID: idAt(day, 2)}},
@@ -139,7 +140,7 @@ func TestMessageRefuses(t *testing.T) {
 func TestMessageSize(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	work := func(segments, blocks int) Work {
-		w := Work{Tenant: strings.Repeat("x", 150), Job: Job{Kind: Merge, Level: key.L24h, Window: key.L24h.WindowOf(day.UnixMilli()), Planned: day, Why: "late data"}}
+		w := Work{Tenant: strings.Repeat("x", 150), Job: plan.Job{Kind: plan.Merge, Level: key.L24h, Window: key.L24h.WindowOf(day.UnixMilli()), Planned: day, Why: "late data"}}
 		for range segments {
 			w.Job.Sources.Segments = append(w.Job.Sources.Segments, catalog.SegmentID{Window: key.WindowOf(day.UnixMilli()), ID: randomID(r)})
 		}
@@ -158,8 +159,8 @@ func TestMessageSize(t *testing.T) {
 	}{
 		{"a merge of many segments", work(set.MaxSources, 0), 4 << 10, 1},
 		{"a merge of the most segments of a function", work(1024, 0), 48 << 10, 1},
-		{"a merge of the most blocks, all of the most slices", work(0, set.MaxSources*maxSlices), 208 << 10, 4},
-		{"an expiry", work(0, maxExpire), 52 << 10, 1},
+		{"a merge of the most blocks, all of the most slices", work(0, set.MaxSources*plan.MaxSlices), 208 << 10, 4},
+		{"an expiry", work(0, plan.MaxExpire), 52 << 10, 1},
 	} {
 		body, err := tc.w.Encode()
 		require.NoError(t, err, tc.name)
@@ -168,7 +169,7 @@ func TestMessageSize(t *testing.T) {
 		t.Logf("%s: %d bytes", tc.name, len(body))
 	}
 	tombstones := work(0, 0)
-	tombstones.Job.Kind = Drop
+	tombstones.Job.Kind = plan.Drop
 	for range catalog.MaxTombstones {
 		tombstones.Job.Drop = append(tombstones.Job.Drop, randomID(r))
 	}
@@ -185,28 +186,28 @@ func TestGroups(t *testing.T) {
 		require.LessOrEqual(t, len(g), maxGroup)
 		require.Empty(t, strings.Trim(g, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!-_.*'()/"), g)
 	}
-	w := func(tenant string, kind Kind, l key.Level, at string, index int) Work {
-		return Work{Tenant: tenant, Job: Job{Kind: kind, Level: l, Window: l.WindowOf(clock(at).UnixMilli()), Slice: catalog.Slice{Index: index, Of: 2}}}
+	w := func(tenant string, kind plan.Kind, l key.Level, at string, index int) Work {
+		return Work{Tenant: tenant, Job: plan.Job{Kind: kind, Level: l, Window: l.WindowOf(clock(at).UnixMilli()), Slice: catalog.Slice{Index: index, Of: 2}}}
 	}
 	long := strings.Repeat("x", 140)
-	first := w("a", Merge, key.Part, "1:00", 0)
+	first := w("a", plan.Merge, key.Part, "1:00", 0)
 	for name, tc := range map[string]struct {
 		w    Work
 		same bool
 	}{
-		"part of another window of the day": {w("a", Merge, key.Part, "23:00", 0), true},
-		"the day":                           {w("a", Merge, key.L24h, "0:00", 0), true},
-		"a split":                           {w("a", Split, key.L12h, "0:00", 0), true},
-		"another day":                       {w("a", Merge, key.Part, "25:00", 0), false},
-		"another tenant":                    {w("b", Merge, key.Part, "1:00", 0), false},
-		"a slice":                           {w("a", Cut, key.L12h, "0:00", 0), false},
-		"an expiry":                         {w("a", Expire, 0, "0:00", 0), false},
-		"dropped tombstones":                {w("a", Drop, 0, "0:00", 0), false},
+		"part of another window of the day": {w("a", plan.Merge, key.Part, "23:00", 0), true},
+		"the day":                           {w("a", plan.Merge, key.L24h, "0:00", 0), true},
+		"a split":                           {w("a", plan.Split, key.L12h, "0:00", 0), true},
+		"another day":                       {w("a", plan.Merge, key.Part, "25:00", 0), false},
+		"another tenant":                    {w("b", plan.Merge, key.Part, "1:00", 0), false},
+		"a slice":                           {w("a", plan.Cut, key.L12h, "0:00", 0), false},
+		"an expiry":                         {w("a", plan.Expire, 0, "0:00", 0), false},
+		"dropped tombstones":                {w("a", plan.Drop, 0, "0:00", 0), false},
 	} {
 		require.Equal(t, tc.same, tc.w.Group() == first.Group(), name)
 	}
-	require.NotEqual(t, w("a", Cut, key.L12h, "0:00", 0).Group(), w("a", Cut, key.L12h, "0:00", 1).Group())
-	require.NotEqual(t, w(long+"1", Merge, key.Part, "1:00", 0).Group(), w(long+"2", Merge, key.Part, "1:00", 0).Group())
+	require.NotEqual(t, w("a", plan.Cut, key.L12h, "0:00", 0).Group(), w("a", plan.Cut, key.L12h, "0:00", 1).Group())
+	require.NotEqual(t, w(long+"1", plan.Merge, key.Part, "1:00", 0).Group(), w(long+"2", plan.Merge, key.Part, "1:00", 0).Group())
 }
 
 // TestIdentity: only what the job does counts.
@@ -229,7 +230,7 @@ func TestIdentity(t *testing.T) {
 		"another reason":  {func(w *Work) { w.Job.Why = "late data" }, true},
 		"other estimates": {func(w *Work) { w.Job.Samples, w.Job.Bytes = 1, 2 }, true},
 		"tenant":          {func(w *Work) { w.Tenant = "team-b" }, false},
-		"kind":            {func(w *Work) { w.Job.Kind = Merge }, false},
+		"kind":            {func(w *Work) { w.Job.Kind = plan.Merge }, false},
 		"level":           {func(w *Work) { w.Job.Level = key.L12h }, false},
 		"window":          {func(w *Work) { w.Job.Window = key.L24h.WindowOf(clock("25:00").UnixMilli()) }, false},
 		"fewer sources":   {func(w *Work) { w.Job.Sources.Segments = nil }, false},
@@ -262,7 +263,7 @@ func FuzzDecodeWork(f *testing.F) {
 }
 
 func BenchmarkMessage(b *testing.B) {
-	w := Work{Tenant: "team-a", Job: Job{Kind: Merge, Level: key.Part, Window: key.WindowOf(day.UnixMilli()), Planned: day, Why: "segments wait"}}
+	w := Work{Tenant: "team-a", Job: plan.Job{Kind: plan.Merge, Level: key.Part, Window: key.WindowOf(day.UnixMilli()), Planned: day, Why: "segments wait"}}
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 64 {
 		w.Job.Sources.Segments = append(w.Job.Sources.Segments, catalog.SegmentID{Window: w.Job.Window, ID: randomID(r)})

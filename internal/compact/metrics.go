@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -80,7 +81,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 // ran counts a job.
 func (m *metrics) ran(r *Result) {
 	level := r.Job.Level.String()
-	if r.Job.Kind == Expire || r.Job.Kind == Drop {
+	if r.Job.Kind == plan.Expire || r.Job.Kind == plan.Drop {
 		level = ""
 	}
 	m.jobs.WithLabelValues(r.Job.Kind.String(), level, string(r.Outcome)).Inc()
@@ -105,7 +106,7 @@ func (m *metrics) cycled(err error) {
 }
 
 // saw sets the gauges to what a cycle found.
-func (m *metrics) saw(state *State) {
+func (m *metrics) saw(state *plan.State) {
 	m.lag.Set(state.Lag.Seconds())
 	m.tenants.Set(float64(state.Tenants))
 	m.segments.Set(float64(state.Segments))

@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/compact/merge"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/recent"
@@ -37,7 +38,7 @@ var errSeriesMemory = errors.New("series tables are larger than the job's memory
 
 // opened are the sources of a merge, by rank, ready to be read.
 type opened struct {
-	taken    []source
+	taken    []plan.Source
 	merge    []*merge.Source
 	into     merge.Into
 	metadata merge.Descriptions
@@ -69,7 +70,7 @@ type opener struct {
 	s           *Stage
 	ctx         context.Context
 	tenant      string
-	job         *Job
+	job         *plan.Job
 	out         *opened
 	ahead       int
 	bodies      map[catalog.SegmentID][]byte // fetched, not yet decoded
@@ -82,7 +83,7 @@ type opener struct {
 // open opens the oldest sources that MemoryBytes holds, and at least two; of a slice job it opens
 // all. srcs are in the order of ranks, tombs those of the window. The caller closes the result,
 // also after an error.
-func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source, tombs []catalog.Tombstone) (*opened, error) {
+func (s *Stage) open(ctx context.Context, tenant string, job *plan.Job, srcs []plan.Source, tombs []catalog.Tombstone) (*opened, error) {
 	seed, err := s.ids.seed()
 	if err != nil {
 		return &opened{}, err
@@ -109,17 +110,17 @@ func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source
 }
 
 // one opens the i-th source if it fits.
-func (o *opener) one(srcs []source, i int) (fits bool, err error) {
+func (o *opener) one(srcs []plan.Source, i int) (fits bool, err error) {
 	src := &srcs[i]
-	if !src.segment && !o.job.Slice.Shares(src.block.Slice) {
+	if !src.IsSegment && !o.job.Slice.Shares(src.Block.Slice) {
 		o.out.taken = append(o.out.taken, *src) // nothing of it is in the slice
 		return true, nil
 	}
-	must := i < 2 || o.job.Kind == Cut
+	must := i < 2 || o.job.Kind == plan.Cut
 	switch {
 	case o.recent != nil:
 		fits, err = o.kept(src, o.recent[i], must)
-	case src.segment:
+	case src.IsSegment:
 		fits, err = o.segment(srcs, i, must)
 	default:
 		fits, err = o.block(src, must)
@@ -128,7 +129,7 @@ func (o *opener) one(srcs []source, i int) (fits bool, err error) {
 		return fits, err
 	}
 	o.out.taken = append(o.out.taken, *src)
-	if o.job.Kind == Cut || o.out.into.Table.Bytes() <= o.s.set.MemoryBytes {
+	if o.job.Kind == plan.Cut || o.out.into.Table.Bytes() <= o.s.set.MemoryBytes {
 		return true, nil
 	}
 	if o.job.Level == key.Part { // parts are never split: this one ends here
@@ -142,15 +143,15 @@ func (o *opener) room(n int64) bool {
 	return o.out.memory+o.out.into.Table.Bytes()+n <= o.s.set.MemoryBytes
 }
 
-func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
+func (o *opener) segment(srcs []plan.Source, i int, must bool) (bool, error) {
 	src := &srcs[i]
-	if _, ok := o.bodies[src.seg]; !ok {
+	if _, ok := o.bodies[src.Segment]; !ok {
 		if err := o.fetch(srcs[i:]); err != nil {
 			return false, err
 		}
 	}
-	data, name := o.bodies[src.seg], src.seg.Key(o.tenant).String()
-	delete(o.bodies, src.seg)
+	data, name := o.bodies[src.Segment], src.Segment.Key(o.tenant).String()
+	delete(o.bodies, src.Segment)
 	f, err := segment.Open(data)
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", name, err)
@@ -178,16 +179,16 @@ func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
 }
 
 // hasDeletions reports whether a tombstone applies to a source.
-func (o *opener) hasDeletions(src *source) bool {
-	return slices.ContainsFunc(o.tombs, func(t catalog.Tombstone) bool { return t.Covers(src.through) })
+func (o *opener) hasDeletions(src *plan.Source) bool {
+	return slices.ContainsFunc(o.tombs, func(t catalog.Tombstone) bool { return t.Covers(src.Through) })
 }
 
 // gatherSegment adds a segment to those before it.
-func (o *opener) gatherSegment(name string, f *segment.File, src *source) error {
+func (o *opener) gatherSegment(name string, f *segment.File, src *plan.Source) error {
 	if o.gather == nil {
 		o.gather, o.gatherBytes = merge.NewGather(&o.out.into), 0
 	}
-	metadata, err := o.gather.Add(name, f, src.through)
+	metadata, err := o.gather.Add(name, f, src.Through)
 	if err != nil {
 		return err
 	}
@@ -198,8 +199,8 @@ func (o *opener) gatherSegment(name string, f *segment.File, src *source) error 
 }
 
 // openSegment opens a segment as a source of its own.
-func (o *opener) openSegment(name string, f *segment.File, src *source, need int64) error {
-	m, metadata, err := merge.Segment(name, f, &o.out.into, src.through)
+func (o *opener) openSegment(name string, f *segment.File, src *plan.Source, need int64) error {
+	m, metadata, err := merge.Segment(name, f, &o.out.into, src.Through)
 	if err != nil {
 		return err
 	}
@@ -208,18 +209,18 @@ func (o *opener) openSegment(name string, f *segment.File, src *source, need int
 }
 
 // kept opens a segment whose content is in memory.
-func (o *opener) kept(src *source, c *recent.Segment, must bool) (bool, error) {
+func (o *opener) kept(src *plan.Source, c *recent.Segment, must bool) (bool, error) {
 	need := merge.RecentBytes(c)
 	if !must && !o.room(need) {
 		return false, nil
 	}
-	m, err := merge.Recent(src.seg.Key(o.tenant).String(), c, &o.out.into, src.through)
+	m, err := merge.Recent(src.Segment.Key(o.tenant).String(), c, &o.out.into, src.Through)
 	if err != nil {
 		return false, err
 	}
 	o.take(m, c.Metadata, need)
 	o.out.samples += c.Samples()
-	o.out.bytes += src.bytes
+	o.out.bytes += src.Bytes
 	o.out.hasST = o.out.hasST || c.ST != nil
 	o.s.met.segmentsMerged.WithLabelValues("memory").Inc()
 	return true, nil
@@ -241,11 +242,11 @@ func (o *opener) take(m *merge.Source, metadata []segment.Metadata, memory int64
 }
 
 // fetch reads the first segment of srcs, and with it the next few.
-func (o *opener) fetch(srcs []source) error {
+func (o *opener) fetch(srcs []plan.Source) error {
 	var ids []catalog.SegmentID
 	for i := 0; i < len(srcs) && len(ids) < fetchAhead; i++ {
-		if srcs[i].segment {
-			ids = append(ids, srcs[i].seg)
+		if srcs[i].IsSegment {
+			ids = append(ids, srcs[i].Segment)
 		}
 	}
 	bodies := make([][]byte, len(ids))
@@ -265,24 +266,24 @@ func (o *opener) fetch(srcs []source) error {
 	return nil
 }
 
-func (o *opener) block(src *source, must bool) (bool, error) {
-	need := min(src.block.Samples, groupRows)*decodedRowBytes + src.block.Series*rowBytes
+func (o *opener) block(src *plan.Source, must bool) (bool, error) {
+	need := min(src.Block.Samples, groupRows)*decodedRowBytes + src.Block.Series*plan.RowBytes
 	if !must && !o.room(need) {
 		return false, nil
 	}
-	files := blockio.NewReader(o.ctx, o.s.store, src.block.Key(o.tenant), o.ahead)
+	files := blockio.NewReader(o.ctx, o.s.store, src.Block.Key(o.tenant), o.ahead)
 	o.out.closers = append(o.out.closers, files)
 	r, err := block.Open(files)
 	if err != nil {
-		return false, fmt.Errorf("open block %s: %w", src.block.BlockID(), err)
+		return false, fmt.Errorf("open block %s: %w", src.Block.BlockID(), err)
 	}
-	m, metadata, err := merge.Block(src.block.BlockID().String(), r, &o.out.into, src.through)
+	m, metadata, err := merge.Block(src.Block.BlockID().String(), r, &o.out.into, src.Through)
 	if err != nil {
 		return false, err
 	}
 	o.take(m, metadata, need)
-	o.out.samples += src.block.Samples
-	o.out.bytes += src.bytes
+	o.out.samples += src.Block.Samples
+	o.out.bytes += src.Bytes
 	o.out.hasST = o.out.hasST || r.Meta().HasST
 	return true, nil
 }

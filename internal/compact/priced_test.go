@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue/memqueue"
@@ -27,7 +28,7 @@ func TestRequestsThatArePriced(t *testing.T) {
 			l.write("t", []segment.Row{{Labels: labels.FromStrings("__name__", "m"), Floats: []segment.Float{{T: l.now.UnixMilli(), V: 1}}}})
 		}
 		l.at(at)
-		jobs := Plan(s.Settings(), l.now, l.snapshot("t"))
+		jobs := plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t"))
 		require.Len(t, jobs, 1)
 		return l.requests(func() {
 			r, err := s.Work(t.Context(), encoded(t, "t", jobs[0]))

@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/recent"
 )
 
@@ -11,15 +12,15 @@ import (
 // A segment in memory is equal to its object, which never changes once it is stored. A listed
 // object of another size is not the one that was stored: it is read, and the merge reports what is
 // wrong with it.
-func (s *Stage) recent(tenant string, srcs []source) (all []*recent.Segment, known *recent.Labels) {
+func (s *Stage) recent(tenant string, srcs []plan.Source) (all []*recent.Segment, known *recent.Labels) {
 	if s.set.Recent == nil || len(srcs) == 0 {
 		return nil, nil
 	}
 	for i := range srcs {
-		if !srcs[i].segment {
+		if !srcs[i].IsSegment {
 			return nil, nil
 		}
-		c := s.set.Recent.Get(srcs[i].seg.Key(tenant).String(), srcs[i].bytes)
+		c := s.set.Recent.Get(srcs[i].Segment.Key(tenant).String(), srcs[i].Bytes)
 		if c == nil || i > 0 && c.Labels != all[0].Labels {
 			return nil, nil
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/compacttest"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
@@ -122,10 +123,10 @@ func TestMergesOfMemoryAreEqual(t *testing.T) {
 		set  Settings
 		all  bool // merges read no segment
 	}{
-		{"all in memory", Settings{MinPartSegments: 4}, true},
-		{"whole windows", Settings{MinPartSegments: 64}, true},
-		{"few sources", Settings{MinPartSegments: 2, MaxSources: 3, MaxSegments: 3}, false},
-		{"slices", Settings{MinPartSegments: 64, MaxJobSamples: 100}, true},
+		{"all in memory", Settings{Policy: plan.Policy{MinPartSegments: 4}}, true},
+		{"whole windows", Settings{Policy: plan.Policy{MinPartSegments: 64}}, true},
+		{"few sources", Settings{Policy: plan.Policy{MinPartSegments: 2, MaxSources: 3, MaxSegments: 3}}, false},
+		{"slices", Settings{Policy: plan.Policy{MinPartSegments: 64, MaxJobSamples: 100}}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var objects []map[string]string
@@ -198,7 +199,7 @@ func TestMergeChangesNoSegmentInMemory(t *testing.T) {
 		w.write("t", seriesRows(25, float64(i), l.now, l.now.Add(time.Second)))
 	}
 	l.at("0:20").delete("t", catalog.Matcher{Type: "=", Name: "__name__", Value: "m1"}, "0:11", "0:30")
-	s := l.stage(Settings{MinPartSegments: 2, Recent: w.kept}, 4)
+	s := l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2}, Recent: w.kept}, 4)
 	type kept struct {
 		content *recent.Segment
 		want    string
@@ -267,7 +268,7 @@ func TestWhatIsNotInMemoryIsRead(t *testing.T) {
 				l.now = clock("0:10").Add(time.Duration(i) * time.Minute)
 				tc.write(l, w, i, seriesRows(12, float64(i), l.now))
 			}
-			s := l.stage(Settings{MinPartSegments: 2, Recent: w.kept}, 4)
+			s := l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2}, Recent: w.kept}, 4)
 			l.at("0:20").untilIdle(s)
 			memory, read := l.merged()
 			require.Equal(t, []int{0, 3}, []int{memory, read})

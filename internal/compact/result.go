@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 )
 
 // Outcome is how a job ended.
@@ -20,7 +21,7 @@ const (
 // Result describes what a job did.
 type Result struct {
 	Tenant  string
-	Job     Job // as done: it may have fewer sources than planned, and may have become a Split
+	Job     plan.Job // as done: it may have fewer sources than planned, and may have become a Split
 	Outcome Outcome
 	Err     error // of Conflict and Failed
 
@@ -50,4 +51,4 @@ func (r Result) String() string {
 
 // Progress is called while a job runs, with the number of samples read so far and about how many
 // there are. It is called from several goroutines at once.
-type Progress func(tenant string, job Job, done, total int64)
+type Progress func(tenant string, job plan.Job, done, total int64)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/objstore"
 )
 
@@ -17,7 +18,7 @@ const cleanupTimeout = 30 * time.Second
 // changed, or that was planned more than catalog.MaxJobAge ago, is a Conflict, which is no error. A
 // job that takes too long is recorded as a split (slowness.go). The result is valid with an error
 // too.
-func (s *Stage) Run(ctx context.Context, tenant string, job Job) (Result, error) {
+func (s *Stage) Run(ctx context.Context, tenant string, job plan.Job) (Result, error) {
 	return s.run(ctx, Work{tenant, job}, nil)
 }
 
@@ -48,15 +49,15 @@ func (s *Stage) run(ctx context.Context, w Work, progress Progress) (Result, err
 
 func (s *Stage) do(ctx context.Context, r *Result, progress Progress) error {
 	switch job := &r.Job; job.Kind {
-	case Expire:
+	case plan.Expire:
 		return s.upkeep(ctx, r, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
 			return m.Expire(now, job.Sources)
 		})
-	case Drop:
+	case plan.Drop:
 		return s.upkeep(ctx, r, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
 			return m.DropTombstones(now, job.Drop)
 		})
-	case Split:
+	case plan.Split:
 		return s.split(ctx, r, job.Planned)
 	default:
 		return s.merge(ctx, r, progress)
@@ -66,21 +67,11 @@ func (s *Stage) do(ctx context.Context, r *Result, progress Progress) error {
 // upkeep commits a change of the manifest that needs no work.
 func (s *Stage) upkeep(ctx context.Context, r *Result, change catalog.Change) error {
 	return s.commit(ctx, r.Tenant, catalog.Version{}, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
-		if err := r.Job.young(later(now, m.Time())); err != nil {
+		if err := r.Job.Young(plan.Later(now, m.Time())); err != nil {
 			return m, err
 		}
 		return change(m, now)
 	})
-}
-
-// young returns a conflict if the job was planned too long ago: once its sources are replaced,
-// deleted and forgotten, nothing shows that they were. now is a time of the store's clock, as
-// Planned is.
-func (j *Job) young(now time.Time) error {
-	if age := now.Sub(j.Planned); age > catalog.MaxJobAge {
-		return fmt.Errorf("planned %s ago, the limit is %s: %w", age, catalog.MaxJobAge, catalog.ErrConflict)
-	}
-	return nil
 }
 
 // commit changes the manifest. Nothing else in this stage does. known is a version that was read
@@ -108,22 +99,22 @@ func (s *Stage) split(ctx context.Context, r *Result, known time.Time) error {
 // begin takes a snapshot of the job's window, and returns the time at which the job begins, by the
 // store's clock. A job that comes too late costs one read of the manifest. known is the manifest of
 // the snapshot: the job decodes a manifest only if it has changed since it last read it.
-func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalog.Snapshot, known catalog.Version, now time.Time, err error) {
+func (s *Stage) begin(ctx context.Context, tenant string, job *plan.Job) (snap catalog.Snapshot, known catalog.Version, now time.Time, err error) {
 	if known, err = catalog.Refresh(ctx, s.store, tenant, catalog.Version{}); err != nil {
 		return snap, known, now, err
 	}
-	if err := check(&known.Manifest, job); err != nil {
+	if err := plan.Check(&known.Manifest, job); err != nil {
 		return snap, known, now, err
 	}
 	// Before the manifest is read again, because the commit checks the age of that read.
 	if now, err = s.store.Now(ctx); err != nil {
 		return snap, known, now, err
 	}
-	if err := job.young(later(now, known.Time())); err != nil {
+	if err := job.Young(plan.Later(now, known.Time())); err != nil {
 		return snap, known, now, err
 	}
-	r := spanOf(job.Level, job.Window)
-	l, err := catalog.ListLive(ctx, s.store, tenant, r.from, r.to-1, known.Manifest)
+	from := int64(job.Window)
+	l, err := catalog.ListLive(ctx, s.store, tenant, from, from+job.Level.Millis()-1, known.Manifest)
 	if err != nil {
 		return snap, known, now, err
 	}
@@ -135,12 +126,12 @@ func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalo
 	if known.Generation < before {
 		return snap, known, now, fmt.Errorf("the manifest went back from generation %d to %d: %w", before, known.Generation, catalog.ErrConflict)
 	}
-	return l.With(known.Manifest), known, later(now, known.Time()), nil
+	return l.With(known.Manifest), known, plan.Later(now, known.Time()), nil
 }
 
 // explain turns the absence of a source's object into a conflict if the manifest has changed
 // meanwhile. Otherwise data is missing.
-func (s *Stage) explain(ctx context.Context, tenant string, job *Job, err error) error {
+func (s *Stage) explain(ctx context.Context, tenant string, job *plan.Job, err error) error {
 	if !errors.Is(err, objstore.ErrNotFound) {
 		return err
 	}
@@ -148,7 +139,7 @@ func (s *Stage) explain(ctx context.Context, tenant string, job *Job, err error)
 	if merr != nil {
 		return errors.Join(err, merr)
 	}
-	if cerr := check(&m, job); cerr != nil {
+	if cerr := plan.Check(&m, job); cerr != nil {
 		return cerr
 	}
 	return fmt.Errorf("a live object is missing: %w", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -34,14 +35,14 @@ func (s *Stage) longest(ctx context.Context) time.Duration {
 // divisible reports whether the job can be split, or is a slice that can be smaller, and knows its
 // sources already. Parts are never split.
 func divisible(r *Result) bool {
-	return !r.begun.IsZero() && (r.Job.Kind == Merge && r.Job.Level != key.Part || r.Job.Kind == Cut && r.Job.Slice.Of < maxSlices)
+	return !r.begun.IsZero() && (r.Job.Kind == plan.Merge && r.Job.Level != key.Part || r.Job.Kind == plan.Cut && r.Job.Slice.Of < plan.MaxSlices)
 }
 
 // slicesAt returns the number of slices for a job that ran out of time after read of its total
 // samples: each slice gets half of that time, at the same pace.
 func slicesAt(read, total int64) int {
 	n := 2
-	for n < maxSlices && read > 0 && int64(n)*read < 2*total {
+	for n < plan.MaxSlices && read > 0 && int64(n)*read < 2*total {
 		n *= 2
 	}
 	return n
@@ -51,13 +52,13 @@ func slicesAt(read, total int64) int {
 // into twice as many.
 func (s *Stage) splitSlow(ctx context.Context, r *Result) error {
 	n := slicesAt(r.Read, r.total)
-	if r.Job.Kind == Cut {
+	if r.Job.Kind == plan.Cut {
 		n = 2 * r.Job.Slice.Of
 	}
 	s.log.WarnContext(ctx, "a job takes too long and is split", "tenant", r.Tenant, "job", r.Job.String(), "samples_read", r.Read, "samples", r.total, "slices", n)
 	slow, old := r.Job.Kind, r.Job.Split
-	r.Job.Kind, r.Job.Slice, r.Job.Split = Split, catalog.Slice{Of: n}, ulid.ULID{}
-	if slow == Cut {
+	r.Job.Kind, r.Job.Slice, r.Job.Split = plan.Split, catalog.Slice{Of: n}, ulid.ULID{}
+	if slow == plan.Cut {
 		return s.resplit(ctx, r, old)
 	}
 	return s.split(ctx, r, r.begun)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -31,7 +32,7 @@ func TestDay(t *testing.T) {
 	}
 	require.Equal(t, []string{"24h 20260301T0000Z"}, l.levels("t"))
 	require.Empty(t, l.snapshot("t").Segments)
-	require.Empty(t, Plan(s.Settings(), l.now, l.snapshot("t")))
+	require.Empty(t, plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t")))
 	// Garbage goes once its time has come, and history with it.
 	l.at("25:00").untilIdle(s)
 	l.at("26:00").untilIdle(s)
@@ -100,14 +101,14 @@ func TestDelete(t *testing.T) {
 
 func TestRetention(t *testing.T) {
 	l := newLake(t)
-	s := l.stage(Settings{Retention: 48 * time.Hour, TenantRetention: map[string]time.Duration{"u": 0}}, 2)
+	s := l.stage(Settings{Policy: plan.Policy{Retention: 48 * time.Hour, TenantRetention: map[string]time.Duration{"u": 0}}}, 2)
 	l.at("0:30").write("t", seriesRows(3, 1, clock("0:10")))
 	require.NoError(t, s.UntilIdle(t.Context(), nil))
 	l.at("72:00")
 	r, err := s.Cycle(t.Context())
 	require.NoError(t, err)
 	require.Len(t, r.Planned, 1)
-	require.Equal(t, Expire, r.Planned[0].Job.Kind)
+	require.Equal(t, plan.Expire, r.Planned[0].Job.Kind)
 	require.Empty(t, l.levels("t"))
 	require.Empty(t, l.snapshot("t").Segments)
 	for range 3 {
@@ -122,7 +123,7 @@ func TestRetention(t *testing.T) {
 // TestSplit cuts a day into slices, and later data is merged into it slice by slice.
 func TestSplit(t *testing.T) {
 	l := newLake(t)
-	s := l.stage(Settings{MaxJobSamples: 400}, 2)
+	s := l.stage(Settings{Policy: plan.Policy{MaxJobSamples: 400}}, 2)
 	l.scrape("t", "0:00", "24:00", 30*time.Minute, 25)
 	l.at("12:15").untilIdle(l.stage(Settings{}, 3))
 	l.at("24:05").untilIdle(l.stage(Settings{}, 4))
@@ -152,12 +153,12 @@ func TestSplitIsAtomic(t *testing.T) {
 // slices are live. It calls after after each job.
 func (l *lake) splitDay(after func()) {
 	l.t.Helper()
-	s := l.stage(Settings{MaxJobSamples: 400}, 2)
+	s := l.stage(Settings{Policy: plan.Policy{MaxJobSamples: 400}}, 2)
 	l.scrape("t", "0:00", "2:00", 5*time.Minute, 30)
 	l.at("2:15").untilIdle(l.stage(Settings{}, 3))
 	l.at("24:15")
 	for n := 0; ; n++ {
-		jobs := Plan(s.Settings(), l.now, l.snapshot("t"))
+		jobs := plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t"))
 		if len(jobs) == 0 {
 			require.Greater(l.t, n, 2)
 			return
@@ -194,15 +195,15 @@ func TestSplitOfOtherRank(t *testing.T) {
 // TestBudget: a job takes the oldest sources that fit its memory, and the next ones take the rest.
 func TestBudget(t *testing.T) {
 	l := newLake(t)
-	s := l.stage(Settings{MemoryBytes: 300_000}, 2)
+	s := l.stage(Settings{Policy: plan.Policy{MemoryBytes: 300_000}}, 2)
 	l.scrape("t", "0:00", "2:00", 5*time.Minute, 100)
 	l.at("2:15")
-	jobs := Plan(s.Settings(), l.now, l.snapshot("t"))
+	jobs := plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t"))
 	require.Len(t, jobs, 1)
 	r, err := s.Run(t.Context(), "t", jobs[0])
 	require.NoError(t, err)
 	require.Equal(t, Done, r.Outcome)
-	require.Equal(t, Merge, r.Job.Kind)
+	require.Equal(t, plan.Merge, r.Job.Kind)
 	require.Less(t, len(r.Job.Sources.Segments), 24)
 	require.Equal(t, jobs[0].Sources.Segments[:len(r.Job.Sources.Segments)], r.Job.Sources.Segments, "the oldest first")
 	l.check("t")
@@ -214,15 +215,17 @@ func TestBudget(t *testing.T) {
 // TestSeriesBudget: a job whose series tables do not fit becomes a split.
 func TestSeriesBudget(t *testing.T) {
 	l := newLake(t)
-	s := l.stage(Settings{MemoryBytes: 60_000}, 2)
+	s := l.stage(Settings{Policy: plan.Policy{MemoryBytes: 60_000}}, 2)
 	l.at("0:30").write("t", seriesRows(500, 1, clock("0:10")))
 	l.at("0:31").write("t", seriesRows(500, 2, clock("0:20")))
 	l.at("2:15")
-	jobs := Plan(Settings{}, l.now, l.snapshot("t"))
+	usual, err := Settings{}.WithDefaults()
+	require.NoError(t, err)
+	jobs := plan.Jobs(usual.Policy, l.now, l.snapshot("t"))
 	require.Len(t, jobs, 1)
 	r, err := s.Run(t.Context(), "t", jobs[0])
 	require.NoError(t, err)
-	require.Equal(t, Split, r.Job.Kind)
+	require.Equal(t, plan.Split, r.Job.Kind)
 	require.Len(t, l.snapshot("t").Manifest.Splits, 1)
 	l.untilIdle(s)
 	l.check("t")
@@ -235,7 +238,7 @@ func TestTwoStages(t *testing.T) {
 	a, b := l.stage(Settings{}, 2), l.stage(Settings{}, 3)
 	l.scrape("t", "0:00", "2:00", 10*time.Minute, 10)
 	l.at("2:15")
-	job := Plan(a.Settings(), l.now, l.snapshot("t"))[0]
+	job := plan.Jobs(a.Settings().Policy, l.now, l.snapshot("t"))[0]
 	results := make(chan Result, 2)
 	for _, s := range []*Stage{a, b} {
 		go func() {
@@ -281,7 +284,7 @@ func TestMetricsAndProgress(t *testing.T) {
 	l.at("0:31").write("t", seriesRows(10, 2, clock("0:11")))
 	l.at("3:10")
 	var last [2]int64
-	require.NoError(t, s.UntilIdle(t.Context(), func(tenant string, job Job, done, total int64) {
+	require.NoError(t, s.UntilIdle(t.Context(), func(tenant string, job plan.Job, done, total int64) {
 		require.Equal(t, "t", tenant)
 		require.Equal(t, key.L2h, job.Level)
 		last = [2]int64{done, total}
@@ -317,13 +320,13 @@ func TestSettings(t *testing.T) {
 		want string
 	}{
 		{Settings{}, ""},
-		{Settings{MaxSources: 1}, "compactor.max-sources: want at least 2, got 1"},
-		{Settings{SettleDelay: -1}, "compactor.settle-delay: want more than 0, got -1ns"},
+		{Settings{Policy: plan.Policy{MaxSources: 1}}, "compactor.max-sources: want at least 2, got 1"},
+		{Settings{Policy: plan.Policy{SettleDelay: -1}}, "compactor.settle-delay: want more than 0, got -1ns"},
 		{Settings{OrphanGrace: time.Minute}, "compactor.partial-block-deletion-delay: want more than 15m0s, for the block of a job under way is no orphan, got 1m0s"},
 		{Settings{JobTimeout: catalog.MaxJobAge}, ""},
 		{Settings{JobTimeout: catalog.MaxJobAge + 1, OrphanGrace: 2 * time.Hour}, "compactor.job-timeout: want at most 15m, got 15m0.000000001s"},
-		{Settings{Retention: -1}, "compactor.blocks-retention-period: want at least 0, got -1ns"},
-		{Settings{TenantRetention: map[string]time.Duration{"x": -1}}, "compactor.tenant-retention: want 0 or more, got x=-1ns"},
+		{Settings{Policy: plan.Policy{Retention: -1}}, "compactor.blocks-retention-period: want at least 0, got -1ns"},
+		{Settings{Policy: plan.Policy{TenantRetention: map[string]time.Duration{"x": -1}}}, "compactor.tenant-retention: want 0 or more, got x=-1ns"},
 	} {
 		_, err := tc.set.WithDefaults()
 		if tc.want == "" {
@@ -339,11 +342,11 @@ func TestOldPlan(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{}, 2)
 	l.at("0:30").write("t", seriesRows(3, 1, clock("0:10")))
-	job := Plan(s.Settings(), l.at("2:15").now, l.snapshot("t"))[0]
+	job := plan.Jobs(s.Settings().Policy, l.at("2:15").now, l.snapshot("t"))[0]
 	split := job
-	split.Kind, split.Slice = Split, catalog.Slice{Of: 2}
+	split.Kind, split.Slice = plan.Split, catalog.Slice{Of: 2}
 	l.at("2:31")
-	for _, j := range []Job{job, split} {
+	for _, j := range []plan.Job{job, split} {
 		r, err := s.Run(t.Context(), "t", j)
 		require.NoError(t, err)
 		require.Equal(t, Conflict, r.Outcome, j)
@@ -362,7 +365,7 @@ func TestMachineClock(t *testing.T) {
 			n++
 			return l.now.Add(time.Duration(n%3-1) * step)
 		}
-		set := Settings{Entropy: rand.NewChaCha8([32]byte{2}), TempDir: t.TempDir(), Concurrency: 1, Retention: 62 * time.Hour}
+		set := Settings{Policy: plan.Policy{Retention: 62 * time.Hour}, Entropy: rand.NewChaCha8([32]byte{2}), TempDir: t.TempDir(), Concurrency: 1}
 		s, err := New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), wrong)
 		require.NoError(t, err)
 		l.at("30:00").untilIdle(s)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/compacttest"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/memstore"
@@ -24,7 +25,7 @@ func TestObjectBetweenSources(t *testing.T) {
 	s := l.stage(Settings{}, 2)
 	l.at("1:00").write("t", seriesRows(3, 1, clock("0:30")))
 	l.at("1:10").write("t", []segment.Row{burst(clock("0:40"))})
-	jobs := Plan(s.Settings(), l.at("2:15").now, l.snapshot("t"))
+	jobs := plan.Jobs(s.Settings().Policy, l.at("2:15").now, l.snapshot("t"))
 	require.Len(t, jobs, 1)
 
 	late := seriesRows(3, 2, clock("0:30"))
@@ -52,7 +53,7 @@ func TestOldJob(t *testing.T) {
 		l := newLake(t)
 		s := l.stage(Settings{}, 2)
 		l.scrape("t", "0:00", "2:00", 30*time.Minute, 15)
-		jobs := Plan(s.Settings(), l.at("2:15").now, l.snapshot("t"))
+		jobs := plan.Jobs(s.Settings().Policy, l.at("2:15").now, l.snapshot("t"))
 		require.Len(t, jobs, 1)
 		l.now = l.now.Add(age)
 		asked := l.requests(func() {

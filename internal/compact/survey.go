@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -30,7 +31,7 @@ type memo struct {
 // seen is what the last plan for a tenant found.
 type seen struct {
 	at      time.Time
-	state   State
+	state   plan.State
 	quiet   bool // no job was planned, and no segment waits for one
 	garbage bool // something is superseded for long enough to be deleted or forgotten
 
@@ -88,8 +89,8 @@ func (m *memo) learn(tenants []string, now time.Time) {
 // survey plans for the tenants that may have something to do. State sums up all tenants, as far as
 // the cache has them. stored is a time of the store's clock before the call; the process's own
 // clock only measures the age of cache entries.
-func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum State, work []Work, checked int) {
-	plans, planned := make([][]Job, len(tenants)), make([]bool, len(tenants))
+func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum plan.State, work []Work, checked int) {
+	plans, planned := make([][]plan.Job, len(tenants)), make([]bool, len(tenants))
 	s.eachTenant(ctx, tenants, func(i int, tenant string) {
 		now := s.now()
 		if x := s.memory.recall(tenant); x.quiet && now.Sub(x.at) < quietEvery && !now.Before(x.at) {
@@ -100,14 +101,14 @@ func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, 
 			errs.add(ctx, tenant, err)
 			return
 		}
-		plans[i], planned[i] = Plan(s.set, stored, snap), true
+		plans[i], planned[i] = plan.Jobs(s.set.Policy, stored, snap), true
 		s.memory.change(tenant, func(x *seen) {
-			x.at, x.state = now, StateOf(s.set, stored, snap)
+			x.at, x.state = now, plan.StateOf(s.set.Policy, stored, snap)
 			x.quiet, x.garbage = len(plans[i]) == 0 && len(snap.Segments) == 0, s.superseded(&snap.Manifest, stored)
 		})
 	})
 	for i, t := range tenants {
-		sum.add(s.memory.recall(t).state)
+		sum.Add(s.memory.recall(t).state)
 		for _, j := range plans[i] {
 			work = append(work, Work{t, j})
 		}

@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
-func encoded(t *testing.T, tenant string, j Job) []byte {
+func encoded(t *testing.T, tenant string, j plan.Job) []byte {
 	t.Helper()
 	body, err := Work{tenant, j}.Encode()
 	require.NoError(t, err)
@@ -28,13 +29,13 @@ func encoded(t *testing.T, tenant string, j Job) []byte {
 // manifest, or nothing.
 func TestStaleCopies(t *testing.T) {
 	l := newLake(t)
-	s := l.stage(Settings{MaxJobSamples: 200, Retention: 100 * time.Hour}, 2)
+	s := l.stage(Settings{Policy: plan.Policy{MaxJobSamples: 200, Retention: 100 * time.Hour}}, 2)
 	l.scrape("t", "0:00", "24:00", 30*time.Minute, 15)
 	l.at("24:15")
-	var copies []Job
+	var copies []plan.Job
 	do := func(at string) {
 		l.at(at)
-		for jobs := Plan(s.Settings(), l.now, l.snapshot("t")); len(jobs) > 0; jobs = Plan(s.Settings(), l.now, l.snapshot("t")) {
+		for jobs := plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t")); len(jobs) > 0; jobs = plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t")) {
 			for _, j := range jobs {
 				r, err := s.Work(t.Context(), encoded(t, "t", j))
 				require.NoError(t, err)
@@ -46,7 +47,7 @@ func TestStaleCopies(t *testing.T) {
 	do("24:15")
 	l.delete("t", catalog.Matcher{Type: "=", Name: "__name__", Value: "m1"}, "0:00", "30:00")
 	do("24:20")
-	kinds := map[Kind]int{}
+	kinds := map[plan.Kind]int{}
 	for _, at := range []string{"24:21", "24:40", "48:00"} {
 		l.at(at)
 		for _, j := range copies {
@@ -54,7 +55,7 @@ func TestStaleCopies(t *testing.T) {
 			asked := l.requests(func() {
 				r, err := s.Work(t.Context(), encoded(t, "t", j))
 				require.NoError(t, err)
-				if j.Kind == Drop && at == "24:21" { // forgetting what is forgotten changes nothing
+				if j.Kind == plan.Drop && at == "24:21" { // forgetting what is forgotten changes nothing
 					require.Equal(t, Done, r.Outcome)
 					return
 				}
@@ -67,13 +68,13 @@ func TestStaleCopies(t *testing.T) {
 			require.Empty(t, asked, "%s at %s", j, at)
 		}
 	}
-	require.Greater(t, kinds[Cut], 2)
-	require.Positive(t, kinds[Split])
-	require.Positive(t, kinds[Drop])
+	require.Greater(t, kinds[plan.Cut], 2)
+	require.Positive(t, kinds[plan.Split])
+	require.Positive(t, kinds[plan.Drop])
 
 	l.at("200:00")
-	jobs := Plan(s.Settings(), l.now, l.snapshot("t"))
-	require.Equal(t, Expire, jobs[0].Kind)
+	jobs := plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t"))
+	require.Equal(t, plan.Expire, jobs[0].Kind)
 	do("200:00")
 	asked := l.requests(func() {
 		r, err := s.Work(t.Context(), encoded(t, "t", jobs[0]))
@@ -88,9 +89,9 @@ func TestClaimedSources(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{}, 2)
 	l.at("0:30").write("t", seriesRows(3, 1, clock("0:10")))
-	merge := Plan(s.Settings(), l.at("2:15").now, l.snapshot("t"))[0]
+	merge := plan.Jobs(s.Settings().Policy, l.at("2:15").now, l.snapshot("t"))[0]
 	split := merge
-	split.Kind, split.Slice = Split, catalog.Slice{Of: 2}
+	split.Kind, split.Slice = plan.Split, catalog.Slice{Of: 2}
 	_, err := s.Work(t.Context(), encoded(t, "t", split))
 	require.NoError(t, err)
 	asked := l.requests(func() {
@@ -122,7 +123,7 @@ func TestFailedJob(t *testing.T) {
 	s.log = slog.New(slog.NewJSONHandler(&text, nil))
 	l.at("0:30").write("t", seriesRows(3, 1, clock("0:10")))
 	l.write("t", seriesRows(3, 2, clock("0:10")))
-	body := encoded(t, "t", Plan(s.Settings(), l.at("2:15").now, l.snapshot("t"))[0])
+	body := encoded(t, "t", plan.Jobs(s.Settings().Policy, l.at("2:15").now, l.snapshot("t"))[0])
 	fail := func(c memstore.Call) memstore.Fault {
 		if strings.Contains(c.Key, "/segments/") {
 			return memstore.Fault{Err: errFault}
@@ -169,7 +170,7 @@ func TestSlowJob(t *testing.T) {
 				l.at("24:05").untilIdle(l.stage(Settings{}, 3))
 				l.check("t")
 				l.at("24:15")
-				job := Plan(s.Settings(), l.now, l.snapshot("t"))[0]
+				job := plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t"))[0]
 				require.Equal(t, key.L24h, job.Level)
 				var text bytes.Buffer
 				s.log = slog.New(slog.NewJSONHandler(&text, nil))
@@ -189,7 +190,7 @@ func TestSlowJob(t *testing.T) {
 				l.each = nil
 				require.NoError(t, err)
 				require.Equal(t, Done, r.Outcome, "%v", r.Err)
-				require.Equal(t, Split, r.Job.Kind)
+				require.Equal(t, plan.Split, r.Job.Kind)
 				require.Contains(t, text.String(), "a job takes too long and is split")
 				if tc.deadline > 0 {
 					require.Less(t, time.Since(begin), tc.deadline)
@@ -211,10 +212,10 @@ func TestSlowJob(t *testing.T) {
 func TestSlowPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLake(t)
-		s := l.stage(Settings{MinPartSegments: 2}, 2)
+		s := l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2}}, 2)
 		l.at("0:10").write("t", seriesRows(5, 1, clock("0:05")))
 		l.at("0:11").write("t", seriesRows(5, 2, clock("0:06")))
-		job := Plan(s.Settings(), l.at("0:30").now, l.snapshot("t"))[0]
+		job := plan.Jobs(s.Settings().Policy, l.at("0:30").now, l.snapshot("t"))[0]
 		require.Equal(t, key.Part, job.Level)
 		l.each = func(c memstore.Call) memstore.Fault {
 			if c.Op == memstore.Put {
@@ -247,14 +248,14 @@ func TestSlices(t *testing.T) {
 func TestSlowSlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLake(t)
-		s := l.stage(Settings{MaxJobSamples: 400}, 2)
+		s := l.stage(Settings{Policy: plan.Policy{MaxJobSamples: 400}}, 2)
 		l.scrape("t", "0:00", "24:00", 30*time.Minute, 15)
 		l.at("24:05").untilIdle(l.stage(Settings{}, 3))
 		l.at("24:15")
-		next := func() Job { return Plan(s.Settings(), l.now, l.snapshot("t"))[0] }
+		next := func() plan.Job { return plan.Jobs(s.Settings().Policy, l.now, l.snapshot("t"))[0] }
 		r, err := s.Work(t.Context(), encoded(t, "t", next()))
 		require.NoError(t, err)
-		require.Equal(t, Split, r.Job.Kind)
+		require.Equal(t, plan.Split, r.Job.Kind)
 		r, err = s.Work(t.Context(), encoded(t, "t", next())) // the first slice is done, and will be again
 		require.NoError(t, err)
 		require.Equal(t, Done, r.Outcome)
@@ -273,7 +274,7 @@ func TestSlowSlice(t *testing.T) {
 			if r.Outcome != Done {
 				break
 			}
-			require.Equal(t, Split, r.Job.Kind)
+			require.Equal(t, plan.Split, r.Job.Kind)
 			of = append(of, r.Job.Slice.Of)
 		}
 		require.Equal(t, []int{2, 4, 8, 16, 32, 64}, of)

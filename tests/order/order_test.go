@@ -20,6 +20,7 @@ import (
 
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/compact/compacttest"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/objstore/memstore"
@@ -121,7 +122,7 @@ func (l *lake) consume(s *ingest.Stage, ds []ingest.Delivery) {
 // compact runs cycles of a compactor whose clock is off.
 func (l *lake) compact(ahead time.Duration) {
 	l.t.Helper()
-	set := compact.Settings{MinPartSegments: 2, MaxSources: 2, MaxSegments: 2, DeletionDelay: l.deletionDelay, TempDir: l.t.TempDir()}
+	set := compact.Settings{Policy: plan.Policy{MinPartSegments: 2, MaxSources: 2, MaxSegments: 2}, DeletionDelay: l.deletionDelay, TempDir: l.t.TempDir()}
 	s, err := compact.New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), clock(&ahead))
 	require.NoError(l.t, err)
 	require.NoError(l.t, s.UntilIdle(l.t.Context(), nil))

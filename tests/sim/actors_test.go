@@ -19,6 +19,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/parquetfile"
@@ -219,8 +220,8 @@ func (w *world) stage(p *proc) *compact.Stage { return w.stageOver(p, &port{p: p
 
 func (w *world) stageOver(p *proc, store objstore.Store) *compact.Stage {
 	s, err := compact.New(compact.Settings{
-		MinPartSegments: 2, MaxSources: 4, MaxSegments: 4, MaxJobSamples: w.set.maxJobSamples, Concurrency: 1, Retention: w.set.retention,
-		DeletionDelay: w.set.deletionDelay, Entropy: rngReader{p}, Encoders: &w.tools.encoders,
+		Policy:      plan.Policy{MinPartSegments: 2, MaxSources: 4, MaxSegments: 4, MaxJobSamples: w.set.maxJobSamples, Retention: w.set.retention},
+		Concurrency: 1, DeletionDelay: w.set.deletionDelay, Entropy: rngReader{p}, Encoders: &w.tools.encoders,
 	}, store, nil, slog.New(slog.DiscardHandler), p.clock)
 	if err != nil {
 		panic(err)
@@ -410,8 +411,8 @@ func mergesAnything(w *world, p *proc) {
 			continue
 		}
 		stage := w.stageOver(p, blind{&port{p: p}, in[1 : len(in)-1]})
-		_, _ = stage.Run(p.ctx, tenant, compact.Job{
-			Kind: compact.Merge, Level: key.Part, Window: s.Window, Planned: now, Why: "whim",
+		_, _ = stage.Run(p.ctx, tenant, plan.Job{
+			Kind: plan.Merge, Level: key.Part, Window: s.Window, Planned: now, Why: "whim",
 			Sources: catalog.Sources{Segments: []catalog.SegmentID{in[0].SegmentID(), in[len(in)-1].SegmentID()}},
 		})
 		return

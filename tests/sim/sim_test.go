@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -94,7 +95,7 @@ func (w *world) count(r compact.Report) {
 		switch {
 		case j.Outcome == compact.Conflict:
 			c.conflicts++
-		case j.Outcome == compact.Done && j.Job.Kind == compact.Split:
+		case j.Outcome == compact.Done && j.Job.Kind == plan.Split:
 			c.splits++
 		case j.Outcome == compact.Done:
 			c.jobs++

@@ -23,6 +23,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/compact/compacttest"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
@@ -90,8 +91,8 @@ func newBusy(t *testing.T, seed uint64) *busy {
 	b := &busy{t: t, r: rand.New(rand.NewPCG(seed, 1)), now: day.Add(30 * time.Hour), every: 1 + int(seed%3)}
 	b.store = memstore.New(memstore.Settings{Now: func() time.Time { return b.now }})
 	s, err := compact.New(compact.Settings{
-		SettleDelay: time.Minute, WindowDelay: time.Minute, LateDelay: time.Minute, DeletionDelay: 10 * time.Minute, MinPartSegments: 2,
-		TempDir: t.TempDir(),
+		Policy:        plan.Policy{SettleDelay: time.Minute, WindowDelay: time.Minute, LateDelay: time.Minute, MinPartSegments: 2},
+		DeletionDelay: 10 * time.Minute, TempDir: t.TempDir(),
 	}, b.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), func() time.Time { return b.now })
 	require.NoError(t, err)
 	b.stage = s

@@ -12,6 +12,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 )
@@ -31,7 +32,7 @@ func Inspect(ctx context.Context, store objstore.Store, tenant string, s compact
 	}
 	r := Report{Tenants: make([]Tenant, 0, len(tenants))}
 	for _, name := range tenants {
-		t, err := inspectTenant(ctx, store, name, s, now)
+		t, err := inspectTenant(ctx, store, name, s.Policy, now)
 		if err != nil {
 			return Report{}, fmt.Errorf("inspect tenant %s: %w", name, err)
 		}
@@ -44,9 +45,9 @@ func Inspect(ctx context.Context, store objstore.Store, tenant string, s compact
 // objects of a snapshot stay for the deletion delay, so even a second attempt is rare.
 const attempts = 3
 
-func inspectTenant(ctx context.Context, store objstore.Store, name string, s compact.Settings, now time.Time) (t Tenant, err error) {
+func inspectTenant(ctx context.Context, store objstore.Store, name string, policy plan.Policy, now time.Time) (t Tenant, err error) {
 	for range attempts {
-		if t, err = describe(ctx, store, name, s, now); !errors.Is(err, objstore.ErrNotFound) {
+		if t, err = describe(ctx, store, name, policy, now); !errors.Is(err, objstore.ErrNotFound) {
 			return t, err
 		}
 	}
@@ -55,7 +56,7 @@ func inspectTenant(ctx context.Context, store objstore.Store, name string, s com
 
 // describe lists the objects before it takes the snapshot, as every reader does: each object that
 // is live in the snapshot and older than the list is in the list.
-func describe(ctx context.Context, store objstore.Store, name string, s compact.Settings, now time.Time) (Tenant, error) {
+func describe(ctx context.Context, store objstore.Store, name string, policy plan.Policy, now time.Time) (Tenant, error) {
 	l, err := list(ctx, store, name)
 	if err != nil {
 		return Tenant{}, err
@@ -68,7 +69,7 @@ func describe(ctx context.Context, store objstore.Store, name string, s compact.
 		Tenant: name, Manifest: manifest(&snap.Manifest), Garbage: l.garbage(&snap.Manifest), Blocks: []Block{},
 		Splits: splits(snap.Manifest.Splits), Tombstones: tombstones(snap.Manifest.Tombstones), Next: []string{},
 	}
-	for _, job := range compact.Plan(s, now, snap) {
+	for _, job := range plan.Jobs(policy, now, snap) {
 		t.Next = append(t.Next, job.String())
 	}
 	if err := t.readSegments(ctx, store, snap.Segments); err != nil {

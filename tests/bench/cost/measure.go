@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/tests/bench/fleet"
 	"github.com/promlake/promlake/tests/bench/proc"
 )
@@ -47,7 +48,7 @@ type compaction struct {
 	ticks int
 	read  int64
 	jobs  map[string]int
-	state compact.State
+	state plan.State
 }
 
 func (c *compaction) add(r *compact.Report) {

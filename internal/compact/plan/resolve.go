@@ -1,4 +1,4 @@
-package compact
+package plan
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// check returns catalog.ErrConflict if a source of the job is no longer live in the manifest, or no
+// Check returns catalog.ErrConflict if a source of the job is no longer live in the manifest, or no
 // longer for this job.
-func check(m *catalog.Manifest, job *Job) error {
+func Check(m *catalog.Manifest, job *Job) error {
 	if job.Kind == Cut { // the split must exist and still need the slice
 		i := slices.IndexFunc(m.Splits, func(sp catalog.Split) bool { return sp.ID == job.Split })
 		if i < 0 {
@@ -41,12 +41,12 @@ func check(m *catalog.Manifest, job *Job) error {
 	return nil
 }
 
-// resolve returns the sources of a merge, by rank. snap was taken after the job was planned, and
+// Resolve returns the sources of a merge, by rank. snap was taken after the job was planned, and
 // has all of the job's window. Errors: catalog.ErrConflict if a source is no longer there or no
 // longer for this job, or if a segment appeared between them in rank, as a delayed message of the
 // queue can; objstore.ErrNotFound if a segment is missing that is live in the manifest.
-func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
-	if err := check(&snap.Manifest, job); err != nil {
+func Resolve(snap *catalog.Snapshot, job *Job) ([]Source, error) {
+	if err := Check(&snap.Manifest, job); err != nil {
 		return nil, err
 	}
 	near := live(snap)
@@ -54,10 +54,10 @@ func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
 	for _, id := range job.Sources.Segments {
 		segments[id] = true
 	}
-	out := make([]source, 0, job.Sources.Len())
+	out := make([]Source, 0, job.Sources.Len())
 	for i := range near {
 		s := &near[i]
-		if s.segment && segments[s.seg] || !s.segment && slices.Contains(job.Sources.Blocks, s.block.BlockID()) {
+		if s.IsSegment && segments[s.Segment] || !s.IsSegment && slices.Contains(job.Sources.Blocks, s.Block.BlockID()) {
 			out = append(out, *s)
 		}
 	}

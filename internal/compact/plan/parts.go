@@ -1,4 +1,4 @@
-package compact
+package plan
 
 import (
 	"github.com/promlake/promlake/internal/key"
@@ -11,14 +11,14 @@ const growth = 4
 // parts plans merges of the segments and parts of a 2h window that are neighbours in rank. near are
 // all live objects of the day: an object of the window that no part may take separates its
 // neighbours.
-func (p *planner) parts(w key.Window, near []source, crowded bool) {
+func (p *planner) parts(w key.Window, near []Source, crowded bool) {
 	r := spanOf(key.L2h, w)
-	var run []source
+	var run []Source
 	flush := func() {
 		if crowded {
 			p.chunks(w, run, near, 2, "more sources than one job takes")
 		} else {
-			each(run, func(s *source) bool { return s.segment }, func(segs []source) {
+			each(run, func(s *Source) bool { return s.IsSegment }, func(segs []Source) {
 				p.chunks(w, segs, near, p.set.MinPartSegments, "segments wait")
 			})
 			p.tiers(w, run, near)
@@ -39,11 +39,11 @@ func (p *planner) parts(w key.Window, near []source, crowded bool) {
 
 // chunks plans a job for as many of the run as one takes, again and again, and for the rest if it
 // has at least `least` sources or PartBytes.
-func (p *planner) chunks(w key.Window, run, near []source, least int, why string) {
+func (p *planner) chunks(w key.Window, run, near []Source, least int, why string) {
 	for len(run) > 1 {
 		n, bytes := p.most(p.groups(run)), int64(0)
 		for i := range n {
-			bytes += run[i].bytes
+			bytes += run[i].Bytes
 		}
 		if n < least && bytes < p.set.PartBytes {
 			return
@@ -54,8 +54,8 @@ func (p *planner) chunks(w key.Window, run, near []source, least int, why string
 }
 
 // tiers plans merges of parts that are neighbours and of similar size.
-func (p *planner) tiers(w key.Window, run, near []source) {
-	each(run, func(s *source) bool { return !s.segment }, func(parts []source) {
+func (p *planner) tiers(w key.Window, run, near []Source) {
+	each(run, func(s *Source) bool { return !s.IsSegment }, func(parts []Source) {
 		for from := 0; from+p.set.MinPartSegments <= len(parts); {
 			n := p.tier(parts[from:])
 			if n == 0 {
@@ -70,7 +70,7 @@ func (p *planner) tiers(w key.Window, run, near []source) {
 
 // tier returns how many of the first parts to merge: as many as possible, so that the result is at
 // least growth times as large as the largest of them.
-func (p *planner) tier(parts []source) (best int) {
+func (p *planner) tier(parts []Source) (best int) {
 	var sum, largest int64
 	for i := range parts[:min(len(parts), p.set.MaxSources)] {
 		n := max(1, parts[i].samples())
@@ -83,7 +83,7 @@ func (p *planner) tier(parts []source) (best int) {
 }
 
 // each calls f with every longest run of neighbours that keep holds.
-func each(srcs []source, keep func(*source) bool, f func([]source)) {
+func each(srcs []Source, keep func(*Source) bool, f func([]Source)) {
 	from := 0
 	for i := range srcs {
 		if keep(&srcs[i]) {

@@ -1,10 +1,16 @@
-package compact
+package plan
 
 import (
 	"slices"
 
 	"github.com/promlake/promlake/internal/catalog"
 )
+
+// MaxSlices bounds the slices of a split.
+const MaxSlices = 64
+
+// RowBytes is the memory for a series of one source, about: its row in merge and reader.
+const RowBytes = 48
 
 // Costs that jobs are estimated by.
 const (
@@ -15,20 +21,19 @@ const (
 	firstSegments      = 256     // as many segments of a job have nearly all of its series:
 	laterShare         = 16      // of the series of each later one, one in so many is counted
 	seriesBytes        = 320     // memory for a series: its labels, its row in the new series table
-	rowBytes           = 48      // memory for a series of one source: its row in merge and reader
 )
 
 // slicesFor returns the number of slices into which a merge must be split to stay within
 // MemoryBytes and MaxJobSamples: a power of two, 1 for none. Sources mostly have the same series:
 // one in eight series beyond those of the largest source is assumed to be new, and fewer in
 // segments that follow many others.
-func (s *Settings) slicesFor(srcs []source) int {
+func (p *Policy) slicesFor(srcs []Source) int {
 	var sum, most, samples, rows, group int64
 	segments := 0
 	for i := range srcs {
 		n := srcs[i].content() / segmentSeriesBytes
-		if !srcs[i].segment {
-			n = srcs[i].block.Series
+		if !srcs[i].IsSegment {
+			n = srcs[i].Block.Series
 			rows += n
 		}
 		if i > 0 && sliceOf(&srcs[i-1], &srcs[i]) { // slices share no series
@@ -36,16 +41,16 @@ func (s *Settings) slicesFor(srcs []source) int {
 		} else {
 			group = n
 		}
-		if srcs[i].segment {
+		if srcs[i].IsSegment {
 			if segments++; segments > firstSegments {
 				n /= laterShare
 			}
 		}
 		sum, most, samples = sum+n, max(most, group), samples+srcs[i].samples()
 	}
-	memory := (most+(sum-most)/8)*seriesBytes + rows*rowBytes
+	memory := (most+(sum-most)/8)*seriesBytes + rows*RowBytes
 	n := 1
-	for n < maxSlices && (memory/int64(n) > s.MemoryBytes || samples/int64(n) > s.MaxJobSamples) {
+	for n < MaxSlices && (memory/int64(n) > p.MemoryBytes || samples/int64(n) > p.MaxJobSamples) {
 		n *= 2
 	}
 	return n

@@ -1,4 +1,4 @@
-package compact
+package plan
 
 import (
 	"fmt"
@@ -13,28 +13,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/settings"
 )
 
-// day is the 24h window that most plans are about: 1 March 2026.
-var day = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+// Tests tell the time as those of the stage do.
+var (
+	day   = compacttest.Day
+	clock = compacttest.Clock
+	idAt  = compacttest.ID
+)
 
-// clock is a time of the day, or of a later one: clock("26:10") is ten past two in the night.
-func clock(hhmm string) time.Time {
-	var h, m int
-	if _, err := fmt.Sscanf(hhmm, "%d:%d", &h, &m); err != nil {
-		panic(err)
+// usual returns the policy with defaults: those of the stage, for jobs of fifteen minutes.
+func usual(p Policy) Policy {
+	settings.Fill(&p)
+	if p.MaxJobSamples == 0 {
+		p.MaxJobSamples = 450_000_000
 	}
-	return day.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute)
-}
-
-// idAt is the n-th ULID of a moment.
-func idAt(t time.Time, n byte) (id ulid.ULID) {
-	if err := id.SetTime(ulid.Timestamp(t)); err != nil {
-		panic(err)
-	}
-	id[15] = n
-	return id
+	return p
 }
 
 // scene builds a snapshot. Windows are given by their hour.
@@ -104,15 +101,15 @@ func (s *scene) tombstone(at string) *scene {
 // split records a split of everything in the window, with the given slices done.
 func (s *scene) split(l key.Level, hour, of int, done ...int) *scene {
 	w := l.WindowOf(day.Add(time.Duration(hour) * time.Hour).UnixMilli())
-	var srcs []source
+	var srcs []Source
 	for _, x := range live(&s.snap) {
 		if spanOf(l, w).holds(x.span) {
 			srcs = append(srcs, x)
 		}
 	}
-	sp := catalog.Split{ID: idAt(clock("23:59"), s.n()), Level: l, Window: w, Of: of, Sources: sourcesOf(srcs)}
+	sp := catalog.Split{ID: idAt(clock("23:59"), s.n()), Level: l, Window: w, Of: of, Sources: SourcesOf(srcs)}
 	for _, i := range done {
-		sp.Done = append(sp.Done, catalog.Block{Level: l, Window: w, ID: idAt(clock("23:59"), s.n()), Slice: catalog.Slice{Index: i, Of: of}, Rank: srcs[len(srcs)-1].rank})
+		sp.Done = append(sp.Done, catalog.Block{Level: l, Window: w, ID: idAt(clock("23:59"), s.n()), Slice: catalog.Slice{Index: i, Of: of}, Rank: srcs[len(srcs)-1].Rank})
 	}
 	s.snap.Manifest.Splits = append(s.snap.Manifest.Splits, sp)
 	return s
@@ -158,170 +155,168 @@ func (s *scene) cover() {
 func TestPlan(t *testing.T) {
 	const p, h2, h12, h24 = key.Part, key.L2h, key.L12h, key.L24h
 	for _, tc := range []struct {
-		name string
-		now  string
-		set  Settings
-		make *scene
-		want []string
+		name   string
+		now    string
+		policy Policy
+		make   *scene
+		want   []string
 	}{
-		{"nothing", "12:00", Settings{}, newScene(), nil},
+		{"nothing", "12:00", Policy{}, newScene(), nil},
 
 		// Open windows.
-		{"few segments wait", "01:00", Settings{}, newScene().segments(0, 7, "00:30"), nil},
-		{"enough segments", "01:00", Settings{}, newScene().segments(0, 8, "00:30"),
+		{"few segments wait", "01:00", Policy{}, newScene().segments(0, 7, "00:30"), nil},
+		{"enough segments", "01:00", Policy{}, newScene().segments(0, 8, "00:30"),
 			[]string{"merge part 20260301T0000Z of 8 segments, 0 blocks (800 bytes): segments wait"}},
-		{"few large segments", "01:00", Settings{}, newScene().sized(0, 2, "00:30", 4<<20),
+		{"few large segments", "01:00", Policy{}, newScene().sized(0, 2, "00:30", 4<<20),
 			[]string{"merge part 20260301T0000Z of 2 segments, 0 blocks (8388608 bytes): segments wait"}},
-		{"one large segment", "01:00", Settings{}, newScene().sized(0, 1, "00:30", 64<<20), nil},
-		{"unsettled segments", "00:30", Settings{}, newScene().segments(0, 8, "00:30"), nil},
-		{"settled to the second", "00:31", Settings{SettleDelay: time.Minute}, newScene().segments(0, 9, "00:29").segments(0, 9, "00:30"),
+		{"one large segment", "01:00", Policy{}, newScene().sized(0, 1, "00:30", 64<<20), nil},
+		{"unsettled segments", "00:30", Policy{}, newScene().segments(0, 8, "00:30"), nil},
+		{"settled to the second", "00:31", Policy{SettleDelay: time.Minute}, newScene().segments(0, 9, "00:29").segments(0, 9, "00:30"),
 			[]string{"merge part 20260301T0000Z of 10 segments, 0 blocks (1000 bytes): segments wait"}},
-		{"batches", "01:00", Settings{MaxSegments: 64}, newScene().segments(0, 140, "00:30"), []string{
+		{"batches", "01:00", Policy{MaxSegments: 64}, newScene().segments(0, 140, "00:30"), []string{
 			"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): segments wait",
 			"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): segments wait",
 			"merge part 20260301T0000Z of 12 segments, 0 blocks (1200 bytes): segments wait",
 		}},
-		{"a rest that is too small", "01:00", Settings{MaxSegments: 64}, newScene().segments(0, 70, "00:30"),
+		{"a rest that is too small", "01:00", Policy{MaxSegments: 64}, newScene().segments(0, 70, "00:30"),
 			[]string{"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): segments wait"}},
-		{"each window for itself", "03:00", Settings{}, newScene().segments(2, 8, "02:30").segments(4, 8, "02:31"), []string{
+		{"each window for itself", "03:00", Policy{}, newScene().segments(2, 8, "02:30").segments(4, 8, "02:31"), []string{
 			"merge part 20260301T0200Z of 8 segments, 0 blocks (800 bytes): segments wait",
 			"merge part 20260301T0400Z of 8 segments, 0 blocks (800 bytes): segments wait",
 		}},
-		{"a part between segments", "01:00", Settings{}, newScene().segments(0, 5, "00:10").block(p, 0, "00:20", 500).segments(0, 5, "00:30"), nil},
-		{"parts of one size", "01:00", Settings{}, parts(8, 500), []string{"merge part 20260301T0000Z of 0 segments, 8 blocks (4000 bytes): parts of similar size"}},
-		{"seven parts", "01:00", Settings{}, parts(7, 500), nil},
-		{"a large part and small ones", "01:00", Settings{}, newScene().block(p, 0, "00:00", 9000).add(parts(8, 500)),
+		{"a part between segments", "01:00", Policy{}, newScene().segments(0, 5, "00:10").block(p, 0, "00:20", 500).segments(0, 5, "00:30"), nil},
+		{"parts of one size", "01:00", Policy{}, parts(8, 500), []string{"merge part 20260301T0000Z of 0 segments, 8 blocks (4000 bytes): parts of similar size"}},
+		{"seven parts", "01:00", Policy{}, parts(7, 500), nil},
+		{"a large part and small ones", "01:00", Policy{}, newScene().block(p, 0, "00:00", 9000).add(parts(8, 500)),
 			[]string{"merge part 20260301T0000Z of 0 segments, 8 blocks (4000 bytes): parts of similar size"}},
-		{"a large part and some more", "01:00", Settings{}, newScene().block(p, 0, "00:00", 9000).add(parts(7, 500)), nil},
-		{"future samples", "01:00", Settings{}, newScene().segments(48, 8, "00:30"),
+		{"a large part and some more", "01:00", Policy{}, newScene().block(p, 0, "00:00", 9000).add(parts(7, 500)), nil},
+		{"future samples", "01:00", Policy{}, newScene().segments(48, 8, "00:30"),
 			[]string{"merge part 20260303T0000Z of 8 segments, 0 blocks (800 bytes): segments wait"}},
 
 		// 2h blocks.
-		{"not before the delay", "02:09", Settings{}, newScene().segments(0, 7, "00:30"), nil},
-		{"closed window", "02:10", Settings{}, newScene().segments(0, 7, "00:30").block(p, 0, "00:20", 500),
+		{"not before the delay", "02:09", Policy{}, newScene().segments(0, 7, "00:30"), nil},
+		{"closed window", "02:10", Policy{}, newScene().segments(0, 7, "00:30").block(p, 0, "00:20", 500),
 			[]string{"merge 2h 20260301T0000Z of 7 segments, 1 block (1200 bytes): window is closed"}},
-		{"a lone segment", "02:10", Settings{}, newScene().segments(0, 1, "00:30"),
+		{"a lone segment", "02:10", Policy{}, newScene().segments(0, 1, "00:30"),
 			[]string{"merge 2h 20260301T0000Z of 1 segment, 0 blocks (100 bytes): window is closed"}},
-		{"a lone 2h block", "02:10", Settings{}, newScene().block(h2, 0, "00:30", 100), nil},
-		{"unsettled ones are left out", "02:10", Settings{}, newScene().segments(0, 3, "00:30").segments(0, 2, "02:09"),
+		{"a lone 2h block", "02:10", Policy{}, newScene().block(h2, 0, "00:30", 100), nil},
+		{"unsettled ones are left out", "02:10", Policy{}, newScene().segments(0, 3, "00:30").segments(0, 2, "02:09"),
 			[]string{"merge 2h 20260301T0000Z of 4 segments, 0 blocks (400 bytes): window is closed"}},
-		{"parts first", "02:10", Settings{MaxSegments: 64}, newScene().segments(0, 130, "00:30"), []string{
+		{"parts first", "02:10", Policy{MaxSegments: 64}, newScene().segments(0, 130, "00:30"), []string{
 			"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): more sources than one job takes",
 			"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): more sources than one job takes",
 			"merge part 20260301T0000Z of 2 segments, 0 blocks (200 bytes): more sources than one job takes",
 		}},
-		{"late segments wait", "03:00", Settings{}, newScene().block(h2, 0, "01:59", 100).segments(0, 2, "02:51"), nil},
-		{"late segments have waited", "03:01", Settings{}, newScene().block(h2, 0, "01:59", 100).segments(0, 2, "02:51").segments(0, 1, "02:59"),
+		{"late segments wait", "03:00", Policy{}, newScene().block(h2, 0, "01:59", 100).segments(0, 2, "02:51"), nil},
+		{"late segments have waited", "03:01", Policy{}, newScene().block(h2, 0, "01:59", 100).segments(0, 2, "02:51").segments(0, 1, "02:59"),
 			[]string{"merge 2h 20260301T0000Z of 3 segments, 1 block (400 bytes): late data"}},
-		{"many late segments become a part", "03:00", Settings{}, newScene().block(h2, 0, "01:59", 100).segments(0, 9, "02:51"),
+		{"many late segments become a part", "03:00", Policy{}, newScene().block(h2, 0, "01:59", 100).segments(0, 9, "02:51"),
 			[]string{"merge part 20260301T0000Z of 9 segments, 0 blocks (900 bytes): segments wait"}},
-		{"samples of the past wait too", "08:00", Settings{}, newScene().segments(0, 2, "07:55"), nil},
-		{"samples of the past have waited", "08:05", Settings{}, newScene().segments(0, 2, "07:55"),
+		{"samples of the past wait too", "08:00", Policy{}, newScene().segments(0, 2, "07:55"), nil},
+		{"samples of the past have waited", "08:05", Policy{}, newScene().segments(0, 2, "07:55"),
 			[]string{"merge 2h 20260301T0000Z of 2 segments, 0 blocks (200 bytes): window is closed"}},
 
 		// 12h and 24h blocks.
-		{"12h is not over", "12:09", Settings{}, blocks2h(0, 5).segments(10, 2, "11:00"), nil},
-		{"12h is over", "12:10", Settings{}, blocks2h(0, 5).segments(10, 2, "11:00"),
+		{"12h is not over", "12:09", Policy{}, blocks2h(0, 5).segments(10, 2, "11:00"), nil},
+		{"12h is over", "12:10", Policy{}, blocks2h(0, 5).segments(10, 2, "11:00"),
 			[]string{"merge 12h 20260301T0000Z of 2 segments, 5 blocks (700 bytes): window is closed"}},
-		{"windows without data", "12:10", Settings{}, blocks2h(4, 1),
+		{"windows without data", "12:10", Policy{}, blocks2h(4, 1),
 			[]string{"merge 12h 20260301T0000Z of 0 segments, 1 block (100 bytes): window is closed"}},
-		{"a lone 12h block", "13:00", Settings{}, newScene().block(h12, 0, "12:00", 100), nil},
-		{"24h is over", "24:10", Settings{}, newScene().block(h12, 0, "12:00", 1000).add(blocks2h(12, 6)),
+		{"a lone 12h block", "13:00", Policy{}, newScene().block(h12, 0, "12:00", 100), nil},
+		{"24h is over", "24:10", Policy{}, newScene().block(h12, 0, "12:00", 1000).add(blocks2h(12, 6)),
 			[]string{"merge 24h 20260301T0000Z of 0 segments, 7 blocks (1600 bytes): window is closed"}},
-		{"a lone 12h block of a day that is over", "24:10", Settings{}, newScene().block(h12, 0, "12:00", 1000),
+		{"a lone 12h block of a day that is over", "24:10", Policy{}, newScene().block(h12, 0, "12:00", 1000),
 			[]string{"merge 24h 20260301T0000Z of 0 segments, 1 block (1000 bytes): window is closed"}},
-		{"a day that is done", "30:00", Settings{}, newScene().block(h24, 0, "24:00", 1000), nil},
-		{"two days", "48:10", Settings{}, newScene().block(h24, 0, "24:00", 1000).segments(24, 3, "25:00"),
+		{"a day that is done", "30:00", Policy{}, newScene().block(h24, 0, "24:00", 1000), nil},
+		{"two days", "48:10", Policy{}, newScene().block(h24, 0, "24:00", 1000).segments(24, 3, "25:00"),
 			[]string{"merge 24h 20260302T0000Z of 3 segments, 0 blocks (300 bytes): window is closed"}},
-		{"late for a day: wait", "30:00", Settings{}, newScene().block(h24, 0, "24:00", 1000).segments(4, 3, "29:55"), nil},
-		{"late for a day", "30:05", Settings{}, newScene().block(h24, 0, "24:00", 1000).segments(4, 3, "29:55").segments(8, 1, "30:00"),
+		{"late for a day: wait", "30:00", Policy{}, newScene().block(h24, 0, "24:00", 1000).segments(4, 3, "29:55"), nil},
+		{"late for a day", "30:05", Policy{}, newScene().block(h24, 0, "24:00", 1000).segments(4, 3, "29:55").segments(8, 1, "30:00"),
 			[]string{"merge 24h 20260301T0000Z of 4 segments, 1 block (1400 bytes): late data"}},
-		{"late for 12h", "15:05", Settings{}, newScene().block(h12, 0, "12:00", 1000).segments(4, 3, "14:55"),
+		{"late for 12h", "15:05", Policy{}, newScene().block(h12, 0, "12:00", 1000).segments(4, 3, "14:55"),
 			[]string{"merge 12h 20260301T0000Z of 3 segments, 1 block (1300 bytes): late data"}},
-		{"very much is late for a day", "30:30", Settings{MaxSources: 8, MaxSegments: 8}, newScene().block(h24, 0, "24:00", 1000).segments(4, 9, "29:55").segments(8, 3, "29:56"), []string{
+		{"very much is late for a day", "30:30", Policy{MaxSources: 8, MaxSegments: 8}, newScene().block(h24, 0, "24:00", 1000).segments(4, 9, "29:55").segments(8, 3, "29:56"), []string{
 			"merge part 20260301T0400Z of 8 segments, 0 blocks (800 bytes): more sources than one job takes",
 			"merge part 20260301T0800Z of 3 segments, 0 blocks (300 bytes): more sources than one job takes",
 		}},
-		{"catching up with a day", "30:30", Settings{MaxSources: 8, MaxSegments: 8}, newScene().segments(0, 5, "01:00").segments(2, 6, "03:00").segments(12, 10, "13:00"), []string{
+		{"catching up with a day", "30:30", Policy{MaxSources: 8, MaxSegments: 8}, newScene().segments(0, 5, "01:00").segments(2, 6, "03:00").segments(12, 10, "13:00"), []string{
 			"merge 2h 20260301T0000Z of 5 segments, 0 blocks (500 bytes): window is closed",
 			"merge 2h 20260301T0200Z of 6 segments, 0 blocks (600 bytes): window is closed",
 			"merge part 20260301T1200Z of 8 segments, 0 blocks (800 bytes): more sources than one job takes",
 			"merge part 20260301T1200Z of 2 segments, 0 blocks (200 bytes): more sources than one job takes",
 		}},
-		{"catching up with a day of many small segments", "30:30", Settings{}, newScene().segments(0, 900, "01:00").segments(12, 900, "13:00"),
+		{"catching up with a day of many small segments", "30:30", Policy{}, newScene().segments(0, 900, "01:00").segments(12, 900, "13:00"),
 			[]string{"merge 24h 20260301T0000Z of 1800 segments, 0 blocks (180000 bytes): window is closed"}},
-		{"catching up with a day of more bytes than fit", "30:30", Settings{MemoryBytes: 560}, newScene().segments(0, 5, "01:00").segments(2, 6, "03:00").segments(12, 10, "13:00"), []string{
+		{"catching up with a day of more bytes than fit", "30:30", Policy{MemoryBytes: 560}, newScene().segments(0, 5, "01:00").segments(2, 6, "03:00").segments(12, 10, "13:00"), []string{
 			"merge 12h 20260301T0000Z of 11 segments, 0 blocks (1100 bytes): window is closed",
 			"merge 12h 20260301T1200Z of 10 segments, 0 blocks (1000 bytes): window is closed",
 		}},
-		{"catching up with a window of more bytes than fit", "30:30", Settings{MemoryBytes: 400}, newScene().segments(12, 10, "13:00"), []string{
+		{"catching up with a window of more bytes than fit", "30:30", Policy{MemoryBytes: 400}, newScene().segments(12, 10, "13:00"), []string{
 			"merge part 20260301T1200Z of 8 segments, 0 blocks (800 bytes): more sources than one job takes",
 			"merge part 20260301T1200Z of 2 segments, 0 blocks (200 bytes): more sources than one job takes",
 		}},
-		{"catching up with a short day", "30:30", Settings{}, newScene().segments(0, 5, "01:00").segments(2, 6, "03:00").segments(12, 10, "13:00"),
+		{"catching up with a short day", "30:30", Policy{}, newScene().segments(0, 5, "01:00").segments(2, 6, "03:00").segments(12, 10, "13:00"),
 			[]string{"merge 24h 20260301T0000Z of 21 segments, 0 blocks (2100 bytes): window is closed"}},
 
 		// Deletions.
-		{"a deletion rewrites", "30:00", Settings{}, newScene().block(h24, 0, "24:00", 1000).tombstone("29:00"),
+		{"a deletion rewrites", "30:00", Policy{}, newScene().block(h24, 0, "24:00", 1000).tombstone("29:00"),
 			[]string{"merge 24h 20260301T0000Z of 0 segments, 1 block (1000 bytes): deletions"}},
-		{"a deletion that is applied is dropped", "30:00", Settings{},
+		{"a deletion that is applied is dropped", "30:00", Policy{},
 			newScene().block(h24, 0, "24:00", 1000).last(func(b *catalog.Block) { b.DeletesThrough = idAt(clock("29:00"), 255) }).tombstone("29:00"),
 			[]string{"drop 1 tombstone: nothing is left that they apply to"}},
-		{"a deletion before the block", "30:00", Settings{}, newScene().block(h24, 0, "24:00", 1000).tombstone("23:00"),
+		{"a deletion before the block", "30:00", Policy{}, newScene().block(h24, 0, "24:00", 1000).tombstone("23:00"),
 			[]string{"drop 1 tombstone: nothing is left that they apply to"}},
-		{"a deletion of another time", "30:00", Settings{},
+		{"a deletion of another time", "30:00", Policy{},
 			newScene().block(h24, 0, "24:00", 1000).tombstone("29:00").deleting(func(t *catalog.Tombstone) { t.MaxT = 5 }),
 			[]string{"drop 1 tombstone: nothing is left that they apply to"}},
-		{"what comes later is not covered", "30:00", Settings{}, newScene().tombstone("30:00"), []string{"drop 1 tombstone: nothing is left that they apply to"}},
-		{"a deletion waits for the segments", "01:00", Settings{}, newScene().segments(0, 1, "00:20").tombstone("00:30"), nil},
-		{"a deletion does not wait for late data", "30:00", Settings{}, newScene().block(h24, 0, "24:00", 1000).segments(4, 1, "29:55").tombstone("29:58"),
+		{"what comes later is not covered", "30:00", Policy{}, newScene().tombstone("30:00"), []string{"drop 1 tombstone: nothing is left that they apply to"}},
+		{"a deletion waits for the segments", "01:00", Policy{}, newScene().segments(0, 1, "00:20").tombstone("00:30"), nil},
+		{"a deletion does not wait for late data", "30:00", Policy{}, newScene().block(h24, 0, "24:00", 1000).segments(4, 1, "29:55").tombstone("29:58"),
 			[]string{"merge 24h 20260301T0000Z of 1 segment, 1 block (1100 bytes): deletions"}},
-		{"a part of an open window keeps", "01:00", Settings{}, newScene().block(p, 0, "00:20", 100).tombstone("00:30"), nil},
-		{"a 2h block of an open day", "05:00", Settings{}, blocks2h(0, 2).tombstone("04:30"), []string{
+		{"a part of an open window keeps", "01:00", Policy{}, newScene().block(p, 0, "00:20", 100).tombstone("00:30"), nil},
+		{"a 2h block of an open day", "05:00", Policy{}, blocks2h(0, 2).tombstone("04:30"), []string{
 			"merge 2h 20260301T0000Z of 0 segments, 1 block (100 bytes): deletions",
 			"merge 2h 20260301T0200Z of 0 segments, 1 block (100 bytes): deletions",
 		}},
 
 		// Retention.
-		{"retention", "48:00", Settings{Retention: 24 * time.Hour}, newScene().segments(-24, 2, "00:10").block(h24, -24, "00:00", 100).block(h24, 0, "24:00", 1000),
+		{"retention", "48:00", Policy{Retention: 24 * time.Hour}, newScene().segments(-24, 2, "00:10").block(h24, -24, "00:00", 100).block(h24, 0, "24:00", 1000),
 			[]string{"expire of 2 segments, 2 blocks (1300 bytes): older than the retention of 24h0m0s"}},
-		{"retention goes by the newest sample", "48:00", Settings{Retention: 24 * time.Hour},
+		{"retention goes by the newest sample", "48:00", Policy{Retention: 24 * time.Hour},
 			newScene().block(h24, 0, "24:00", 1000).last(func(b *catalog.Block) { b.MaxT = clock("24:00").UnixMilli() }), nil},
-		{"retention of another tenant", "48:00", Settings{TenantRetention: map[string]time.Duration{"u": time.Hour}}, newScene().block(h24, 0, "24:00", 1000), nil},
-		{"retention of this tenant", "48:00", Settings{TenantRetention: map[string]time.Duration{"t": time.Hour}}, newScene().block(h24, 0, "24:00", 1000),
+		{"retention of another tenant", "48:00", Policy{TenantRetention: map[string]time.Duration{"u": time.Hour}}, newScene().block(h24, 0, "24:00", 1000), nil},
+		{"retention of this tenant", "48:00", Policy{TenantRetention: map[string]time.Duration{"t": time.Hour}}, newScene().block(h24, 0, "24:00", 1000),
 			[]string{"expire of 0 segments, 1 block (1000 bytes): older than the retention of 1h0m0s"}},
-		{"this tenant keeps for ever", "480:00", Settings{Retention: time.Hour, TenantRetention: map[string]time.Duration{"t": 0}}, newScene().block(h24, 0, "24:00", 1000), nil},
-		{"a deletion outlives what is only about to expire", "48:00", Settings{Retention: time.Hour}, newScene().block(h24, 0, "24:00", 1000).tombstone("40:00"),
+		{"this tenant keeps for ever", "480:00", Policy{Retention: time.Hour, TenantRetention: map[string]time.Duration{"t": 0}}, newScene().block(h24, 0, "24:00", 1000), nil},
+		{"a deletion outlives what is only about to expire", "48:00", Policy{Retention: time.Hour}, newScene().block(h24, 0, "24:00", 1000).tombstone("40:00"),
 			[]string{"expire of 0 segments, 1 block (1000 bytes): older than the retention of 1h0m0s"}},
 
 		// Splits.
-		{"too many samples", "24:10", Settings{MaxJobSamples: 1000}, newScene().block(h12, 0, "12:00", 2000).block(h12, 12, "24:00", 1500),
+		{"too many samples", "24:10", Policy{MaxJobSamples: 1000}, newScene().block(h12, 0, "12:00", 2000).block(h12, 12, "24:00", 1500),
 			[]string{"split 24h 20260301T0000Z into 4 of 0 segments, 2 blocks (3500 bytes): window is closed"}},
-		{"too many series", "24:10", Settings{MemoryBytes: 64 << 20}, newScene().block(h12, 0, "12:00", 2000).last(func(b *catalog.Block) { b.Series = 250_000 }),
+		{"too many series", "24:10", Policy{MemoryBytes: 64 << 20}, newScene().block(h12, 0, "12:00", 2000).last(func(b *catalog.Block) { b.Series = 250_000 }),
 			[]string{"split 24h 20260301T0000Z into 2 of 0 segments, 1 block (2000 bytes): window is closed"}},
-		{"a part is never split", "01:00", Settings{MaxJobSamples: 1}, newScene().segments(0, 8, "00:30"),
+		{"a part is never split", "01:00", Policy{MaxJobSamples: 1}, newScene().segments(0, 8, "00:30"),
 			[]string{"merge part 20260301T0000Z of 8 segments, 0 blocks (800 bytes): segments wait"}},
-		{"missing slices", "30:00", Settings{MaxJobSamples: 1000}, newScene().block(h12, 0, "12:00", 2000).block(h12, 12, "24:00", 1500).split(h24, 0, 4, 0, 2).segments(4, 9, "29:00"), []string{
+		{"missing slices", "30:00", Policy{MaxJobSamples: 1000}, newScene().block(h12, 0, "12:00", 2000).block(h12, 12, "24:00", 1500).split(h24, 0, 4, 0, 2).segments(4, 9, "29:00"), []string{
 			"slice 1 of 4, 24h 20260301T0000Z of 0 segments, 2 blocks (3500 bytes): the whole is too large for one job",
 			"slice 3 of 4, 24h 20260301T0000Z of 0 segments, 2 blocks (3500 bytes): the whole is too large for one job",
 		}},
-		{"a split of one window", "05:00", Settings{MaxJobSamples: 1000}, newScene().block(p, 0, "01:00", 2000).block(p, 0, "01:30", 2000).split(h2, 0, 2, 1).segments(2, 3, "03:00"), []string{
+		{"a split of one window", "05:00", Policy{MaxJobSamples: 1000}, newScene().block(p, 0, "01:00", 2000).block(p, 0, "01:30", 2000).split(h2, 0, 2, 1).segments(2, 3, "03:00"), []string{
 			"slice 0 of 2, 2h 20260301T0000Z of 0 segments, 2 blocks (4000 bytes): the whole is too large for one job",
 			"merge 2h 20260301T0200Z of 3 segments, 0 blocks (300 bytes): window is closed",
 		}},
-		{"slices are done", "30:00", Settings{MaxJobSamples: 1000}, newScene().slices(h24, 0, 4, "24:00", 800), nil},
-		{"late for slices", "30:00", Settings{MaxJobSamples: 1000}, newScene().slices(h24, 0, 4, "24:00", 800).segments(4, 1, "29:00"),
+		{"slices are done", "30:00", Policy{MaxJobSamples: 1000}, newScene().slices(h24, 0, 4, "24:00", 800), nil},
+		{"late for slices", "30:00", Policy{MaxJobSamples: 1000}, newScene().slices(h24, 0, 4, "24:00", 800).segments(4, 1, "29:00"),
 			[]string{"split 24h 20260301T0000Z into 4 of 1 segment, 4 blocks (3300 bytes): late data"}},
-		{"slices count as one source", "30:00", Settings{MaxJobSamples: 1000, MaxSources: 2}, newScene().slices(h24, 0, 4, "24:00", 800).segments(4, 1, "29:00"),
+		{"slices count as one source", "30:00", Policy{MaxJobSamples: 1000, MaxSources: 2}, newScene().slices(h24, 0, 4, "24:00", 800).segments(4, 1, "29:00"),
 			[]string{"split 24h 20260301T0000Z into 4 of 1 segment, 4 blocks (3300 bytes): late data"}},
-		{"a split waits with retention", "72:00", Settings{Retention: time.Hour}, newScene().block(h12, 0, "12:00", 2000).split(h24, 0, 2, 0),
+		{"a split waits with retention", "72:00", Policy{Retention: time.Hour}, newScene().block(h12, 0, "12:00", 2000).split(h24, 0, 2, 0),
 			[]string{"slice 1 of 2, 24h 20260301T0000Z of 0 segments, 1 block (2000 bytes): the whole is too large for one job"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			set, err := tc.set.WithDefaults()
-			require.NoError(t, err)
 			var got []string
-			for _, j := range Plan(set, clock(tc.now), tc.make.done()) {
+			for _, j := range Jobs(usual(tc.policy), clock(tc.now), tc.make.done()) {
 				got = append(got, j.String())
 			}
 			assert.Equal(t, tc.want, got)
@@ -366,21 +361,20 @@ func TestPlanHoldsItsRules(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		snap, now := randomScene(r), clock(fmt.Sprintf("%d:%d", r.IntN(60), r.IntN(60)))
-		set, err := Settings{MaxSources: 2 + r.IntN(10), MaxSegments: 2 + r.IntN(10), MinPartSegments: 2 + r.IntN(6), MaxJobSamples: 1 + r.Int64N(5000), Retention: time.Duration(r.IntN(40)) * time.Hour}.WithDefaults()
-		require.NoError(t, err)
-		jobs := Plan(set, now, snap)
+		policy := usual(Policy{MaxSources: 2 + r.IntN(10), MaxSegments: 2 + r.IntN(10), MinPartSegments: 2 + r.IntN(6), MaxJobSamples: 1 + r.Int64N(5000), Retention: time.Duration(r.IntN(40)) * time.Hour})
+		jobs := Jobs(policy, now, snap)
 		shuffled := snap
 		shuffled.Segments = slices.Clone(snap.Segments)
 		r.Shuffle(len(shuffled.Segments), func(i, j int) {
 			shuffled.Segments[i], shuffled.Segments[j] = shuffled.Segments[j], shuffled.Segments[i]
 		})
-		require.Equal(t, jobs, Plan(set, now, shuffled), "seed %d", seed)
+		require.Equal(t, jobs, Jobs(policy, now, shuffled), "seed %d", seed)
 		all := live(&snap)
 		used := map[string]bool{}
 		for _, j := range jobs {
-			var srcs []source
+			var srcs []Source
 			for _, s := range all {
-				if slices.Contains(j.Sources.Segments, s.seg) && s.segment || !s.segment && slices.Contains(j.Sources.Blocks, s.block.BlockID()) {
+				if slices.Contains(j.Sources.Segments, s.Segment) && s.IsSegment || !s.IsSegment && slices.Contains(j.Sources.Blocks, s.Block.BlockID()) {
 					srcs = append(srcs, s)
 					id := s.id().String() + j.Slice.String()
 					require.False(t, used[id], "seed %d: %s takes a source twice", seed, j)
@@ -392,11 +386,11 @@ func TestPlanHoldsItsRules(t *testing.T) {
 				continue
 			}
 			require.True(t, closedSet(srcs, all), "seed %d: %s", seed, j)
-			require.LessOrEqual(t, len(j.Sources.Blocks), set.MaxSources, "seed %d: %s", seed, j)
-			require.LessOrEqual(t, len(j.Sources.Segments), set.MaxSegments, "seed %d: %s", seed, j)
+			require.LessOrEqual(t, len(j.Sources.Blocks), policy.MaxSources, "seed %d: %s", seed, j)
+			require.LessOrEqual(t, len(j.Sources.Segments), policy.MaxSegments, "seed %d: %s", seed, j)
 			for _, s := range srcs {
 				require.True(t, spanOf(j.Level, j.Window).holds(s.span), "seed %d: %s", seed, j)
-				require.False(t, s.segment && ulid.Time(s.seg.ID.Time()).After(now.Add(-set.SettleDelay)), "seed %d: %s", seed, j)
+				require.False(t, s.IsSegment && ulid.Time(s.Segment.ID.Time()).After(now.Add(-policy.SettleDelay)), "seed %d: %s", seed, j)
 			}
 		}
 	}

@@ -1,7 +1,8 @@
-package compact
+package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,15 @@ var kindNames = [...]string{"merge", "split", "slice", "expire", "drop"}
 
 // String names the kind, as metrics and messages do.
 func (k Kind) String() string { return kindNames[k] }
+
+// ParseKind is the inverse of Kind.String.
+func ParseKind(name string) (Kind, error) {
+	kind := slices.Index(kindNames[:], name)
+	if kind < 0 {
+		return 0, fmt.Errorf("kind %q is not known", name)
+	}
+	return Kind(kind), nil
+}
 
 // Job is one step of compaction, independent of every other job of its plan.
 type Job struct {
@@ -72,5 +82,15 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// windowed reports whether the job is about one window.
-func (j *Job) windowed() bool { return j.Kind == Merge || j.Kind == Split || j.Kind == Cut }
+// Windowed reports whether the job is about one window.
+func (j *Job) Windowed() bool { return j.Kind == Merge || j.Kind == Split || j.Kind == Cut }
+
+// Young returns a conflict if the job was planned too long ago: once its sources are replaced,
+// deleted and forgotten, nothing shows that they were. now is a time of the store's clock, as
+// Planned is.
+func (j *Job) Young(now time.Time) error {
+	if age := now.Sub(j.Planned); age > catalog.MaxJobAge {
+		return fmt.Errorf("planned %s ago, the limit is %s: %w", age, catalog.MaxJobAge, catalog.ErrConflict)
+	}
+	return nil
+}

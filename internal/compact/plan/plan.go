@@ -1,4 +1,4 @@
-package compact
+package plan
 
 import (
 	"cmp"
@@ -9,9 +9,9 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// planner is one call of Plan.
+// planner is one call of Jobs.
 type planner struct {
-	set  *Settings
+	set  *Policy
 	now  time.Time
 	snap *catalog.Snapshot
 	jobs []Job
@@ -20,30 +20,29 @@ type planner struct {
 	before int64  // ms: what is older is past its retention
 }
 
-// Plan returns the jobs that bring a tenant's objects nearer to one 24h block a day. It is pure and
+// Jobs returns the jobs that bring a tenant's objects nearer to one 24h block a day. It is pure and
 // deterministic: the same snapshot (of all of time) and the same time (of the store's clock, before
 // the snapshot was taken) give the same jobs in the same order. No two jobs share a source, and
 // each may run whether or not the others do. If the plan is empty, there is nothing to do now.
-func Plan(s Settings, now time.Time, snap catalog.Snapshot) []Job {
-	s.fill()
-	p := &planner{set: &s, now: now, snap: &snap}
+func Jobs(policy Policy, now time.Time, snap catalog.Snapshot) []Job {
+	p := &planner{set: &policy, now: now, snap: &snap}
 	all := live(&snap)
 	p.slices()
 	p.drop(all)
 	p.expire(all)
 	for _, day := range days(all) {
-		stay := slices.DeleteFunc(slices.Clone(day), func(s source) bool { return p.expired(&s) })
+		stay := slices.DeleteFunc(slices.Clone(day), func(s Source) bool { return p.expired(&s) })
 		p.window(key.L24h, key.L24h.WindowOf(day[0].span.from), stay, day, false)
 	}
 	for i := range p.jobs {
-		p.jobs[i].Planned = later(now, snap.Manifest.Time())
+		p.jobs[i].Planned = Later(now, snap.Manifest.Time())
 	}
 	return p.jobs
 }
 
-// later returns the later of two times. Commits and jobs judge a job's age by the manifest's time
+// Later returns the later of two times. Commits and jobs judge a job's age by the manifest's time
 // if that is ahead of the clock.
-func later(a, b time.Time) time.Time {
+func Later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
 	}
@@ -52,17 +51,17 @@ func later(a, b time.Time) time.Time {
 
 // days groups sources by the 24h window that holds them, in the order of time, each group by rank.
 // Windows nest, so no source overlaps another day.
-func days(all []source) [][]source {
-	byDay := map[key.Window][]source{}
+func days(all []Source) [][]Source {
+	byDay := map[key.Window][]Source{}
 	for _, s := range all {
 		d := key.L24h.WindowOf(s.span.from)
 		byDay[d] = append(byDay[d], s)
 	}
-	out := make([][]source, 0, len(byDay))
+	out := make([][]Source, 0, len(byDay))
 	for _, d := range byDay {
 		out = append(out, d)
 	}
-	slices.SortFunc(out, func(a, b []source) int {
+	slices.SortFunc(out, func(a, b []Source) int {
 		return cmp.Compare(key.L24h.WindowOf(a[0].span.from), key.L24h.WindowOf(b[0].span.from))
 	})
 	return out
@@ -70,17 +69,17 @@ func days(all []source) [][]source {
 
 // settled reports whether the listing has every segment that is older than the source. A block can
 // be too new for it as well, because the manifest is read after the listing.
-func (p *planner) settled(s *source) bool { return p.older(s, p.set.SettleDelay) }
+func (p *planner) settled(s *Source) bool { return p.older(s, p.set.SettleDelay) }
 
 // older reports whether the newest write of the source was at least d ago.
-func (p *planner) older(s *source, d time.Duration) bool { return !s.written().After(p.now.Add(-d)) }
+func (p *planner) older(s *Source, d time.Duration) bool { return !s.written().After(p.now.Add(-d)) }
 
 // closes returns when WindowDelay has passed since the end of the range.
 func (p *planner) closes(r span) time.Time { return time.UnixMilli(r.to).Add(p.set.WindowDelay) }
 
 // inside returns the sources whose window is within r.
-func inside(r span, all []source) []source {
-	var out []source
+func inside(r span, all []Source) []Source {
+	var out []Source
 	for _, s := range all {
 		if r.holds(s.span) {
 			out = append(out, s)
@@ -90,12 +89,12 @@ func inside(r span, all []source) []source {
 }
 
 // add appends a job over sources, by rank.
-func (p *planner) add(kind Kind, l key.Level, w key.Window, srcs []source, why string) *Job {
-	j := Job{Kind: kind, Level: l, Window: w, Sources: sourcesOf(srcs), Why: why}
+func (p *planner) add(kind Kind, l key.Level, w key.Window, srcs []Source, why string) *Job {
+	j := Job{Kind: kind, Level: l, Window: w, Sources: SourcesOf(srcs), Why: why}
 	for i := range srcs {
-		j.Bytes += srcs[i].bytes
-		if !srcs[i].segment {
-			j.Samples += srcs[i].block.Samples
+		j.Bytes += srcs[i].Bytes
+		if !srcs[i].IsSegment {
+			j.Samples += srcs[i].Block.Samples
 		}
 	}
 	p.jobs = append(p.jobs, j)

@@ -1,4 +1,4 @@
-package compact
+package plan
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 )
 
 // expire plans the removal of sources that are past the tenant's retention.
-func (p *planner) expire(all []source) {
+func (p *planner) expire(all []Source) {
 	keep, ok := p.set.TenantRetention[p.snap.Tenant]
 	if !ok {
 		keep = p.set.Retention
@@ -18,26 +18,26 @@ func (p *planner) expire(all []source) {
 		return
 	}
 	p.before = p.now.Add(-keep).UnixMilli()
-	var gone []source
+	var gone []Source
 	for _, s := range all {
 		if p.expired(&s) {
 			gone = append(gone, s)
 		}
 	}
-	for part := range slices.Chunk(gone, maxExpire) {
+	for part := range slices.Chunk(gone, MaxExpire) {
 		p.add(Expire, 0, 0, part, "older than the retention of "+keep.String())
 	}
 }
 
-// maxExpire bounds the objects of one Expire job, and so its message.
-const maxExpire = 1024
+// MaxExpire bounds the objects of one Expire job, and so its message.
+const MaxExpire = 1024
 
 // expired reports whether all of the source is past its retention. A source that a split claims
 // does not expire before the split is done.
-func (p *planner) expired(s *source) bool {
+func (p *planner) expired(s *Source) bool {
 	end := s.span.to // exclusive
-	if !s.segment && s.block.MinT <= s.block.MaxT {
-		end = s.block.MaxT + 1
+	if !s.IsSegment && s.Block.MinT <= s.Block.MaxT {
+		end = s.Block.MaxT + 1
 	}
 	return end <= p.before && !slices.ContainsFunc(p.splits, s.span.overlaps)
 }
@@ -45,11 +45,11 @@ func (p *planner) expired(s *source) bool {
 // drop plans the removal of tombstones that have nothing left to delete, now or later. A segment of
 // the queue can be covered without being sealed; once a tombstone is no longer pending, the listing
 // has all such segments.
-func (p *planner) drop(all []source) {
+func (p *planner) drop(all []Source) {
 	var ids []ulid.ULID
 	for _, t := range p.snap.Manifest.Tombstones {
-		covers := func(s source) bool {
-			return s.segment && t.Covers(s.through) && t.Overlaps(s.span.from, s.span.to-1)
+		covers := func(s Source) bool {
+			return s.IsSegment && t.Covers(s.Through) && t.Overlaps(s.span.from, s.span.to-1)
 		}
 		if !p.snap.Manifest.Pending(p.now, t) && !slices.ContainsFunc(all, covers) {
 			ids = append(ids, t.ID)

@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+)
+
+// span is a half-open range of time, ms.
+type span struct{ from, to int64 }
+
+func spanOf(l key.Level, w key.Window) span { return span{int64(w), int64(w) + l.Millis()} }
+
+func (s span) overlaps(o span) bool { return s.from < o.to && o.from < s.to }
+func (s span) holds(o span) bool    { return s.from <= o.from && o.to <= s.to }
+
+// Source is a live object that a merge may take.
+type Source struct {
+	Rank      ulid.ULID
+	Through   ulid.ULID // the tombstones above it apply
+	IsSegment bool
+	Segment   catalog.SegmentID // of segments
+	Block     catalog.Block     // of blocks
+	Bytes     int64
+	span      span // its window
+}
+
+// id is the object's own identifier.
+func (s *Source) id() ulid.ULID {
+	if s.IsSegment {
+		return s.Segment.ID
+	}
+	return s.Block.ID
+}
+
+// at reports whether the source is a block of the level.
+func (s *Source) at(l key.Level) bool { return !s.IsSegment && s.Block.Level == l }
+
+// small reports whether the source is a segment or a part, which become part of a 2h block.
+func (s *Source) small() bool { return s.IsSegment || s.Block.Level == key.Part }
+
+// written returns the time of its newest write, by the clock of the store or of the queue.
+func (s *Source) written() time.Time { return ulid.Time(s.Rank.Time()) }
+
+// samples estimates the number of samples: exact for blocks.
+func (s *Source) samples() int64 {
+	if s.IsSegment {
+		return s.content() / segmentSampleBytes
+	}
+	return s.Block.Samples
+}
+
+// content returns about how many of a segment's bytes grow with its samples.
+func (s *Source) content() int64 { return max(0, s.Bytes-segmentFooterBytes) }
+
+// live returns all live objects of a snapshot by rank, lowest first. Objects of equal ranks never
+// hold the same series and time.
+func live(snap *catalog.Snapshot) []Source {
+	all := make([]Source, 0, len(snap.Segments)+len(snap.Blocks))
+	for _, s := range snap.Segments {
+		all = append(all, Source{
+			Rank: s.Rank, Through: s.DeletesThrough, IsSegment: true, Segment: s.SegmentID(), Bytes: s.Size,
+			span: span{int64(s.Window), s.Window.End()},
+		})
+	}
+	for _, b := range snap.Blocks {
+		all = append(all, Source{Rank: b.Rank, Through: b.DeletesThrough, Block: b, Bytes: b.Bytes, span: spanOf(b.Level, b.Window)})
+	}
+	slices.SortFunc(all, func(a, b Source) int {
+		return cmp.Or(a.Rank.Compare(b.Rank), cmp.Compare(a.span.from, b.span.from), a.id().Compare(b.id()))
+	})
+	return all
+}
+
+// SourcesOf returns the sources as a transition of the manifest takes them.
+func SourcesOf(srcs []Source) catalog.Sources {
+	var out catalog.Sources
+	for _, s := range srcs {
+		if s.IsSegment {
+			out.Segments = append(out.Segments, s.Segment)
+		} else {
+			out.Blocks = append(out.Blocks, s.Block.BlockID())
+		}
+	}
+	return out
+}
