@@ -166,9 +166,10 @@ var allowed = map[string][]string{
 	},
 	"internal/query/cardinality": {},
 	"internal/query/api": {
-		"internal/cost", "internal/expression", "internal/key", "internal/memory", "internal/query/cardinality", "internal/query/request", "internal/query/usage", "internal/settings",
+		"internal/cost", "internal/expression", "internal/key", "internal/memory", "internal/query/api/answers", "internal/query/cardinality", "internal/query/request", "internal/query/usage", "internal/settings",
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
+	"internal/query/api/answers":    {},
 	"internal/query/inventory":      {"internal/block", "internal/catalog", "internal/cost", "internal/key"},
 	"internal/query/duck":           {"internal/query/duck/guard"},
 	"internal/query/duck/guard":     {"third_party/duckdb"},

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/util/httputil"
 
 	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query/api/answers"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -97,7 +98,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		return instrument(name, s.guard(h)).ServeHTTP
 	}
 	federate := route.New()
-	federate.Get(federatePath, guarded(federatePath, zipped(httputil.CompressionHandler{Handler: http.HandlerFunc(s.federate)})))
+	federate.Get(federatePath, guarded(federatePath, answers.Zipped(httputil.CompressionHandler{Handler: http.HandlerFunc(s.federate)})))
 	v1 := s.routes(upstream, guarded)
 
 	mux := http.NewServeMux()

@@ -42,7 +42,7 @@ func (s *server) recovered(next http.Handler) http.Handler {
 			if tw.began {
 				panic(http.ErrAbortHandler)
 			}
-			w.Header().Del(contentEncoding) // the compressor that set it did not write the body
+			w.Header().Del("Content-Encoding") // the compressor that set it did not write the body
 			s.respondError(w, r, failure{"internal", http.StatusInternalServerError}, errors.New("internal error, see the server's log"))
 		}()
 		next.ServeHTTP(tw, r)

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/util/stats"
 
+	"github.com/promlake/promlake/internal/query/api/answers"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/timeparam"
 )
@@ -34,7 +35,9 @@ func (s *server) withAsOf(next http.Handler) http.Handler {
 }
 
 // reading returns the handler of a route that reads the storage and evaluates nothing.
-func (s *server) reading(upstream http.Handler) http.Handler { return s.withAsOf(zipped(upstream)) }
+func (s *server) reading(upstream http.Handler) http.Handler {
+	return s.withAsOf(answers.Zipped(upstream))
+}
 
 // formValue returns a parameter of a request, and the request for its handler (peekForm).
 func formValue(r *http.Request, name string) (string, *http.Request) {
@@ -53,7 +56,7 @@ const statsAll = "all"
 // which has renderStats.
 func (s *server) evaluating(path string) choice {
 	return func(upstream http.Handler) http.Handler {
-		answered := answering(zipped(streamed(upstream)))
+		answered := answers.Handler(upstream)
 		return s.withAsOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			v, r := formValue(r, "stats")
 			if v != statsAll {
@@ -79,7 +82,7 @@ func (s *server) statsHandlers() (map[string]http.Handler, error) {
 	}
 	handlers := map[string]http.Handler{}
 	api.Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
-		handlers[path] = zipped(h)
+		handlers[path] = answers.Zipped(h)
 		return h
 	}))
 	return handlers, nil

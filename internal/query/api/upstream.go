@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/prometheus/prometheus/util/notifications"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"github.com/promlake/promlake/internal/query/api/answers"
 )
 
 // The parts of a Prometheus server that are off: writing, administration, search and scraping.
@@ -40,14 +42,14 @@ func cautious(reg prometheus.Registerer) (prometheus.Registerer, *error) {
 func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*v1.API, error) {
 	registerer, regErr := cautious(reg)
 	fields := s.fields(registerer, render)
-	if render == nil { // requests that answering handles
-		fields["statsRenderer"] = lending(v1.DefaultStatsRenderer)
+	if render == nil { // requests that answers.Handler serves
+		fields["statsRenderer"] = answers.Lending(v1.DefaultStatsRenderer)
 	}
 	api, err := bare(fields)
 	if err != nil {
 		return nil, err
 	}
-	api.InstallCodec(codec{})
+	api.InstallCodec(answers.Codec{})
 	return api, *regErr
 }
 

@@ -1,4 +1,4 @@
-package api
+package answers
 
 import (
 	"compress/gzip"
@@ -36,9 +36,9 @@ func matrixOf(series, points int) promql.Matrix {
 
 // responded writes an answer as upstream's API does, with the codec.
 func responded(w http.ResponseWriter, r *http.Request, m promql.Matrix) error {
-	render := lending(func(context.Context, *stats.Statistics, string) stats.QueryStats { return nil })
+	render := Lending(func(context.Context, *stats.Statistics, string) stats.QueryStats { return nil })
 	data := &v1.QueryData{ResultType: parser.ValueTypeMatrix, Result: m, Stats: render(r.Context(), nil, "")}
-	body, err := codec{}.Encode(&v1.Response{Status: "success", Data: data})
+	body, err := Codec{}.Encode(&v1.Response{Status: "success", Data: data})
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func TestStreamedAnswersAreUpstreams(t *testing.T) {
 				panic(err)
 			}
 		})}
-		srv := httptest.NewServer(answering(zipped(streamed(upstream))))
+		srv := httptest.NewServer(answering(Zipped(streamed(upstream))))
 		defer srv.Close()
 		for encoding, reader := range map[string]func(io.Reader) (io.Reader, error){
 			"identity": func(r io.Reader) (io.Reader, error) { return r, nil },

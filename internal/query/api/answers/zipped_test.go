@@ -1,4 +1,4 @@
-package api
+package answers
 
 import (
 	"compress/gzip"
@@ -18,7 +18,7 @@ import (
 // panic.
 func TestZipped(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("answer "+strconv.Itoa(n)+" ", n) }
-	srv := httptest.NewServer(zipped(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewServer(Zipped(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(r.URL.Query().Get("n"))
 		body := text(n)
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -1,4 +1,4 @@
-package api
+package answers
 
 import (
 	"math"
@@ -18,7 +18,7 @@ import (
 func encodedAlike(t testing.TB, resp *v1.Response) {
 	want, err := v1.JSONCodec{}.Encode(resp)
 	require.NoError(t, err)
-	got, err := codec{}.Encode(resp)
+	got, err := Codec{}.Encode(resp)
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
 }
@@ -105,7 +105,7 @@ func BenchmarkCodec(b *testing.B) {
 		}
 	}
 	resp := &v1.Response{Status: "success", Data: &v1.QueryData{ResultType: parser.ValueTypeMatrix, Result: m}}
-	for name, c := range map[string]v1.Codec{"ours": codec{}, "upstream": v1.JSONCodec{}} {
+	for name, c := range map[string]v1.Codec{"ours": Codec{}, "upstream": v1.JSONCodec{}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := c.Encode(resp); err != nil {

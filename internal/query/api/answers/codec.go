@@ -1,4 +1,4 @@
-package api
+package answers
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// codec returns the same bytes as upstream's JSON codec. It encodes float matrices on all
+// Codec returns the same bytes as upstream's JSON codec. It encodes float matrices on all
 // processors, formats each time once, and uses the memory of answers again: buffers that grow step
 // by step leave more garbage than all else that a small query allocates.
-type codec struct{ v1.JSONCodec }
+type Codec struct{ v1.JSONCodec }
 
 // matrixHead precedes the series of a matrix in an answer.
 const matrixHead = `{"status":"success","data":{"resultType":"matrix","result":[`
@@ -30,7 +30,7 @@ func plainResponse(r *v1.Response) bool {
 }
 
 // Encode implements v1.Codec.
-func (c codec) Encode(resp *v1.Response) ([]byte, error) {
+func (c Codec) Encode(resp *v1.Response) ([]byte, error) {
 	data, _ := resp.Data.(*v1.QueryData)
 	if data == nil {
 		return c.JSONCodec.Encode(resp)
@@ -58,7 +58,7 @@ func (c codec) Encode(resp *v1.Response) ([]byte, error) {
 // series returns matrixHead, the elements of a float matrix, and tail. All processors share the
 // work of a large matrix, each a small part at a time, because parts are appended to the first one.
 // The memory is that of an answer, unless to is nil. If the answer is streamed, all but tail is sent.
-func (c codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) {
+func (c Codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) {
 	total := pointsOf(m)
 	n := min(runtime.GOMAXPROCS(0), len(m), 1+total/partPoints)
 	parts, errs := make([]*scratch, n), make([]error, n)
@@ -138,7 +138,7 @@ func pointsOf(m promql.Matrix) (n int) {
 
 // part appends elements to the output of p. It makes room for that many points, by the size of the
 // first series.
-func (c codec) part(p *scratch, m promql.Matrix, points int) error {
+func (c Codec) part(p *scratch, m promql.Matrix, points int) error {
 	out := p.out
 	if len(m) > 0 && !p.knows(m[0].Floats) {
 		p.learn(nil)
@@ -196,7 +196,7 @@ func (p *scratch) release() {
 }
 
 // metric appends the JSON of a series up to its points.
-func (c codec) metric(out []byte, s promql.Series) ([]byte, error) {
+func (c Codec) metric(out []byte, s promql.Series) ([]byte, error) {
 	plain, begin := true, len(out)
 	out = append(out, `{"metric":{`...)
 	s.Metric.Range(func(l labels.Label) {

@@ -1,4 +1,4 @@
-package api
+package answers
 
 import (
 	"context"
@@ -19,6 +19,11 @@ type answer struct {
 
 type answerKey struct{}
 
+// Handler lets the codec encode the answers of next, one of upstream's handlers of queries, in
+// memory that is used again, sends large ones in parts, and compresses those of clients that ask
+// for gzip.
+func Handler(next http.Handler) http.Handler { return answering(Zipped(streamed(next))) }
+
 // answering lets the answers of next be encoded in memory that is used again: once next returns,
 // the body is written.
 func answering(next http.Handler) http.Handler {
@@ -33,8 +38,8 @@ func answering(next http.Handler) http.Handler {
 	})
 }
 
-// lending renders statistics as render does, and gives the codec the answer of the request.
-func lending(render v1.StatsRenderer) v1.StatsRenderer {
+// Lending renders statistics as render does, and gives the codec the answer of the request.
+func Lending(render v1.StatsRenderer) v1.StatsRenderer {
 	return func(ctx context.Context, s *stats.Statistics, param string) stats.QueryStats {
 		out := render(ctx, s, param)
 		if a, ok := ctx.Value(answerKey{}).(*answer); ok {
@@ -78,7 +83,7 @@ func (w *sizedWriter) head() {
 // Flush implements http.Flusher.
 func (w *sizedWriter) Flush() {
 	w.head()
-	flush(w.ResponseWriter)
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a failed flush shows as a failed write
 }
 
 // Unwrap gives http.ResponseController access to the connection.

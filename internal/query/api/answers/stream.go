@@ -1,4 +1,4 @@
-package api
+package answers
 
 import (
 	"net/http"

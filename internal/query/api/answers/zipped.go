@@ -1,4 +1,4 @@
-package api
+package answers
 
 import (
 	"io"
@@ -18,10 +18,10 @@ const (
 // zippers keep the memory of compressors: it is a megabyte, far more than most answers.
 var zippers = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
 
-// zipped compresses the answers of one of upstream's compressing handlers in its place, if the
+// Zipped compresses the answers of one of upstream's compressing handlers in its place, if the
 // client asks for gzip: upstream makes a compressor for each answer, which takes several times as
 // long as a small query.
-func zipped(next http.Handler) http.Handler {
+func Zipped(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !asksForGzip(r.Header.Get(acceptEncoding)) {
 			next.ServeHTTP(w, r)
