@@ -10,16 +10,17 @@ import (
 
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // The API answers a query that goes beyond a limit by this interface.
 var (
-	_ api.LimitError = (*query.LimitError)(nil)
-	_ api.Explainer  = backend{}
-	_ api.SQLer      = backend{}
-	_ api.Weigher    = backend{}
-	_ api.Laker      = backend{}
-	_ api.Asker      = backend{}
+	_ respond.LimitError = (*query.LimitError)(nil)
+	_ api.Explainer      = backend{}
+	_ api.SQLer          = backend{}
+	_ api.Weigher        = backend{}
+	_ api.Laker          = backend{}
+	_ api.Asker          = backend{}
 )
 
 // backend is an api.Backend: the engine evaluates queries, the stage reads their data.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/api/answers"
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -38,6 +39,7 @@ func Patterns() []string {
 type server struct {
 	settings Settings
 	backend  Backend
+	respond  respond.Responder
 	parser   parser.Parser
 	memory   *memory.Budget // of the process; nil: no limit
 	cors     *regexp.Regexp
@@ -71,6 +73,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s := &server{
 		settings: settings,
 		backend:  watched{backend},
+		respond:  respond.Responder{CORS: cors, Logger: logger},
 		parser:   parser.NewParser(settings.Parser),
 		memory:   budget,
 		cors:     cors,

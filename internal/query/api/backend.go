@@ -13,13 +13,13 @@ import (
 // reads data takes the tenant from its context (tenant.From).
 //
 // Errors of the storage methods become responses as listed below. This package does not classify
-// errors of a series' sample iterator: those must be a promql error type or a LimitError already,
-// or the API treats them as errors of the query.
+// errors of a series' sample iterator: those must be a promql error type or a respond.LimitError
+// already, or the API treats them as errors of the query.
 //
-//	LimitError, promql.ErrTooManySamples      422 execution
-//	promql.ErrQueryTimeout, expired context   503 timeout
-//	promql.ErrQueryCanceled, ended context    499 canceled
-//	promql.ErrStorage and everything else     500 internal
+//	respond.LimitError, promql.ErrTooManySamples   422 execution
+//	promql.ErrQueryTimeout, expired context        503 timeout
+//	promql.ErrQueryCanceled, ended context         499 canceled
+//	promql.ErrStorage and everything else          500 internal
 type Backend interface {
 	promql.QueryEngine
 	storage.SampleAndChunkQueryable
@@ -33,12 +33,4 @@ type Backend interface {
 	// name, series per value of the label statsByLabelName, and series per label pair. Times are in
 	// ms.
 	Stats(ctx context.Context, statsByLabelName string, limit int) (*tsdb.Stats, error)
-}
-
-// LimitError is the error of a query that exceeded a limit. The API answers it with 422, because
-// the same query will fail again.
-type LimitError interface {
-	error
-	// QueryLimit reports whether a limit was exceeded.
-	QueryLimit() bool
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // whole returns the API that upstream's constructor builds.
@@ -41,7 +43,7 @@ func (s *server) whole(registerer prometheus.Registerer, render v1.StatsRenderer
 		false, nil, false, false, false, false, // nothing is written
 		s.settings.LookbackDelta,
 		false, false,
-		overrideCode,
+		respond.OverrideCode,
 		s.features(),
 		v1.OpenAPIOptions{Version: build.Version, IncludePaths: []string{"/none"}},
 		s.parser,

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // unavailable is the answer to a request that may be sent again unchanged.
-var unavailable = failure{"unavailable", http.StatusServiceUnavailable}
+var unavailable = respond.Failure{Kind: "unavailable", Code: http.StatusServiceUnavailable}
 
 // memoryWait is how long a request waits for memory: the garbage of ended requests takes a moment
 // to collect.
@@ -22,7 +23,7 @@ func (s *server) budgeted(next http.Handler) http.Handler {
 		ctx, work, err := s.begin(r.Context())
 		if err != nil {
 			w.Header().Set("Retry-After", "1")
-			s.respondError(w, r, unavailable, err)
+			s.respond.Error(w, r, unavailable, err)
 			return
 		}
 		defer work.End()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/cardinality"
 	"github.com/promlake/promlake/internal/timeparam"
 )
@@ -37,7 +38,7 @@ type asked struct {
 var everySeries = [][]*labels.Matcher{{}}
 
 // errNoWeigher is the error of a backend that has no series tables.
-const errNoWeigher = badRequest("this server cannot count series")
+const errNoWeigher = respond.BadRequest("this server cannot count series")
 
 // count counts the series of a request.
 func (s *server) count(r *http.Request, a asked) (*cardinality.Counter, error) {
@@ -59,7 +60,7 @@ func (s *server) selection(r *http.Request, selectors []string) (a asked, err er
 	a.sets = everySeries
 	if selectors = slices.DeleteFunc(selectors, func(t string) bool { return t == "" }); len(selectors) > 0 {
 		if a.sets, err = s.parser.ParseMetricSelectors(selectors); err != nil {
-			return a, badRequest(err.Error())
+			return a, respond.BadRequest(err.Error())
 		}
 	}
 	a.mint, a.maxt, err = s.rangeOf(r)
@@ -74,11 +75,11 @@ func (s *server) rangeOf(r *http.Request) (mint, maxt int64, err error) {
 	start, end, date := r.Form.Get("start"), r.Form.Get("end"), r.Form.Get("date")
 	if date != "" {
 		if start != "" || end != "" {
-			return 0, 0, badRequest("parameter date stands for start and end, want one or the other")
+			return 0, 0, respond.BadRequest("parameter date stands for start and end, want one or the other")
 		}
 		day, err := time.Parse(time.DateOnly, date)
 		if err != nil {
-			return 0, 0, badRequest(fmt.Sprintf("invalid parameter \"date\": want YYYY-MM-DD, got %q", date))
+			return 0, 0, respond.BadRequest(fmt.Sprintf("invalid parameter \"date\": want YYYY-MM-DD, got %q", date))
 		}
 		return day.UnixMilli(), day.AddDate(0, 0, 1).UnixMilli() - 1, nil
 	}
@@ -91,7 +92,7 @@ func (s *server) rangeOf(r *http.Request) (mint, maxt int64, err error) {
 		}
 		t, err := timeparam.Parse(p.text)
 		if err != nil {
-			return 0, 0, badRequest(fmt.Sprintf("invalid parameter %q: %s", p.name, err))
+			return 0, 0, respond.BadRequest(fmt.Sprintf("invalid parameter %q: %s", p.name, err))
 		}
 		*p.at = min(max(t.UnixMilli(), key.MinTime), key.MaxTime)
 	}
@@ -99,7 +100,7 @@ func (s *server) rangeOf(r *http.Request) (mint, maxt int64, err error) {
 		mint = maxt - length
 	}
 	if mint > maxt {
-		return 0, 0, badRequest(`invalid parameter "end": end timestamp must not be before start time`)
+		return 0, 0, respond.BadRequest(`invalid parameter "end": end timestamp must not be before start time`)
 	}
 	return mint, maxt, nil
 }
@@ -112,7 +113,7 @@ func number(r *http.Request, name string, preset, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		return 0, badRequest(fmt.Sprintf("invalid parameter %q: want a number from 1 to %d, got %q", name, most, text))
+		return 0, respond.BadRequest(fmt.Sprintf("invalid parameter %q: want a number from 1 to %d, got %q", name, most, text))
 	}
 	return n, nil
 }

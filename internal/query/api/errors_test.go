@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // failing is a Backend whose every access fails with the error that fail returns for the request's
@@ -198,4 +198,4 @@ func TestErrorBodies(t *testing.T) {
 	}
 }
 
-var _ api.LimitError = tooMuch{}
+var _ respond.LimitError = tooMuch{}

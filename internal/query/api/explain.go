@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
@@ -44,8 +45,8 @@ func (s *server) explain(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out, err := s.explains.Explain(r.Context(), q)
-	if bad, ok := errors.AsType[badQuery](err); ok && bad.BadQuery() {
-		return nil, badRequest(fmt.Sprintf("invalid parameter %q: %v", "query", bad))
+	if bad, ok := errors.AsType[respond.BadQuery](err); ok && bad.BadQuery() {
+		return nil, respond.BadRequest(fmt.Sprintf("invalid parameter %q: %v", "query", bad))
 	}
 	return out, err
 }
@@ -53,7 +54,7 @@ func (s *server) explain(r *http.Request) (any, error) {
 func (s *server) explainQuery(r *http.Request) (q ExplainQuery, err error) {
 	q.Text = r.FormValue("query")
 	if q.Text == "" {
-		return q, badRequest("parameter \"query\" is missing")
+		return q, respond.BadRequest("parameter \"query\" is missing")
 	}
 	if v := r.FormValue("analyze"); v != "" {
 		if q.Analyze, err = strconv.ParseBool(v); err != nil {
@@ -66,7 +67,7 @@ func (s *server) explainQuery(r *http.Request) (q ExplainQuery, err error) {
 			return q, invalid("statements", err)
 		}
 		if q.WithoutStatements = !with; !with && q.Analyze {
-			return q, badRequest(`invalid parameter "statements": analyze=true needs the statements; leave one of the two out`)
+			return q, respond.BadRequest(`invalid parameter "statements": analyze=true needs the statements; leave one of the two out`)
 		}
 	}
 	if v := r.FormValue("lookback_delta"); v != "" {
@@ -95,13 +96,13 @@ func (q *ExplainQuery) steps(r *http.Request, now time.Time) (err error) {
 	}
 	switch {
 	case q.Start.IsZero():
-		return badRequest("parameter \"start\" is missing")
+		return respond.BadRequest("parameter \"start\" is missing")
 	case q.End.Before(q.Start):
-		return badRequest("invalid parameter \"end\": end timestamp must not be before start time")
+		return respond.BadRequest("invalid parameter \"end\": end timestamp must not be before start time")
 	case q.Step <= 0:
-		return badRequest("invalid parameter \"step\": zero or negative query resolution step widths are not accepted. Try a positive integer")
+		return respond.BadRequest("invalid parameter \"step\": zero or negative query resolution step widths are not accepted. Try a positive integer")
 	case q.End.Sub(q.Start)/q.Step > maxSteps:
-		return badRequest("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
+		return respond.BadRequest("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
 	}
 	return nil
 }
@@ -136,5 +137,5 @@ func duration(v string) (time.Duration, error) {
 }
 
 func invalid(name string, err error) error {
-	return badRequest(fmt.Sprintf("invalid parameter %q: %v", name, err))
+	return respond.BadRequest(fmt.Sprintf("invalid parameter %q: %v", name, err))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/util/httputil"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
@@ -45,7 +46,7 @@ func (s *server) exporting(format func(*http.Request) (lineWriter, error)) http.
 			e.format, err = format(r)
 		}
 		if err != nil {
-			s.respondError(w, r, badData, err)
+			s.respond.Error(w, r, respond.BadData, err)
 			return
 		}
 		httputil.SetCORS(w, s.cors, r)
@@ -61,8 +62,7 @@ func (s *server) exporting(format func(*http.Request) (lineWriter, error)) http.
 			panic(http.ErrAbortHandler) // so that the client notices that the answer is incomplete
 		default:
 			w.Header().Del("Trailer")
-			err = classify(r.Context(), err)
-			s.respondError(w, r, failureOf(err), err)
+			s.respond.StorageError(w, r, err)
 		}
 	})}))
 }
@@ -93,7 +93,7 @@ func (e *export) parse(r *http.Request) (mint, maxt int64, err error) {
 	}
 	e.sets = slices.DeleteFunc(e.sets, func(ms []*labels.Matcher) bool { return len(ms) == 0 })
 	if len(e.sets) == 0 {
-		return 0, 0, badRequest(`no match[] parameter provided: match[]={__name__=~".+"} selects all series`)
+		return 0, 0, respond.BadRequest(`no match[] parameter provided: match[]={__name__=~".+"} selects all series`)
 	}
 	for name, at := range map[string]*int64{"start": &mint, "end": &maxt} {
 		text := r.Form.Get(name)
@@ -107,7 +107,7 @@ func (e *export) parse(r *http.Request) (mint, maxt int64, err error) {
 		*at = min(max(t.UnixMilli(), key.MinTime), key.MaxTime)
 	}
 	if mint > maxt {
-		return 0, 0, badRequest(`invalid parameter "end": end timestamp must not be before start time`)
+		return 0, 0, respond.BadRequest(`invalid parameter "end": end timestamp must not be before start time`)
 	}
 	return mint, maxt, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
@@ -101,13 +102,13 @@ func csvFormat(r *http.Request) (lineWriter, error) {
 	f := &csvLines{}
 	text := r.FormValue("format")
 	if text == "" {
-		return nil, badRequest(`invalid parameter "format": want columns, as in format=__name__,job,__value__,__timestamp__:unix_ms`)
+		return nil, respond.BadRequest(`invalid parameter "format": want columns, as in format=__name__,job,__value__,__timestamp__:unix_ms`)
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		name, clock, timed := strings.Cut(part, ":")
 		switch c := (csvColumn{label: part}); {
 		case part == "":
-			return nil, badRequest(`invalid parameter "format": a column has no name`)
+			return nil, respond.BadRequest(`invalid parameter "format": a column has no name`)
 		case part == "__value__":
 			f.columns = append(f.columns, csvColumn{value: true})
 		case name == "__timestamp__":

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // expressionParams are the parameters that hold PromQL, in any route.
@@ -24,7 +25,7 @@ func (s *server) bounded(next http.Handler) http.Handler {
 			if limit, ok := errors.AsType[*expression.Error](err); ok {
 				s.refused.WithLabelValues(limit.Flag).Inc()
 			}
-			s.respondError(w, r, badData, err)
+			s.respond.Error(w, r, respond.BadData, err)
 			return
 		}
 		next.ServeHTTP(w, r)

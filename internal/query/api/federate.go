@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // latest is a series' most recent sample: a histogram if h is set, else a float.
@@ -38,7 +40,7 @@ func (s *server) federate(w http.ResponseWriter, r *http.Request) {
 	}
 	samples, err := s.latest(r.Context(), matchers)
 	if err != nil {
-		http.Error(w, err.Error(), failureOf(err).code)
+		http.Error(w, err.Error(), respond.FailureOf(err).Code)
 		return
 	}
 	format := expfmt.NegotiateAccept(r.Header,
@@ -98,7 +100,7 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]la
 		it = series.Iterator(it)
 		sample, ok := lastSample(memo, it, maxt)
 		if err := it.Err(); err != nil {
-			return nil, classify(ctx, err)
+			return nil, respond.Classify(ctx, err)
 		}
 		sample.labels = series.Labels()
 		sample.name = sample.labels.Get(model.MetricNameLabel)
@@ -107,7 +109,7 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]la
 		}
 	}
 	if err := set.Err(); err != nil {
-		return nil, classify(ctx, err)
+		return nil, respond.Classify(ctx, err)
 	}
 	if ws := set.Warnings(); len(ws) > 0 {
 		s.logger.Debug("federation has warnings", "warnings", ws.AsErrors())

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime/debug"
 
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -43,7 +44,7 @@ func (s *server) recovered(next http.Handler) http.Handler {
 				panic(http.ErrAbortHandler)
 			}
 			w.Header().Del("Content-Encoding") // the compressor that set it did not write the body
-			s.respondError(w, r, failure{"internal", http.StatusInternalServerError}, errors.New("internal error, see the server's log"))
+			s.respond.Error(w, r, respond.Failure{Kind: "internal", Code: http.StatusInternalServerError}, errors.New("internal error, see the server's log"))
 		}()
 		next.ServeHTTP(tw, r)
 	})
@@ -54,7 +55,7 @@ func (s *server) withTenant(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := tenant.FromRequest(r)
 		if err != nil {
-			s.respondError(w, r, badData, err)
+			s.respond.Error(w, r, respond.BadData, err)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(tenant.With(r.Context(), id)))
@@ -72,16 +73,16 @@ func (s *server) withBody(next http.Handler) http.Handler {
 		}
 		tooLarge := &BodyTooLargeError{Limit: s.settings.MaxBodyBytes}
 		if r.ContentLength > s.settings.MaxBodyBytes {
-			s.respondError(w, r, failure{"bad_data", http.StatusRequestEntityTooLarge}, tooLarge)
+			s.respond.Error(w, r, respond.Failure{Kind: "bad_data", Code: http.StatusRequestEntityTooLarge}, tooLarge)
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.settings.MaxBodyBytes))
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			s.respondError(w, r, failure{"bad_data", http.StatusRequestEntityTooLarge}, tooLarge)
+			s.respond.Error(w, r, respond.Failure{Kind: "bad_data", Code: http.StatusRequestEntityTooLarge}, tooLarge)
 			return
 		}
 		if err != nil {
-			s.respondError(w, r, badData, fmt.Errorf("read request body: %w", err))
+			s.respond.Error(w, r, respond.BadData, fmt.Errorf("read request body: %w", err))
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))

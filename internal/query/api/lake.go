@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // Laker is a Backend that can describe the objects of a tenant.
@@ -20,7 +22,7 @@ func (s *server) lake(r *http.Request) (any, error) {
 	if v := r.FormValue("columns"); v != "" {
 		var err error
 		if columns, err = strconv.ParseBool(v); err != nil {
-			return nil, badRequest(fmt.Sprintf("columns must be true or false, not %q", v))
+			return nil, respond.BadRequest(fmt.Sprintf("columns must be true or false, not %q", v))
 		}
 	}
 	return s.lakes.Lake(r.Context(), columns)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/prometheus/model/metadata"
+
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // noLimit is the value of an absent limit parameter, as in upstream.
@@ -61,7 +63,7 @@ func intParam(r *http.Request, name string) (int, error) {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil {
-		return 0, badRequest(name + " must be a number")
+		return 0, respond.BadRequest(name + " must be a number")
 	}
 	return n, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/cardinality"
 )
 
@@ -67,14 +68,14 @@ type labelValueRow struct {
 // mimirSelection reads the parameters that the paths have in common.
 func (s *server) mimirSelection(r *http.Request) (a asked, limit int, err error) {
 	if err := r.ParseForm(); err != nil {
-		return a, 0, badRequest(fmt.Sprintf("error parsing form values: %s", err))
+		return a, 0, respond.BadRequest(fmt.Sprintf("error parsing form values: %s", err))
 	}
 	// Promlake keeps no series in memory, so both of Mimir's methods count what is stored.
 	if m := r.Form.Get("count_method"); m != "" && m != "inmemory" && m != "active" {
-		return a, 0, badRequest(fmt.Sprintf(`invalid parameter "count_method": want inmemory or active, got %q`, m))
+		return a, 0, respond.BadRequest(fmt.Sprintf(`invalid parameter "count_method": want inmemory or active, got %q`, m))
 	}
 	if n := len(r.Form["selector"]); n > 1 {
-		return a, 0, badRequest(fmt.Sprintf(`invalid parameter "selector": want one at most, got %d`, n))
+		return a, 0, respond.BadRequest(fmt.Sprintf(`invalid parameter "selector": want one at most, got %d`, n))
 	}
 	if limit, err = number(r, "limit", mimirRows, maxMimirRows); err != nil {
 		return a, 0, err
@@ -110,11 +111,11 @@ func (s *server) labelValues(r *http.Request) (any, error) {
 	names := slices.Concat(r.Form["label_names[]"], r.Form["label_names"])
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {
-		return nil, badRequest("'label_names[]' param is required")
+		return nil, respond.BadRequest("'label_names[]' param is required")
 	}
 	for _, n := range names {
 		if !model.UTF8Validation.IsValidLabelName(n) {
-			return nil, badRequest(fmt.Sprintf("invalid 'label_names' param '%s'", n))
+			return nil, respond.BadRequest(fmt.Sprintf("invalid 'label_names' param '%s'", n))
 		}
 	}
 	c, err := s.count(r, a)
@@ -147,7 +148,7 @@ func (s *server) activeSeries(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if r.Form.Get("selector") == "" {
-		return nil, badRequest(`missing parameter "selector"`)
+		return nil, respond.BadRequest(`missing parameter "selector"`)
 	}
 	type row struct {
 		lset   labels.Labels

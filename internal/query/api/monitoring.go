@@ -66,8 +66,7 @@ func (s *server) withRules(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all, err := s.settings.Rules.Rules(r.Context())
 		if err != nil {
-			err = classify(r.Context(), err)
-			s.respondError(w, r, failureOf(err), err)
+			s.respond.StorageError(w, r, err)
 			return
 		}
 		if all != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/route"
 
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/cardinality"
 	"github.com/promlake/promlake/internal/query/usage"
 )
@@ -90,7 +91,7 @@ type statsQuestion struct {
 
 func statsQuestionOf(s *server, r *http.Request) (q statsQuestion, err error) {
 	if err := r.ParseForm(); err != nil {
-		return q, badRequest(fmt.Sprintf("error parsing form values: %s", err))
+		return q, respond.BadRequest(fmt.Sprintf("error parsing form values: %s", err))
 	}
 	if q.series, err = s.selection(r, r.Form["match[]"]); err != nil {
 		return q, err
@@ -102,12 +103,12 @@ func statsQuestionOf(s *server, r *http.Request) (q statsQuestion, err error) {
 		return q, err
 	}
 	if q.pattern, err = regexp.Compile(r.Form.Get("match_pattern")); err != nil {
-		return q, badRequest(fmt.Sprintf("invalid parameter \"match_pattern\": %s", err))
+		return q, respond.BadRequest(fmt.Sprintf("invalid parameter \"match_pattern\": %s", err))
 	}
 	if text := r.Form.Get("not_asked_for"); text != "" {
 		d, err := model.ParseDuration(text)
 		if err != nil || d == 0 {
-			return q, badRequest(fmt.Sprintf("invalid parameter \"not_asked_for\": want a duration such as 30d, got %q", text))
+			return q, respond.BadRequest(fmt.Sprintf("invalid parameter \"not_asked_for\": want a duration such as 30d, got %q", text))
 		}
 		q.idle = time.Duration(d)
 	}
@@ -220,7 +221,7 @@ func threshold(r *http.Request) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, badRequest(fmt.Sprintf("invalid parameter \"le\": want a number of queries, 0 or more, got %q", text))
+		return 0, respond.BadRequest(fmt.Sprintf("invalid parameter \"le\": want a number of queries, 0 or more, got %q", text))
 	}
 	return n, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/promlake/promlake/internal/query/api/answers"
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/timeparam"
 )
@@ -27,7 +28,7 @@ func (s *server) withAsOf(next http.Handler) http.Handler {
 		}
 		t, err := timeparam.Parse(v)
 		if err != nil {
-			s.respondError(w, r, badData, fmt.Errorf("invalid parameter %q: %w", asOfParam, err))
+			s.respond.Error(w, r, respond.BadData, fmt.Errorf("invalid parameter %q: %w", asOfParam, err))
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(request.WithAsOf(r.Context(), t)))
@@ -65,7 +66,7 @@ func (s *server) evaluating(path string) choice {
 			}
 			handlers, err := s.withStats()
 			if err != nil {
-				s.respondError(w, r, failureOf(err), err)
+				s.respond.Error(w, r, respond.FailureOf(err), err)
 				return
 			}
 			handlers[path].ServeHTTP(w, r.WithContext(request.WithStats(r.Context(), &request.Stats{})))

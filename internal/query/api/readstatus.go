@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // Upstream's remote read handler answers every storage error with 500. The storage therefore
@@ -17,7 +19,7 @@ func recorded(ctx context.Context, err error) error {
 		return nil
 	}
 	if code, ok := ctx.Value(statusKey{}).(*atomic.Int32); ok {
-		code.Store(int32(failureOf(err).code))
+		code.Store(int32(respond.FailureOf(err).Code))
 	}
 	return err
 }
@@ -41,7 +43,7 @@ func (w *readStatus) WriteHeader(code int) {
 		if known := int(w.code.Load()); known != 0 {
 			code = known
 		} else if err := w.ctx.Err(); err != nil { // it ended while it waited in upstream's queue
-			code = failureOf(classify(w.ctx, err)).code
+			code = respond.FailureOf(respond.Classify(w.ctx, err)).Code
 		}
 	}
 	w.ResponseWriter.WriteHeader(code)

@@ -48,7 +48,7 @@ func (s *server) served() map[string]choice {
 		"/series":             s.reading,
 		"/labels":             s.reading,
 		"/label/:name/values": s.countingLabel,
-		"/metadata":           replace(s.json(s.metadata)), // upstream's reads scrape targets
+		"/metadata":           replace(s.respond.JSON(s.metadata)), // upstream's reads scrape targets
 		"/read":               func(upstream http.Handler) http.Handler { return withReadStatus(s.shared(upstream)) },
 
 		"/scrape_pools":          keep,
@@ -67,9 +67,9 @@ func (s *server) served() map[string]choice {
 		"/status/walreplay":   keep,
 		"/status/tsdb/blocks": keep,
 		// upstream's returns its own configuration
-		"/status/config": replace(s.json(s.config)),
+		"/status/config": replace(s.respond.JSON(s.config)),
 		// upstream's has no context, so no tenant
-		"/status/tsdb": replace(s.withAsOf(s.json(s.tsdbStatus))),
+		"/status/tsdb": replace(s.withAsOf(s.respond.JSON(s.tsdbStatus))),
 	}
 }
 
@@ -78,27 +78,27 @@ func (s *server) served() map[string]choice {
 func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handler) http.HandlerFunc) http.Handler {
 	served := s.served()
 	if s.explains != nil {
-		served[explainPath] = func(http.Handler) http.Handler { return s.withAsOf(s.json(s.explain)) }
+		served[explainPath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.JSON(s.explain)) }
 	}
 	if s.sql != nil {
 		served[sqlPath] = func(http.Handler) http.Handler { return s.withAsOf(http.HandlerFunc(s.answerSQL)) }
 	}
 	if s.settings.Ruler {
-		served["/status/buildinfo"] = replace(s.json(s.servedBuildInfo))
+		served["/status/buildinfo"] = replace(s.respond.JSON(s.servedBuildInfo))
 	}
 	if s.weigher() != nil {
 		for path, f := range map[string]func(*http.Request) (any, error){
 			labelNamesPath: s.labelNames, labelValuesPath: s.labelValues, activeSeriesPath: s.activeSeries,
 		} {
-			served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.plainJSON(f)) }
+			served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(f)) }
 		}
 	}
 	if s.lakes != nil {
-		served[lakePath] = func(http.Handler) http.Handler { return s.withAsOf(s.json(s.lake)) }
+		served[lakePath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.JSON(s.lake)) }
 	}
 	if s.asks != nil && s.weigher() != nil {
-		served[namesStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.plainJSON(s.namesStats)) }
-		served[labelsStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.plainJSON(s.labelsStats)) }
+		served[namesStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(s.namesStats)) }
+		served[labelsStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(s.labelsStats)) }
 	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
 	hidden, queries := map[string]bool{}, map[string]http.HandlerFunc{}

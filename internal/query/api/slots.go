@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -63,8 +64,8 @@ func (s *server) shared(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, err := places.enter(r.Context(), tenant.From(r.Context()))
 		if err != nil {
-			err = classify(r.Context(), err)
-			http.Error(w, err.Error(), failureOf(err).code)
+			err = respond.Classify(r.Context(), err)
+			http.Error(w, err.Error(), respond.FailureOf(err).Code)
 			return
 		}
 		defer leave()

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/util/httputil"
 
 	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/timeparam"
 )
@@ -55,7 +56,7 @@ var sqlTypes = []struct{ format, media, header string }{
 func (s *server) answerSQL(w http.ResponseWriter, r *http.Request) {
 	q, r, err := s.sqlQuery(r)
 	if err != nil {
-		s.respondError(w, r, badData, err)
+		s.respond.Error(w, r, respond.BadData, err)
 		return
 	}
 	httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,12 +75,11 @@ func (s *server) answerSQL(w http.ResponseWriter, r *http.Request) {
 			s.logger.Warn("a result of SQL ended early", "err", err)
 			panic(http.ErrAbortHandler)
 		}
-		if isBad(err) {
-			s.respondError(w, r, badData, err)
+		if respond.IsBad(err) {
+			s.respond.Error(w, r, respond.BadData, err)
 			return
 		}
-		err = classify(r.Context(), err)
-		s.respondError(w, r, failureOf(err), err)
+		s.respond.StorageError(w, r, err)
 	})}.ServeHTTP(w, r)
 }
 
@@ -121,11 +121,11 @@ func (s *server) sqlQuery(r *http.Request) (q SQLQuery, _ *http.Request, err err
 	}
 	switch {
 	case q.Text == "":
-		return q, r, badRequest("parameter \"query\" is missing")
+		return q, r, respond.BadRequest("parameter \"query\" is missing")
 	case q.Format == "":
 		q.Format = acceptedFormat(r.Header.Values("Accept"))
 	case sqlHeader(q.Format) == "":
-		return q, r, badRequest(fmt.Sprintf("invalid parameter \"format\": want json, csv, arrow or parquet, got %q", q.Format))
+		return q, r, respond.BadRequest(fmt.Sprintf("invalid parameter \"format\": want json, csv, arrow or parquet, got %q", q.Format))
 	}
 	return q, r, nil
 }

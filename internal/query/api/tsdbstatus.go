@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/tsdb/index"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // none.
 func (s *server) tsdbStatus(r *http.Request) (any, error) {
 	if err := r.ParseForm(); err != nil {
-		return nil, badRequest(fmt.Sprintf("error parsing form values: %s", err))
+		return nil, respond.BadRequest(fmt.Sprintf("error parsing form values: %s", err))
 	}
 	if slices.ContainsFunc(explored, r.Form.Has) {
 		return s.explore(r)
@@ -60,9 +62,9 @@ func statsLimit(r *http.Request) (int, error) {
 	limit, err := strconv.Atoi(v)
 	switch {
 	case err != nil || limit < 1:
-		return 0, badRequest("limit must be a positive number")
+		return 0, respond.BadRequest("limit must be a positive number")
 	case limit > maxStatsLimit:
-		return 0, badRequest(fmt.Sprintf("limit must not exceed %d", maxStatsLimit))
+		return 0, respond.BadRequest(fmt.Sprintf("limit must not exceed %d", maxStatsLimit))
 	}
 	return limit, nil
 }

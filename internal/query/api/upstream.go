@@ -11,6 +11,7 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/query/api/answers"
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // The parts of a Prometheus server that are off: writing, administration, search and scraping.
@@ -62,7 +63,7 @@ func (s *server) fields(registerer prometheus.Registerer, render v1.StatsRendere
 	if render != nil {
 		renderer = render
 	}
-	var code v1.OverrideErrorCode = overrideCode
+	var code v1.OverrideErrorCode = respond.OverrideCode
 	return map[string]any{
 		"Queryable": s.backend, "QueryEngine": s.backend, "ExemplarQueryable": s.backend,
 		"scrapePoolsRetriever": shown.ScrapePools, "targetRetriever": shown.Targets, "alertmanagerRetriever": shown.Alertmanagers, "rulesRetriever": rulesOf,

@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
 // watched is a Backend that classifies storage errors before upstream sees them. It passes series
@@ -19,7 +21,7 @@ func (b watched) Unwrap() storage.Queryable { return b.Backend }
 func (b watched) Querier(mint, maxt int64) (storage.Querier, error) {
 	q, err := b.Backend.Querier(mint, maxt)
 	if err != nil {
-		return nil, classify(context.Background(), err)
+		return nil, respond.Classify(context.Background(), err)
 	}
 	return watchedQuerier{q, watchedLabels{q}}, nil
 }
@@ -27,7 +29,7 @@ func (b watched) Querier(mint, maxt int64) (storage.Querier, error) {
 func (b watched) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	q, err := b.Backend.ChunkQuerier(mint, maxt)
 	if err != nil {
-		return nil, classify(context.Background(), err)
+		return nil, respond.Classify(context.Background(), err)
 	}
 	return watchedChunkQuerier{q, watchedLabels{q}}, nil
 }
@@ -35,7 +37,7 @@ func (b watched) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 func (b watched) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
 	q, err := b.Backend.ExemplarQuerier(ctx)
 	if err != nil {
-		return nil, classify(ctx, err)
+		return nil, respond.Classify(ctx, err)
 	}
 	return watchedExemplars{ctx, q}, nil
 }
@@ -44,12 +46,12 @@ type watchedLabels struct{ storage.LabelQuerier }
 
 func (q watchedLabels) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	values, warnings, err := q.LabelQuerier.LabelValues(ctx, name, hints, ms...)
-	return values, warnings, classify(ctx, err)
+	return values, warnings, respond.Classify(ctx, err)
 }
 
 func (q watchedLabels) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	names, warnings, err := q.LabelQuerier.LabelNames(ctx, hints, ms...)
-	return names, warnings, classify(ctx, err)
+	return names, warnings, respond.Classify(ctx, err)
 }
 
 type watchedQuerier struct {
@@ -77,14 +79,16 @@ type watchedSet struct {
 	ctx context.Context
 }
 
-func (s watchedSet) Err() error { return recorded(s.ctx, classify(s.ctx, s.SeriesSet.Err())) }
+func (s watchedSet) Err() error { return recorded(s.ctx, respond.Classify(s.ctx, s.SeriesSet.Err())) }
 
 type watchedChunkSet struct {
 	storage.ChunkSeriesSet
 	ctx context.Context
 }
 
-func (s watchedChunkSet) Err() error { return recorded(s.ctx, classify(s.ctx, s.ChunkSeriesSet.Err())) }
+func (s watchedChunkSet) Err() error {
+	return recorded(s.ctx, respond.Classify(s.ctx, s.ChunkSeriesSet.Err()))
+}
 
 type watchedExemplars struct {
 	ctx context.Context
@@ -93,5 +97,5 @@ type watchedExemplars struct {
 
 func (q watchedExemplars) Select(start, end int64, ms ...[]*labels.Matcher) ([]exemplar.QueryResult, error) {
 	res, err := q.ExemplarQuerier.Select(start, end, ms...)
-	return res, classify(q.ctx, err)
+	return res, respond.Classify(q.ctx, err)
 }

@@ -1,4 +1,4 @@
-package api
+package respond
 
 import (
 	"context"
@@ -14,30 +14,30 @@ import (
 // nginx has it).
 const statusClientClosed = 499
 
-// failure is the answer to an error: upstream's error type and the HTTP status.
-type failure struct {
-	kind string
-	code int
+// Failure is the answer to an error: upstream's error type and the HTTP status.
+type Failure struct {
+	Kind string
+	Code int
 }
 
-// failureOf returns the answer to a storage error that classify returned.
-func failureOf(err error) failure {
+// FailureOf returns the answer to a storage error that Classify returned.
+func FailureOf(err error) Failure {
 	switch {
 	case isLimit(err), isFailed(err):
-		return failure{"execution", http.StatusUnprocessableEntity}
+		return Failure{"execution", http.StatusUnprocessableEntity}
 	case isA[promql.ErrQueryCanceled](err):
-		return failure{"canceled", statusClientClosed}
+		return Failure{"canceled", statusClientClosed}
 	case isA[promql.ErrQueryTimeout](err):
-		return failure{"timeout", http.StatusServiceUnavailable}
+		return Failure{"timeout", http.StatusServiceUnavailable}
 	default:
-		return failure{"internal", http.StatusInternalServerError}
+		return Failure{"internal", http.StatusInternalServerError}
 	}
 }
 
-// classify wraps a storage error in the promql error type by which upstream selects the status.
+// Classify wraps a storage error in the promql error type by which upstream selects the status.
 // Only the end of the request's own context is a timeout or a cancellation: an internal deadline of
 // a store's client is a storage error.
-func classify(ctx context.Context, err error) error {
+func Classify(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && isLimit(cause) {
 		return cause // it ended the request
 	}
@@ -62,6 +62,14 @@ func isA[E error](err error) bool {
 	return ok
 }
 
+// LimitError is the error of a query that exceeded a limit. The API answers it with 422, because
+// the same query will fail again.
+type LimitError interface {
+	error
+	// QueryLimit reports whether a limit was exceeded.
+	QueryLimit() bool
+}
+
 func isLimit(err error) bool {
 	limit, ok := errors.AsType[LimitError](err)
 	return ok && limit.QueryLimit() || isA[promql.ErrTooManySamples](err)
@@ -78,22 +86,23 @@ func isFailed(err error) bool {
 	return ok && failed.QueryFailed()
 }
 
-// badQuery is the error of a query that cannot be understood.
-type badQuery interface {
+// BadQuery is the error of a query that cannot be understood.
+type BadQuery interface {
 	error
 	BadQuery() bool
 }
 
-func isBad(err error) bool {
-	bad, ok := errors.AsType[badQuery](err)
+// IsBad reports whether the query cannot be understood.
+func IsBad(err error) bool {
+	bad, ok := errors.AsType[BadQuery](err)
 	return ok && bad.BadQuery()
 }
 
-// overrideCode corrects the status of label requests: upstream answers all their storage errors as
+// OverrideCode corrects the status of label requests: upstream answers all their storage errors as
 // execution errors. N is upstream's unexported type of error numbers.
-func overrideCode[N ~int](n N, err error) (code int, override bool) {
+func OverrideCode[N ~int](n N, err error) (code int, override bool) {
 	if n != N(v1.ErrorExec) || !isClassified(err) {
 		return 0, false
 	}
-	return failureOf(err).code, true
+	return FailureOf(err).Code, true
 }

@@ -1,0 +1,82 @@
+package respond
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+
+	"github.com/grafana/regexp"
+	"github.com/prometheus/prometheus/util/httputil"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
+)
+
+// BadData is the answer to an invalid request.
+var BadData = Failure{"bad_data", http.StatusBadRequest}
+
+// BadRequest is an error in the client's parameters.
+type BadRequest string
+
+// Error implements error.
+func (e BadRequest) Error() string { return string(e) }
+
+// Responder answers as upstream's handlers do.
+type Responder struct {
+	CORS   *regexp.Regexp // origins whose pages may read answers
+	Logger *slog.Logger
+}
+
+// JSON returns a handler that answers with the data of f as upstream's handlers do: CORS,
+// compression, upstream's envelope and codec.
+func (a Responder) JSON(f func(*http.Request) (data any, err error)) http.Handler {
+	return a.encoded(f, func(data any) ([]byte, error) {
+		return v1.JSONCodec{}.Encode(&v1.Response{Status: "success", Data: data})
+	})
+}
+
+// PlainJSON is JSON without the envelope, as Mimir's own handlers have it. Errors have one.
+func (a Responder) PlainJSON(f func(*http.Request) (data any, err error)) http.Handler {
+	return a.encoded(f, json.Marshal)
+}
+
+func (a Responder) encoded(f func(*http.Request) (data any, err error), encode func(any) ([]byte, error)) http.Handler {
+	return httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, err := f(r)
+		switch {
+		case err == nil:
+			httputil.SetCORS(w, a.CORS, r)
+			body, err := encode(data)
+			a.write(w, r, http.StatusOK, body, err)
+		case isA[BadRequest](err):
+			a.Error(w, r, BadData, err)
+		default:
+			a.StorageError(w, r, err)
+		}
+	})}
+}
+
+// StorageError answers with the status of an error of the storage.
+func (a Responder) StorageError(w http.ResponseWriter, r *http.Request, err error) {
+	err = Classify(r.Context(), err)
+	a.Error(w, r, FailureOf(err), err)
+}
+
+// Error answers with upstream's error envelope.
+func (a Responder) Error(w http.ResponseWriter, r *http.Request, f Failure, err error) {
+	httputil.SetCORS(w, a.CORS, r)
+	body, encoding := v1.JSONCodec{}.Encode(&v1.Response{Status: "error", ErrorType: f.Kind, Error: err.Error()})
+	a.write(w, r, f.Code, body, encoding)
+}
+
+// write sends a body of JSON, or 500 if err says that it could not be encoded.
+func (a Responder) write(w http.ResponseWriter, r *http.Request, code int, body []byte, err error) {
+	if err != nil {
+		a.Logger.Error("encode response", "path", r.URL.Path, "err", err)
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", v1.JSONCodec{}.ContentType().String())
+	w.WriteHeader(code)
+	if _, err := w.Write(body); err != nil {
+		a.Logger.Debug("write response", "path", r.URL.Path, "err", err)
+	}
+}
