@@ -64,7 +64,7 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/catalog", "internal/objstore", "internal/objstore/storeurl", "internal/publish",
 	},
 	"internal/app/queryapp": {
-		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/api/respond", "internal/query/duck/promsql", "internal/query/usage", "internal/recent", "internal/settings",
+		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/api/respond", "internal/query/api/weights", "internal/query/duck/promsql", "internal/query/usage", "internal/recent", "internal/settings",
 		"internal/telemetry",
 	},
 	"internal/app/ruleapp": {
@@ -166,11 +166,12 @@ var allowed = map[string][]string{
 	},
 	"internal/query/cardinality": {},
 	"internal/query/api": {
-		"internal/cost", "internal/expression", "internal/key", "internal/memory", "internal/query/api/answers", "internal/query/api/respond", "internal/query/cardinality", "internal/query/request", "internal/query/usage", "internal/settings",
+		"internal/expression", "internal/key", "internal/memory", "internal/query/api/answers", "internal/query/api/respond", "internal/query/api/weights", "internal/query/request", "internal/settings",
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
 	"internal/query/api/answers":    {},
 	"internal/query/api/respond":    {},
+	"internal/query/api/weights":    {"internal/cost", "internal/key", "internal/query/api/respond", "internal/query/cardinality", "internal/query/usage", "internal/timeparam"},
 	"internal/query/inventory":      {"internal/block", "internal/catalog", "internal/cost", "internal/key"},
 	"internal/query/duck":           {"internal/query/duck/guard"},
 	"internal/query/duck/guard":     {"third_party/duckdb"},

@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/query/api/respond"
+	"github.com/promlake/promlake/internal/query/api/weights"
 )
 
 // The API answers a query that goes beyond a limit by this interface.
@@ -18,9 +19,9 @@ var (
 	_ respond.LimitError = (*query.LimitError)(nil)
 	_ api.Explainer      = backend{}
 	_ api.SQLer          = backend{}
-	_ api.Weigher        = backend{}
+	_ weights.Weigher    = backend{}
 	_ api.Laker          = backend{}
-	_ api.Asker          = backend{}
+	_ weights.Asker      = backend{}
 )
 
 // backend is an api.Backend: the engine evaluates queries, the stage reads their data.

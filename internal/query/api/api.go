@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/api/answers"
 	"github.com/promlake/promlake/internal/query/api/respond"
+	"github.com/promlake/promlake/internal/query/api/weights"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -50,7 +51,7 @@ type server struct {
 	explains Explainer              // nil: the backend cannot explain queries
 	sql      SQLer                  // nil: the backend has no SQL
 	lakes    Laker                  // nil: the backend cannot describe its objects
-	asks     Asker                  // nil: the backend does not count what queries ask for
+	weights  weights.Server
 
 	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
 }
@@ -84,7 +85,9 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s.explains, _ = backend.(Explainer)
 	s.sql, _ = backend.(SQLer)
 	s.lakes, _ = backend.(Laker)
-	s.asks, _ = backend.(Asker)
+	s.weights = weights.Server{Parser: s.parser, Now: now}
+	s.weights.Weigher, _ = backend.(weights.Weigher)
+	s.weights.Asker, _ = backend.(weights.Asker)
 	upstream, err := s.upstream(reg, nil)
 	if err != nil {
 		return nil, err

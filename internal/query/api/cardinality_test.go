@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/query/api/weights"
 )
 
 // weigher is a backend with three series. It records what it was asked.
@@ -43,7 +43,7 @@ func (w weigher) Weigh(_ context.Context, sets [][]*labels.Matcher, mint, maxt i
 	return w.err
 }
 
-var _ api.Weigher = weigher{}
+var _ weights.Weigher = weigher{}
 
 func weigherHandler(t *testing.T) (h http.Handler, asked *string) {
 	asked = new(string)

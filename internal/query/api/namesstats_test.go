@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/query/api/weights"
 	"github.com/promlake/promlake/internal/query/usage"
 )
 
@@ -35,7 +35,7 @@ func (a asker) Usage(ctx context.Context) (usage.Report, error) {
 
 func (a asker) AskedForValues(_ context.Context, label string) { a.counter.LabelValues("t", label) }
 
-var _ api.Asker = asker{}
+var _ weights.Asker = asker{}
 
 // statsHead is the begin of the answers, with the number of records and the bytes in memory.
 const statsHead = `{"status":"success","statsCollectedSince":1700000000,"statsCollectedRecordsTotal":%d,"trackerMemoryMaxSizeBytes":4096,"trackerCurrentMemoryUsageBytes":%d,"records":[`

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/util/stats"
 
@@ -38,6 +40,22 @@ func (s *server) withAsOf(next http.Handler) http.Handler {
 // reading returns the handler of a route that reads the storage and evaluates nothing.
 func (s *server) reading(upstream http.Handler) http.Handler {
 	return s.withAsOf(answers.Zipped(upstream))
+}
+
+// countingLabel counts a request for the values of a label, and lets upstream answer it.
+func (s *server) countingLabel(upstream http.Handler) http.Handler {
+	next := s.reading(upstream)
+	if s.weights.Asker == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := route.Param(r.Context(), "name")
+		if strings.HasPrefix(name, "U__") { // as upstream reads it
+			name = model.UnescapeName(name, model.ValueEncodingEscaping)
+		}
+		s.weights.Asker.AskedForValues(r.Context(), name)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // formValue returns a parameter of a request, and the request for its handler (peekForm).

@@ -2,10 +2,13 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/util/httputil"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"github.com/promlake/promlake/internal/query/api/weights"
 )
 
 // Routes that evaluate PromQL.
@@ -86,19 +89,11 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	if s.settings.Ruler {
 		served["/status/buildinfo"] = replace(s.respond.JSON(s.servedBuildInfo))
 	}
-	if s.weigher() != nil {
-		for path, f := range map[string]func(*http.Request) (any, error){
-			labelNamesPath: s.labelNames, labelValuesPath: s.labelValues, activeSeriesPath: s.activeSeries,
-		} {
-			served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(f)) }
-		}
+	for path, f := range s.weights.Routes() {
+		served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(f)) }
 	}
 	if s.lakes != nil {
 		served[lakePath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.JSON(s.lake)) }
-	}
-	if s.asks != nil && s.weigher() != nil {
-		served[namesStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(s.namesStats)) }
-		served[labelsStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(s.labelsStats)) }
 	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
 	hidden, queries := map[string]bool{}, map[string]http.HandlerFunc{}
@@ -115,7 +110,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return h
 	})
 	upstream.Register(router)
-	for _, path := range []string{explainPath, sqlPath, lakePath, exportPath, exportCSVPath, labelNamesPath, labelValuesPath, activeSeriesPath, namesStatsPath, labelsStatsPath} {
+	for _, path := range slices.Concat([]string{explainPath, sqlPath, lakePath, exportPath, exportCSVPath}, weights.Paths) {
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/prometheus/common/model"
@@ -11,11 +10,7 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/query/api/respond"
-)
-
-const (
-	defaultStatsLimit = 10
-	maxStatsLimit     = 10000 // upstream's
+	"github.com/promlake/promlake/internal/query/api/weights"
 )
 
 // tsdbStatus answers /api/v1/status/tsdb with the tenant's cardinalities, as upstream does if the
@@ -25,8 +20,8 @@ func (s *server) tsdbStatus(r *http.Request) (any, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, respond.BadRequest(fmt.Sprintf("error parsing form values: %s", err))
 	}
-	if slices.ContainsFunc(explored, r.Form.Has) {
-		return s.explore(r)
+	if weights.Extends(r) {
+		return s.weights.Explore(r)
 	}
 	limit, err := statsLimit(r)
 	if err != nil {
@@ -57,14 +52,14 @@ func (s *server) tsdbStatus(r *http.Request) (any, error) {
 func statsLimit(r *http.Request) (int, error) {
 	v := r.FormValue("limit")
 	if v == "" {
-		return defaultStatsLimit, nil
+		return weights.DefaultRows, nil
 	}
 	limit, err := strconv.Atoi(v)
 	switch {
 	case err != nil || limit < 1:
 		return 0, respond.BadRequest("limit must be a positive number")
-	case limit > maxStatsLimit:
-		return 0, respond.BadRequest(fmt.Sprintf("limit must not exceed %d", maxStatsLimit))
+	case limit > weights.MaxRows:
+		return 0, respond.BadRequest(fmt.Sprintf("limit must not exceed %d", weights.MaxRows))
 	}
 	return limit, nil
 }

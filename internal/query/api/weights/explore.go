@@ -1,7 +1,8 @@
-package api
+package weights
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/common/model"
 
@@ -38,20 +39,30 @@ type headStats struct {
 	MaxTime       int64 `json:"maxTime"`
 }
 
+// Rows of each list of an answer.
+const (
+	DefaultRows = 10
+	MaxRows     = 10000 // upstream's
+)
+
 // explored are the parameters that ask for the extended answer.
 var explored = []string{"topN", "focusLabel", "match[]", "date", "start", "end"}
 
-// explore answers /api/v1/status/tsdb with the cardinalities of the selected series in a range.
-func (s *server) explore(r *http.Request) (any, error) {
+// Extends reports whether a request to /api/v1/status/tsdb asks for the extended answer. Its form is
+// parsed.
+func Extends(r *http.Request) bool { return slices.ContainsFunc(explored, r.Form.Has) }
+
+// Explore answers /api/v1/status/tsdb with the cardinalities of the selected series in a range.
+func (s Server) Explore(r *http.Request) (any, error) {
 	a, err := s.selection(r, r.Form["match[]"])
 	if err != nil {
 		return nil, err
 	}
-	limit, err := number(r, "limit", defaultStatsLimit, maxStatsLimit)
+	limit, err := number(r, "limit", DefaultRows, MaxRows)
 	if err != nil {
 		return nil, err
 	}
-	top, err := number(r, "topN", limit, maxStatsLimit)
+	top, err := number(r, "topN", limit, MaxRows)
 	if err != nil {
 		return nil, err
 	}

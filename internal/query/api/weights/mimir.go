@@ -1,4 +1,4 @@
-package api
+package weights
 
 import (
 	"cmp"
@@ -66,7 +66,7 @@ type labelValueRow struct {
 }
 
 // mimirSelection reads the parameters that the paths have in common.
-func (s *server) mimirSelection(r *http.Request) (a asked, limit int, err error) {
+func (s Server) mimirSelection(r *http.Request) (a asked, limit int, err error) {
 	if err := r.ParseForm(); err != nil {
 		return a, 0, respond.BadRequest(fmt.Sprintf("error parsing form values: %s", err))
 	}
@@ -85,7 +85,7 @@ func (s *server) mimirSelection(r *http.Request) (a asked, limit int, err error)
 }
 
 // labelNames answers labelNamesPath.
-func (s *server) labelNames(r *http.Request) (any, error) {
+func (s Server) labelNames(r *http.Request) (any, error) {
 	a, limit, err := s.mimirSelection(r)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (s *server) labelNames(r *http.Request) (any, error) {
 }
 
 // labelValues answers labelValuesPath.
-func (s *server) labelValues(r *http.Request) (any, error) {
+func (s Server) labelValues(r *http.Request) (any, error) {
 	a, limit, err := s.mimirSelection(r)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (s *server) labelValues(r *http.Request) (any, error) {
 
 // activeSeries answers activeSeriesPath with the labels of the selected series. Mimir's clients read
 // a row as a label set, so the weights of the rows are a list of their own.
-func (s *server) activeSeries(r *http.Request) (any, error) {
+func (s Server) activeSeries(r *http.Request) (any, error) {
 	a, _, err := s.mimirSelection(r)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (s *server) activeSeries(r *http.Request) (any, error) {
 		weight mimirWeight
 	}
 	var rows []row
-	err = s.weigher().Weigh(r.Context(), a.sets, a.mint, a.maxt, func(lset labels.Labels, samples int64, bytes float64) {
+	err = s.Weigher.Weigh(r.Context(), a.sets, a.mint, a.maxt, func(lset labels.Labels, samples int64, bytes float64) {
 		rows = append(rows, row{lset, mimirWeightOf(cardinality.Weight{Series: 1, Samples: samples, Bytes: bytes})})
 	})
 	slices.SortFunc(rows, func(a, b row) int { return labels.Compare(a.lset, b.lset) })

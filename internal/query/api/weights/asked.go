@@ -1,4 +1,4 @@
-package api
+package weights
 
 import (
 	"cmp"
@@ -8,11 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/common/route"
 
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/cardinality"
@@ -32,7 +30,7 @@ const (
 	maxNamesStats     = 1_000_000
 )
 
-// Asker is a Backend that counts which metrics and labels its queries ask for.
+// Asker counts which metrics and labels its queries ask for.
 type Asker interface {
 	// Usage returns what was counted of the context's tenant.
 	Usage(ctx context.Context) (usage.Report, error)
@@ -89,7 +87,7 @@ type statsQuestion struct {
 	idle    time.Duration  // without a query for a record; 0: any
 }
 
-func statsQuestionOf(s *server, r *http.Request) (q statsQuestion, err error) {
+func statsQuestionOf(s Server, r *http.Request) (q statsQuestion, err error) {
 	if err := r.ParseForm(); err != nil {
 		return q, respond.BadRequest(fmt.Sprintf("error parsing form values: %s", err))
 	}
@@ -117,7 +115,7 @@ func statsQuestionOf(s *server, r *http.Request) (q statsQuestion, err error) {
 
 // namesStats lists the metrics of a range with the number of queries that asked for them, the least
 // asked first, and of these the largest.
-func (s *server) namesStats(r *http.Request) (any, error) {
+func (s Server) namesStats(r *http.Request) (any, error) {
 	head, rows, err := s.stats(r,
 		func(c *cardinality.Counter) []cardinality.Row { return c.Values(model.MetricNameLabel) },
 		(*usage.Report).Metrics)
@@ -132,7 +130,7 @@ func (s *server) namesStats(r *http.Request) (any, error) {
 }
 
 // labelsStats is namesStats for labels without the metric name.
-func (s *server) labelsStats(r *http.Request) (any, error) {
+func (s Server) labelsStats(r *http.Request) (any, error) {
 	head, rows, err := s.stats(r,
 		func(c *cardinality.Counter) []cardinality.Row {
 			return slices.DeleteFunc(c.Labels(), func(x cardinality.Row) bool { return x.Name == model.MetricNameLabel })
@@ -156,7 +154,7 @@ type statsRow struct {
 
 // stats returns the rows of what is counted in a request's range, with the queries that asked for
 // it.
-func (s *server) stats(
+func (s Server) stats(
 	r *http.Request, counted func(*cardinality.Counter) []cardinality.Row, asked func(*usage.Report, []string) []usage.Asked,
 ) (head statsHead, out []statsRow, err error) {
 	q, err := statsQuestionOf(s, r)
@@ -167,13 +165,13 @@ func (s *server) stats(
 	if err != nil {
 		return head, nil, err
 	}
-	report, err := s.asks.Usage(r.Context())
+	report, err := s.Asker.Usage(r.Context())
 	if err != nil {
 		return head, nil, err
 	}
 	before := int64(1<<63 - 1) // ms
 	if q.idle > 0 {
-		before = s.now().Add(-q.idle).UnixMilli()
+		before = s.Now().Add(-q.idle).UnixMilli()
 		if since := report.Since.UnixMilli(); since > before {
 			return head, nil, tooEarly{q.idle, report.Since}
 		}
@@ -209,7 +207,7 @@ func (e tooEarly) Error() string {
 	return fmt.Sprintf("queries are counted since %s: what was not asked for in %s is known from %s on", e.since.UTC().Format(time.RFC3339), model.Duration(e.idle), at)
 }
 
-// QueryFailed implements failedQuery.
+// QueryFailed gives the answer the status of a query that fails on its data.
 func (tooEarly) QueryFailed() bool { return true }
 
 // threshold reads the parameter le: records with at most so many queries are listed. The default is
@@ -224,20 +222,4 @@ func threshold(r *http.Request) (uint64, error) {
 		return 0, respond.BadRequest(fmt.Sprintf("invalid parameter \"le\": want a number of queries, 0 or more, got %q", text))
 	}
 	return n, nil
-}
-
-// countingLabel counts a request for the values of a label, and lets upstream answer it.
-func (s *server) countingLabel(upstream http.Handler) http.Handler {
-	next := s.reading(upstream)
-	if s.asks == nil {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := route.Param(r.Context(), "name")
-		if strings.HasPrefix(name, "U__") { // as upstream reads it
-			name = model.UnescapeName(name, model.ValueEncodingEscaping)
-		}
-		s.asks.AskedForValues(r.Context(), name)
-		next.ServeHTTP(w, r)
-	})
 }

@@ -1,4 +1,4 @@
-package api
+package weights
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/key"
@@ -18,7 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
-// Weigher weighs series without reading their samples. A Backend may be one.
+// Weigher weighs series without reading their samples.
 type Weigher interface {
 	// Weigh calls visit with each distinct series that matches one of sets, and with the samples
 	// and bytes that are stored of it in [mint, maxt] (ms, inclusive). After an error, what was
@@ -26,6 +27,31 @@ type Weigher interface {
 	Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64, visit func(lset labels.Labels, samples int64, bytes float64)) error
 	// Recent is the range (ms) that a request without one asks for.
 	Recent() (mint, maxt int64)
+}
+
+// Server answers requests. It is immutable.
+type Server struct {
+	Parser  parser.Parser
+	Weigher Weigher // nil: requests are refused
+	Asker   Asker   // nil: what queries ask for is not counted
+	Now     func() time.Time
+}
+
+// Paths are all that Routes may have.
+var Paths = []string{labelNamesPath, labelValuesPath, activeSeriesPath, namesStatsPath, labelsStatsPath}
+
+// Routes returns, by the path below /api/v1, the functions whose data is the whole answer, without
+// an envelope.
+func (s Server) Routes() map[string]func(*http.Request) (any, error) {
+	routes := map[string]func(*http.Request) (any, error){}
+	if s.Weigher == nil {
+		return routes
+	}
+	routes[labelNamesPath], routes[labelValuesPath], routes[activeSeriesPath] = s.labelNames, s.labelValues, s.activeSeries
+	if s.Asker != nil {
+		routes[namesStatsPath], routes[labelsStatsPath] = s.namesStats, s.labelsStats
+	}
+	return routes
 }
 
 // asked is what a request about cardinality asks for.
@@ -41,25 +67,19 @@ var everySeries = [][]*labels.Matcher{{}}
 const errNoWeigher = respond.BadRequest("this server cannot count series")
 
 // count counts the series of a request.
-func (s *server) count(r *http.Request, a asked) (*cardinality.Counter, error) {
+func (s Server) count(r *http.Request, a asked) (*cardinality.Counter, error) {
 	c := &cardinality.Counter{}
-	return c, s.weigher().Weigh(r.Context(), a.sets, a.mint, a.maxt, c.Add)
-}
-
-// weigher returns the backend as a Weigher, nil if it is none.
-func (s *server) weigher() Weigher {
-	w, _ := s.backend.(watched).Backend.(Weigher)
-	return w
+	return c, s.Weigher.Weigh(r.Context(), a.sets, a.mint, a.maxt, c.Add)
 }
 
 // selection reads selectors and the range of a request. The default of selectors is every series.
-func (s *server) selection(r *http.Request, selectors []string) (a asked, err error) {
-	if s.weigher() == nil {
+func (s Server) selection(r *http.Request, selectors []string) (a asked, err error) {
+	if s.Weigher == nil {
 		return a, errNoWeigher
 	}
 	a.sets = everySeries
 	if selectors = slices.DeleteFunc(selectors, func(t string) bool { return t == "" }); len(selectors) > 0 {
-		if a.sets, err = s.parser.ParseMetricSelectors(selectors); err != nil {
+		if a.sets, err = s.Parser.ParseMetricSelectors(selectors); err != nil {
 			return a, respond.BadRequest(err.Error())
 		}
 	}
@@ -69,8 +89,8 @@ func (s *server) selection(r *http.Request, selectors []string) (a asked, err er
 
 // rangeOf reads the parameters date, or start and end. The default is the backend's recent range;
 // of a range with one end, its length counts from there.
-func (s *server) rangeOf(r *http.Request) (mint, maxt int64, err error) {
-	mint, maxt = s.weigher().Recent()
+func (s Server) rangeOf(r *http.Request) (mint, maxt int64, err error) {
+	mint, maxt = s.Weigher.Recent()
 	length := maxt - mint
 	start, end, date := r.Form.Get("start"), r.Form.Get("end"), r.Form.Get("date")
 	if date != "" {
