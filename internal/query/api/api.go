@@ -16,6 +16,7 @@ import (
 
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/api/answers"
+	"github.com/promlake/promlake/internal/query/api/guard"
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/api/weights"
 	"github.com/promlake/promlake/internal/telemetry"
@@ -41,16 +42,15 @@ type server struct {
 	settings Settings
 	backend  Backend
 	respond  respond.Responder
+	guard    *guard.Guard
 	parser   parser.Parser
-	memory   *memory.Budget // of the process; nil: no limit
 	cors     *regexp.Regexp
 	now      func() time.Time
 	logger   *slog.Logger
 	status   process
-	refused  *prometheus.CounterVec // counts rejected requests by the flag of the exceeded limit
-	explains Explainer              // nil: the backend cannot explain queries
-	sql      SQLer                  // nil: the backend has no SQL
-	lakes    Laker                  // nil: the backend cannot describe its objects
+	explains Explainer // nil: the backend cannot explain queries
+	sql      SQLer     // nil: the backend has no SQL
+	lakes    Laker     // nil: the backend cannot describe its objects
 	weights  weights.Server
 
 	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
@@ -76,7 +76,6 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		backend:  watched{backend},
 		respond:  respond.Responder{CORS: cors, Logger: logger},
 		parser:   parser.NewParser(settings.Parser),
-		memory:   budget,
 		cors:     cors,
 		now:      now,
 		logger:   logger,
@@ -92,16 +91,19 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	if err != nil {
 		return nil, err
 	}
-	s.refused = promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+	refused := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_query_expressions_refused_total",
 		Help: "Requests whose expressions were rejected before parsing, by the flag of the exceeded limit.",
 	}, []string{"flag"})
+	s.guard = &guard.Guard{
+		Respond: s.respond, WriteTimeout: settings.WriteTimeout, MaxBodyBytes: settings.MaxBodyBytes, Expressions: settings.Expressions, Refused: refused, Memory: budget,
+	}
 	// built at the first use, because building an API takes a while
 	s.withStats = sync.OnceValues(s.statsHandlers)
 
 	instrument := telemetry.Instrument(reg)
 	guarded := func(name string, h http.Handler) http.HandlerFunc {
-		return instrument(name, s.guard(h)).ServeHTTP
+		return instrument(name, s.guard.Wrap(h)).ServeHTTP
 	}
 	federate := route.New()
 	federate.Get(federatePath, guarded(federatePath, answers.Zipped(httputil.CompressionHandler{Handler: http.HandlerFunc(s.federate)})))

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/util/httputil"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query/api/guard"
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/timeparam"
 )
@@ -160,7 +161,7 @@ func parts(mint, maxt, n int64) func(func(from, end int64) bool) {
 
 // piece writes the samples of a range, which are in memory at once.
 func (e *export) piece(mint, maxt int64) error {
-	ctx, work, err := e.begin(e.ctx)
+	ctx, work, err := e.guard.Begin(e.ctx)
 	if err != nil {
 		return err
 	}
@@ -222,7 +223,7 @@ func (e *export) lines(lset labels.Labels) error {
 	}
 	e.out = e.format.lines(e.out, lset, e.t, e.v)
 	e.t, e.v = e.t[:0], e.v[:0]
-	return e.flush(pieceBytes)
+	return e.flush(guard.PieceBytes)
 }
 
 // flush writes what was gathered if it is at least size bytes.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/promlake/promlake/internal/query/api/answers"
+	"github.com/promlake/promlake/internal/query/api/guard"
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/timeparam"
@@ -58,9 +59,9 @@ func (s *server) countingLabel(upstream http.Handler) http.Handler {
 	})
 }
 
-// formValue returns a parameter of a request, and the request for its handler (peekForm).
+// formValue returns a parameter of a request, and the request for its handler (guard.Form).
 func formValue(r *http.Request, name string) (string, *http.Request) {
-	form, next := peekForm(r)
+	form, next := guard.Form(r)
 	if vs := form[name]; len(vs) > 0 {
 		return vs[0], next
 	}

@@ -50,7 +50,6 @@ func (w *readStatus) WriteHeader(code int) {
 }
 
 // Flush sends buffered bytes, as the stream of chunks requires.
-func (w *readStatus) Flush() { flush(w.ResponseWriter) }
-
-// flush flushes w if it can. A failed flush shows as a failed write.
-func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
+func (w *readStatus) Flush() {
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a failed flush shows as a failed write
+}

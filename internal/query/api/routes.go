@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/util/httputil"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
+	"github.com/promlake/promlake/internal/query/api/guard"
 	"github.com/promlake/promlake/internal/query/api/weights"
 )
 
@@ -74,6 +75,11 @@ func (s *server) served() map[string]choice {
 		// upstream's has no context, so no tenant
 		"/status/tsdb": replace(s.withAsOf(s.respond.JSON(s.tsdbStatus))),
 	}
+}
+
+// shared lets a tenant have at most half of the remote reads that run at once.
+func (s *server) shared(next http.Handler) http.Handler {
+	return guard.Shared(max(1, s.settings.RemoteReadConcurrency/2), next)
 }
 
 // routes registers upstream's API on a router that answers only the routes of served. Methods are

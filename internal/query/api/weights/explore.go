@@ -48,8 +48,8 @@ const (
 // explored are the parameters that ask for the extended answer.
 var explored = []string{"topN", "focusLabel", "match[]", "date", "start", "end"}
 
-// Extends reports whether a request to /api/v1/status/tsdb asks for the extended answer. Its form is
-// parsed.
+// Extends reports whether a request to /api/v1/status/tsdb asks for the extended answer. The form
+// of r is parsed.
 func Extends(r *http.Request) bool { return slices.ContainsFunc(explored, r.Form.Has) }
 
 // Explore answers /api/v1/status/tsdb with the cardinalities of the selected series in a range.

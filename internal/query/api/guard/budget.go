@@ -1,4 +1,4 @@
-package api
+package guard
 
 import (
 	"context"
@@ -18,12 +18,12 @@ const memoryWait = 5 * time.Second
 
 // budgeted makes each request a work of the process's budget: it is rejected, or ended later, if
 // the process has no memory for it.
-func (s *server) budgeted(next http.Handler) http.Handler {
+func (g *Guard) budgeted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, work, err := s.begin(r.Context())
+		ctx, work, err := g.Begin(r.Context())
 		if err != nil {
 			w.Header().Set("Retry-After", "1")
-			s.respond.Error(w, r, unavailable, err)
+			g.Respond.Error(w, r, unavailable, err)
 			return
 		}
 		defer work.End()
@@ -31,9 +31,10 @@ func (s *server) budgeted(next http.Handler) http.Handler {
 	})
 }
 
-func (s *server) begin(ctx context.Context) (context.Context, *memory.Work, error) {
-	if err := s.memory.AcquireWithin(ctx, memoryWait, 0); err != nil {
+// Begin makes what follows a work of the process's budget, or fails if there is no memory for it.
+func (g *Guard) Begin(ctx context.Context) (context.Context, *memory.Work, error) {
+	if err := g.Memory.AcquireWithin(ctx, memoryWait, 0); err != nil {
 		return nil, nil, err
 	}
-	return s.memory.Start(ctx)
+	return g.Memory.Start(ctx)
 }

@@ -1,4 +1,4 @@
-package api
+package guard
 
 import (
 	"bytes"
@@ -14,28 +14,28 @@ import (
 var expressionParams = []string{"query", "match[]", "selector"}
 
 // bounded checks the expressions of a request before any handler parses them.
-func (s *server) bounded(next http.Handler) http.Handler {
+func (g *Guard) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		form, r := peekForm(r)
+		form, r := Form(r)
 		var texts []string
 		for _, p := range expressionParams {
 			texts = append(texts, form[p]...)
 		}
-		if err := s.settings.Expressions.Check(texts...); err != nil {
+		if err := g.Expressions.Check(texts...); err != nil {
 			if limit, ok := errors.AsType[*expression.Error](err); ok {
-				s.refused.WithLabelValues(limit.Flag).Inc()
+				g.Refused.WithLabelValues(limit.Flag).Inc()
 			}
-			s.respond.Error(w, r, respond.BadData, err)
+			g.Respond.Error(w, r, respond.BadData, err)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// peekForm returns the parameters of a request as its handler will parse them, and the request for
+// Form returns the parameters of a request as its handler will parse them, and the request for
 // the handler: without a body this one, with the parsed form, else a copy with an unread one. It
 // ignores parse errors, which the handler reports. withBody has bounded the body.
-func peekForm(r *http.Request) (map[string][]string, *http.Request) {
+func Form(r *http.Request) (map[string][]string, *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		if r.Form != nil {
 			return r.Form, r

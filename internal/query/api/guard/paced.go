@@ -1,18 +1,18 @@
-package api
+package guard
 
 import (
 	"net/http"
 	"time"
 )
 
-// pieceBytes is the size of the pieces of an answer: a client has Settings.WriteTimeout for each.
-const pieceBytes = 64 << 10
+// PieceBytes is the size of the pieces of an answer: a client has Guard.WriteTimeout for each.
+const PieceBytes = 64 << 10
 
 // paced disconnects clients that do not read: each piece of an answer must be written within
-// Settings.WriteTimeout. The whole answer has no time limit but the query's.
-func (s *server) paced(next http.Handler) http.Handler {
+// Guard.WriteTimeout. The whole answer has no time limit but the query's.
+func (g *Guard) paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := &pacedWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.settings.WriteTimeout}
+		p := &pacedWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.WriteTimeout}
 		defer p.end()
 		next.ServeHTTP(p, r)
 	})
@@ -44,7 +44,7 @@ func (w *pacedWriter) end() {
 // Write implements http.ResponseWriter.
 func (w *pacedWriter) Write(p []byte) (n int, err error) {
 	for {
-		piece := p[n:min(len(p), n+pieceBytes)]
+		piece := p[n:min(len(p), n+PieceBytes)]
 		w.extend()
 		m, err := w.ResponseWriter.Write(piece)
 		if n += m; err != nil || n == len(p) {

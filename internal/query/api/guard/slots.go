@@ -1,4 +1,4 @@
-package api
+package guard
 
 import (
 	"context"
@@ -57,10 +57,10 @@ func (s *slots) done(id string, t *tenantSlots) {
 	}
 }
 
-// shared bounds the remote reads of a tenant to half of RemoteReadConcurrency. Upstream's handler
-// has one queue for all tenants.
-func (s *server) shared(next http.Handler) http.Handler {
-	places := &slots{size: max(1, s.settings.RemoteReadConcurrency/2), tenants: map[string]*tenantSlots{}}
+// Shared bounds the concurrent remote reads of each tenant. Upstream's handler has one queue for
+// all tenants.
+func Shared(size int, next http.Handler) http.Handler {
+	places := &slots{size: size, tenants: map[string]*tenantSlots{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, err := places.enter(r.Context(), tenant.From(r.Context()))
 		if err != nil {

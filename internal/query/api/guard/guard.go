@@ -1,4 +1,4 @@
-package api
+package guard
 
 import (
 	"bytes"
@@ -7,28 +7,43 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// BodyTooLargeError reports that a request's body exceeds the limit in bytes.
-type BodyTooLargeError struct{ Limit int64 }
+// bodyTooLarge reports that a request's body exceeds the limit in bytes.
+type bodyTooLarge struct{ Limit int64 }
 
 // Error implements error.
-func (e *BodyTooLargeError) Error() string {
+func (e *bodyTooLarge) Error() string {
 	return fmt.Sprintf("request body exceeds the limit of %d bytes; raise --web.max-body-bytes", e.Limit)
 }
 
-// guard wraps every route: it recovers from panics, determines the tenant, limits the body, the
+// Guard wraps handlers. It is immutable.
+type Guard struct {
+	Respond      respond.Responder
+	WriteTimeout time.Duration // of each piece of an answer
+	MaxBodyBytes int64
+	Expressions  expression.Limits
+	Refused      *prometheus.CounterVec // rejected requests by the flag of the exceeded limit
+	Memory       *memory.Budget         // of the process; nil: no limit
+}
+
+// Wrap wraps a route: it recovers from panics, determines the tenant, limits the body, the
 // expressions and the memory, and disconnects clients that do not read the answer.
-func (s *server) guard(next http.Handler) http.Handler {
-	return s.paced(s.recovered(s.withTenant(s.withBody(s.bounded(s.budgeted(next))))))
+func (g *Guard) Wrap(next http.Handler) http.Handler {
+	return g.paced(g.recovered(g.withTenant(g.withBody(g.bounded(g.budgeted(next))))))
 }
 
 // recovered answers a panic with 500 and logs it. If the response has begun, it aborts the
 // connection instead, so that the client notices that the response is incomplete.
-func (s *server) recovered(next http.Handler) http.Handler {
+func (g *Guard) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tw := &trackingWriter{ResponseWriter: w}
 		defer func() {
@@ -39,23 +54,23 @@ func (s *server) recovered(next http.Handler) http.Handler {
 			case p == http.ErrAbortHandler:
 				panic(p)
 			}
-			s.logger.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+			g.Respond.Logger.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			if tw.began {
 				panic(http.ErrAbortHandler)
 			}
 			w.Header().Del("Content-Encoding") // the compressor that set it did not write the body
-			s.respond.Error(w, r, respond.Failure{Kind: "internal", Code: http.StatusInternalServerError}, errors.New("internal error, see the server's log"))
+			g.Respond.Error(w, r, respond.Failure{Kind: "internal", Code: http.StatusInternalServerError}, errors.New("internal error, see the server's log"))
 		}()
 		next.ServeHTTP(tw, r)
 	})
 }
 
 // withTenant puts the request's tenant into its context.
-func (s *server) withTenant(next http.Handler) http.Handler {
+func (g *Guard) withTenant(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := tenant.FromRequest(r)
 		if err != nil {
-			s.respond.Error(w, r, respond.BadData, err)
+			g.Respond.Error(w, r, respond.BadData, err)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(tenant.With(r.Context(), id)))
@@ -65,24 +80,24 @@ func (s *server) withTenant(next http.Handler) http.Handler {
 // withBody reads the body of a request of any method before the handler runs: handlers also parse
 // forms from the body of a GET. They ignore errors when they parse forms, so a limit inside the
 // body's reader would look like a shorter form.
-func (s *server) withBody(next http.Handler) http.Handler {
+func (g *Guard) withBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
 			next.ServeHTTP(w, r)
 			return
 		}
-		tooLarge := &BodyTooLargeError{Limit: s.settings.MaxBodyBytes}
-		if r.ContentLength > s.settings.MaxBodyBytes {
-			s.respond.Error(w, r, respond.Failure{Kind: "bad_data", Code: http.StatusRequestEntityTooLarge}, tooLarge)
+		tooLarge := &bodyTooLarge{Limit: g.MaxBodyBytes}
+		if r.ContentLength > g.MaxBodyBytes {
+			g.Respond.Error(w, r, respond.Failure{Kind: "bad_data", Code: http.StatusRequestEntityTooLarge}, tooLarge)
 			return
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.settings.MaxBodyBytes))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBodyBytes))
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			s.respond.Error(w, r, respond.Failure{Kind: "bad_data", Code: http.StatusRequestEntityTooLarge}, tooLarge)
+			g.Respond.Error(w, r, respond.Failure{Kind: "bad_data", Code: http.StatusRequestEntityTooLarge}, tooLarge)
 			return
 		}
 		if err != nil {
-			s.respond.Error(w, r, respond.BadData, fmt.Errorf("read request body: %w", err))
+			g.Respond.Error(w, r, respond.BadData, fmt.Errorf("read request body: %w", err))
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -114,3 +129,6 @@ func (w *trackingWriter) Flush() {
 	w.began = true
 	flush(w.ResponseWriter)
 }
+
+// flush flushes w if it can. A failed flush shows as a failed write.
+func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
