@@ -166,10 +166,12 @@ var allowed = map[string][]string{
 	},
 	"internal/query/cardinality": {},
 	"internal/query/api": {
-		"internal/expression", "internal/key", "internal/memory", "internal/query/api/answers", "internal/query/api/guard", "internal/query/api/respond", "internal/query/api/weights", "internal/query/request", "internal/settings",
+		"internal/expression", "internal/key", "internal/memory", "internal/query/api/answers", "internal/query/api/exposition", "internal/query/api/guard", "internal/query/api/lines", "internal/query/api/respond", "internal/query/api/weights", "internal/query/request", "internal/settings",
 		"internal/telemetry", "internal/timeparam",
 	},
 	"internal/query/api/answers":    {},
+	"internal/query/api/exposition": {},
+	"internal/query/api/lines":      {"internal/timeparam"},
 	"internal/query/api/guard":      {"internal/expression", "internal/memory", "internal/query/api/respond", "internal/tenant"},
 	"internal/query/api/respond":    {},
 	"internal/query/api/weights":    {"internal/cost", "internal/key", "internal/query/api/respond", "internal/query/cardinality", "internal/query/usage", "internal/timeparam"},

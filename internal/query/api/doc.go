@@ -11,5 +11,6 @@
 // local TSDB, or has no context for the tenant (see routes.go). Every other route that is not one
 // of upstream's query routes is answered with 404.
 //
-// The package uses storage only through Backend and imports no stage.
+// The package uses storage only through Backend and imports no stage. Below it are the packages
+// that need no backend, or a small part of one: guard, answers, respond, exposition, lines, weights.
 package api

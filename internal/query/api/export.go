@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/api/guard"
+	"github.com/promlake/promlake/internal/query/api/lines"
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/timeparam"
 )
@@ -29,17 +30,10 @@ type Counter interface {
 	Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error)
 }
 
-// A lineWriter writes the samples of a series in an export's format.
-type lineWriter interface {
-	contentType() string
-	// lines appends the samples, which are in order and at least one.
-	lines(dst []byte, lset labels.Labels, t []int64, v []float64) []byte
-}
-
 // exporting serves the paths of VictoriaMetrics' exports. It answers with the samples of the series
 // that match[] selects, between start and end. The samples of a piece of time are in memory at
 // once; the series of each piece are in order.
-func (s *server) exporting(format func(*http.Request) (lineWriter, error)) http.Handler {
+func (s *server) exporting(format func(*http.Request) (lines.Format, error)) http.Handler {
 	return s.shared(s.withAsOf(httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := &export{server: s, w: w, ctx: r.Context()}
 		mint, maxt, err := e.parse(r)
@@ -68,12 +62,16 @@ func (s *server) exporting(format func(*http.Request) (lineWriter, error)) http.
 	})}))
 }
 
+// The formats of exportPath and exportCSVPath.
+func jsonFormat(*http.Request) (lines.Format, error)  { return lines.JSON(), nil }
+func csvFormat(r *http.Request) (lines.Format, error) { return lines.CSV(r.FormValue("format")) }
+
 // export is one export.
 type export struct {
 	*server
 	w      http.ResponseWriter
 	ctx    context.Context
-	format lineWriter
+	format lines.Format
 	sets   [][]*labels.Matcher
 
 	began      bool // something was written
@@ -221,7 +219,7 @@ func (e *export) lines(lset labels.Labels) error {
 	if len(e.t) == 0 {
 		return nil
 	}
-	e.out = e.format.lines(e.out, lset, e.t, e.v)
+	e.out = e.format.Append(e.out, lset, e.t, e.v)
 	e.t, e.v = e.t[:0], e.v[:0]
 	return e.flush(guard.PieceBytes)
 }
@@ -233,7 +231,7 @@ func (e *export) flush(size int) error {
 	}
 	if !e.began {
 		e.began = true
-		e.w.Header().Set("Content-Type", e.format.contentType())
+		e.w.Header().Set("Content-Type", e.format.ContentType())
 	}
 	if _, err := e.w.Write(e.out); err != nil {
 		return fmt.Errorf("write export: %w", err)

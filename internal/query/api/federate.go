@@ -10,24 +10,15 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"github.com/promlake/promlake/internal/query/api/exposition"
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
-
-// latest is a series' most recent sample: a histogram if h is set, else a float.
-type latest struct {
-	name   string
-	labels labels.Labels
-	t      int64 // ms
-	v      float64
-	h      *histogram.FloatHistogram
-}
 
 // federate answers /federate: for every series that a match[] selects, the latest sample within the
 // lookback delta, in the exposition format that the client accepts. Errors are plain text. All
@@ -48,7 +39,7 @@ func (s *server) federate(w http.ResponseWriter, r *http.Request) {
 		expfmt.NewFormat(expfmt.TypeProtoCompact), expfmt.NewFormat(expfmt.TypeTextPlain))
 	w.Header().Set("Content-Type", string(format))
 	enc := expfmt.NewEncoder(w, format)
-	for _, family := range families(samples, carriesNativeHistograms(format)) {
+	for _, family := range exposition.Families(samples, exposition.CarriesNativeHistograms(format)) {
 		if err := enc.Encode(family); err != nil {
 			s.logger.Warn("write federation response", "family", family.GetName(), "err", err)
 			return
@@ -73,7 +64,7 @@ func (s *server) federateMatchers(r *http.Request) ([][]*labels.Matcher, error) 
 // latest returns the latest samples of the series that any of the matcher sets selects, sorted by
 // name, floats before histograms, then by labels. It omits series without a name, which no format
 // can express, and stale series.
-func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]latest, error) {
+func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]exposition.Sample, error) {
 	now := s.now()
 	mint, maxt := timestamp.FromTime(now.Add(-s.settings.LookbackDelta)), timestamp.FromTime(now)
 	q, err := s.backend.Querier(mint, maxt)
@@ -92,7 +83,7 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]la
 	}
 	set := storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
 
-	var samples []latest
+	var samples []exposition.Sample
 	memo := storage.NewMemoizedEmptyIterator(maxt - mint)
 	var it chunkenc.Iterator
 	for set.Next() {
@@ -102,9 +93,9 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]la
 		if err := it.Err(); err != nil {
 			return nil, respond.Classify(ctx, err)
 		}
-		sample.labels = series.Labels()
-		sample.name = sample.labels.Get(model.MetricNameLabel)
-		if ok && sample.name != "" {
+		sample.Labels = series.Labels()
+		sample.Name = sample.Labels.Get(model.MetricNameLabel)
+		if ok && sample.Name != "" {
 			samples = append(samples, sample)
 		}
 	}
@@ -114,26 +105,26 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]la
 	if ws := set.Warnings(); len(ws) > 0 {
 		s.logger.Debug("federation has warnings", "warnings", ws.AsErrors())
 	}
-	slices.SortFunc(samples, func(a, b latest) int {
-		return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.kind(), b.kind()), labels.Compare(a.labels, b.labels))
+	slices.SortFunc(samples, func(a, b exposition.Sample) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Kind(), b.Kind()), labels.Compare(a.Labels, b.Labels))
 	})
 	return samples, nil
 }
 
 // lastSample returns the last sample at or before maxt; ok is false if there is none or it is a
 // stale marker.
-func lastSample(memo *storage.MemoizedSeriesIterator, it chunkenc.Iterator, maxt int64) (s latest, ok bool) {
+func lastSample(memo *storage.MemoizedSeriesIterator, it chunkenc.Iterator, maxt int64) (s exposition.Sample, ok bool) {
 	memo.Reset(it)
 	switch memo.Seek(maxt) {
 	case chunkenc.ValNone:
-		if _, s.t, s.v, s.h, ok = memo.PeekPrev(); !ok {
+		if _, s.T, s.V, s.H, ok = memo.PeekPrev(); !ok {
 			return s, false
 		}
 	case chunkenc.ValFloat:
-		s.t, s.v = memo.At()
+		s.T, s.V = memo.At()
 	default:
-		s.t, s.h = memo.AtFloatHistogram()
+		s.T, s.H = memo.AtFloatHistogram()
 	}
-	stale := value.IsStaleNaN(s.v) || s.h != nil && value.IsStaleNaN(s.h.Sum)
+	stale := value.IsStaleNaN(s.V) || s.H != nil && value.IsStaleNaN(s.H.Sum)
 	return s, !stale
 }

@@ -1,4 +1,4 @@
-package api
+package exposition
 
 import (
 	dto "github.com/prometheus/client_model/go"
@@ -8,21 +8,30 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// kind returns the type of the family that the sample belongs to.
-func (s latest) kind() dto.MetricType {
+// Sample is a series' most recent sample: a histogram if H is set, else a float.
+type Sample struct {
+	Name   string
+	Labels labels.Labels
+	T      int64 // ms
+	V      float64
+	H      *histogram.FloatHistogram
+}
+
+// Kind returns the type of the family that the sample belongs to.
+func (s Sample) Kind() dto.MetricType {
 	switch {
-	case s.h == nil:
+	case s.H == nil:
 		return dto.MetricType_UNTYPED
-	case s.h.CounterResetHint == histogram.GaugeType:
+	case s.H.CounterResetHint == histogram.GaugeType:
 		return dto.MetricType_GAUGE_HISTOGRAM
 	default:
 		return dto.MetricType_HISTOGRAM
 	}
 }
 
-// carriesNativeHistograms reports whether a format can express native histograms: only protobuf
+// CarriesNativeHistograms reports whether a format can express native histograms: only protobuf
 // can. Those with custom buckets become classic histograms, which every format has.
-func carriesNativeHistograms(f expfmt.Format) bool {
+func CarriesNativeHistograms(f expfmt.Format) bool {
 	switch f.FormatType() {
 	case expfmt.TypeProtoDelim, expfmt.TypeProtoText, expfmt.TypeProtoCompact:
 		return true
@@ -31,19 +40,19 @@ func carriesNativeHistograms(f expfmt.Format) bool {
 	}
 }
 
-// families groups sorted samples by name and kind. A name with samples of two kinds becomes two
+// Families groups sorted samples by name and kind. A name with samples of two kinds becomes two
 // families, which only Prometheus' own parser accepts, the intended reader.
-func families(samples []latest, native bool) []*dto.MetricFamily {
+func Families(samples []Sample, native bool) []*dto.MetricFamily {
 	var (
 		res  []*dto.MetricFamily
 		last *dto.MetricFamily
 	)
 	for _, s := range samples {
-		if s.h != nil && !s.h.UsesCustomBuckets() && !native {
+		if s.H != nil && !s.H.UsesCustomBuckets() && !native {
 			continue
 		}
-		if last == nil || last.GetName() != s.name || last.GetType() != s.kind() {
-			last = &dto.MetricFamily{Name: new(s.name), Type: s.kind().Enum()}
+		if last == nil || last.GetName() != s.Name || last.GetType() != s.Kind() {
+			last = &dto.MetricFamily{Name: new(s.Name), Type: s.Kind().Enum()}
 			res = append(res, last)
 		}
 		last.Metric = append(last.Metric, metric(s))
@@ -51,15 +60,15 @@ func families(samples []latest, native bool) []*dto.MetricFamily {
 	return res
 }
 
-func metric(s latest) *dto.Metric {
-	m := &dto.Metric{Label: labelPairs(s.labels), TimestampMs: new(s.t)}
+func metric(s Sample) *dto.Metric {
+	m := &dto.Metric{Label: labelPairs(s.Labels), TimestampMs: new(s.T)}
 	switch {
-	case s.h == nil:
-		m.Untyped = &dto.Untyped{Value: new(s.v)}
-	case s.h.UsesCustomBuckets():
-		m.Histogram = classicHistogram(s.h)
+	case s.H == nil:
+		m.Untyped = &dto.Untyped{Value: new(s.V)}
+	case s.H.UsesCustomBuckets():
+		m.Histogram = classicHistogram(s.H)
 	default:
-		m.Histogram = nativeHistogram(s.h)
+		m.Histogram = nativeHistogram(s.H)
 	}
 	return m
 }

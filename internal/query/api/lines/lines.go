@@ -1,31 +1,37 @@
-package api
+package lines
 
 import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 
-	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
-// jsonLines is the format of package jsonlines, which reads it.
+// A Format writes the samples of series. One export uses it.
+type Format interface {
+	ContentType() string
+	// Append appends the samples, which are in order and at least one.
+	Append(dst []byte, lset labels.Labels, t []int64, v []float64) []byte
+}
+
+// jsonLines is the format of package jsonlines.
 type jsonLines struct{}
 
-// jsonFormat returns the format of a request to exportPath.
-func jsonFormat(*http.Request) (lineWriter, error) { return jsonLines{}, nil }
+// JSON returns the format of lines that package jsonlines reads.
+func JSON() Format { return jsonLines{} }
 
-func (jsonLines) contentType() string { return "application/stream+json; charset=utf-8" }
+func (jsonLines) ContentType() string { return "application/stream+json; charset=utf-8" }
 
-func (jsonLines) lines(dst []byte, lset labels.Labels, t []int64, v []float64) []byte {
+func (jsonLines) Append(dst []byte, lset labels.Labels, t []int64, v []float64) []byte {
 	dst = append(dst, `{"metric":{`...)
 	first := true
 	lset.Range(func(l labels.Label) {
@@ -96,19 +102,18 @@ type csvColumn struct {
 	clock *timeparam.Clock
 }
 
-// csvFormat returns the format of a request to exportCSVPath, which its parameter format names: a
-// list of labels, __value__, and __timestamp__ with a format of times.
-func csvFormat(r *http.Request) (lineWriter, error) {
+// CSV returns the format that a request's parameter format names: a list of labels, __value__, and
+// __timestamp__ with a format of times.
+func CSV(text string) (Format, error) {
 	f := &csvLines{}
-	text := r.FormValue("format")
 	if text == "" {
-		return nil, respond.BadRequest(`invalid parameter "format": want columns, as in format=__name__,job,__value__,__timestamp__:unix_ms`)
+		return nil, errors.New(`invalid parameter "format": want columns, as in format=__name__,job,__value__,__timestamp__:unix_ms`)
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		name, clock, timed := strings.Cut(part, ":")
 		switch c := (csvColumn{label: part}); {
 		case part == "":
-			return nil, respond.BadRequest(`invalid parameter "format": a column has no name`)
+			return nil, errors.New(`invalid parameter "format": a column has no name`)
 		case part == "__value__":
 			f.columns = append(f.columns, csvColumn{value: true})
 		case name == "__timestamp__":
@@ -128,10 +133,10 @@ func csvFormat(r *http.Request) (lineWriter, error) {
 	return f, nil
 }
 
-func (*csvLines) contentType() string { return "text/csv; charset=utf-8" }
+func (*csvLines) ContentType() string { return "text/csv; charset=utf-8" }
 
-// lines leaves out stale markers, which are no values.
-func (f *csvLines) lines(dst []byte, lset labels.Labels, t []int64, v []float64) []byte {
+// Append leaves out stale markers, which are no values.
+func (f *csvLines) Append(dst []byte, lset labels.Labels, t []int64, v []float64) []byte {
 	for i, c := range f.columns {
 		if !c.value && c.clock == nil {
 			f.record[i] = lset.Get(c.label)

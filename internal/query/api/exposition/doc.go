@@ -1,0 +1,2 @@
+// Package exposition turns samples into the metric families of the exposition formats.
+package exposition
