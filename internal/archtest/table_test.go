@@ -118,8 +118,8 @@ var allowed = map[string][]string{
 
 	// Verbs.
 	"internal/compact": {
-		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/plan", "internal/compact/sink", "internal/key", "internal/memory", "internal/objstore",
-		"internal/parquetfile", "internal/queue", "internal/recent", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
+		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/jobmessage", "internal/compact/merge", "internal/compact/plan", "internal/compact/sink", "internal/key", "internal/memory", "internal/objstore",
+		"internal/parquetfile", "internal/queue", "internal/recent", "internal/segment", "internal/series", "internal/settings",
 	},
 	"internal/compact/bulk": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/objstore", "internal/series",
@@ -130,8 +130,9 @@ var allowed = map[string][]string{
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/key", "internal/objstore", "internal/segment",
 		"internal/segment/segmenttest", "internal/series",
 	},
-	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/recent", "internal/segment", "internal/series"},
-	"internal/compact/plan":  {"internal/catalog", "internal/key", "internal/objstore"},
+	"internal/compact/jobmessage": {"internal/catalog", "internal/compact/plan", "internal/key", "internal/queue", "internal/tenant"},
+	"internal/compact/merge":      {"internal/block", "internal/catalog", "internal/live", "internal/recent", "internal/segment", "internal/series"},
+	"internal/compact/plan":       {"internal/catalog", "internal/key", "internal/objstore"},
 	"internal/ingest": {
 		"internal/admission", "internal/csvlines", "internal/datadog", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",
 		"internal/lineprotocol", "internal/memory",

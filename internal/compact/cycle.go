@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 )
@@ -102,7 +103,7 @@ func (f *failures) join(ctx context.Context) error {
 }
 
 // plan plans for every tenant. now is a time of the store's clock before the call.
-func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (plan.State, []Work) {
+func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (plan.State, []jobmessage.Work) {
 	states, plans := make([]plan.State, len(tenants)), make([][]plan.Job, len(tenants))
 	s.eachTenant(ctx, tenants, func(i int, tenant string) {
 		snap, err := catalog.Take(ctx, s.store, tenant, key.MinTime, key.MaxTime)
@@ -113,11 +114,11 @@ func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs 
 		states[i], plans[i] = plan.StateOf(s.set.Policy, now, snap), plan.Jobs(s.set.Policy, now, snap)
 	})
 	var sum plan.State
-	var work []Work
+	var work []jobmessage.Work
 	for i, t := range tenants {
 		sum.Add(states[i])
 		for _, j := range plans[i] {
-			work = append(work, Work{t, j})
+			work = append(work, jobmessage.Work{Tenant: t, Job: j})
 		}
 	}
 	return sum, work
@@ -140,7 +141,7 @@ func (s *Stage) eachTenant(ctx context.Context, tenants []string, f func(i int, 
 
 // runAll runs the jobs in a random order, so that several processes with the same plan mostly run
 // different jobs. It begins no job when less than half of the time is left that the first one had.
-func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs *failures) []Result {
+func (s *Stage) runAll(ctx context.Context, work []jobmessage.Work, progress Progress, errs *failures) []Result {
 	seed, err := s.ids.seed()
 	if err != nil {
 		errs.add(ctx, "", err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/queue"
 )
@@ -78,7 +79,7 @@ func (s *Stage) planned(ctx context.Context, r *Report, failed int, took time.Du
 }
 
 // send sends the jobs that a tick may send, and returns their number.
-func (s *Stage) send(ctx context.Context, to queue.Sender, work []Work, errs *failures) int {
+func (s *Stage) send(ctx context.Context, to queue.Sender, work []jobmessage.Work, errs *failures) int {
 	seed, err := s.ids.seed()
 	if err != nil {
 		errs.add(ctx, "", err)
@@ -110,9 +111,9 @@ func (s *Stage) send(ctx context.Context, to queue.Sender, work []Work, errs *fa
 // choose returns at most n jobs: one of every tenant, then another one of every tenant, and so on;
 // in each round the oldest days first. The jobs of one group come in a random order, so that a job
 // that kills its worker does not block the others for ever.
-func choose(work []Work, n int, r *rand.Rand) []Work {
+func choose(work []jobmessage.Work, n int, r *rand.Rand) []jobmessage.Work {
 	type candidate struct {
-		Work
+		jobmessage.Work
 		place int // of its group in the plan
 		round int
 		day   key.Window
@@ -134,7 +135,7 @@ func choose(work []Work, n int, r *rand.Rand) []Work {
 		rounds[all[i].Tenant]++
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.day, b.day)) })
-	out := make([]Work, 0, min(n, len(all)))
+	out := make([]jobmessage.Work, 0, min(n, len(all)))
 	for _, c := range all[:min(n, len(all))] {
 		out = append(out, c.Work)
 	}

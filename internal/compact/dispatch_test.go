@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/memstore"
@@ -112,10 +113,10 @@ func TestOverlappingTicks(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	job := func(tenant string, l key.Level, at string) Work {
-		return Work{Tenant: tenant, Job: plan.Job{Kind: plan.Merge, Level: l, Window: l.WindowOf(clock(at).UnixMilli())}}
+	job := func(tenant string, l key.Level, at string) jobmessage.Work {
+		return jobmessage.Work{Tenant: tenant, Job: plan.Job{Kind: plan.Merge, Level: l, Window: l.WindowOf(clock(at).UnixMilli())}}
 	}
-	var work []Work
+	var work []jobmessage.Work
 	for h := range 60 { // five days of a large tenant
 		work = append(work, job("large", key.L2h, fmt.Sprintf("%d:00", 2*h)))
 	}
@@ -140,7 +141,7 @@ func TestChoose(t *testing.T) {
 	require.Len(t, first, 12, "any job of the oldest day comes first some time")
 }
 
-func tenantsOf(work []Work) (out []string) {
+func tenantsOf(work []jobmessage.Work) (out []string) {
 	for _, w := range work {
 		out = append(out, w.Tenant)
 	}

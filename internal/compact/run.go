@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/objstore"
 )
@@ -19,10 +20,10 @@ const cleanupTimeout = 30 * time.Second
 // job that takes too long is recorded as a split (slowness.go). The result is valid with an error
 // too.
 func (s *Stage) Run(ctx context.Context, tenant string, job plan.Job) (Result, error) {
-	return s.run(ctx, Work{tenant, job}, nil)
+	return s.run(ctx, jobmessage.Work{Tenant: tenant, Job: job}, nil)
 }
 
-func (s *Stage) run(ctx context.Context, w Work, progress Progress) (Result, error) {
+func (s *Stage) run(ctx context.Context, w jobmessage.Work, progress Progress) (Result, error) {
 	limit := s.longest(ctx)
 	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("job takes longer than %s (job timeout, or what is left of the invocation): %w", limit, errSlow))
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/memstore"
@@ -20,7 +21,7 @@ import (
 
 func encoded(t *testing.T, tenant string, j plan.Job) []byte {
 	t.Helper()
-	body, err := Work{tenant, j}.Encode()
+	body, err := jobmessage.Work{Tenant: tenant, Job: j}.Encode()
 	require.NoError(t, err)
 	return body
 }
@@ -109,7 +110,7 @@ func TestNoJob(t *testing.T) {
 	s := l.stage(Settings{}, 2)
 	asked := l.requests(func() {
 		_, err := s.Work(t.Context(), []byte(`{"version":7}`))
-		require.ErrorIs(t, err, ErrMessage)
+		require.ErrorIs(t, err, jobmessage.ErrNoJob)
 	})
 	require.Empty(t, asked)
 }

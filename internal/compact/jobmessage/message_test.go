@@ -1,7 +1,8 @@
-package compact
+package jobmessage
 
 import (
 	"bytes"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -13,9 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/settings"
+)
+
+// Tests tell the time as those of plans do.
+var (
+	day   = compacttest.Day
+	clock = compacttest.Clock
+	idAt  = compacttest.ID
 )
 
 func randomID(r *rand.Rand) (id ulid.ULID) {
@@ -68,7 +78,7 @@ func TestMessageRoundTrip(t *testing.T) {
 		w := randomWork(r)
 		body, err := w.Encode()
 		require.NoError(t, err)
-		back, err := DecodeWork(body)
+		back, err := Decode(body)
 		require.NoError(t, err, string(body))
 		require.Equal(t, w, back)
 	}
@@ -86,6 +96,8 @@ func goldenWork() Work {
 	}}
 }
 
+var update = flag.Bool("update", false, "rewrite testdata/job-v1.json")
+
 const goldenMessage = "testdata/job-v1.json"
 
 func TestGoldenMessage(t *testing.T) {
@@ -97,7 +109,7 @@ func TestGoldenMessage(t *testing.T) {
 	want, err := os.ReadFile(goldenMessage)
 	require.NoError(t, err)
 	require.Equal(t, strings.TrimSpace(string(want)), string(body), "run with -update if this is meant")
-	back, err := DecodeWork(want)
+	back, err := Decode(want)
 	require.NoError(t, err)
 	require.Equal(t, goldenWork(), back)
 }
@@ -127,10 +139,10 @@ func TestMessageRefuses(t *testing.T) {
 		"never planned":    {change(`"2026-03-02T00:10:00.000000001Z"`, `"0001-01-01T00:00:00Z"`), "when it was planned"},
 		"merge of nothing": {`{"version":1,"tenant":"a","kind":"merge","level":"2h","window":"20260301T0000Z","planned":"2026-03-02T00:10:00Z","why":""}`, "merge of nothing"},
 		"drop of nothing":  {`{"version":1,"tenant":"a","kind":"drop","level":"part","planned":"2026-03-02T00:10:00Z","why":""}`, "drop of nothing"},
-		"too long":         {`{"version":1,"why":"` + strings.Repeat("x", MaxMessageBytes) + `"}`, "bytes, the limit is 262144"},
+		"too long":         {`{"version":1,"why":"` + strings.Repeat("x", MaxBytes) + `"}`, "bytes, the limit is 262144"},
 	} {
-		_, err := DecodeWork([]byte(tc.body))
-		require.ErrorIs(t, err, ErrMessage, name)
+		_, err := Decode([]byte(tc.body))
+		require.ErrorIs(t, err, ErrNoJob, name)
 		require.ErrorContains(t, err, tc.want, name)
 	}
 }
@@ -149,8 +161,7 @@ func TestMessageSize(t *testing.T) {
 		}
 		return w
 	}
-	set, err := Settings{}.WithDefaults()
-	require.NoError(t, err)
+	set := settings.Default[plan.Policy]()
 	for _, tc := range []struct {
 		name  string
 		w     Work
@@ -173,7 +184,7 @@ func TestMessageSize(t *testing.T) {
 	for range catalog.MaxTombstones {
 		tombstones.Job.Drop = append(tombstones.Job.Drop, randomID(r))
 	}
-	_, err = tombstones.Encode()
+	_, err := tombstones.Encode()
 	require.NoError(t, err)
 	_, err = work(7000, 0).Encode()
 	require.ErrorContains(t, err, "the limit is 262144: lower compactor.max-segments or compactor.max-sources")
@@ -243,20 +254,20 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-func FuzzDecodeWork(f *testing.F) {
+func FuzzDecode(f *testing.F) {
 	body, err := goldenWork().Encode()
 	require.NoError(f, err)
 	f.Add(body)
 	f.Add([]byte(`{"version":1,"tenant":"a","kind":"drop","level":"part","drop":["01K1GZ8V6D8Q7N0XJ5W3C2B1A9"],"planned":"2026-03-02T00:10:00Z","why":""}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w, err := DecodeWork(body)
+		w, err := Decode(body)
 		if err != nil {
-			require.ErrorIs(t, err, ErrMessage)
+			require.ErrorIs(t, err, ErrNoJob)
 			return
 		}
 		again, err := w.Encode()
 		require.NoError(t, err)
-		back, err := DecodeWork(again)
+		back, err := Decode(again)
 		require.NoError(t, err)
 		require.Equal(t, w.Job.String(), back.Job.String())
 	})
@@ -278,14 +289,14 @@ func BenchmarkMessage(b *testing.B) {
 	})
 	b.Run("decode", func(b *testing.B) {
 		for b.Loop() {
-			_, _ = DecodeWork(body)
+			_, _ = Decode(body)
 		}
 	})
 }
 
 // TestMessageSchema holds the JSON Schema against the messages of any jobs.
 func TestMessageSchema(t *testing.T) {
-	schema, err := jsonschema.NewCompiler().Compile("../../schemas/job.schema.json")
+	schema, err := jsonschema.NewCompiler().Compile("../../../schemas/job.schema.json")
 	require.NoError(t, err)
 	valid := func(body []byte) error {
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))

@@ -1,4 +1,4 @@
-package compact
+package jobmessage
 
 import (
 	"crypto/sha256"

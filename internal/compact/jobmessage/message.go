@@ -1,4 +1,4 @@
-package compact
+package jobmessage
 
 import (
 	"bytes"
@@ -17,17 +17,23 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
+// Work is a planned job of a tenant.
+type Work struct {
+	Tenant string
+	Job    plan.Job
+}
+
 const (
-	// MessageVersion is the version of the job messages that this package writes, and the only one
+	// Version is the version of the job messages that this package writes, and the only one
 	// that it reads.
-	MessageVersion = 1
-	// MaxMessageBytes bounds a job message. A job of 64 segments has 3 kB. With the settings of a
+	Version = 1
+	// MaxBytes bounds a job message. A job of 64 segments has 3 kB. With the settings of a
 	// function, 1,024 segments have 47 kB, and 64 blocks of 64 slices each 197 kB.
-	MaxMessageBytes = 256 << 10
+	MaxBytes = 256 << 10
 )
 
-// ErrMessage reports bytes that are no job message, or one of another version.
-var ErrMessage = errors.New("not a job message of a known version")
+// ErrNoJob reports bytes that are no job message, or one of another version.
+var ErrNoJob = errors.New("not a job message of a known version")
 
 // message is a planned job as JSON (schemas/job.schema.json). It names objects by their keys
 // without the tenant's prefix.
@@ -49,10 +55,10 @@ type message struct {
 }
 
 // Encode returns the job as a message. Equal jobs have equal bytes. A job of more than
-// MaxMessageBytes is an error.
+// MaxBytes is an error.
 func (w Work) Encode() ([]byte, error) {
 	m := message{
-		Version: MessageVersion, Tenant: w.Tenant, Kind: w.Job.Kind.String(), Drop: w.Job.Drop,
+		Version: Version, Tenant: w.Tenant, Kind: w.Job.Kind.String(), Drop: w.Job.Drop,
 		Planned: w.Job.Planned.UTC(), Why: w.Job.Why, Samples: w.Job.Samples, Bytes: w.Job.Bytes,
 	}
 	if w.Job.Windowed() {
@@ -74,31 +80,31 @@ func (w Work) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode job %s: %w", w.Job, err)
 	}
-	if len(body) > MaxMessageBytes {
-		return nil, fmt.Errorf("encode job %s: it has %d bytes, the limit is %d: lower compactor.max-segments or compactor.max-sources", w.Job, len(body), MaxMessageBytes)
+	if len(body) > MaxBytes {
+		return nil, fmt.Errorf("encode job %s: it has %d bytes, the limit is %d: lower compactor.max-segments or compactor.max-sources", w.Job, len(body), MaxBytes)
 	}
 	return body, nil
 }
 
-// DecodeWork is the inverse of Encode. The error wraps ErrMessage.
-func DecodeWork(body []byte) (Work, error) {
-	w, err := decodeWork(body)
+// Decode is the inverse of Encode. The error wraps ErrNoJob.
+func Decode(body []byte) (Work, error) {
+	w, err := decode(body)
 	if err != nil {
-		return Work{}, fmt.Errorf("decode job: %w: %w", ErrMessage, err)
+		return Work{}, fmt.Errorf("decode job: %w: %w", ErrNoJob, err)
 	}
 	return w, nil
 }
 
-func decodeWork(body []byte) (Work, error) {
-	if len(body) > MaxMessageBytes {
-		return Work{}, fmt.Errorf("it has %d bytes, the limit is %d", len(body), MaxMessageBytes)
+func decode(body []byte) (Work, error) {
+	if len(body) > MaxBytes {
+		return Work{}, fmt.Errorf("it has %d bytes, the limit is %d", len(body), MaxBytes)
 	}
 	var v struct{ Version int }
 	if err := json.Unmarshal(body, &v); err != nil {
 		return Work{}, err
 	}
-	if v.Version != MessageVersion {
-		return Work{}, fmt.Errorf("its version is %d, this program knows %d", v.Version, MessageVersion)
+	if v.Version != Version {
+		return Work{}, fmt.Errorf("its version is %d, this program knows %d", v.Version, Version)
 	}
 	var m message
 	dec := json.NewDecoder(bytes.NewReader(body))
