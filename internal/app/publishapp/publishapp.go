@@ -3,7 +3,6 @@ package publishapp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -41,14 +40,12 @@ func Locate(location, store string) (func(key string) string, error) {
 	return func(key string) string { return location + key }, nil
 }
 
-// background publishes until it is drained. It implements process.Stage.
-type background struct {
+// publications publishes what has changed.
+type publications struct {
 	publisher *publish.Publisher
 	store     objstore.Store
 	log       *slog.Logger
 	results   *prometheus.CounterVec
-	cancel    context.CancelFunc
-	done      chan struct{}     // closed when the last publication has ended
 	seen      map[string]uint64 // by tenant: the generation that its tables show
 }
 
@@ -59,43 +56,23 @@ func New(s Settings, store string) process.Builder {
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithCancel(context.Background())
-		b := &background{
-			publisher: publish.New(p.Store, publish.Settings{Location: locate}), store: p.Store, log: p.Logger, cancel: cancel,
-			done: make(chan struct{}), seen: map[string]uint64{},
+		b := &publications{
+			publisher: publish.New(p.Store, publish.Settings{Location: locate}), store: p.Store, log: p.Logger, seen: map[string]uint64{},
 			results: promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
 				Name: "promlake_publish_total", Help: "Publications of a tenant's Iceberg tables after its blocks had changed, by result.",
 			}, []string{"result"}),
 		}
-		go func() {
-			defer close(b.done)
-			select {
-			case <-p.Ready:
-				b.repeat(ctx, s.Interval)
-			case <-ctx.Done():
-			}
-		}()
-		return b, nil
-	}
-}
-
-func (b *background) repeat(ctx context.Context, pause time.Duration) {
-	t := time.NewTimer(0)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			b.all(ctx)
-			t.Reset(pause)
-		case <-ctx.Done():
-			return
-		}
+		// At the end the publication under way is cancelled, which leaves the tables in their former
+		// or their new state.
+		return process.InBackground(p, "publication", func(ctx context.Context) {
+			process.Repeat(ctx, s.Interval, func() { b.all(ctx) })
+		}), nil
 	}
 }
 
 // all publishes the tenants whose manifest has changed. A failure is counted and logged, and the
 // tenant's turn comes again.
-func (b *background) all(ctx context.Context) {
+func (b *publications) all(ctx context.Context) {
 	tenants, err := catalog.Tenants(ctx, b.store)
 	if err != nil {
 		b.ended(ctx, "", err)
@@ -116,7 +93,7 @@ func (b *background) all(ctx context.Context) {
 	}
 }
 
-func (b *background) ended(ctx context.Context, tenant string, err error) {
+func (b *publications) ended(ctx context.Context, tenant string, err error) {
 	switch {
 	case err == nil:
 		b.results.WithLabelValues("ok").Inc()
@@ -124,26 +101,4 @@ func (b *background) ended(ctx context.Context, tenant string, err error) {
 		b.results.WithLabelValues("error").Inc()
 		b.log.ErrorContext(ctx, "publication failed", "tenant", tenant, "error", err)
 	}
-}
-
-// Routes implements process.Stage.
-func (*background) Routes() []process.Route { return nil }
-
-// Drain implements process.Stage. It cancels the publication under way, which leaves the tables in
-// their former or their new state.
-func (b *background) Drain(ctx context.Context) error {
-	b.cancel()
-	select {
-	case <-b.done:
-		return nil
-	case <-ctx.Done():
-		return errors.Join(errors.New("end publication"), ctx.Err())
-	}
-}
-
-// Close implements process.Stage.
-func (b *background) Close() error {
-	b.cancel()
-	<-b.done
-	return nil
 }
