@@ -99,7 +99,7 @@ var allowed = map[string][]string{
 	"internal/rulestep":          {"internal/rulestate", "internal/rulestore"},
 	"internal/rulestore":         {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/listen":            {"internal/remotewrite"},
-	"internal/spool":             {"internal/appender", "internal/remotewrite", "internal/settings"},
+	"internal/spool":             {"internal/appender", "internal/remotewrite"},
 	"internal/auth":              {"internal/secret", "internal/tenant"},
 	"internal/cost":              {},
 	"web":                        {},

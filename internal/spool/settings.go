@@ -1,10 +1,6 @@
 package spool
 
-import (
-	"time"
-
-	"github.com/promlake/promlake/internal/settings"
-)
+import "time"
 
 // Settings of a spool. The tags are those of package settings.
 type Settings struct {
@@ -20,6 +16,3 @@ type Settings struct {
 	// directory.
 	Patience time.Duration `kong:"-" default:"5s" above:"0"`
 }
-
-// DefaultSettings returns the settings for ordinary use.
-func DefaultSettings() Settings { return settings.Default[Settings]() }

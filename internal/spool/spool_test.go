@@ -27,6 +27,7 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // store is a sink that keeps samples as text, or is away.
@@ -131,7 +132,7 @@ func open(t *testing.T, s Settings, sink Sink) *Spool {
 }
 
 func settingsIn(dir string) Settings {
-	s := DefaultSettings()
+	s := settings.Default[Settings]()
 	s.Dir = dir
 	return s
 }
