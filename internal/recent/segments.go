@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/promlake/promlake/internal/recent/head"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -29,6 +30,7 @@ type Segments struct {
 	bytes int64
 
 	footers footers
+	heads   *head.Heads // nil: none
 }
 
 // held is a segment of a stored object.
@@ -50,6 +52,33 @@ func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Segments
 			Namespace: "promlake", Subsystem: "recent", Name: "segment_bytes",
 			Help: "Memory of stored segments that are kept until this process merges them.",
 		}),
+	}
+}
+
+// KeepHeads lets s keep the last samples by series too, within a limit of bytes beyond its own, of
+// tenants whose recent samples are read often.
+func (s *Segments) KeepHeads(limit int64, reg prometheus.Registerer) {
+	s.heads = head.New(limit, reg, s.now)
+}
+
+// Head returns the last samples of a tenant by series; nil: there are none.
+func (s *Segments) Head(tenant string) *head.Head {
+	if s == nil {
+		return nil
+	}
+	return s.heads.Of(tenant)
+}
+
+// Stored adds segments of a tenant that are durable to its head, in the order of their ranks. A nil
+// content is not known.
+func (s *Segments) Stored(tenant, key string, content *Segment) {
+	if s == nil {
+		return
+	}
+	if h := s.heads.Of(tenant); content == nil {
+		h.Stored(key, nil)
+	} else {
+		h.Stored(key, content)
 	}
 }
 

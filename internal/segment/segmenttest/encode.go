@@ -33,8 +33,12 @@ func EncodeWith(w *segment.Writer, rows []segment.Row, meta []segment.Metadata) 
 
 // Batch converts rows to a batch for a segment.Writer.
 func Batch(rows []segment.Row, meta []segment.Metadata) (*segment.Batch, error) {
-	t := series.NewTable(0)
-	refs := make([]series.Ref, len(rows))
+	return BatchIn(series.NewTable(0), rows, meta)
+}
+
+// BatchIn is Batch with the label sets in a table that may have others.
+func BatchIn(t *series.Table, rows []segment.Row, meta []segment.Metadata) (*segment.Batch, error) {
+	refs, byRef := make([]series.Ref, len(rows)), make(map[series.Ref]*segment.Row, len(rows))
 	var lset []series.Label
 	for i, r := range rows {
 		lset = lset[:0]
@@ -47,17 +51,17 @@ func Batch(rows []segment.Row, meta []segment.Metadata) (*segment.Batch, error) 
 		if err != nil {
 			return nil, fmt.Errorf("encode segment: %w", err)
 		}
-		if int(ref) != i {
+		if byRef[ref] != nil {
 			return nil, fmt.Errorf("encode segment: two rows for series %s", r.Labels)
 		}
-		refs[i] = ref
+		refs[i], byRef[ref] = ref, &rows[i]
 	}
 	view := t.View()
 	slices.SortFunc(refs, view.Compare)
 	b := segment.Batch{View: &view, Rows: refs, Metadata: slices.Clone(meta)}
 	slices.SortStableFunc(b.Metadata, func(a, b segment.Metadata) int { return strings.Compare(a.Metric, b.Metric) })
 	for i, ref := range refs {
-		addRow(&b, i, &rows[ref])
+		addRow(&b, i, byRef[ref])
 	}
 	if !slices.ContainsFunc(b.ST, func(st int64) bool { return st != 0 }) {
 		b.ST = nil

@@ -1,0 +1,166 @@
+package head
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+const (
+	nodeBytes = 56  // of samples in a node
+	slabNodes = 512 // nodes in a slab
+)
+
+// node holds encoded samples of one series. It has no pointers, so that the garbage collector need
+// not look at it.
+type node struct {
+	next uint32 // the number of the next one, 0: none
+	n    uint16 // samples
+	used uint8  // bytes
+	run  bool   // the last control byte is that of a run
+	data [nodeBytes]byte
+}
+
+// chain is the nodes of one series, and what its next sample is encoded after.
+type chain struct {
+	first, tail uint32 // numbers of nodes, 0: none
+	last
+}
+
+// nodes are the nodes of all chains.
+type nodes struct {
+	slabs []*[slabNodes]node
+	n     uint32 // nodes that were ever taken; the number of the first is 1
+	free  uint32 // the first of those that are free; each is linked to the next
+	held  int64  // nodes that are not free
+}
+
+// bytes is the memory of all.
+func (c *nodes) bytes() int64 { return int64(len(c.slabs)) * slabNodes * (nodeBytes + 8) }
+
+// at returns the node of a number.
+func (c *nodes) at(number uint32) *node {
+	return &c.slabs[(number-1)/slabNodes][(number-1)%slabNodes]
+}
+
+// take returns the number of a new node.
+func (c *nodes) take() uint32 {
+	c.held++
+	if number := c.free; number != 0 {
+		x := c.at(number)
+		c.free = x.next
+		*x = node{}
+		return number
+	}
+	if int(c.n) == len(c.slabs)*slabNodes {
+		c.slabs = append(c.slabs, new([slabNodes]node))
+	}
+	c.n++
+	return c.n
+}
+
+// append adds a sample of a series, which is later than its last one.
+func (c *nodes) append(s *chain, t int64, v float64) {
+	if s.tail == 0 {
+		s.tail = c.take()
+		s.first = s.tail
+		s.begin(c.at(s.tail), t, v)
+		return
+	}
+	x := c.at(s.tail)
+	if t-s.t == s.apart && math.Float64bits(v) == math.Float64bits(s.v) {
+		if at := x.used - 1; x.run && x.data[at] < maxRun {
+			x.data[at]++
+			x.n++
+			s.t = t
+			return
+		}
+		if x.used < nodeBytes {
+			x.data[x.used], x.run = 0, true
+			x.used++
+			x.n++
+			s.t = t
+			return
+		}
+	} else {
+		var buf [maxBytes]byte
+		if n := s.encode(&buf, t, v); int(x.used)+n <= nodeBytes {
+			copy(x.data[x.used:], buf[:n])
+			x.n, x.used, x.run = x.n+1, x.used+uint8(n), false
+			s.t, s.apart, s.v = t, t-s.t, v
+			return
+		}
+	}
+	number := c.take()
+	x.next = number
+	s.tail = number
+	s.begin(c.at(number), t, v)
+}
+
+// begin makes a sample the first one of a node.
+func (s *chain) begin(x *node, t int64, v float64) {
+	binary.LittleEndian.PutUint64(x.data[:], uint64(t))
+	binary.LittleEndian.PutUint64(x.data[8:], math.Float64bits(v))
+	x.n, x.used, x.run = 1, firstBytes, false
+	s.last = last{t: t, v: v}
+}
+
+// forget frees the nodes of a series that have no sample after floor (ms).
+func (c *nodes) forget(s *chain, floor int64) {
+	for s.first != 0 {
+		x := c.at(s.first)
+		if s.first == s.tail {
+			if s.t > floor {
+				return
+			}
+		} else if firstOf(c.at(x.next).data[:]).t-1 > floor {
+			return
+		}
+		next := x.next
+		x.next, c.free = c.free, s.first
+		c.held--
+		if s.first = next; next == 0 {
+			s.tail = 0
+		}
+	}
+}
+
+// read appends the samples of a series in [mint, maxt] (ms) to t and v.
+func (c *nodes) read(s *chain, mint, maxt int64, t []int64, v []float64) ([]int64, []float64) {
+	if s.t < mint {
+		return t, v
+	}
+	for number := s.first; number != 0; {
+		x := c.at(number)
+		if number = x.next; number != 0 && firstOf(c.at(number).data[:]).t <= mint {
+			continue
+		}
+		d := newDecoder(x.data[:x.used])
+		for more := true; more; more = d.next() {
+			if d.t > maxt {
+				return t, v
+			}
+			if d.t >= mint {
+				t, v = append(t, d.t), append(v, d.v)
+			}
+		}
+	}
+	return t, v
+}
+
+// count returns the number of samples of a series in the nodes that read reads, at most.
+func (c *nodes) count(s *chain, mint, maxt int64) (n int) {
+	if s.t < mint {
+		return 0
+	}
+	for number := s.first; number != 0; {
+		x := c.at(number)
+		if firstOf(x.data[:]).t > maxt {
+			break
+		}
+		if number = x.next; number != 0 && firstOf(c.at(number).data[:]).t <= mint {
+			continue
+		}
+		n += int(x.n)
+	}
+	return n
+}

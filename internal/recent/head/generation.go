@@ -1,0 +1,78 @@
+package head
+
+import "github.com/promlake/promlake/internal/series"
+
+// generation is the series of one table of label sets. Writers begin a new table now and then; the
+// samples of a series move to the new one when its next samples come.
+type generation struct {
+	view       *series.View // of the last segment
+	chains     []chain      // by ref
+	postings   postings
+	selections *selections
+	others     map[series.Ref]struct{} // series that have native histograms, which are read elsewhere
+
+	// Of the generation before the last one:
+	byID  map[uint64]series.Ref // series with samples; of several with one ID, one
+	left  int                   // series with samples
+	since int64                 // ms: no sample in it is later
+}
+
+func newGeneration(view *series.View, selectionBytes int64) *generation {
+	return &generation{view: view, selections: newSelections(selectionBytes), others: map[series.Ref]struct{}{}}
+}
+
+// grow adds the series of a later view.
+func (g *generation) grow(view *series.View) {
+	g.view = view
+	if more := view.Len() - len(g.chains); more > 0 {
+		g.chains = append(g.chains, make([]chain, more)...)
+	}
+	g.postings.extend(view)
+}
+
+// bytes is the memory without that of samples and selections.
+func (g *generation) bytes() int64 {
+	const perChain, perID = 40, 24
+	if g == nil {
+		return 0
+	}
+	return int64(cap(g.chains))*perChain + g.postings.bytes + int64(len(g.byID))*perID
+}
+
+// age makes it the generation before the last one.
+func (g *generation) age(now int64) {
+	g.byID, g.since = map[uint64]series.Ref{}, now
+	for ref := range g.chains {
+		if g.chains[ref].first != 0 {
+			g.byID[g.view.ID(series.Ref(ref))] = series.Ref(ref)
+			g.left++
+		}
+	}
+}
+
+// adopt moves the samples of a series without samples from the generation before.
+func (g *generation) adopt(ref series.Ref, from *generation) {
+	at, ok := from.byID[g.view.ID(ref)]
+	if !ok || from.chains[at].first == 0 || !sameLabels(g.view, ref, from.view, at) {
+		return
+	}
+	g.chains[ref], from.chains[at] = from.chains[at], chain{}
+	from.left--
+	if _, other := from.others[at]; other {
+		g.others[ref] = struct{}{}
+	}
+}
+
+// sameLabels reports whether label sets of two tables are equal.
+func sameLabels(a *series.View, x series.Ref, b *series.View, y series.Ref) bool {
+	p, q := a.Pairs(x), b.Pairs(y)
+	if len(p) != len(q) || a.Metrics[a.Metric(x)] != b.Metrics[b.Metric(y)] {
+		return false
+	}
+	for i := range p {
+		if a.Names[p[i].Name] != b.Names[q[i].Name] || a.Values[p[i].Name][p[i].Value] != b.Values[q[i].Name][q[i].Value] {
+			return false
+		}
+	}
+	return true
+}

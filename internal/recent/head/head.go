@@ -1,0 +1,386 @@
+package head
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Retention is how long samples are kept: rules mostly read five minutes, some of them ten.
+const Retention = 12 * time.Minute
+
+const (
+	// wishes is the number of reads within a minute that begin a head, which a dashboard or two and a
+	// few rules do not reach.
+	wishes = 100
+	// idle is the time after the last read at which a head ends.
+	idle = 10 * time.Minute
+	// sweepEvery is the time between two looks at all series for samples that are too old.
+	sweepEvery = time.Minute
+	// maxObjects is the number of objects that a head knows: one that is forgotten counts as one of
+	// another process.
+	maxObjects = 8 << 10
+)
+
+// Segment is the content of a segment that was stored.
+type Segment interface {
+	View() *series.View // of the table that the refs are of
+	Refs() []series.Ref // by row
+	End(row int) int    // of the row's samples; they begin at the end of the row before it
+	Time(i int) int64   // ms, of a sample
+	Values() []float64  // of the samples
+	Starts() bool       // there are start timestamps
+	Others() []int      // rows that have native histograms
+}
+
+// Head holds the last samples of a tenant. It is safe for concurrent use.
+type Head struct {
+	heads *Heads
+
+	mu        sync.RWMutex
+	on        bool
+	full      bool // it took too much memory: it is off for good
+	nodes     nodes
+	last      *generation // nil: there are no samples
+	before    *generation // nil: all that it had has moved, or was forgotten
+	floor     int64       // ms: samples up to here may be gone
+	swept     time.Time
+	objects   map[string]int64 // by name: until when (ms) it may have samples that the head does not have
+	order     []string         // of the objects, the oldest first
+	deletions ulid.ULID        // the newest tombstone of the tenant
+
+	asking sync.Mutex
+	asked  int       // reads since
+	since  time.Time // the start of this minute of reads
+	latest time.Time // of a read
+}
+
+// Keep begins the head now, instead of after many reads.
+func (h *Head) Keep() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begin()
+}
+
+// begin begins a head that is off. The caller holds h.mu.
+func (h *Head) begin() {
+	if h.on || h.full {
+		return
+	}
+	h.asking.Lock()
+	h.latest = h.heads.now()
+	h.asking.Unlock()
+	h.on, h.floor, h.objects = true, math.MinInt64, map[string]int64{}
+}
+
+// end forgets everything. The caller holds h.mu.
+func (h *Head) end() {
+	h.on, h.nodes, h.last, h.before, h.objects, h.order = false, nodes{}, nil, nil, nil, nil
+	h.heads.set(h, 0)
+}
+
+// wish notes a read, and reports whether the head is worth its memory.
+func (h *Head) wish() bool {
+	now := h.heads.now()
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	h.latest = now
+	if now.Sub(h.since) > time.Minute {
+		h.since, h.asked = now, 0
+	}
+	h.asked++
+	return h.asked >= wishes
+}
+
+// idle reports whether nobody has read for long.
+func (h *Head) idle() bool {
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	return h.heads.now().Sub(h.latest) > idle
+}
+
+// Stored adds a segment that is durable, by its name. Segments come in the order of their ranks.
+func (h *Head) Stored(name string, s Segment) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.on {
+		return
+	}
+	if h.idle() {
+		h.end()
+		return
+	}
+	if s == nil || s.Starts() {
+		h.again()
+		return
+	}
+	h.drop()
+	if !h.turn(s.View()) || !h.ascending(s) {
+		h.again() // the segment is the last one that the head does not know
+		return
+	}
+	h.add(s)
+	h.know(name, math.MinInt64)
+	if h.full = !h.heads.set(h, h.nodes.bytes()+h.last.bytes()+h.before.bytes()); h.full {
+		h.end()
+	}
+}
+
+// Again makes a head that is on begin anew.
+func (h *Head) Again() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.on {
+		h.again()
+	}
+}
+
+// again begins anew: objects from before are not known any more. The caller holds h.mu.
+func (h *Head) again() {
+	h.end()
+	h.begin()
+}
+
+// ascending reports whether each sample is later than all that the head has had of its series. The
+// caller holds h.mu.
+func (h *Head) ascending(s Segment) bool {
+	from := 0
+	for row, ref := range s.Refs() {
+		x := &h.last.chains[ref]
+		if x.t == 0 && h.before != nil {
+			h.last.adopt(ref, h.before)
+		}
+		last := x.t
+		for end := s.End(row); from < end; from++ {
+			t := s.Time(from)
+			if t <= last {
+				return false
+			}
+			last = t
+		}
+	}
+	return true
+}
+
+// add adds the samples of a segment. The caller holds h.mu.
+func (h *Head) add(s Segment) {
+	from, values := 0, s.Values()
+	for row, ref := range s.Refs() {
+		end := s.End(row)
+		if from < end {
+			h.nodes.forget(&h.last.chains[ref], h.floor)
+		}
+		for ; from < end; from++ {
+			h.nodes.append(&h.last.chains[ref], s.Time(from), values[from])
+		}
+	}
+	for _, row := range s.Others() {
+		h.last.others[s.Refs()[row]] = struct{}{}
+	}
+}
+
+// drop raises the floor, and now and then frees what is below it of series that get no more samples.
+// The caller holds h.mu.
+func (h *Head) drop() {
+	now := h.heads.now()
+	h.floor = max(h.floor, now.Add(-Retention).UnixMilli())
+	if now.Sub(h.swept) < sweepEvery {
+		return
+	}
+	h.swept = now
+	for _, g := range []*generation{h.before, h.last} {
+		if g == nil {
+			continue
+		}
+		for i := range g.chains {
+			h.nodes.forget(&g.chains[i], h.floor)
+		}
+	}
+	if b := h.before; b != nil && (b.left == 0 || b.since <= h.floor) {
+		h.before = nil
+	}
+}
+
+// turn brings the series up to date with a view. It reports false if there are three tables within
+// the time for which samples are kept. The caller holds h.mu.
+func (h *Head) turn(view *series.View) bool {
+	if h.last != nil && !h.last.view.SameTable(view) {
+		if h.before != nil && h.before.left > 0 {
+			return false
+		}
+		h.before = h.last
+		h.before.age(h.heads.now().UnixMilli())
+		h.last = nil
+	}
+	if h.last == nil {
+		h.last = newGeneration(view, h.heads.limit/selectionShare)
+	}
+	h.last.grow(view)
+	return true
+}
+
+// know notes an object. The caller holds h.mu.
+func (h *Head) know(name string, upto int64) {
+	if _, ok := h.objects[name]; !ok {
+		h.order = append(h.order, name)
+	}
+	h.objects[name] = upto
+	if len(h.order) > maxObjects {
+		delete(h.objects, h.order[0])
+		h.order = h.order[1:]
+	}
+}
+
+// Source is what a block was merged from: an object, and the time (ms) of its last sample.
+type Source struct {
+	Name string
+	MaxT int64
+}
+
+// Merged notes that a block, by its name, has the samples of its sources and no other ones.
+func (h *Head) Merged(name string, sources []Source) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.on {
+		return
+	}
+	upto := int64(math.MinInt64)
+	for _, s := range sources {
+		if known, ok := h.objects[s.Name]; ok {
+			upto = max(upto, known)
+		} else {
+			upto = max(upto, s.MaxT)
+		}
+	}
+	h.know(name, upto)
+}
+
+// Reading is a read of a head. All of it sees the same samples. It must be closed, soon: segments
+// that were stored meanwhile wait for it, and their senders.
+type Reading struct{ h *Head }
+
+// Read begins a read of samples from mint (ms) on. It reports false if the head does not have them:
+// it is off, or they are too old. deletions is the newest tombstone of the tenant: after another one
+// the head begins anew.
+func (h *Head) Read(mint int64, deletions ulid.ULID) (Reading, bool) {
+	if h == nil || mint <= h.heads.now().Add(-Retention).UnixMilli() {
+		return Reading{}, false
+	}
+	wanted := h.wish()
+	h.mu.RLock()
+	on, same := h.on, h.deletions == deletions
+	if on && same && mint > h.floor {
+		return Reading{h}, true
+	}
+	h.mu.RUnlock()
+	if on && same || !on && !wanted {
+		return Reading{}, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.deletions != deletions {
+		if h.deletions = deletions; h.on && len(h.order) > 0 {
+			h.end()
+		}
+	}
+	h.begin()
+	return Reading{}, false
+}
+
+// Close ends the read.
+func (r Reading) Close() { r.h.mu.RUnlock() }
+
+// Has reports whether the head has all samples after mint (ms) of an object, or at mint; maxT (ms) is
+// that of its last sample.
+func (r Reading) Has(name string, maxT, mint int64) bool {
+	upto, ok := r.h.objects[name]
+	if !ok {
+		upto = maxT
+	}
+	return upto < mint
+}
+
+// Series is a series with its samples in the range of a read, at least one.
+type Series struct {
+	Labels labels.Labels
+	ID     uint64 // series.ID
+	T      []int64
+	V      []float64
+	Stale  bool // there are stale markers among the values
+}
+
+// Select returns the series that match and have samples in [mint, maxt] (ms), by labels. It reports
+// false if they are more than most or have more than room samples, if one has native histograms, and if
+// the matchers name no value to find them by. Callers must not change what they share: the times of neighbours are one array
+// where they are equal.
+func (r Reading) Select(ms []*labels.Matcher, mint, maxt int64, most, room int) (out []Series, ok bool) {
+	for _, g := range []*generation{r.h.last, r.h.before} {
+		if g == nil {
+			continue
+		}
+		had := len(out)
+		if out, ok = r.of(g, out, ms, mint, maxt, most, room); !ok {
+			return nil, false
+		}
+		if had > 0 && len(out) > had {
+			slices.SortFunc(out, func(a, b Series) int { return labels.Compare(a.Labels, b.Labels) })
+		}
+	}
+	return out, true
+}
+
+// of is Select in a generation. It appends the series.
+func (r Reading) of(g *generation, out []Series, ms []*labels.Matcher, mint, maxt int64, most, room int) ([]Series, bool) {
+	found, ok := g.selections.find(&g.postings, ms)
+	if !ok || len(found) > most {
+		return nil, false
+	}
+	n := 0
+	for i := range found {
+		if _, other := g.others[found[i].ref]; other {
+			return nil, false
+		}
+		n += r.h.nodes.count(&g.chains[found[i].ref], mint, maxt)
+	}
+	if n > room {
+		return nil, false
+	}
+	if n == 0 {
+		return out, true
+	}
+	out = slices.Grow(out, len(found))
+	t, v := make([]int64, 0, n), make([]float64, 0, n)
+	for i := range found {
+		x, at, from := &found[i], len(t), len(v)
+		t, v = r.h.nodes.read(&g.chains[x.ref], mint, maxt, t, v)
+		if from == len(v) {
+			continue
+		}
+		s := Series{Labels: x.labels, ID: g.view.ID(x.ref), T: t[at:len(t):len(t)], V: v[from:len(v):len(v)]}
+		if k := len(out); k > 0 && slices.Equal(out[k-1].T, s.T) {
+			s.T, t = out[k-1].T, t[:at]
+		}
+		s.Stale = slices.ContainsFunc(s.V, value.IsStaleNaN)
+		out = append(out, s)
+	}
+	return out, true
+}
