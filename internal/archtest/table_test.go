@@ -119,7 +119,7 @@ var allowed = map[string][]string{
 	// Verbs.
 	"internal/compact": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/jobmessage", "internal/compact/merge", "internal/compact/plan", "internal/compact/sink", "internal/key", "internal/memory", "internal/objstore",
-		"internal/parquetfile", "internal/queue", "internal/recent", "internal/segment", "internal/series", "internal/settings",
+		"internal/parquetfile", "internal/queue", "internal/recent", "internal/recent/head", "internal/segment", "internal/series", "internal/settings",
 	},
 	"internal/compact/bulk": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/objstore", "internal/series",
@@ -227,7 +227,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/lookup": {
 		"internal/block", "internal/catalog", "internal/live", "internal/query/index",
-		"internal/query/lru", "internal/query/metrics", "internal/query/request", "internal/query/source", "internal/recent", "internal/replica",
+		"internal/query/lru", "internal/query/metrics", "internal/query/request", "internal/query/source", "internal/recent", "internal/recent/head", "internal/replica",
 		"internal/series", "internal/temporality",
 	},
 	"internal/query/lru":           {},

@@ -96,6 +96,7 @@ func (s *Stage) publish(ctx context.Context, r *Result, w *output, known catalog
 		s.cleanup(ctx, w.files)
 		return err
 	}
+	s.note(r, w)
 	if err := s.commit(ctx, r.Tenant, v, w.change); err != nil {
 		return err
 	}

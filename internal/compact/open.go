@@ -39,6 +39,7 @@ var errSeriesMemory = errors.New("series tables are larger than the job's memory
 // opened are the sources of a merge, by rank, ready to be read.
 type opened struct {
 	taken    []plan.Source
+	ends     map[catalog.SegmentID]int64 // ms: of the last sample of segments whose objects were read
 	merge    []*merge.Source
 	into     merge.Into
 	metadata merge.Descriptions
@@ -156,6 +157,7 @@ func (o *opener) segment(srcs []plan.Source, i int, must bool) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", name, err)
 	}
+	o.end(src.Segment, data)
 	if merge.Gathers(&f) && !o.hasDeletions(src) {
 		if !must && !o.room(f.Samples()*gatheredSampleBytes) {
 			return false, nil

@@ -1,8 +1,15 @@
 package compact
 
 import (
+	"bytes"
+	"math"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/recent"
+	"github.com/promlake/promlake/internal/recent/head"
+	"github.com/promlake/promlake/internal/segment"
 )
 
 // recent returns the content of all sources, and their label sets, if all are
@@ -27,4 +34,46 @@ func (s *Stage) recent(tenant string, srcs []plan.Source) (all []*recent.Segment
 		all = append(all, c)
 	}
 	return all, all[0].Labels
+}
+
+// end notes the time of a segment's last sample, if the process keeps recent samples by series.
+func (o *opener) end(id catalog.SegmentID, data []byte) {
+	if o.s.set.Recent == nil {
+		return
+	}
+	upto := int64(math.MaxInt64)
+	if info, err := segment.ReadInfo(bytes.NewReader(data), int64(len(data))); err == nil {
+		upto = info.MaxT
+	}
+	if o.out.ends == nil {
+		o.out.ends = map[catalog.SegmentID]int64{}
+	}
+	o.out.ends[id] = upto
+}
+
+// note tells the recent samples what a block is merged from, before it becomes live. Where deletions
+// were applied it has fewer samples than they, so they begin anew.
+func (s *Stage) note(r *Result, w *output) {
+	h := s.set.Recent.Head(r.Tenant)
+	if len(w.tombs) > 0 {
+		h.Again()
+		return
+	}
+	if r.Job.Kind != plan.Merge || w.entry.Bytes == 0 {
+		return
+	}
+	sources := make([]head.Source, len(w.in.taken))
+	for i := range w.in.taken {
+		src := &w.in.taken[i]
+		if !src.IsSegment {
+			sources[i] = head.Source{Name: src.Block.Key(r.Tenant).File(block.SeriesFile), MaxT: src.Block.MaxT}
+			continue
+		}
+		upto, ok := w.in.ends[src.Segment]
+		if !ok { // it was in memory
+			upto = math.MaxInt64
+		}
+		sources[i] = head.Source{Name: src.Segment.Key(r.Tenant).String(), MaxT: upto}
+	}
+	h.Merged(w.files.Block().File(block.SeriesFile), sources)
 }

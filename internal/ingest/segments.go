@@ -104,6 +104,16 @@ const maxParallelPuts = 8
 // put writes segments. It is the one place where ingest writes to the store: it returns nil only
 // when all segments are durable, and no put is under way any more when it returns.
 func (w *segmentWriter) put(ctx context.Context, all []encoded) error {
+	if err := w.putAll(ctx, all); err != nil {
+		return err
+	}
+	for _, e := range all {
+		w.recent.Stored(w.tenant, e.key.String(), e.content)
+	}
+	return nil
+}
+
+func (w *segmentWriter) putAll(ctx context.Context, all []encoded) error {
 	if len(all) == 1 {
 		return w.putOne(ctx, all[0])
 	}

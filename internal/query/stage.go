@@ -135,6 +135,10 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	return stage, nil
 }
 
+// KeepRecent keeps the samples that this process stores of a tenant for some minutes, by series,
+// where it has memory for that.
+func (s *Stage) KeepRecent(tenant string) { s.settings.Recent.Head(tenant).Keep() }
+
 // Engine returns the PromQL engine. It reads samples in DuckDB where it can if a query's
 // storage.Queryable is a Stage, or embeds one, or has a method Unwrap() that returns one. Others it
 // reads as upstream's engine does.

@@ -202,8 +202,8 @@ func distinct(rows []segment.Row) (out []segment.Row) {
 // TestHeadBeginsAnew: after each segment that it cannot hold beside what it has.
 func TestHeadBeginsAnew(t *testing.T) {
 	for name, cut := range map[string]func(x *storing){
-		"equal time":      func(x *storing) { x.put(one("a", 10, 5)) },
-		"earlier time":    func(x *storing) { x.put(one("b", 10, 5), one("a", 9, 5)) },
+		"equal time":   func(x *storing) { x.put(one("a", 10, 5)) },
+		"earlier time": func(x *storing) { x.put(one("b", 10, 5), one("a", 9, 5)) },
 		"third table": func(x *storing) {
 			x.rotate()
 			x.put(one("b", 20, 5))

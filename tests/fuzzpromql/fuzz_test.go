@@ -33,8 +33,8 @@ func TestDifferential(t *testing.T) {
 		})
 		first = last
 	}
-	t.Logf("%d queries: %d differ, %d undecided, %d without memory, %d errors, %d without a value; %.0f subtrees, %.0f of them computed directly, and %.0f SQL statements, %.0f queries without any",
-		sum.queries, sum.failed, sum.undecided, sum.limited, sum.errors, sum.empty, sum.pushed, sum.computed, sum.statements, sum.kept)
+	t.Logf("%d queries: %d differ, %d undecided, %d without memory, %d errors, %d without a value; %.0f subtrees, %.0f of them computed directly, and %.0f SQL statements, %.0f queries without any, %.0f from the head",
+		sum.queries, sum.failed, sum.undecided, sum.limited, sum.errors, sum.empty, sum.pushed, sum.computed, sum.statements, sum.kept, sum.heads)
 	for _, r := range sum.reports {
 		t.Error(r)
 	}
@@ -45,6 +45,7 @@ func TestDifferential(t *testing.T) {
 		require.Less(t, sum.errors+sum.empty, int(n*6/10), "most queries have to have a value")
 		require.Greater(t, sum.pushed, float64(n)/2, "subtrees that SQL evaluated")
 		require.Greater(t, sum.computed, float64(n)/10, "subtrees that were computed directly")
+		require.Greater(t, sum.heads, float64(n)/100, "queries from the head")
 	}
 }
 

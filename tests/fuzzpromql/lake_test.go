@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,7 +21,9 @@ import (
 	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 )
 
@@ -32,7 +35,8 @@ type lake struct {
 	tb     testing.TB
 	store  objstore.Store
 	tenant string
-	seq    *uint64 // of ids, which order the writes
+	seq    *uint64          // of ids, which order the writes
+	kept   *recent.Segments // of the process that writes
 }
 
 func (l lake) nextID() (id ulid.ULID) {
@@ -63,6 +67,53 @@ var layouts = []struct {
 		l.blocks(parts[2], block.Options{Level: key.L2h, RowGroupRows: 1000})
 		l.segments(parts[3])
 	}},
+	{"head", func(l lake, rng *rand.Rand, d data) { l.head(rng, d) }},
+}
+
+// head writes data as segments in the order of time, as scrapes are stored, so that the process that
+// writes them has their samples by series.
+func (l lake) head(rng *rand.Rand, d data) {
+	l.kept.Head(l.tenant).Keep()
+	table := series.NewTable(5)
+	view := table.View()
+	known := recent.NewLabels(&view)
+	for from := int64(math.MinInt64); from < math.MaxInt64; {
+		to := int64(math.MaxInt64) // exclusive
+		if end := midnight.Add(24 * time.Hour).UnixMilli(); from < end {
+			to = max(from, midnight.UnixMilli()) + 1 + rng.Int64N(4*time.Hour.Milliseconds())
+		}
+		byWindow := windows(d.between(from, to), key.WindowOf)
+		for _, w := range slices.Sorted(maps.Keys(byWindow)) {
+			id := l.nextID()
+			require.NoError(l.tb, compacttest.Put(l.tb.Context(), l.store, l.tenant, w, id, byWindow[w]))
+			b, err := segmenttest.BatchIn(table, byWindow[w], nil)
+			require.NoError(l.tb, err)
+			known.Extend(b.View)
+			l.kept.Stored(l.tenant, key.Segment{Tenant: l.tenant, Window: w, ID: id}.String(), l.kept.Of(b, known))
+		}
+		from = to
+	}
+}
+
+// between returns the samples in [from, to) (ms).
+func (d data) between(from, to int64) (out data) {
+	for _, r := range d {
+		in := segment.Row{Labels: r.Labels}
+		for _, f := range r.Floats {
+			if f.T >= from && f.T < to {
+				in.Floats = append(in.Floats, f)
+			}
+		}
+		for _, h := range r.Hists {
+			if h.T >= from && h.T < to {
+				in.Hists = append(in.Hists, h)
+			}
+		}
+		if len(in.Floats)+len(in.Hists) > 0 {
+			out = append(out, in)
+		}
+	}
+	return out
 }
 
 // scatter divides data over n objects. A series may be missing in some of them, and its samples may

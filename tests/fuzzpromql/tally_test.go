@@ -13,8 +13,9 @@ import (
 type tally struct {
 	sync.Mutex
 	queries, failed, empty, errors, undecided, limited int
-	// subtrees; those that were computed directly; statements; queries of which nothing was pushed
-	pushed, computed, statements, kept float64
+	// subtrees; those that were computed directly; statements; queries of which nothing was pushed;
+	// queries of the head
+	pushed, computed, statements, kept, heads float64
 	alike                              map[string]int
 	reports                            []string
 }

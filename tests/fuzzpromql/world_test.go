@@ -18,6 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/recent"
 )
 
 // withoutStatements is the name of the way that computes all operations over few values directly.
@@ -27,15 +28,16 @@ const withoutStatements = "without statements"
 type way struct {
 	name     string
 	remote   bool // objects are fetched
+	head     bool // the process has stored the objects of layout head
 	settings query.Settings
 }
 
 // No way may change an answer, except for when names are removed.
 var ways = []way{
-	{"in place", false, query.Settings{MinPushedSamples: -1}},
-	{"fetched, delayed name removal", true, query.Settings{MinPushedSamples: -1, DelayedNameRemoval: true, UseStartTimestamps: true}},
-	{withoutStatements, false, query.Settings{}},
-	{"in parts, tables of matching rows", false, query.Settings{MinPushedSamples: -1, QueryMemoryBytes: partsMemory, IndexCacheBytes: 1}},
+	{"in place", false, true, query.Settings{MinPushedSamples: -1}},
+	{"fetched, delayed name removal", true, false, query.Settings{MinPushedSamples: -1, DelayedNameRemoval: true, UseStartTimestamps: true}},
+	{withoutStatements, false, true, query.Settings{}},
+	{"in parts, tables of matching rows", false, false, query.Settings{MinPushedSamples: -1, QueryMemoryBytes: partsMemory, IndexCacheBytes: 1}},
 }
 
 // partsMemory is so small that statements are divided into parts, and some are rejected.
@@ -59,8 +61,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 	store, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	var seq uint64
+	kept := recent.New(64<<20, nil, func() time.Time { return midnight })
+	kept.KeepHeads(64<<20, nil)
 	for i, l := range layouts {
-		l.write(lake{t, store, l.tenant, &seq}, rand.New(rand.NewPCG(seed, uint64(100+i))), d)
+		l.write(lake{t, store, l.tenant, &seq, kept}, rand.New(rand.NewPCG(seed, uint64(100+i))), d)
 	}
 	w := &world{upstream: plainly{d.upstream(t)}, metrics: prometheus.NewRegistry()}
 	for i, way := range ways {
@@ -68,8 +72,12 @@ func newWorld(t *testing.T, seed uint64) *world {
 		if way.remote {
 			s = remote{store}
 		}
+		settings := way.settings
+		if way.head {
+			settings.Recent = kept
+		}
 		reg := prometheus.WrapRegistererWith(prometheus.Labels{"z_way": fmt.Sprint(i)}, w.metrics)
-		st, err := query.New(way.settings, s, reg, slog.New(slog.DiscardHandler), now)
+		st, err := query.New(settings, s, reg, slog.New(slog.DiscardHandler), now)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, st.Close()) })
 		w.stages = append(w.stages, st)
@@ -108,6 +116,8 @@ func (w *world) count(t *testing.T, s *tally) {
 					s.statements += n
 					require.False(t, direct && n > 0, "statements over few values")
 				}
+			case "promlake_query_head_queries_total":
+				s.heads += m.GetCounter().GetValue()
 			case "promlake_query_kept_queries_total":
 				s.kept += m.GetCounter().GetValue()
 			}

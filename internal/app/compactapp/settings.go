@@ -57,12 +57,16 @@ type Workers struct {
 type Schedule struct {
 	Enabled  bool          `name:"compactor.enabled" negatable:"" default:"true" help:"Compact in the background. Several processes may compact one store." when:"Turn it off where another process compacts."`
 	Interval time.Duration `name:"compactor.compaction-interval" default:"1m" above:"0" help:"Time from the end of one compaction to the start of the next." when:"Raise it to pay for fewer LIST requests."`
+	Head     int64         `name:"query.head-bytes" type:"bytes" default:"256MiB" min:"0" help:"Memory for the samples of the last 12 minutes, by series, of tenants whose recent samples are read often, as rules do. A series takes about 250 bytes. A process that needs more stops keeping them. 0 keeps none." when:"Raise it if promlake_head_limit_reached is 1. If not set, at most a 16th of --memory-limit."`
 	Recent   int64         `name:"compactor.recent-bytes" type:"bytes" default:"32MiB" min:"0" help:"Memory for samples that this process has stored and not yet merged, at 14 bytes a sample, so that it does not read them again to merge or to query them. Their footers take up to an eighth of it beyond that. 0 keeps none." when:"Raise it if promlake_compact_merged_segments_total counts reads and this process alone writes more than 17000 samples a second. If not set, 64MiB with --config.file, and at most a 64th of --memory-limit."`
 }
 
 // recentShare is the part of the process's memory that recent segments may have unless the operator
 // gave a number.
 const recentShare = 64
+
+// headShare is likewise the part that the last samples by series may have.
+const headShare = 16
 
 // recentOfScrapes is the memory of a process that scrapes, unless the operator gave a number. Its
 // load is steady: without room for all that waits to be merged, each merge reads and decodes.
@@ -84,6 +88,13 @@ func (s Schedule) Kept(scrapes bool) func(process.Parts) *recent.Segments {
 			}
 			if s.Enabled && limit > 0 {
 				kept = recent.New(limit, p.Registry, p.Now)
+				heads := s.Head
+				if all := p.Memory.Limit(); all > 0 {
+					flags.Lower(p.Flags, "query.head-bytes", &heads, all/headShare)
+				}
+				if heads > 0 {
+					kept.KeepHeads(heads, p.Registry)
+				}
 			}
 		})
 		return kept

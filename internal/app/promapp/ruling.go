@@ -24,6 +24,8 @@ import (
 type Querying interface {
 	storage.Queryable
 	Engine() promql.QueryEngine
+	// KeepRecent announces many queries of the samples of a tenant's last minutes.
+	KeepRecent(tenant string)
 }
 
 // evaluating is what the rule managers of all tenants share.
@@ -58,13 +60,14 @@ type ruling struct {
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the manager has ended
 	started bool
+	tenant  string
 }
 
 // ruling returns the rule manager of a tenant, which does not evaluate anything yet. Its results go
 // to an appendable, and its alerts to notify. load reads its groups.
 func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.NotifyFunc, load rules.GroupLoader, reg prometheus.Registerer) *ruling {
 	ctx, cancel := context.WithCancel(tenant.With(context.Background(), id))
-	r := &ruling{evaluating: e, cancel: cancel, done: make(chan struct{})}
+	r := &ruling{evaluating: e, cancel: cancel, done: make(chan struct{}), tenant: id}
 	options := &rules.ManagerOptions{
 		NameValidationScheme: e.scheme, ExternalURL: e.url, QueryFunc: r.evaluate, NotifyFunc: notify, Context: ctx,
 		Appendable: to, Queryable: e.query, Logger: e.logger, Registerer: reg,
@@ -81,7 +84,11 @@ func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.Notif
 // change go on.
 func (r *ruling) update(interval time.Duration, external labels.Labels, files []string) error {
 	err := r.manager.Update(interval, files, external, r.url.String(), r.iterate)
-	r.pace.note(r, groupInterval(r.manager.RuleGroups()))
+	groups := r.manager.RuleGroups()
+	if len(groups) > 0 {
+		r.query.KeepRecent(r.tenant)
+	}
+	r.pace.note(r, groupInterval(groups))
 	return err
 }
 

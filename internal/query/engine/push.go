@@ -65,6 +65,7 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 	}
 	err = q.exec.Metrics.Measure("push", func() (err error) {
 		notes, err = q.Attempt(ctx, func(p *exec.Attempt) error {
+			p.Recent = true
 			o := q.Options(ctx)
 			err := try(p, o)
 			if errors.Is(err, plan.ErrForcedMonotonicity) {

@@ -54,6 +54,7 @@ type Attempt struct {
 	Span     *snapshot.Range                               // of the query
 	Snap     catalog.Snapshot                              // of Span
 	Wide     bool                                          // Snap is wider than Span by replica.Around
+	Recent   bool                                          // samples may come from the memory of those that this process has stored
 	Resolved map[*parser.VectorSelector]*lookup.Resolution // by Plan
 
 	known map[string]*selected  // by selectorKey
@@ -78,6 +79,9 @@ func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 	p.Resolved = map[*parser.VectorSelector]*lookup.Resolution{}
 	resolved := map[*parser.VectorSelector]*plan.Resolution{}
 	var count, values int64
+	if err := p.held(ctx, planned.Selectors()); err != nil {
+		return nil, err
+	}
 	for _, sel := range planned.Selectors() {
 		mint, maxt := p.Span.Clip(sel.MinT, sel.MaxT)
 		k := selectorKey(mint, maxt, sel.Matchers)
@@ -115,6 +119,32 @@ func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 	return pl, nil
 }
 
+// held notes the selectors that can be read from memory, if all can.
+func (p *Attempt) held(ctx context.Context, all []plan.Selector) error {
+	if !p.Recent || p.Wide || len(p.known) > 0 {
+		return nil
+	}
+	asked := make([]lookup.Selector, len(all))
+	for i, sel := range all {
+		asked[i].MinT, asked[i].MaxT = p.Span.Clip(sel.MinT, sel.MaxT)
+		asked[i].Matchers = sel.Matchers
+	}
+	found, err := p.Series.Held(ctx, p.Snap, asked)
+	if err != nil {
+		return err
+	}
+	if found != nil {
+		p.Metrics.Heads.Inc()
+	}
+	for i, r := range found {
+		if err := request.Found(ctx, r.Series, func(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }); err != nil {
+			return err
+		}
+		p.known[selectorKey(asked[i].MinT, asked[i].MaxT, asked[i].Matchers)] = seen(r)
+	}
+	return nil
+}
+
 // seen returns the series of a selector with what the planner sees of them.
 func seen(r *lookup.Resolution) *selected {
 	to := &plan.Resolution{Rows: r.Samples, Refused: Refused(r), Starts: r.Starts}
@@ -122,7 +152,11 @@ func seen(r *lookup.Resolution) *selected {
 		to.Series = make([]plan.Series, len(r.Series))
 		main := r.Largest()
 		for i := range r.Series {
-			to.Series[i] = plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: r.Series[i].Place(main)}
+			place := int64(i) + 1
+			if !r.FromHead {
+				place = r.Series[i].Place(main)
+			}
+			to.Series[i] = plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: place}
 		}
 	}
 	return &selected{r, to}

@@ -12,6 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/recent/head"
 )
 
 // Scope is the objects that a selector reads.
@@ -20,6 +21,7 @@ type Scope struct {
 	Tables    []*index.Table  // by object
 	Deletions live.Deletions  // of the objects
 	Unread    int64           // ms: samples up to here may be missing, of objects that were left out because they end too early
+	FromHead  bool            // there are no objects: the series have their samples
 }
 
 // Match is the series that match one of several lists of matchers, and their rows.
@@ -43,6 +45,8 @@ type Series struct {
 	Labels     labels.Labels
 	Hash       uint64 // series.ID of the labels
 	Tombstones []int  // the tombstones that match it, by their positions in the deletions
+
+	Head *head.Series // its samples, if the scope says that they are from a head
 }
 
 // LabelsOf returns the labels of a series.

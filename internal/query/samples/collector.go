@@ -64,6 +64,9 @@ func (r *Collector) Into(to *Memory) {
 
 // ReadFloats collects the float samples of a batch. Those of native histograms are left out.
 func (r *Collector) ReadFloats(ctx context.Context) error {
+	if r.FromHead {
+		return r.heads()
+	}
 	if err := r.segments(ctx); err != nil {
 		return err
 	}

@@ -105,6 +105,9 @@ func (x *Rollups) Read(ctx context.Context, r *Collector, series []int) error {
 	if x != nil {
 		edges, taken = x.Split(r, series)
 	}
+	if r.FromHead {
+		return r.heads()
+	}
 	if err := r.segments(ctx); err != nil {
 		return err
 	}

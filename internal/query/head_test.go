@@ -1,0 +1,154 @@
+package query_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/recent"
+	"github.com/promlake/promlake/internal/recent/head"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// TestHead: a stage whose process keeps the last samples by series answers as one that reads objects,
+// also where objects of others, histograms, and samples out of order come in between.
+func TestHead(t *testing.T) {
+	used := 0.0
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { used += testHead(t, seed) })
+	}
+	require.Greater(t, used, 400.0, "queries from the head")
+}
+
+func testHead(t *testing.T, seed uint64) (used float64) {
+	store, kept := newDirStore(t), recent.New(1<<20, nil, testNow)
+	kept.KeepHeads(1<<20, nil)
+	reading := newLake(t, store, query.Settings{})
+	l := newLake(t, store, query.Settings{Recent: kept})
+	rng := rand.New(rand.NewPCG(seed, 6))
+	table := series.NewTable(1)
+	known := recent.NewLabels(viewOf(table))
+	at := testNow().Add(-head.Retention + 20*time.Second).UnixMilli()
+	window := func(t int64) key.Window { return key.WindowOf(t) }
+	var own []head.Source // what is not merged yet
+	var rows []segment.Row
+	scrape := func() (out []segment.Row) {
+		at += 10_000
+		for i := range 12 {
+			if rng.IntN(8) == 0 {
+				continue
+			}
+			r := segment.Row{Labels: metric("m", "i", fmt.Sprint(i), "j", fmt.Sprint(i%3)), Floats: []segment.Float{{T: at + int64(i), V: float64(at/1000 + int64(i*rng.IntN(50)))}}}
+			switch rng.IntN(30) {
+			case 0:
+				r.Floats[0].V = math.Float64frombits(value.StaleNaN)
+			case 1:
+				r.Floats = append(r.Floats, segment.Float{T: at + int64(i) + 100, V: rng.Float64()})
+			}
+			out = append(out, r)
+		}
+		return out
+	}
+	write := func(rows []segment.Row) {
+		name := l.writeSegment(tenant.Default, window(at), rows, nil).String()
+		b, err := segmenttest.BatchIn(table, rows, nil)
+		require.NoError(t, err)
+		known.Extend(b.View)
+		size := l.size(name)
+		content := kept.Of(b, known)
+		kept.Put(name, size, content)
+		kept.Stored(tenant.Default, name, content)
+		own = append(own, head.Source{Name: name, MaxT: at + 1000})
+	}
+	texts := []string{`m`, `rate(m[1m])`, `sum by (j) (rate(m{i!="3"}[2m]))`, `count_over_time(m[7m])`, `m{i="4"} / on (j) group_left m{i="7"}`, `max(m) - min(m{j=~"1|2"})`, `absent(m{i="99"})`, `avg_over_time(sum(m)[1m:10s])`, `histogram_count(m)`, `sum(m offset 30s)`, `timestamp(m{i="2"})`}
+	l.writeSegment(tenant.Default, window(at), scrape(), nil)
+	l.KeepRecent(tenant.Default)
+	for n := range 69 {
+		next := scrape()
+		switch more := rng.IntN(150); {
+		case more == 0:
+			l.writeSegment(tenant.Default, window(at), next, nil) // of another process
+			continue
+		case more == 1:
+			next[0].Floats[0].T -= 30_000
+		case more == 2:
+			next = append(next, segment.Row{Labels: metric("m", "i", "hist"), Hists: []segment.Hist{{T: at, H: tsdbutil.GenerateTestHistogram(int64(n))}}})
+		}
+		if rng.IntN(40) == 0 { // its writer begins a new table
+			table = series.NewTable(1)
+			known = recent.NewLabels(viewOf(table))
+		}
+		write(next)
+		rows = append(rows, next...)
+		if n%10 == 9 {
+			b := l.writeBlocks(tenant.Default, blockShape{level: key.Part}, joined(rows))
+			require.Len(t, b, 1)
+			kept.Head(tenant.Default).Merged(b[0].Key(tenant.Default).File(block.SeriesFile), own)
+		}
+		ctx := query.WithSince(t.Context(), testNow().Add(time.Duration(n+1)*time.Second))
+		for range 4 {
+			text := texts[rng.IntN(len(texts))]
+			a := asked{text: text, end: time.UnixMilli(at + 1)}
+			if rng.IntN(2) == 0 {
+				a.start, a.step = a.end.Add(-time.Duration(rng.IntN(60))*time.Second), 7*time.Second
+			}
+			require.Equal(t, reading.exec(ctx, a).String(), l.exec(ctx, a).String(), a)
+		}
+	}
+	require.Zero(t, reading.counted("promlake_query_head_queries_total"))
+	return l.counted("promlake_query_head_queries_total")
+}
+
+// joined returns one row for each series.
+func joined(rows []segment.Row) (out []segment.Row) {
+	at := map[string]int{}
+	for _, r := range rows {
+		text := r.Labels.String()
+		i, ok := at[text]
+		if !ok {
+			at[text] = len(out)
+			out = append(out, segment.Row{Labels: r.Labels, Floats: append([]segment.Float(nil), r.Floats...), Hists: r.Hists})
+			continue
+		}
+		for _, f := range r.Floats {
+			k := len(out[i].Floats)
+			for k > 0 && out[i].Floats[k-1].T >= f.T {
+				k--
+			}
+			if k < len(out[i].Floats) && out[i].Floats[k].T == f.T {
+				out[i].Floats[k] = f
+				continue
+			}
+			out[i].Floats = append(out[i].Floats[:k], append([]segment.Float{f}, out[i].Floats[k:]...)...)
+		}
+		out[i].Hists = append(out[i].Hists, r.Hists...)
+	}
+	return out
+}
+
+// viewOf returns a view of a table.
+func viewOf(t *series.Table) *series.View {
+	v := t.View()
+	return &v
+}
+
+// size returns the bytes of an object.
+func (l *lake) size(name string) int64 {
+	l.tb.Helper()
+	body, object, err := l.store.Get(l.tb.Context(), name, 0, -1)
+	require.NoError(l.tb, err)
+	require.NoError(l.tb, body.Close())
+	return object.Size
+}
