@@ -13,18 +13,23 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// rulesLake is a store that is scraped while rules are evaluated: a segment each second with the
-// hosts whose turn it is, each host every 15 s. Segments live for two minutes and are merged then,
-// those of a minute to a block.
+// rulesLake is a store that is scraped while rules are evaluated: a segment every some seconds with
+// the hosts whose turn it was, each host every 15 s. The process has stored them itself. Segments
+// live for two minutes and are merged then, those of a minute to a block.
 type rulesLake struct {
 	*lake
 	hosts    int
+	every    int       // seconds of a segment
 	clock    time.Time // the next second to be scraped
 	segments []key.Segment
+	kept     *recent.Segments
+	series   [][]segment.Row // by host
 }
 
 const (
@@ -59,26 +64,39 @@ func (*rulesLake) host(i int) (rows []segment.Row) {
 
 // advance lets a minute pass.
 func (l *rulesLake) advance() {
-	for range 60 {
+	for len(l.series) < l.hosts {
+		l.series = append(l.series, l.host(len(l.series)))
+	}
+	for range 60 / l.every {
 		var rows []segment.Row
-		for i := int(l.clock.Unix() % hostsInterval); i < l.hosts; i += hostsInterval {
-			rows = append(rows, l.host(i)...)
-		}
-		for i := range rows {
-			rows[i].Floats = []segment.Float{{T: l.clock.UnixMilli(), V: float64(l.clock.Unix() % 100_000)}}
+		for range l.every {
+			for i := int(l.clock.Unix() % hostsInterval); i < l.hosts; i += hostsInterval {
+				for _, r := range l.series[i] {
+					r.Floats = []segment.Float{{T: l.clock.UnixMilli(), V: float64(l.clock.Unix() % 100_000)}}
+					rows = append(rows, r)
+				}
+			}
+			l.clock = l.clock.Add(time.Second)
 		}
 		slices.SortFunc(rows, func(a, b segment.Row) int { return labels.Compare(a.Labels, b.Labels) })
-		l.segments = append(l.segments, l.writeSegment(tenant.Default, key.WindowOf(l.clock.UnixMilli()), rows, nil))
-		l.clock = l.clock.Add(time.Second)
+		text, _, err := segmenttest.Encode(rows, nil)
+		require.NoError(l.tb, err)
+		b, err := segmenttest.Batch(rows, nil)
+		require.NoError(l.tb, err)
+		s := key.Segment{Tenant: tenant.Default, Window: key.WindowOf(l.clock.UnixMilli() - 1), ID: l.nextID()}
+		put(l.tb, l.store, s.String(), text)
+		l.kept.Put(s.String(), int64(len(text)), l.kept.Of(b, recent.NewLabels(b.View)))
+		l.segments = append(l.segments, s)
 	}
-	if len(l.segments) <= 120 {
+	minute := 60 / l.every
+	if len(l.segments) <= 2*minute {
 		return
 	}
 	var rows []segment.Row
 	for i := range l.hosts {
 		first := l.clock.Add(-3 * time.Minute).Unix()
 		first += (int64(i) - first%hostsInterval + hostsInterval) % hostsInterval
-		for _, r := range l.host(i) {
+		for _, r := range l.series[i] {
 			for k := range int64(60 / hostsInterval) {
 				at := first + hostsInterval*k
 				r.Floats = append(r.Floats, segment.Float{T: 1000 * at, V: float64(at % 100_000)})
@@ -87,10 +105,10 @@ func (l *rulesLake) advance() {
 		}
 	}
 	l.writeBlocks(tenant.Default, blockShape{level: key.Part}, rows)
-	for _, s := range l.segments[:60] {
+	for _, s := range l.segments[:minute] {
 		require.NoError(l.tb, l.store.Delete(l.tb.Context(), s.String()))
 	}
-	l.segments = l.segments[60:]
+	l.segments = l.segments[minute:]
 }
 
 // BenchmarkRules measures small rules, which are all evaluated once a minute while samples come in:
@@ -99,11 +117,14 @@ func (l *rulesLake) advance() {
 //
 //	go test ./internal/query -run '^$' -bench Rules -benchmem
 func BenchmarkRules(b *testing.B) {
-	for _, hosts := range []int{60, 240} {
-		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
-			l := &rulesLake{hosts: hosts, clock: testNow().Truncate(2 * time.Hour).Add(time.Minute)}
+	for _, c := range []struct{ hosts, every int }{{60, 1}, {240, 1}, {240, 4}} {
+		hosts := c.hosts
+		b.Run(fmt.Sprintf("hosts=%d/every=%ds", hosts, c.every), func(b *testing.B) {
+			l := &rulesLake{hosts: hosts, every: c.every, clock: testNow().Truncate(2 * time.Hour).Add(time.Minute)}
 			store, reg := newDirStore(b), prometheus.NewRegistry()
-			st, err := query.New(query.Settings{MaxStaleness: time.Second}, store, reg, slog.New(slog.DiscardHandler), func() time.Time { return l.clock })
+			l.kept = recent.New(256<<20, nil, func() time.Time { return l.clock })
+			set := query.Settings{MaxStaleness: time.Second, Recent: l.kept}
+			st, err := query.New(set, store, reg, slog.New(slog.DiscardHandler), func() time.Time { return l.clock })
 			require.NoError(b, err)
 			defer func() { require.NoError(b, st.Close()) }()
 			l.lake = &lake{Stage: st, tb: b, store: store, reg: reg}
