@@ -1,7 +1,9 @@
 package index
 
 import (
+	"bytes"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 	"unsafe"
@@ -93,6 +95,18 @@ func (c *codes) at(i int) uint32 {
 		return uint32(c.b2[i])
 	}
 	return c.b4[i]
+}
+
+// index returns how far after from the first code in [from, upto) is that equals code, -1 if there
+// is none.
+func (c *codes) index(from, upto int, code uint32) int {
+	switch {
+	case c.b1 != nil:
+		return bytes.IndexByte(c.b1[from:upto], uint8(code))
+	case c.b2 != nil:
+		return slices.Index(c.b2[from:upto], uint16(code))
+	}
+	return slices.Index(c.b4[from:upto], code)
 }
 
 func (c *codes) bytes() int64 { return int64(len(c.b1) + 2*len(c.b2) + 4*len(c.b4)) }

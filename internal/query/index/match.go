@@ -288,6 +288,9 @@ func (c *column) filter(dst, src []Range, set codeSet) []Range {
 }
 
 func (c *column) filterRuns(dst, src []Range, set codeSet) []Range {
+	if code, ok := set.single(); ok {
+		return c.filterRunsOf(dst, src, code)
+	}
 	run := 0
 	for _, r := range src {
 		run += sort.Search(len(c.ends)-run, func(i int) bool { return c.ends[run+i] > r.From })
@@ -298,6 +301,26 @@ func (c *column) filterRuns(dst, src []Range, set codeSet) []Range {
 			}
 			if from = to; c.ends[run] > to {
 				break
+			}
+		}
+	}
+	return dst
+}
+
+// filterRunsOf is filterRuns for one code.
+func (c *column) filterRunsOf(dst, src []Range, code uint32) []Range {
+	for _, r := range src {
+		run := sort.Search(len(c.ends), func(i int) bool { return c.ends[i] > r.From })
+		upto := run + sort.Search(len(c.ends)-run, func(i int) bool { return c.ends[run+i] >= r.To }) + 1
+		for ; run < upto; run++ {
+			i := c.codes.index(run, upto, code)
+			if i < 0 {
+				break
+			}
+			if run += i; run == 0 {
+				dst = join(dst, r.From, min(r.To, c.ends[run]))
+			} else {
+				dst = join(dst, max(r.From, c.ends[run-1]), min(r.To, c.ends[run]))
 			}
 		}
 	}
