@@ -46,6 +46,11 @@ func NewCache(limit int64, idle time.Duration, now func() time.Time) *Cache {
 // file.
 func PartKey(what, object, part string) string { return what + ofObject + object + endObject + part }
 
+// AppendPartKey appends what PartKey returns to dst, with the part missing: it is at the end.
+func AppendPartKey(dst []byte, what, object string) []byte {
+	return append(append(append(append(dst, what...), ofObject...), object...), endObject...)
+}
+
 // ofObject and endObject enclose the key of an object in that of a part of it.
 const ofObject, endObject = " of ", "\n"
 

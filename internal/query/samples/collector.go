@@ -67,10 +67,11 @@ func (r *Collector) ReadFloats(ctx context.Context) error {
 	if r.FromHead {
 		return r.heads()
 	}
-	if err := r.segments(ctx); err != nil {
+	r.reserve()
+	if err := r.blockFloats(ctx); err != nil { // mostly older, so that fragments come in order
 		return err
 	}
-	return r.blockFloats(ctx)
+	return r.segments(ctx)
 }
 
 // Held is the number of samples that were read.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/zeebo/xxh3"
@@ -54,29 +55,33 @@ const (
 func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
 	var failed error
 	hits, misses, room := 0, 0, r.reader.settings.CacheBytes/keptReadShare
+	var keys keptKeys
+	var all []fragment // of a row group
 	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats, func(g *rowGroup) bool {
 		bytes := keptBytes(g.rows)
 		if !r.keep || bytes > r.reader.settings.CacheBytes/keptRangesShare {
 			return false
 		}
 		series := r.Objects[g.object].Series
-		keys := [2]string{keptKey(series, g.allRows()), keptKey(series, g.rows)}
+		keys.set(series, g)
 		var found *kept
-		index.Held(r.reader.cache, len(keys), func(i int) string { return keys[i] }, func(_ int, k *kept) { found = k })
+		index.Held(r.reader.cache, 2, keys.of, func(_ int, k *kept) { found = k })
 		if found == nil {
-			inside := r.mostlyInside(g.group)
-			if misses++; bytes <= room && (inside || r.reader.repeats.Keep(keys[1], g.samples())) {
+			inside, own := r.mostlyInside(g.group), strings.Clone(keys.of(1))
+			if misses++; bytes <= room && (inside || r.reader.repeats.Keep(own, g.samples())) {
 				room -= bytes
 				fits := inside && keptBytes(g.allRows()) <= r.reader.settings.CacheBytes/keptGroupShare
-				if g.key = keys[1]; fits && r.reader.partial.Whole(keys[0]) {
-					g.key, g.all = keys[0], true
+				if g.key = own; fits {
+					if all := strings.Clone(keys.of(0)); r.reader.partial.Whole(all) {
+						g.key, g.all = all, true
+					}
 				}
 			}
 			return false
 		}
 		hits++
-		all, err := r.within(g, found)
-		if err != nil {
+		var err error
+		if all, err = r.within(all[:0], g, found); err != nil {
 			failed = err
 			return true
 		}
@@ -117,12 +122,41 @@ func (r *Collector) mostlyInside(g *block.RowGroup) bool {
 // keptKey returns the key of the samples of some rows of a block. series is the key of its series
 // file, which no other object has.
 func keptKey(series string, rows []block.Rows) string {
-	b := make([]byte, 0, 16*len(rows))
+	return string(appendKeptKey(nil, series, rows))
+}
+
+// appendKeptKey is keptKey appended to dst.
+func appendKeptKey(dst []byte, series string, rows []block.Rows) []byte {
+	dst = index.AppendPartKey(dst, "samples", series)
+	from := len(dst)
 	for _, r := range rows {
-		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(r.From)), uint64(r.N))
+		dst = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, uint64(r.From)), uint64(r.N))
 	}
-	sum := xxh3.Hash128(b).Bytes()
-	return index.PartKey("samples", series, string(sum[:]))
+	sum := xxh3.Hash128(dst[from:]).Bytes()
+	return append(dst[:from], sum[:]...)
+}
+
+// keptKeys are the keys of the samples of all rows of a row group, and of those that are read.
+type keptKeys struct {
+	text []byte // both, of the row group that was set last
+	n    int    // bytes of the first one
+}
+
+func (k *keptKeys) set(series string, g *rowGroup) {
+	if k.text == nil {
+		k.text = make([]byte, 0, 2*(len(series)+64))
+	}
+	k.text = appendKeptKey(k.text[:0], series, g.allRows())
+	k.n = len(k.text)
+	k.text = appendKeptKey(k.text, series, g.rows)
+}
+
+// of returns the first or the second key, until the next ones are set.
+func (k *keptKeys) of(i int) string {
+	if i == 0 {
+		return unsafe.String(&k.text[0], k.n)
+	}
+	return unsafe.String(&k.text[k.n], len(k.text)-k.n)
 }
 
 // keptFloats reads one row group through the cache.
@@ -136,7 +170,7 @@ func (r *Collector) keptFloats(ctx context.Context, g *rowGroup) ([]fragment, er
 	case err != nil:
 		return nil, err
 	}
-	return r.within(g, k)
+	return r.within(make([]fragment, 0, len(g.rows)), g, k)
 }
 
 // decodeKept reads the samples that a row group is to keep; st means that it has start timestamps.
@@ -181,16 +215,16 @@ func decodeKept(g *rowGroup, st bool) (*kept, error) {
 	return k, nil
 }
 
-// within returns the kept samples of a row group that are in the range of the read, by member.
-func (r *Collector) within(g *rowGroup, k *kept) ([]fragment, error) {
-	out, total := make([]fragment, len(g.rows)), int64(0)
+// within appends the kept samples of a row group that are in the range of the read, by member.
+func (r *Collector) within(out []fragment, g *rowGroup, k *kept) ([]fragment, error) {
+	total := int64(0)
 	for i, x := range g.rows {
 		b, first := k.all, int(x.From-k.first)
 		if b == nil {
 			b, first = &k.ranges[i], 0
 		}
 		lo, hi := between(b.t[first:first+int(x.N)], r.MinT, r.MaxT)
-		out[i] = fragment{b, uint32(first + lo), uint32(hi - lo), uint32(g.object)}
+		out = append(out, fragment{b, uint32(first + lo), uint32(hi - lo), uint32(g.object)})
 		total += int64(hi - lo)
 	}
 	return out, r.hold(total)

@@ -100,14 +100,11 @@ func (x *Rollups) Open(ctx context.Context, r *Collector, taken [][]lookup.Row) 
 // Read collects the samples of series, which are positions in the resolution, and the stand-ins
 // where rollups answer.
 func (x *Rollups) Read(ctx context.Context, r *Collector, series []int) error {
-	var edges []*Collector
-	var taken [][]lookup.Row
-	if x != nil {
-		edges, taken = x.Split(r, series)
+	if x == nil {
+		return r.ReadFloats(ctx)
 	}
-	if r.FromHead {
-		return r.heads()
-	}
+	edges, taken := x.Split(r, series)
+	r.reserve()
 	if err := r.segments(ctx); err != nil {
 		return err
 	}
@@ -118,9 +115,6 @@ func (x *Rollups) Read(ctx context.Context, r *Collector, series []int) error {
 		if e != r {
 			r.size.Add(e.size.Load())
 		}
-	}
-	if x == nil {
-		return nil
 	}
 	if x.standIn == rollup.StandInCount {
 		for _, s := range r.got {

@@ -176,7 +176,6 @@ func (r *Collector) segments(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.reserve(which)
 	for _, i := range which {
 		if err := r.segment(i, floats[i], hists[i]); err != nil {
 			return err
@@ -198,20 +197,18 @@ func (r *Collector) fragments(n int) []fragment {
 	return m.fragments[:n]
 }
 
-// reserve makes room for a fragment of each row of some objects.
-func (r *Collector) reserve(objects []int) {
-	counts, all := make([]int32, len(r.got)), 0
-	for _, i := range objects {
-		for _, x := range r.Rows[i] {
-			counts[x.Series]++
+// reserve makes room for a fragment of each row, before any is taken.
+func (r *Collector) reserve() {
+	all := 0
+	for _, rows := range r.Rows {
+		for _, x := range rows {
+			r.got[x.Series].rows++
 		}
-		all += len(r.Rows[i])
+		all += len(rows)
 	}
 	room := r.fragments(all)
-	for k, n := range counts {
-		if s := r.got[k]; len(s.floats) == 0 && n > 0 {
-			s.floats, room = room[:0:n], room[n:]
-		}
+	for _, s := range r.got {
+		s.floats, room = room[:0:s.rows], room[s.rows:]
 	}
 }
 

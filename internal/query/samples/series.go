@@ -16,6 +16,7 @@ import (
 // collected is a series while it is read.
 type collected struct {
 	lookup.Series
+	rows   int // of it, in all objects; set by reserve
 	floats []fragment
 	hists  []histPoint
 }
@@ -32,6 +33,10 @@ func readable(found []lookup.Series) []*collected {
 
 // take adds what deletions leave of a fragment.
 func (s *collected) take(f fragment, d *live.Deletions) {
+	if len(s.Tombstones) == 0 || !d.Concern(int(f.rank)) {
+		s.floats = append(s.floats, f)
+		return
+	}
 	gone := d.Gone(nil, int(f.rank), s.Tombstones)
 	for from, to := range live.Kept(f.times(), gone) {
 		s.floats = append(s.floats, fragment{f.batch, f.off + uint32(from), uint32(to - from), f.rank})
@@ -44,6 +49,7 @@ func (s *collected) take(f fragment, d *live.Deletions) {
 func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.SelectHints) ([]*Series, error) {
 	r := s.Collect(m)
 	r.work = memory.Of(ctx)
+	r.reserve()
 	for _, read := range []func(context.Context) error{r.segments, r.blockFloats, r.blockHists} {
 		if err := read(ctx); err != nil {
 			return nil, err
