@@ -17,7 +17,13 @@ type remembering struct {
 	withoutStarts bool // start_timestamp() has no result
 
 	mu   sync.Mutex
-	last *lru.Map[parser.Expr] // by text; nobody changes them
+	last *lru.Map[*known] // by text
+}
+
+// known is an expression of a text. It is shared: nobody may change it.
+type known struct {
+	parser.Expr
+	settled bool // plan.Settled
 }
 
 // The memory (bytes) of all expressions that are remembered, and of one, about: a constant, and more
@@ -29,7 +35,7 @@ const (
 )
 
 func newRemembering(o parser.Options, withoutStarts bool) *remembering {
-	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: lru.New[parser.Expr](rememberedBytes)}
+	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: lru.New[*known](rememberedBytes)}
 }
 
 // hideStarts makes start_timestamp() of a selector that of an expression, which has no result.
@@ -50,13 +56,13 @@ func (p *remembering) ParseExpr(text string) (parser.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan.Clone(expr), nil
+	return plan.Clone(expr.Expr), nil
 }
 
-// parsed returns the expression of a text. It is shared: nobody may change it.
-func (p *remembering) parsed(text string) (parser.Expr, error) {
-	if known := p.known(text); known != nil {
-		return known, nil
+// parsed returns the expression of a text.
+func (p *remembering) parsed(text string) (*known, error) {
+	if k := p.known(text); k != nil {
+		return k, nil
 	}
 	expr, err := p.Parser.ParseExpr(text)
 	if err != nil {
@@ -65,18 +71,19 @@ func (p *remembering) parsed(text string) (parser.Expr, error) {
 	if p.withoutStarts {
 		hideStarts(expr)
 	}
+	k := &known{expr, plan.Settled(expr)}
 	if cost := int64(expressionBytes + bytesPerTextByte*len(text)); cost <= rememberedBytes/16 {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.last.Get(text) == nil {
-			p.last.Add(text, expr, cost)
+			p.last.Add(text, k, cost)
 			p.last.Evict(0)
 		}
 	}
-	return expr, nil
+	return k, nil
 }
 
-func (p *remembering) known(text string) parser.Expr {
+func (p *remembering) known(text string) *known {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e := p.last.Get(text); e != nil {

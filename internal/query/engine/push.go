@@ -28,13 +28,13 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 	if q.exec == nil || !finite {
 		return nil, nil
 	}
-	if mentions(q.expr, plan.PushedLabel) {
+	if mentions(q.expr.Expr, plan.PushedLabel) {
 		return nil, nil // only selectors of this engine's own may have this label
 	}
 	timers := q.stats.Timers
 	try := func(p *exec.Attempt, o plan.Options) error {
 		prepare := timers.GetTimer(stats.QueryPreparationTime).Start()
-		planned, err := plan.Prepare(q.expr, o)
+		planned, err := plan.Prepare(q.expr.Expr, o)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 		if q.view.whole != nil {
 			return nil
 		}
-		if q.left, err = promql.PreprocessExpr(pl.Expr, q.asked.Start, q.asked.End, q.asked.Interval); err != nil {
+		if q.left, err = promql.PreprocessExpr(plan.Clone(pl.Expr), q.asked.Start, q.asked.End, q.asked.Interval); err != nil {
 			return fmt.Errorf("prepare what is left: %w", err)
 		}
 		return nil
@@ -80,7 +80,7 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 }
 
 // Expr returns the expression of the query. It is shared: nobody may change it.
-func (q *Query) Expr() parser.Expr { return q.expr }
+func (q *Query) Expr() parser.Expr { return q.expr.Expr }
 
 // Attempt calls fn with an attempt on a snapshot of the query's time range, and again as
 // snapshot.Range.Read does.
@@ -94,7 +94,7 @@ func (q *Query) Options(ctx context.Context) plan.Options {
 	s := &q.engine.settings
 	return plan.Options{
 		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
-		Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
+		Settled: q.expr.settled, Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
 		DelayedNames: s.DelayedNameRemoval, StartTimestamps: s.UseStartTimestamps, MinRows: max(s.MinPushedSamples, 0),
 		Kernels: s.MinPushedSamples < math.MaxInt64,
 		Ended:   func() bool { return ctx.Err() != nil },
@@ -117,11 +117,14 @@ func mentions(expr parser.Expr, label string) bool {
 
 // StorageError gives a failure of a pushed statement the type by which upstream's API answers it.
 func StorageError(err error) error {
+	if err == nil {
+		return nil
+	}
 	var limit *request.LimitError
 	var old *snapshot.TooOldError
 	var full *fetch.FullError
 	var process *memory.Error
-	if err == nil || errors.As(err, &process) || errors.As(err, &limit) || errors.As(err, &old) || errors.As(err, &full) && full.QueryLimit() || isPromQL(err) {
+	if errors.As(err, &process) || errors.As(err, &limit) || errors.As(err, &old) || errors.As(err, &full) && full.QueryLimit() || isPromQL(err) {
 		return err
 	}
 	return &failedRead{err}

@@ -20,8 +20,8 @@ import (
 type Query struct {
 	engine *Engine
 	text   string
-	expr   parser.Expr     // of the text; shared
-	asked  parser.EvalStmt // as upstream's engine prepares it
+	expr   *known          // of the text
+	asked  parser.EvalStmt // as upstream's engine prepares it; its expression may be shared
 	stats  stats.Statistics
 	exec   *exec.Executor // nil: nothing is pushed down
 	view   *view          // what upstream's query reads

@@ -1,38 +1,48 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // descend rewrites the children of an expression that the engine evaluates, and returns the
-// expression.
+// expression: a copy, which shares what it does not rewrite.
 func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.ParenExpr:
-		e.Expr = r.rewrite(e.Expr, at, to)
+		c := *e
+		c.Expr = r.rewrite(e.Expr, at, to)
+		return &c
 	case *parser.UnaryExpr:
 		if e.Op == parser.SUB {
 			to = overridesNames
 		}
-		e.Expr = r.rewrite(e.Expr, at, to)
+		c := *e
+		c.Expr = r.rewrite(e.Expr, at, to)
+		return &c
 	case *parser.BinaryExpr:
 		to := seesNames
 		if e.VectorMatching == nil && (e.ReturnBool || !e.Op.IsComparisonOperator()) {
 			to = overridesNames
 		}
-		e.LHS, e.RHS = r.rewrite(e.LHS, at, to), r.rewrite(e.RHS, at, to)
+		c := *e
+		c.LHS, c.RHS = r.rewrite(e.LHS, at, to), r.rewrite(e.RHS, at, to)
+		return &c
 	case *parser.AggregateExpr:
+		c := *e
 		if e.Param != nil && e.Param.Type() == parser.ValueTypeScalar {
-			e.Param = r.rewrite(e.Param, at, seesNames)
+			c.Param = r.rewrite(e.Param, at, seesNames)
 		}
 		in := at
 		in.unordered = in.unordered || e.Op != parser.LIMITK && e.Op != parser.LIMIT_RATIO
-		e.Expr = r.rewrite(e.Expr, in, aggregand(e))
+		c.Expr = r.rewrite(e.Expr, in, aggregand(e))
+		return &c
 	case *parser.Call:
-		r.arguments(e, at)
+		return r.arguments(e, at)
 	case *parser.SubqueryExpr:
-		r.subquery(e, at, to)
+		return r.subquery(e, at, to)
 	case *parser.StepInvariantExpr:
 		return r.rewrite(e, at, to)
 	}
@@ -40,19 +50,22 @@ func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr 
 }
 
 // subquery rewrites the expression of a subquery, which has its own grid.
-func (r *rewriter) subquery(e *parser.SubqueryExpr, at place, to consumer) {
+func (r *rewriter) subquery(e *parser.SubqueryExpr, at place, to consumer) parser.Expr {
 	defer func(was bool) { r.invariant = was }(r.invariant)
 	r.invariant = false
-	e.Expr = r.rewrite(e.Expr, at.within(e, r.b.options.DefaultSubqueryStep), to)
+	c := *e
+	c.Expr = r.rewrite(e.Expr, at.within(e, r.b.options.DefaultSubqueryStep), to)
+	return &c
 }
 
 // arguments rewrites the arguments of a call.
-func (r *rewriter) arguments(e *parser.Call, at place) {
+func (r *rewriter) arguments(e *parser.Call, at place) parser.Expr {
 	if opaque(e.Func.Name) {
-		plain(e)
-		return
+		return plain(e)
 	}
 	to := argument(e.Func.Name)
+	c := *e
+	c.Args = slices.Clone(e.Args)
 	for i, a := range e.Args {
 		if a.Type() == parser.ValueTypeString {
 			continue
@@ -61,38 +74,53 @@ func (r *rewriter) arguments(e *parser.Call, at place) {
 			if _, ok := unwrap(a).(*parser.VectorSelector); ok {
 				// The call was not pushed, and the engine needs the selector itself, not its
 				// values.
-				e.Args[i] = unwrap(a)
+				c.Args[i] = unwrap(a)
 				continue
 			}
 		}
-		e.Args[i] = r.rewrite(a, at, to)
-		if _, ok := e.Args[i].(*parser.VectorSelector); ok && selectorMatters(e.Func.Name) {
+		c.Args[i] = r.rewrite(a, at, to)
+		if _, ok := c.Args[i].(*parser.VectorSelector); ok && selectorMatters(e.Func.Name) {
 			// The unary plus changes no value, but keeps the function from treating the selector of
 			// the pushed subtree as a selector of the query.
-			e.Args[i] = &parser.UnaryExpr{Op: parser.ADD, Expr: e.Args[i], StartPos: e.Args[i].PositionRange().Start}
+			c.Args[i] = &parser.UnaryExpr{Op: parser.ADD, Expr: c.Args[i], StartPos: c.Args[i].PositionRange().Start}
 		}
 	}
+	return &c
 }
 
-// plain removes what preprocessing added from an expression that stays with the engine.
+// plain returns a copy of an expression that stays with the engine, without what preprocessing added
+// to it.
 func plain(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.StepInvariantExpr:
 		return plain(e.Expr)
 	case *parser.ParenExpr:
-		e.Expr = plain(e.Expr)
+		c := *e
+		c.Expr = plain(e.Expr)
+		return &c
 	case *parser.UnaryExpr:
-		e.Expr = plain(e.Expr)
+		c := *e
+		c.Expr = plain(e.Expr)
+		return &c
 	case *parser.BinaryExpr:
-		e.LHS, e.RHS = plain(e.LHS), plain(e.RHS)
+		c := *e
+		c.LHS, c.RHS = plain(e.LHS), plain(e.RHS)
+		return &c
 	case *parser.AggregateExpr:
-		e.Expr = plain(e.Expr)
+		c := *e
+		c.Expr = plain(e.Expr)
+		return &c
 	case *parser.Call:
+		c := *e
+		c.Args = make(parser.Expressions, len(e.Args))
 		for i, a := range e.Args {
-			e.Args[i] = plain(a)
+			c.Args[i] = plain(a)
 		}
+		return &c
 	case *parser.SubqueryExpr:
-		e.Expr = plain(e.Expr)
+		c := *e
+		c.Expr = plain(e.Expr)
+		return &c
 	}
 	return expr
 }

@@ -44,21 +44,24 @@ type Resolution struct {
 
 // Query is an expression ready for planning.
 type Query struct {
-	expr      parser.Expr // owned by the Query, after upstream's PreprocessExpr
+	expr      parser.Expr // after upstream's PreprocessExpr; may be shared, so nobody changes it
 	options   Options
 	selectors []Selector
 }
 
-// Prepare preprocesses a copy of a parsed expression for planning. Errors are those of upstream's
-// PreprocessExpr.
+// Prepare preprocesses a copy of a parsed expression for planning. The plan may share parts of it.
+// Errors are those of upstream's PreprocessExpr.
 func Prepare(expr parser.Expr, o Options) (*Query, error) {
-	step := time.Duration(o.Step) * time.Millisecond
-	own, err := promql.PreprocessExpr(Clone(expr), time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), step)
-	if err != nil {
-		return nil, fmt.Errorf("prepare the expression: %w", err)
+	if !o.Settled {
+		step := time.Duration(o.Step) * time.Millisecond
+		own, err := promql.PreprocessExpr(Clone(expr), time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), step)
+		if err != nil {
+			return nil, fmt.Errorf("prepare the expression: %w", err)
+		}
+		expr = own
 	}
-	q := &Query{expr: own, options: o}
-	q.collect(own, o.top())
+	q := &Query{expr: expr, options: o}
+	q.collect(expr, o.top())
 	return q, nil
 }
 
