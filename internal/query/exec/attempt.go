@@ -150,13 +150,13 @@ func seen(r *lookup.Resolution) *selected {
 	to := &plan.Resolution{Rows: r.Samples, Refused: Refused(r), Starts: r.Starts}
 	if to.Refused == "" {
 		to.Series = make([]plan.Series, len(r.Series))
-		main := r.Largest()
+		place := func(i int) int64 { return int64(i) + 1 } // small reads are not divided
+		if !r.Small() && !r.FromHead {
+			main := r.Largest()
+			place = func(i int) int64 { return r.Series[i].Place(main) }
+		}
 		for i := range r.Series {
-			place := int64(i) + 1
-			if !r.FromHead {
-				place = r.Series[i].Place(main)
-			}
-			to.Series[i] = plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: place}
+			to.Series[i] = plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: place(i)}
 		}
 	}
 	return &selected{r, to}

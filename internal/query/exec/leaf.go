@@ -48,9 +48,7 @@ func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Valu
 	if err != nil {
 		return nil, err
 	}
-	batches := read.Res.Batches(read.wanted, read.Whole.MinT, read.Whole.MaxT, func(series int) int64 {
-		return read.Rolled.Estimate(read.Res, series, read.Whole.MinT, read.Whole.MaxT)
-	})
+	batches := read.batches()
 	inPlace := len(batches) == 1 && read.Rolled == nil && r.Files.Local() // what is read is planned once
 	if !inPlace {
 		release, err := r.prefetch(ctx, read)
@@ -100,6 +98,20 @@ func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Valu
 		return nil, err
 	}
 	return joined(threads, fold)
+}
+
+// batches divides the series of a read into those that are read at a time.
+func (s *Input) batches() [][]uint32 {
+	if s.Rolled == nil && s.Res.Small() && len(s.wanted) > 0 {
+		all := make([]uint32, len(s.wanted))
+		for i := range all {
+			all[i] = uint32(i)
+		}
+		return [][]uint32{all}
+	}
+	return s.Res.Batches(s.wanted, s.Whole.MinT, s.Whole.MaxT, func(series int) int64 {
+		return s.Rolled.Estimate(s.Res, series, s.Whole.MinT, s.Whole.MaxT)
+	})
 }
 
 // joined returns the values of all threads.

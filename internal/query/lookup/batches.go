@@ -16,6 +16,9 @@ const (
 	segmentBatchSamples = 1 << 20
 )
 
+// Small reports whether the samples of all series are certainly one batch.
+func (r *Resolution) Small() bool { return r.Samples < batchSamples/16 && len(r.Series) <= fewSeries }
+
 // Batches divides some series, which are positions in the resolution, into batches of about
 // batchSamples, of neighbours in the objects: objects have the series in one order, so that the
 // rows of neighbours lie together. Batches end where row groups of the largest object do, if that

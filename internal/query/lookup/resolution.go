@@ -76,7 +76,15 @@ func (m *Match) Resolution() *Resolution {
 		out.Series[i].At, places = places[:0:n], places[n:]
 	}
 	out.IDsAgree = true
-	owner := make(map[uint64]int32, len(m.Series))
+	taken := out.hasID
+	if len(m.Series) > fewSeries {
+		owner := make(map[uint64]bool, len(m.Series))
+		taken = func(id uint64) bool {
+			was := owner[id]
+			owner[id] = true
+			return was
+		}
+	}
 	for i, members := range m.Rows {
 		t := m.Tables[i]
 		for _, x := range members {
@@ -88,10 +96,8 @@ func (m *Match) Resolution() *Resolution {
 			if len(s.At) > 0 {
 				out.IDsAgree = out.IDsAgree && s.ID == id
 			} else {
+				out.IDsAgree = !taken(id) && out.IDsAgree
 				s.ID = id
-				_, taken := owner[id]
-				out.IDsAgree = out.IDsAgree && !taken
-				owner[id] = x.Series
 			}
 			_, n := t.Floats(int(x.N))
 			_, hists := t.Hists(int(x.N))
@@ -123,6 +129,15 @@ func (m *Match) Resolution() *Resolution {
 	}
 	out.Series = sorted
 	return out
+}
+
+// fewSeries is the number of series that are compared one by one, and whose order in the objects is
+// not worth knowing.
+const fewSeries = 16
+
+// hasID reports whether a series that has a place has an id.
+func (r *Resolution) hasID(id uint64) bool {
+	return slices.ContainsFunc(r.Series, func(s ResolvedSeries) bool { return s.ID == id && len(s.At) > 0 })
 }
 
 // ordered returns the order of the series by labels.

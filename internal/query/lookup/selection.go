@@ -147,8 +147,9 @@ func (x *selection) part(o *source.Object) *objectRows {
 func (x *selection) known(all []source.Object, excluded func(*source.Object) bool) (objs []source.Object, parts []*objectRows, unknown []int, found finder) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	room := min(len(all), len(x.parts)+spareParts)
-	objs, parts = make([]source.Object, 0, room), make([]*objectRows, 0, room)
+	var roomObjs [fewObjects]source.Object // most selectors have rows in a few objects of many
+	var roomParts [fewObjects]*objectRows
+	few, ofFew := roomObjs[:0], roomParts[:0]
 	for i := range all {
 		p := x.part(&all[i])
 		switch {
@@ -158,12 +159,18 @@ func (x *selection) known(all []source.Object, excluded func(*source.Object) boo
 			x.bytes += x.none.add(all[i].Footer.Number)
 			continue
 		case p == nil:
-			unknown = append(unknown, len(objs))
+			unknown = append(unknown, len(few))
 		}
-		objs, parts = append(objs, all[i]), append(parts, p)
+		few, ofFew = append(few, all[i]), append(ofFew, p)
 	}
+	objs, parts = make([]source.Object, len(few)), make([]*objectRows, len(few))
+	copy(objs, few)
+	copy(parts, ofFew)
 	return objs, parts, unknown, x.found.view()
 }
+
+// fewObjects is the number of objects up to which known needs no memory beside its results.
+const fewObjects = 64
 
 // extend sets the parts of objects that were not known: those of the ranges of rows that match. It
 // returns the series of all parts, and the bytes that the selection takes now.

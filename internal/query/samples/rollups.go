@@ -7,6 +7,7 @@ import (
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/rollups"
+	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/rollup"
 )
 
@@ -48,7 +49,7 @@ var standIns = map[string]rollup.StandIn{
 // [mint, maxt] (ms) with fewer rows than there are samples. It returns nil if there are none.
 func FindRollups(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt int64) *Rollups {
 	standIn, ok := standIns[l.Func]
-	if !ok || res.Replicas != nil { // a bucket stands for samples of one replica
+	if !ok || res.Replicas != nil || !slices.ContainsFunc(res.Objects, hasRollups) { // a bucket stands for samples of one replica
 		return nil
 	}
 	x := &Rollups{res: res, standIn: standIn, blocks: make([]rollupPart, len(res.Objects))}
@@ -86,6 +87,12 @@ func FindRollups(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt 
 		return nil
 	}
 	return x
+}
+
+// hasRollups reports whether an object is a block with rollups.
+func hasRollups(o source.Object) bool {
+	m := o.Footer.Meta
+	return m != nil && slices.ContainsFunc(rollup.Steps(), func(s rollup.Step) bool { return m.File(s.Name) != nil })
 }
 
 // share is the part of a block that a leaf reads.
