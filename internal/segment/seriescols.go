@@ -46,9 +46,11 @@ func (c *SeriesColumns) Plan(v *series.View, rows []series.Ref) {
 	c.seen = append(c.seen[:0], make([]uint32, len(v.Names))...)
 	c.metrics, c.has = c.metrics[:0], c.has[:0]
 	ords := c.ord[:0]
+	last := uint32(0) // metric
 	for i, r := range rows {
-		if i == 0 || v.Metric(r) != v.Metric(rows[i-1]) {
+		if metric := v.Metric(r); i == 0 || metric != last {
 			c.metrics = append(c.metrics, metricRows{i, len(c.has)})
+			last = metric
 		}
 		for _, p := range v.Pairs(r) {
 			if c.seen[p.Name] == uint32(len(c.metrics)) {

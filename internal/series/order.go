@@ -51,7 +51,7 @@ func (o *Order) Extend(v *View) {
 	// Merge from the back: every entry after the insertion point of the largest new one moves once.
 	end, w := n, total
 	for i := len(fresh) - 1; i >= 0; i-- {
-		at := sort.Search(end, func(j int) bool { return o.compare(v, o.sorted[j], fresh[i]) > 0 })
+		at := o.place(v, fresh[i], end)
 		w -= end - at
 		copy(o.sorted[w:], o.sorted[at:end])
 		w--
@@ -62,6 +62,20 @@ func (o *Order) Extend(v *View) {
 	for i := end; i < total; i++ {
 		o.rank[o.sorted[i]] = uint32(i)
 	}
+}
+
+// place returns where a label set belongs among the first end ones, of which it is none. It searches
+// from the end, in steps that grow: series of new hosts mostly lie together.
+func (o *Order) place(v *View, r Ref, end int) int {
+	after := func(i int) bool { return o.compare(v, o.sorted[i], r) > 0 }
+	from, step := end-1, 1
+	for from >= 0 && after(from) {
+		end = from
+		step *= 16
+		from = end - step
+	}
+	from = max(from+1, 0)
+	return from + sort.Search(end-from, func(i int) bool { return after(from + i) })
 }
 
 // Rank returns the position of a label set in the order.

@@ -33,7 +33,7 @@ func ComparePriority(v *View, a, b Ref) int {
 	if a == b {
 		return 0
 	}
-	if ma, mb := v.metric[a], v.metric[b]; ma != mb {
+	if ma, mb := v.Metric(a), v.Metric(b); ma != mb {
 		return strings.Compare(v.Metrics[ma], v.Metrics[mb])
 	}
 	pa, pb := v.Pairs(a), v.Pairs(b)

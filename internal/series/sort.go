@@ -74,7 +74,7 @@ func newSortKeys(v *View, room uint) *sortKeys {
 
 // of returns the integer of a label set.
 func (k *sortKeys) of(r Ref) uint64 {
-	key := uint64(k.metrics[k.v.metric[r]]) << k.shift
+	key := uint64(k.metrics[k.v.Metric(r)]) << k.shift
 	for _, p := range k.v.Pairs(r) {
 		if at := k.v.priority[p.Name]; at != 0 {
 			if l := &k.labels[at-1]; l.ranks != nil {

@@ -42,12 +42,12 @@ type Table struct {
 	seed uint64
 	self *identity
 
-	firstBy  []Key    // by ref: the first raw key of a sender's encoding that Alias recorded, or zero
-	firstLen []uint16 // by ref: bytes of what that key is a hash of, or 0 (SetLength); may be shorter
-	byFirst  refSet   // by those keys
-	others   []alias  // further raw keys of label sets
-	byOther  refSet   // of indexes in others, by the keys
-	byLabel  refSet   // by the label sets; AddPairs leaves it empty until something else needs it
+	firstBy  chunked[Key]    // by ref: the first raw key of a sender's encoding that Alias recorded, or zero
+	firstLen chunked[uint16] // by ref: bytes of what that key is a hash of, or 0 (SetLength); may be shorter
+	byFirst  refSet          // by those keys
+	others   []alias         // further raw keys of label sets
+	byOther  refSet          // of indexes in others, by the keys
+	byLabel  refSet          // by the label sets; AddPairs leaves it empty until something else needs it
 
 	names    []string
 	nameOrd  map[string]uint32
@@ -55,12 +55,10 @@ type Table struct {
 	values   []*dict // by name ordinal
 	metrics  dict
 
-	metric []uint32 // by ref: ordinal in metrics
-	start  []uint32 // by ref: index of its first pair; start[ref+1] is the end
-	pairs  []Pair   // without __name__, in name order
-	ids    []uint64 // by ref: ID
-	bytes  int64
-	buf    []byte
+	sets  labelSets // without __name__, in name order
+	bytes int64
+	buf   []byte
+	list  []Pair // of the label set that is added
 }
 
 // Key is a 128-bit hash that identifies the bytes it was computed from. Keys of outside data are
@@ -100,7 +98,7 @@ func (d *dict) intern(s string) (ord uint32, added bool) {
 // NewTable returns an empty table. seed is the key of the hashes of outside data; senders must not
 // know it.
 func NewTable(seed uint64) *Table {
-	return &Table{seed: seed, self: new(identity), nameOrd: map[string]uint32{}, start: []uint32{0}}
+	return &Table{seed: seed, self: new(identity), nameOrd: map[string]uint32{}}
 }
 
 // Reset empties the table and gives it a new seed. Later label sets use the memory of those before:
@@ -108,16 +106,18 @@ func NewTable(seed uint64) *Table {
 func (t *Table) Reset(seed uint64) {
 	t.seed, t.self, t.bytes = seed, new(identity), 0
 	t.byFirst, t.byOther, t.byLabel = refSet{}, refSet{}, refSet{}
-	t.firstBy, t.firstLen, t.others = t.firstBy[:0], t.firstLen[:0], t.others[:0]
+	t.firstBy.reset()
+	t.firstLen.reset()
+	t.others = t.others[:0]
 	clear(t.nameOrd)
 	t.names, t.values, t.priority, t.metrics = nil, nil, nil, dict{}
-	t.metric, t.start, t.pairs, t.ids = t.metric[:0], append(t.start[:0], 0), t.pairs[:0], t.ids[:0]
+	t.sets.reset()
 }
 
 // Seal frees what only Lookup, Intern and Alias need, none of which may be called before the next
 // Reset.
 func (t *Table) Seal() {
-	t.byFirst, t.byOther, t.byLabel, t.firstBy, t.firstLen, t.others = refSet{}, refSet{}, refSet{}, nil, nil, nil
+	t.byFirst, t.byOther, t.byLabel, t.firstBy, t.firstLen, t.others = refSet{}, refSet{}, refSet{}, chunked[Key]{}, chunked[uint16]{}, nil
 	t.nameOrd, t.metrics.ord = map[string]uint32{}, nil
 	for _, d := range t.values {
 		d.ord = nil
@@ -128,19 +128,18 @@ func (t *Table) Seal() {
 func (t *Table) Seed() uint64 { return t.seed }
 
 // Len returns the number of label sets.
-func (t *Table) Len() int { return len(t.metric) }
+func (t *Table) Len() int { return t.sets.at.n }
 
 // Bytes returns the approximate memory of the table, in bytes.
 func (t *Table) Bytes() int64 {
-	const perHash, perKey, perLen, perAlias, perRef, perPair = 8, 16, 2, 24, 16, 8
+	const perHash, perKey, perLen, perAlias = 8, 16, 2, 24
 	return t.bytes + int64(len(t.byFirst.slots)+len(t.byOther.slots)+len(t.byLabel.slots))*perHash +
-		int64(len(t.firstBy))*perKey + int64(len(t.firstLen))*perLen + int64(len(t.others))*perAlias +
-		int64(len(t.metric))*perRef + int64(len(t.pairs))*perPair
+		int64(t.firstBy.n)*perKey + int64(t.firstLen.n)*perLen + int64(len(t.others))*perAlias + t.sets.bytes()
 }
 
 // Lookup returns the label set that Alias recorded for a raw key.
 func (t *Table) Lookup(k Key) (Ref, bool) {
-	if ref, ok := t.byFirst.find(uint32(k.Lo), func(r Ref) bool { return t.firstBy[r] == k }); ok {
+	if ref, ok := t.byFirst.find(uint32(k.Lo), func(r Ref) bool { return *t.firstBy.at(int(r)) == k }); ok {
 		return ref, true
 	}
 	i, ok := t.byOther.find(uint32(k.Lo), func(i Ref) bool { return t.others[i].key == k })
@@ -154,7 +153,7 @@ func (t *Table) Lookup(k Key) (Ref, bool) {
 // so the series after reference r usually has reference r+1. A right guess avoids a probe of the
 // set, whose slots are rarely in the processor's cache.
 func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
-	if int(guess) < len(t.firstBy) && t.firstBy[guess] == k {
+	if int(guess) < t.firstBy.n && *t.firstBy.at(int(guess)) == k {
 		return guess, true
 	}
 	return t.Lookup(k)
@@ -163,22 +162,22 @@ func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
 // Near returns the first raw key of a label set, and the length of what it is a hash of, 0 if that is
 // not known or the key is none. It needs the read lock.
 func (t *Table) Near(r Ref) (k Key, length int) {
-	if int(r) >= len(t.firstLen) {
+	if int(r) >= t.firstLen.n {
 		return Key{}, 0
 	}
-	return t.firstBy[r], int(t.firstLen[r])
+	return *t.firstBy.at(int(r)), int(*t.firstLen.at(int(r)))
 }
 
 // SetLength records the length of what a raw key of a label set is a hash of, if Near returns this
 // key. It needs the write lock.
 func (t *Table) SetLength(k Key, r Ref, length int) {
-	if length == 0 || length > math.MaxUint16 || int(r) >= len(t.firstBy) || t.firstBy[r] != k {
+	if length == 0 || length > math.MaxUint16 || int(r) >= t.firstBy.n || *t.firstBy.at(int(r)) != k {
 		return
 	}
-	if n := int(r) + 1 - len(t.firstLen); n > 0 {
-		t.firstLen = append(t.firstLen, make([]uint16, n)...)
+	for t.firstLen.n <= int(r) {
+		t.firstLen.append(0)
 	}
-	t.firstLen[r] = uint16(length)
+	*t.firstLen.at(int(r)) = uint16(length)
 }
 
 // Alias records ref for a raw key. A known key keeps its reference.
@@ -191,15 +190,16 @@ func (t *Table) Alias(k Key, ref Ref) {
 
 // setFirst records ref for a raw key that is not known.
 func (t *Table) setFirst(k Key, ref Ref) {
-	if n := int(ref) + 1 - len(t.firstBy); n > 0 { // tables without keys of senders have none
-		t.firstBy = append(t.firstBy, make([]Key, n)...)
+	for t.firstBy.n <= int(ref) { // tables without keys of senders have none
+		t.firstBy.append(Key{})
 	}
-	if t.firstBy[ref] != (Key{}) || k == (Key{}) {
+	first := t.firstBy.at(int(ref))
+	if *first != (Key{}) || k == (Key{}) {
 		t.byOther.put(uint32(k.Lo), Ref(len(t.others)))
 		t.others = append(t.others, alias{k, ref})
 		return
 	}
-	t.firstBy[ref] = k
+	*first = k
 	t.byFirst.put(uint32(k.Lo), ref)
 }
 
@@ -216,28 +216,29 @@ func (t *Table) Intern(lset []Label) (Ref, error) {
 	if ref, ok := t.byLabel.find(hash, func(r Ref) bool { return t.isSet(r, lset) }); ok {
 		return ref, nil
 	}
-	if t.full(len(lset)) {
+	if t.sets.full() {
 		return 0, ErrFull
 	}
 	var metric uint32
 	hasName := false
+	t.list = t.list[:0]
 	for _, l := range lset {
 		if l.Name == model.MetricNameLabel {
 			metric, hasName = t.internValue(&t.metrics, l.Value), true
 			continue
 		}
 		n := t.internName(l.Name)
-		t.pairs = append(t.pairs, Pair{n, t.internValue(t.values[n], l.Value)})
+		t.list = append(t.list, Pair{n, t.internValue(t.values[n], l.Value)})
 	}
 	if !hasName {
 		metric = t.internValue(&t.metrics, "")
 	}
-	return t.add(hash, metric), nil
+	return t.add(hash, metric, t.list), nil
 }
 
 // isSet reports whether a label set has the labels lset, which are as Intern wants them.
 func (t *Table) isSet(r Ref, lset []Label) bool {
-	pairs, metric := t.pairs[t.start[r]:t.start[r+1]], ""
+	pairs, metric := t.sets.pairs(r), ""
 	for _, l := range lset {
 		if l.Name == model.MetricNameLabel {
 			metric = l.Value
@@ -248,7 +249,7 @@ func (t *Table) isSet(r Ref, lset []Label) bool {
 		}
 		pairs = pairs[1:]
 	}
-	return len(pairs) == 0 && t.metrics.vals[t.metric[r]] == metric
+	return len(pairs) == 0 && t.metrics.vals[t.sets.metric(r)] == metric
 }
 
 // MetricOrd returns the ordinal of a metric name, "" for none, and adds the name if it is new.
@@ -268,16 +269,15 @@ func (t *Table) InternPairs(metric uint32, pairs []Pair) (Ref, error) {
 	t.spell(metric, pairs)
 	hash := uint32(xxh3.HashSeed(t.buf, t.seed))
 	is := func(r Ref) bool {
-		return t.metric[r] == metric && slices.Equal(t.pairs[t.start[r]:t.start[r+1]], pairs)
+		return t.sets.metric(r) == metric && slices.Equal(t.sets.pairs(r), pairs)
 	}
 	if ref, ok := t.byLabel.find(hash, is); ok {
 		return ref, nil
 	}
-	if t.full(len(pairs)) {
+	if t.sets.full() {
 		return 0, ErrFull
 	}
-	t.pairs = append(t.pairs, pairs...)
-	return t.add(hash, metric), nil
+	return t.add(hash, metric, pairs), nil
 }
 
 // AddPairs is InternPairs and then Alias, for a raw key that Lookup does not find and that is a
@@ -291,12 +291,11 @@ func (t *Table) AddPairs(k Key, metric uint32, pairs []Pair) (Ref, error) {
 		}
 		return ref, err
 	}
-	if t.full(len(pairs)) {
+	if t.sets.full() {
 		return 0, ErrFull
 	}
 	t.spell(metric, pairs)
-	t.pairs = append(t.pairs, pairs...)
-	ref := t.append(metric)
+	ref := t.append(metric, pairs)
 	t.setFirst(k, ref)
 	return ref, nil
 }
@@ -306,9 +305,10 @@ func (t *Table) index() {
 	if t.byLabel.n > 0 {
 		return
 	}
-	for r, metric := range t.metric {
-		t.spell(metric, t.pairs[t.start[r]:t.start[r+1]])
-		t.byLabel.put(uint32(xxh3.HashSeed(t.buf, t.seed)), Ref(r))
+	for i := range t.Len() {
+		r := Ref(i)
+		t.spell(t.sets.metric(r), t.sets.pairs(r))
+		t.byLabel.put(uint32(xxh3.HashSeed(t.buf, t.seed)), r)
 	}
 }
 
@@ -332,22 +332,16 @@ func (t *Table) appendPair(p Pair) {
 	t.buf = appendLabel(t.buf, t.names[p.Name], t.values[p.Name].vals[p.Value])
 }
 
-// full reports whether the table has no room for a label set of n labels.
-func (t *Table) full(n int) bool { return len(t.metric) >= maxRefs || len(t.pairs)+n >= maxRefs }
-
-// add adds a label set, whose pairs are the last ones and whose bytes are in buf. hash is that of
-// byLabel.
-func (t *Table) add(hash uint32, metric uint32) Ref {
-	ref := t.append(metric)
+// add adds a label set, whose bytes are in buf. hash is that of byLabel.
+func (t *Table) add(hash uint32, metric uint32, pairs []Pair) Ref {
+	ref := t.append(metric, pairs)
 	t.byLabel.put(hash, ref)
 	return ref
 }
 
-func (t *Table) append(metric uint32) Ref {
-	ref := Ref(len(t.metric))
-	t.metric = append(t.metric, metric)
-	t.start = append(t.start, uint32(len(t.pairs)))
-	t.ids = append(t.ids, xxh3.Hash(t.buf))
+func (t *Table) append(metric uint32, pairs []Pair) Ref {
+	ref := Ref(t.Len())
+	t.sets.add(xxh3.Hash(t.buf), metric, pairs)
 	return ref
 }
 
@@ -383,10 +377,7 @@ type View struct {
 	Metrics []string   // by metric ordinal
 
 	self     *identity
-	metric   []uint32
-	start    []uint32
-	pairs    []Pair
-	ids      []uint64
+	sets     labelSets
 	priority []uint8 // by name ordinal: priorityOf
 }
 
@@ -397,7 +388,7 @@ func (t *Table) Viewed(v *View) bool { return v != nil && v.self == t.self && v.
 func (t *Table) View() View {
 	v := View{
 		Names: t.names, Values: make([][]string, len(t.values)), Metrics: t.metrics.vals, self: t.self,
-		metric: t.metric, start: t.start, pairs: t.pairs, ids: t.ids, priority: t.priority,
+		sets: t.sets.snapshot(), priority: t.priority,
 	}
 	for i, d := range t.values {
 		v.Values[i] = d.vals
@@ -410,21 +401,21 @@ func (t *Table) View() View {
 func (v *View) SameTable(o *View) bool { return v.self == o.self }
 
 // Len returns the number of label sets in the view.
-func (v *View) Len() int { return len(v.metric) }
+func (v *View) Len() int { return v.sets.at.n }
 
 // Metric returns the metric ordinal of a label set.
-func (v *View) Metric(r Ref) uint32 { return v.metric[r] }
+func (v *View) Metric(r Ref) uint32 { return v.sets.metric(r) }
 
 // Pairs returns the labels of a label set without __name__, in name order.
-func (v *View) Pairs(r Ref) []Pair { return v.pairs[v.start[r]:v.start[r+1]] }
+func (v *View) Pairs(r Ref) []Pair { return v.sets.pairs(r) }
 
 // ID returns the series identifier (ID) of a label set.
-func (v *View) ID(r Ref) uint64 { return v.ids[r] }
+func (v *View) ID(r Ref) uint64 { return v.sets.id(r) }
 
 // Compare orders label sets by metric, then by their other labels as upstream's labels.Compare
 // does: label by label, name before value, a prefix before its extensions.
 func (v *View) Compare(a, b Ref) int {
-	if ma, mb := v.metric[a], v.metric[b]; ma != mb {
+	if ma, mb := v.Metric(a), v.Metric(b); ma != mb {
 		return strings.Compare(v.Metrics[ma], v.Metrics[mb])
 	}
 	pa, pb := v.Pairs(a), v.Pairs(b)
