@@ -14,9 +14,15 @@ import (
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
-// compactGCPercent makes the process smaller. What a job holds has few pointers, so that collections
-// are cheap.
-const compactGCPercent = 25
+const (
+	// compactGCPercent makes the process smaller. What a job holds has few pointers, so that
+	// collections are cheap.
+	compactGCPercent = 25
+	// compactReserve is the inverse of the part of the memory for the sources of a job up to which
+	// the heap grows without a collection: while a job reads its sources, most of the heap is
+	// garbage of those before.
+	compactReserve = 4
+)
 
 type compactCmd struct {
 	Store     string `name:"store" default:"file://./data" help:"Object store to compact."`
@@ -48,7 +54,7 @@ func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	p := process.DefaultSettings()
 	p.Store, p.CheckStore = c.Store, c.Check
 	if os.Getenv("GOGC") == "" {
-		p.GCPercent = compactGCPercent
+		p.GCPercent, p.HeapReserve = compactGCPercent, c.Compact.MemoryBytes/compactReserve
 	}
 	d, err := compactapp.Open(ctx, p, c.Tenant, c.Compact, logger, at.Sub(begin))
 	if err != nil {

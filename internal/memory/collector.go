@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 )
 
 // spareBytes is how much a heap of nothing but pointer-free memory grows until it is collected
@@ -16,25 +17,50 @@ const spareBytes = 32 << 20
 // tables of integers would double the memory of a process for nothing. With this, the heap grows by
 // what a collection reads, and by a constant, but never to more than twice what is live.
 func TuneCollector() {
-	collected(&cycle{percent: defaultPercent})
+	collected(&cycle{number: cycles.Add(1), target: percent, percent: defaultPercent})
 }
 
-const defaultPercent = 100
+// ReserveHeap lets the heap grow to reserve bytes before it is collected, and from then on by a part
+// of what is live, in percent. A process whose heap will be that large in the end collects less
+// garbage on the way, and does not become larger.
+func ReserveHeap(reserve int64, part int) {
+	c := &cycle{number: cycles.Add(1), target: func(live, roots, _ uint64) int { return percentTo(uint64(reserve), live+roots, part) }}
+	c.set(percentTo(uint64(reserve), 0, part))
+	collected(c)
+}
+
+const (
+	defaultPercent = 100
+	// leastHeap is what the runtime takes as live, at the least, when it applies a target.
+	leastHeap = 4 << 20
+)
+
+// cycles counts the calls of TuneCollector and ReserveHeap, of which the last one counts.
+var cycles atomic.Int64
 
 // cycle is an object to which nothing refers: after each collection, its finalizer is called.
 type cycle struct {
-	percent int // the target that was set last
+	number  int64
+	target  func(live, roots, scanned uint64) int // percent
+	percent int                                   // the target that was set last
+}
+
+func (c *cycle) set(percent int) {
+	if percent != c.percent {
+		c.percent = percent
+		debug.SetGCPercent(percent)
+	}
 }
 
 // collected is the finalizer. It sets the target of the next collection, and itself again.
 func collected(c *cycle) {
+	if c.number != cycles.Load() {
+		return
+	}
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/heap:bytes"}}
 	metrics.Read(s)
 	live, roots, scanned := s[0].Value.Uint64(), s[1].Value.Uint64()+s[2].Value.Uint64(), s[3].Value.Uint64()
-	if p := percent(live, roots, scanned); p != c.percent {
-		c.percent = p
-		debug.SetGCPercent(p)
-	}
+	c.set(c.target(live, roots, scanned))
 	runtime.SetFinalizer(c, collected)
 }
 
@@ -48,4 +74,14 @@ func percent(live, roots, scanned uint64) int {
 	}
 	room := min(all, scanned+roots+spareBytes)
 	return int((room*20+all-1)/all) * 5
+}
+
+// percentTo is the collector's target with which a heap of live bytes, roots included, grows to
+// reserve bytes, but by no less than a part of it.
+func percentTo(reserve, live uint64, part int) int {
+	live = max(live, leastHeap)
+	if reserve <= live {
+		return part
+	}
+	return max(part, int((reserve-live)*20/live)*5)
 }

@@ -43,3 +43,40 @@ func TestTuneCollector(t *testing.T) {
 	}, 2*time.Minute, 10*time.Millisecond)
 	runtime.KeepAlive(held)
 }
+
+func TestPercentTo(t *testing.T) {
+	const mb = 1 << 20
+	for _, test := range []struct {
+		name          string
+		reserve, live uint64
+		want          int
+	}{
+		{"nothing is live", 64 * mb, 0, 1500},
+		{"the least that counts", 64 * mb, 4 * mb, 1500},
+		{"little is live", 64 * mb, 16 * mb, 300},
+		{"between two steps", 64 * mb, 50 * mb, 25},
+		{"most of the reserve is live", 64 * mb, 60 * mb, 25},
+		{"more than the reserve is live", 64 * mb, 640 * mb, 25},
+		{"no reserve", 0, 640 * mb, 25},
+	} {
+		require.Equal(t, test.want, percentTo(test.reserve, test.live, 25), test.name)
+	}
+}
+
+// TestReserveHeap: the goal is the reserve while little is live, and a part more than what is live
+// afterwards.
+func TestReserveHeap(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	const reserve = 300 << 20
+	ReserveHeap(reserve, 25)
+	goal := func() uint64 {
+		runtime.GC()
+		s := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
+		metrics.Read(s)
+		return s[0].Value.Uint64()
+	}
+	require.Eventually(t, func() bool { g := goal(); return g > reserve/2 && g < reserve+reserve/4 }, 2*time.Minute, 10*time.Millisecond)
+	held := make([]byte, 2*reserve)
+	require.Eventually(t, func() bool { g := goal(); return g > 2*reserve && g < 3*reserve }, 2*time.Minute, 10*time.Millisecond)
+	runtime.KeepAlive(held)
+}

@@ -26,6 +26,8 @@ func (s Settings) budget() memoryLimit {
 // tuneGC sets the target of the garbage collector. GOGC, where it is set, stands.
 func tuneGC(s Settings) {
 	switch {
+	case s.GCPercent > 0 && s.HeapReserve > 0:
+		memory.ReserveHeap(s.HeapReserve, s.GCPercent)
 	case s.GCPercent > 0:
 		debug.SetGCPercent(s.GCPercent)
 	case os.Getenv("GOGC") == "":

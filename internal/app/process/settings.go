@@ -36,6 +36,9 @@ type Settings struct {
 	Flags  flags.Values    `kong:"-"` // of the process, for its stages: which were given
 	Lambda lambda.Settings `kong:"-"` // of Function; the functions' programs have flags for it
 
+	// HeapReserve is the size up to which the heap grows without a collection, if GCPercent is set.
+	HeapReserve int64 `kong:"-"`
+
 	MemoryLimit int64 `name:"memory-limit" type:"bytes" placeholder:"BYTES" default:"0" min:"0" help:"Memory of the process, including DuckDB's. Beyond it requests are refused and the most expensive ones are ended. 0 is three quarters of what the cgroup or the machine has. In a function: the soft limit of the Go heap alone." when:"Set it if other processes share the machine."`
 	GCPercent   int   `name:"gc-percent" placeholder:"PERCENT" default:"0" min:"0" help:"Garbage collector target, in percent. 0 takes GOGC or, if that is not set, a target that follows how much of the heap a collection reads." when:"Rarely."`
 }
