@@ -75,6 +75,7 @@ type opener struct {
 	out         *opened
 	ahead       int
 	bodies      map[catalog.SegmentID][]byte // fetched, not yet decoded
+	used        [][]byte                     // decoded bodies, whose memory the next ones use
 	recent      []*recent.Segment            // the content of all sources; nil: not all of it is in memory
 	tombs       []catalog.Tombstone          // of the job's window
 	gather      *merge.Gather                // of the segments since the last other source; nil: none
@@ -153,6 +154,7 @@ func (o *opener) segment(srcs []plan.Source, i int, must bool) (bool, error) {
 	}
 	data, name := o.bodies[src.Segment], src.Segment.Key(o.tenant).String()
 	delete(o.bodies, src.Segment)
+	defer func() { o.used = append(o.used, data) }() // nothing that was made of it aliases it
 	f, err := segment.Open(data)
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", name, err)
@@ -254,8 +256,12 @@ func (o *opener) fetch(srcs []plan.Source) error {
 	bodies := make([][]byte, len(ids))
 	g, ctx := errgroup.WithContext(o.ctx)
 	for i, id := range ids {
+		var memory []byte
+		if n := len(o.used); n > 0 {
+			memory, o.used = o.used[n-1], o.used[:n-1]
+		}
 		g.Go(func() (err error) {
-			bodies[i], _, err = objstore.ReadAll(ctx, o.s.store, id.Key(o.tenant).String())
+			bodies[i], _, err = objstore.ReadInto(ctx, o.s.store, id.Key(o.tenant).String(), memory)
 			return err
 		})
 	}

@@ -14,11 +14,19 @@ type Getter interface {
 
 // ReadAll returns an object and its bytes. Errors: those of Get and of its body.
 func ReadAll(ctx context.Context, store Getter, key string) ([]byte, Object, error) {
+	return ReadInto(ctx, store, key, nil)
+}
+
+// ReadInto is ReadAll into the memory of b, whose content is lost, if that is large enough.
+func ReadInto(ctx context.Context, store Getter, key string, b []byte) ([]byte, Object, error) {
 	r, o, err := store.Get(ctx, key, 0, -1)
 	if err != nil {
 		return nil, o, err
 	}
-	b := make([]byte, o.Size)
+	if b = b[:0]; int64(cap(b)) < o.Size {
+		b = make([]byte, o.Size)
+	}
+	b = b[:o.Size]
 	_, err = io.ReadFull(r, b)
 	if err := errors.Join(err, r.Close()); err != nil {
 		return nil, o, fmt.Errorf("read %s: %w", key, err)

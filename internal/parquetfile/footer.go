@@ -23,18 +23,6 @@ const (
 // checksum field. A file ends with the footer, the footer's length (4 bytes) and Magic. Errors:
 // ErrFormat, and those of r.
 func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
-	footer, err := readFooter(r, size)
-	if err != nil {
-		return nil, err
-	}
-	_, err = checkSum("footer", footer, size-footerTrailer-int64(len(footer)))
-	return footer, err
-}
-
-// footerTrailer is the number of bytes after the footer.
-const footerTrailer = 8
-
-func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	if size < footerTrailer+int64(len(Magic)) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
 	}
@@ -42,22 +30,53 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	if _, err := io.ReadFull(io.NewSectionReader(r, size-int64(len(tail)), int64(len(tail))), tail); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
-	end := len(tail) - footerTrailer
-	if string(tail[end+4:]) != Magic {
-		return nil, fmt.Errorf("%w: no Parquet magic at its end", ErrFormat)
+	n, err := footerLength(tail, size)
+	if err != nil {
+		return nil, err
 	}
-	n := int64(binary.LittleEndian.Uint32(tail[end:]))
-	if n > size-footerTrailer-int64(len(Magic)) {
-		return nil, fmt.Errorf("%w: footer of %d bytes in a file of %d", ErrFormat, n, size)
-	}
-	if n <= int64(end) {
-		return tail[int64(end)-n : end], nil
+	if end := int64(len(tail)) - footerTrailer; n <= end {
+		return checkedFooter(tail[end-n:end], size)
 	}
 	footer := make([]byte, n)
 	if _, err := io.ReadFull(io.NewSectionReader(r, size-footerTrailer-n, n), footer); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
-	return footer, nil
+	return checkedFooter(footer, size)
+}
+
+// footerOf is ReadFooter of a file in memory, which the footer aliases.
+func footerOf(file []byte) ([]byte, error) {
+	size := int64(len(file))
+	if size < footerTrailer+int64(len(Magic)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
+	}
+	n, err := footerLength(file, size)
+	if err != nil {
+		return nil, err
+	}
+	end := size - footerTrailer
+	return checkedFooter(file[end-n:end:end], size)
+}
+
+// footerTrailer is the number of bytes after the footer.
+const footerTrailer = 8
+
+// footerLength returns the length of the footer of a file of size bytes that ends with tail.
+func footerLength(tail []byte, size int64) (int64, error) {
+	end := len(tail) - footerTrailer
+	if string(tail[end+4:]) != Magic {
+		return 0, fmt.Errorf("%w: no Parquet magic at its end", ErrFormat)
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[end:]))
+	if n > size-footerTrailer-int64(len(Magic)) {
+		return 0, fmt.Errorf("%w: footer of %d bytes in a file of %d", ErrFormat, n, size)
+	}
+	return n, nil
+}
+
+func checkedFooter(footer []byte, size int64) ([]byte, error) {
+	_, err := checkSum("footer", footer, size-footerTrailer-int64(len(footer)))
+	return footer, err
 }
 
 // keyValueField is the field number of key_value_metadata in FileMetaData (parquet.thrift).

@@ -49,6 +49,19 @@ func ReadLayout(r io.ReaderAt, size int64) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
+	return layoutOf(footer, size)
+}
+
+// LayoutOf is ReadLayout of a file in memory. The strings of the layout alias it.
+func LayoutOf(file []byte) (*Layout, error) {
+	footer, err := footerOf(file)
+	if err != nil {
+		return nil, err
+	}
+	return layoutOf(footer, int64(len(file)))
+}
+
+func layoutOf(footer []byte, size int64) (*Layout, error) {
 	l, err := decodeLayout(footer)
 	if err != nil {
 		return nil, fmt.Errorf("%w: decode footer: %w", ErrFormat, err)

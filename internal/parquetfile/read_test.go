@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -208,9 +209,12 @@ func sample(t testing.TB, plain int) []byte {
 	return out.Bytes()
 }
 
-// readSample formats all columns of a sample's row groups.
+// readSample formats all columns of a sample's row groups. Both ways to read the footer must agree.
 func readSample(file []byte) (out []string, err error) {
 	l, err := ReadLayout(bytes.NewReader(file), int64(len(file)))
+	if own, oerr := LayoutOf(file); !reflect.DeepEqual(l, own) || fmt.Sprint(err) != fmt.Sprint(oerr) {
+		return nil, fmt.Errorf("read: %v, %v; in memory: %v, %v", err, l, oerr, own)
+	}
 	if err != nil {
 		return nil, err
 	}

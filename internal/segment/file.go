@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -17,7 +16,7 @@ type File struct {
 
 // Open decodes the footer of a segment. The result shares data. Errors: ErrFormat.
 func Open(data []byte) (File, error) {
-	l, err := parquetfile.ReadLayout(bytes.NewReader(data), int64(len(data)))
+	l, err := parquetfile.LayoutOf(data)
 	if err != nil {
 		return File{}, asFormat(err)
 	}
