@@ -16,8 +16,8 @@ type tally struct {
 	// subtrees; those that were computed directly; statements; queries of which nothing was pushed;
 	// queries of the head
 	pushed, computed, statements, kept, heads float64
-	alike                              map[string]int
-	reports                            []string
+	alike                                     map[string]int
+	reports                                   []string
 }
 
 func (s *tally) add(v verdict, want outcome) {
