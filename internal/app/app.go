@@ -139,7 +139,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	}
 	all = append(all, uploadapp.New(s.Uploads, imports(s.Compact)))
 	if s.Compaction.Enabled {
-		all = append(all, compactapp.Sharing(kept, s.Compact, s.Compaction.Interval))
+		all = append(all, compactapp.Sharing(kept, s.Compact, s.Prometheus.Configured(), s.Compaction.Interval))
 	}
 	if s.Publish.Enabled {
 		all = append(all, publishapp.New(s.Publish, s.Process.Store))

@@ -58,7 +58,7 @@ type Schedule struct {
 	Enabled  bool          `name:"compactor.enabled" negatable:"" default:"true" help:"Compact in the background. Several processes may compact one store." when:"Turn it off where another process compacts."`
 	Interval time.Duration `name:"compactor.compaction-interval" default:"1m" above:"0" help:"Time from the end of one compaction to the start of the next." when:"Raise it to pay for fewer LIST requests."`
 	Head     int64         `name:"query.head-bytes" type:"bytes" default:"256MiB" min:"0" help:"Memory for the samples of the last 12 minutes, by series, of tenants whose recent samples are read often, as rules do. A series takes about 250 bytes. A process that needs more stops keeping them. 0 keeps none." when:"Raise it if promlake_head_limit_reached is 1. If not set, at most a 16th of --memory-limit."`
-	Recent   int64         `name:"compactor.recent-bytes" type:"bytes" default:"32MiB" min:"0" help:"Memory for samples that this process has stored and not yet merged, at 14 bytes a sample, so that it does not read them again to merge or to query them. Their footers take up to an eighth of it beyond that. 0 keeps none." when:"Raise it if promlake_compact_merged_segments_total counts reads and this process alone writes more than 17000 samples a second. If not set, 64MiB with --config.file, and at most a 64th of --memory-limit."`
+	Recent   int64         `name:"compactor.recent-bytes" type:"bytes" default:"32MiB" min:"0" help:"Memory for samples that this process has stored and not yet merged, at 14 bytes a sample, so that it does not read them again to merge or to query them. Their footers take up to an eighth of it beyond that. 0 keeps none." when:"Raise it if promlake_compact_merged_segments_total counts reads and this process alone writes more than 17000 samples a second. If not set, 128MiB with --config.file, and at most a 64th of --memory-limit."`
 }
 
 // recentShare is the part of the process's memory that recent segments may have unless the operator
@@ -68,9 +68,21 @@ const recentShare = 64
 // headShare is likewise the part that the last samples by series may have.
 const headShare = 16
 
-// recentOfScrapes is the memory of a process that scrapes, unless the operator gave a number. Its
-// load is steady: without room for all that waits to be merged, each merge reads and decodes.
-const recentOfScrapes = 64 << 20
+// Settings of a process that scrapes, unless the operator gave them. A merge costs a microsecond for
+// each series, so it waits for some minutes of samples. Its load is steady: without room for all that
+// waits to be merged, each merge reads and decodes.
+const (
+	segmentsOfScrapes = 60
+	bytesOfScrapes    = 64 << 20
+	recentOfScrapes   = 128 << 20
+)
+
+// ofScrapes returns the settings of a process that scrapes.
+func (s Settings) ofScrapes(given flags.Values) Settings {
+	flags.Replace(given, "compactor.min-part-segments", &s.MinPartSegments, segmentsOfScrapes)
+	flags.Replace(given, "compactor.part-bytes", &s.PartBytes, bytesOfScrapes)
+	return s
+}
 
 // Kept returns a function that returns what the ingest stage and the compaction stage of a process
 // share: nil if there is no compaction, or no memory for it.
