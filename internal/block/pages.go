@@ -2,12 +2,10 @@ package block
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math/bits"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/parquetfile"
@@ -60,7 +58,6 @@ type intPages struct {
 	zstd  *zstd.Encoder
 	bytes bool // try deltas in whole bytes
 	lits  parquetfile.Literals
-	enc   delta.BinaryPackedEncoding
 	tight []byte // of the unit being tried, and its other layouts
 	other []byte
 	out   []byte
@@ -145,10 +142,8 @@ func (p *intPages) end(vals []int64, l layout) error {
 
 // pack bit-packs the deltas of vals.
 func (p *intPages) pack(vals []int64) (err error) {
-	if p.tight, err = p.enc.EncodeInt64(p.tight, vals); err != nil {
-		return fmt.Errorf("encode integers: %w", err)
-	}
-	return nil
+	p.tight, err = parquetfile.TightDelta(p.tight, vals)
+	return err
 }
 
 // choose returns the best layout for vals, which are not empty, and about the compressed size, in

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -47,7 +46,7 @@ func Stat[T int64 | uint64](v T) []byte { return binary.LittleEndian.AppendUint6
 
 // int64s appends the delta-coded values to s.Data, which already holds the page's levels.
 func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error) {
-	enc, err := new(delta.BinaryPackedEncoding).EncodeInt64(s.Dict[:0], vals)
+	enc, err := TightDelta(s.Dict[:0], vals)
 	if err != nil {
 		return Chunk{}, err
 	}

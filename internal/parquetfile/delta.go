@@ -59,10 +59,7 @@ func longBlock(n int) (best int) {
 
 // appendByteBlocks appends vals in blocks of size values. least is the least delta.
 func appendByteBlocks(dst []byte, vals []int64, size int, least int64) []byte {
-	dst = binary.AppendUvarint(dst, uint64(size))
-	dst = binary.AppendUvarint(dst, deltaMinis)
-	dst = binary.AppendUvarint(dst, uint64(len(vals)))
-	dst = binary.AppendVarint(dst, vals[0])
+	dst = appendDeltaHead(dst, size, len(vals), vals[0])
 	for len(vals) > 1 {
 		n := min(size, len(vals)-1)
 		dst = appendByteBlock(dst, vals[:n+1], size/deltaMinis, least)
