@@ -317,3 +317,34 @@ func FuzzReadFile(f *testing.F) {
 		}
 	})
 }
+
+// TestSplitDoubles reads a column in BYTE_STREAM_SPLIT as it was written, with parquet-go, too.
+func TestSplitDoubles(t *testing.T) {
+	vals := []float64{0, 1.5, -2.25, math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.Float64frombits(0x7ff0000000000002)}
+	var out bytes.Buffer
+	w := newTestWriter(t)
+	schema := NewSchema("test")
+	schema.Add(Bare("x", format.Double))
+	require.NoError(t, w.Begin(&out, schema.Elements(), "test", 0))
+	w.Add(SplitDoubles("x", new(Scratch), vals), nil)
+	_, err := w.EndGroup(len(vals))
+	require.NoError(t, err)
+	require.NoError(t, w.End(nil))
+
+	in := bytes.NewReader(out.Bytes())
+	l, err := ReadLayout(in, in.Size())
+	require.NoError(t, err)
+	g, err := l.Read(0, in, nil, []int{0})
+	require.NoError(t, err)
+	got, err := g.Doubles(0, new(ChunkReader), nil)
+	require.NoError(t, err)
+	stored := values(t, out.Bytes(), 0)
+	require.Len(t, got, len(vals))
+	for i, v := range vals {
+		require.Equal(t, math.Float64bits(v), math.Float64bits(got[i]))
+		require.Equal(t, math.Float64bits(v), stored[i])
+	}
+	short := &DataPage{Encoding: format.ByteStreamSplit, Values: make([]byte, 15)}
+	_, err = short.Doubles(nil, 2, nil)
+	require.ErrorIs(t, err, ErrFormat)
+}

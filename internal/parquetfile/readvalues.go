@@ -47,11 +47,24 @@ func wordsOf[T int64 | float64](v []T) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
-// Doubles appends the n DOUBLE values of a page, in PLAIN or as indexes of dict.
+// Doubles appends the n DOUBLE values of a page, in PLAIN, BYTE_STREAM_SPLIT or as indexes of dict.
 func (p *DataPage) Doubles(dst []float64, n int, dict []float64) ([]float64, error) {
 	switch p.Encoding {
 	case format.Plain:
 		return appendDoubles(dst, p.Values, n)
+	case format.ByteStreamSplit:
+		if len(p.Values) != 8*n {
+			return nil, fmt.Errorf("%w: %d bytes of %d doubles", ErrFormat, len(p.Values), n)
+		}
+		dst = slices.Grow(dst, n)
+		for i := range n {
+			var bits uint64
+			for k := range 8 {
+				bits |= uint64(p.Values[k*n+i]) << (8 * k)
+			}
+			dst = append(dst, math.Float64frombits(bits))
+		}
+		return dst, nil
 	case format.RLEDictionary:
 		return appendIndexed(dst, p, n, dict)
 	}

@@ -3,6 +3,7 @@ package rollup
 import (
 	"math"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/block"
@@ -21,10 +22,24 @@ type columns struct {
 	sumC    []float64
 
 	enc     block.Encoder
-	coded   block.Columns
+	coded   [len(figures)]block.Columns
+	joint   block.Columns // of the figures of a series that have one divisor
+	vals    []float64
 	numbers parquetfile.Numbers // of the column being written
 	s       parquetfile.Scratch
+	zstd    *zstd.Encoder // compares encodings
+	other   []byte        // the second encoding that is tried
+	tried   []byte
 }
+
+// Positions in intColumns and figures.
+const (
+	bucketColumn = "bucket"
+
+	intFlags, intCount, intResets = 1, 2, 7
+
+	figFirst, figLast, figMin, figMax, figSum, figResetSum = 0, 1, 2, 3, 4, 5
+)
 
 // The columns of a rollup after metric and series_id, in the file's order: intColumns, two columns
 // for each of the figures, and sum_c.
@@ -34,7 +49,7 @@ var (
 		time bool
 		of   func(*Row) *int64
 	}{
-		{"bucket", true, func(r *Row) *int64 { return &r.Bucket }},
+		{bucketColumn, true, func(r *Row) *int64 { return &r.Bucket }},
 		{"flags", false, func(r *Row) *int64 { return &r.Flags }},
 		{"count", false, func(r *Row) *int64 { return &r.Count }},
 		{"first_ts", true, func(r *Row) *int64 { return &r.FirstT }},
@@ -50,7 +65,7 @@ var (
 		of   func(*Row) *float64
 	}{
 		{"first", func(r *Row) *float64 { return &r.First }},
-		{"last", func(r *Row) *float64 { return &r.Last }},
+		{lastFigure, func(r *Row) *float64 { return &r.Last }},
 		{"min", func(r *Row) *float64 { return &r.Min }},
 		{"max", func(r *Row) *float64 { return &r.Max }},
 		{"sum", func(r *Row) *float64 { return &r.Sum }},
@@ -115,30 +130,67 @@ func (c *columns) add(id uint64, row *Row) {
 
 // write adds the chunks of a row group to w and ends it.
 func (c *columns) write(w *parquetfile.Writer) error {
+	c.encode()
 	w.Add(c.metrics.Chunk("metric", &c.s), nil)
 	w.Add(c.ids.Uint64s("series_id", &c.s), nil)
+	same := shared{w: w}
 	for i, vals := range c.ints {
-		w.Add(parquetfile.Int64s(intColumns[i].name, &c.s, vals))
+		same.add(intColumns[i].name, intBits(vals), func() (parquetfile.Chunk, error) { return c.intChunk(intColumns[i].name, vals) })
 	}
-	for i, vals := range c.figures {
-		c.writeFigure(w, figures[i].name, vals)
+	for i := range figures {
+		whole, div := figures[i].name+"_int", figures[i].name+"_div"
+		same.add(whole, intBits(c.coded[i].Int), func() (parquetfile.Chunk, error) { return figureChunk(whole, &c.s, c.coded[i].Int) })
+		same.add(div, floatBits(c.coded[i].Div), func() (parquetfile.Chunk, error) { return c.doubleChunk(div, c.coded[i].Div), nil })
 	}
-	w.Add(c.doubleChunk("sum_c", c.sumC), nil)
+	w.Add(c.compensations(), nil)
 	_, err := w.EndGroup(c.rows)
 	return err
 }
 
-// writeFigure adds the two chunks of a figure.
-func (c *columns) writeFigure(w *parquetfile.Writer, name string, vals []float64) {
-	c.coded.Reset()
-	begin := 0
-	for _, end := range c.ends {
-		c.enc.Encode(&c.coded, vals[begin:end])
-		begin = end
+// intChunk is a delta-coded column: with deltas of as few bits as possible, or of whole bytes where
+// that is smaller after compression, as for times that repeat from series to series. Only the column
+// that orders the rows of a series has statistics.
+func (c *columns) intChunk(name string, vals []int64) (parquetfile.Chunk, error) {
+	chunk, err := parquetfile.Int64s(name, &c.s, vals)
+	if err != nil {
+		return chunk, err
 	}
-	w.Add(parquetfile.Int64s(name+"_int", &c.s, c.coded.Int))
-	w.Add(c.doubleChunk(name+"_div", c.coded.Div), nil)
+	if name != bucketColumn {
+		chunk.Min, chunk.Max = nil, nil
+	}
+	c.other = parquetfile.AppendByteDelta(c.other[:0], vals)
+	if page := &chunk.Pages[0]; c.size(c.other) < c.size(page.Data) {
+		page.Data = c.other
+	}
+	return chunk, nil
 }
+
+// figureChunk is the column of a figure's integers.
+func figureChunk(name string, s *parquetfile.Scratch, vals []int64) (parquetfile.Chunk, error) {
+	chunk, err := parquetfile.Int64s(name, s, vals)
+	chunk.Min, chunk.Max = nil, nil
+	return chunk, err
+}
+
+// size returns the size of b after compression, in bytes.
+func (c *columns) size(b []byte) int {
+	c.tried = c.zstd.EncodeAll(b, c.tried[:0])
+	return len(c.tried)
+}
+
+// compensations is sum_c: 0 in rows of whole numbers, else different in nearly every row.
+func (c *columns) compensations() parquetfile.Chunk {
+	c.numbers.Reset()
+	for _, v := range c.sumC {
+		if c.numbers.Append(math.Float64bits(v), 1); c.numbers.Distinct()*leastRepeats > c.rows {
+			return parquetfile.SplitDoubles(sumC, &c.s, c.sumC)
+		}
+	}
+	return c.numbers.Doubles(sumC, &c.s)
+}
+
+// leastRepeats is how many rows a compensation must have on average to be in a dictionary.
+const leastRepeats = 16
 
 // doubleChunk is a dictionary-coded column if few values are distinct, else a plain one.
 func (c *columns) doubleChunk(name string, vals []float64) parquetfile.Chunk {

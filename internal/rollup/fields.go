@@ -26,34 +26,53 @@ const (
 	FieldNaNs
 )
 
-// fieldColumns are the columns that a field is made of, and those from which Row.Join makes it.
+// fieldColumns are the columns that a field is made of, and those from which Row.Join makes it, but
+// for those that figures need: see withLast.
 var fieldColumns = [...]struct{ ints, figures []string }{
 	FieldTotal:    {nil, []string{"first", "sum"}},
-	FieldMin:      {[]string{"flags"}, []string{"first", "last", "min"}},
-	FieldMax:      {[]string{"flags"}, []string{"first", "last", "max"}},
+	FieldMin:      {nil, []string{"first", "min"}},
+	FieldMax:      {nil, []string{"first", "max"}},
 	FieldFirst:    {nil, []string{"first"}},
-	FieldLast:     {nil, []string{"last"}},
+	FieldLast:     {nil, []string{lastFigure}},
 	FieldFirstT:   {[]string{"first_ts"}, nil},
 	FieldLastT:    {[]string{"last_ts"}, nil},
-	FieldIncrease: {[]string{"resets"}, []string{"first", "last", "reset_sum"}},
-	FieldChanges:  {[]string{"changes"}, []string{"first", "last"}},
-	FieldResets:   {[]string{"resets"}, []string{"first", "last"}},
+	FieldIncrease: {[]string{"resets"}, []string{"first", lastFigure, "reset_sum"}},
+	FieldChanges:  {[]string{"changes"}, []string{"first", lastFigure}},
+	FieldResets:   {[]string{"resets"}, []string{"first", lastFigure}},
 	FieldNaNs:     {[]string{"nans"}, nil},
 }
 
-// sumC is the one column of doubles that is no figure.
-const sumC = "sum_c"
+// Columns that are read apart from others.
+const (
+	sumC       = "sum_c" // the one column of doubles that is no figure
+	lastFigure = "last"  // the others may be differences from it
+)
 
 // columnsOf are the columns of some fields, each once.
 func columnsOf(fields []Field) (ints, figures []string, compensation bool) {
-	ints = []string{"bucket", "count"}
+	ints = []string{bucketColumn, "count"}
 	for _, f := range fields {
 		ints, figures = append(ints, fieldColumns[f].ints...), append(figures, fieldColumns[f].figures...)
 		compensation = compensation || f == FieldTotal
 	}
+	ints, figures = withLast(ints, figures)
+	return ints, figures, compensation
+}
+
+// withLast adds the columns from which figures are restored, if there are other figures than Last.
+// Each column is returned once; Last is the first of the figures.
+func withLast(ints, figures []string) (allInts, allFigures []string) {
+	ints, figures = slices.Clone(ints), slices.Clone(figures)
+	if slices.ContainsFunc(figures, func(name string) bool { return name != lastFigure }) {
+		ints, figures = append(ints, "flags"), append(figures, lastFigure)
+	}
 	slices.Sort(ints)
 	slices.Sort(figures)
-	return slices.Compact(ints), slices.Compact(figures), compensation
+	ints, figures = slices.Compact(ints), slices.Compact(figures)
+	if i := slices.Index(figures, lastFigure); i > 0 {
+		figures = slices.Insert(slices.Delete(figures, i, i+1), 0, lastFigure)
+	}
+	return ints, figures
 }
 
 // FieldSpans returns the positions of the columns of some fields in a row group: each [offset,

@@ -36,7 +36,7 @@ func TestGoldenFiles(t *testing.T) {
 	_, err = w.Close()
 	require.NoError(t, err)
 	for name, f := range files {
-		path := filepath.Join("testdata", name[:len(name)-len(".parquet")]+"-v3.parquet")
+		path := filepath.Join("testdata", name[:len(name)-len(".parquet")]+"-v4.parquet")
 		if *update {
 			require.NoError(t, os.WriteFile(path, f.Bytes(), 0o644))
 		}
@@ -71,6 +71,16 @@ func golden(t *testing.T, file, name string) memFiles {
 	f := &memFile{closed: true}
 	f.Write(b)
 	return memFiles{name: f}
+}
+
+// TestVersion3 reads files of version 3, whose figures are never differences: they have the rows of
+// the present version.
+func TestVersion3(t *testing.T) {
+	for _, name := range []string{"rollup-5m", "rollup-1h"} {
+		rows := golden(t, name+"-v3.parquet", name+".parquet").read(t, name+".parquet")
+		require.NotEmpty(t, rows)
+		require.Equal(t, golden(t, name+"-v4.parquet", name+".parquet").read(t, name+".parquet"), rows)
+	}
 }
 
 // TestVersion2 reads files of version 2, which have rows of series with few samples.

@@ -59,7 +59,8 @@ func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64
 
 // known reports whether this package reads a version of the format.
 func known(version string) bool {
-	return version == "1" || version == "2" || version == strconv.Itoa(Version)
+	n, err := strconv.Atoi(version)
+	return err == nil && 1 <= n && n <= Version
 }
 
 // asFormat turns errors about a file's bytes into ErrFormat.
@@ -88,6 +89,7 @@ type columnReader struct {
 	chunk  parquetfile.ChunkReader
 
 	integers []int64
+	last     []int64 // the integers of Last
 	floats   []float64
 	rows     []Row // of StandIns
 }

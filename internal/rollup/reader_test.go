@@ -107,9 +107,12 @@ func (r *record) public() Record {
 	row := Row{
 		Bucket: r.Bucket, Flags: r.Flags, Count: r.Count, FirstT: r.FirstT, LastT: r.LastT, NaNs: r.NaNs, Changes: r.Changes,
 		Resets: r.Resets, Stale: r.Stale, StaleT: r.StaleT, SumC: r.SumC,
-		First: block.Value(r.FirstInt, r.FirstDiv), Last: block.Value(r.LastInt, r.LastDiv),
-		Min: block.Value(r.MinInt, r.MinDiv), Max: block.Value(r.MaxInt, r.MaxDiv),
-		Sum: block.Value(r.SumInt, r.SumDiv), ResetSum: block.Value(r.ResetSumInt, r.ResetSumDiv),
+	}
+	for f, stored := range [len(figures)]struct {
+		whole int64
+		div   float64
+	}{{r.FirstInt, r.FirstDiv}, {r.LastInt, r.LastDiv}, {r.MinInt, r.MinDiv}, {r.MaxInt, r.MaxDiv}, {r.SumInt, r.SumDiv}, {r.ResetSumInt, r.ResetSumDiv}} {
+		*figures[f].of(&row) = block.Value(row.nearLast(f, stored.whole, r.LastInt), stored.div)
 	}
 	row.restore()
 	return Record{Metric: r.Metric, SeriesID: r.SeriesID, Row: row}

@@ -18,12 +18,14 @@ import (
 // Version is the version of the format. Every file has it in its key-value metadata under
 // VersionKey.
 const (
-	Version    = 3 // 1: every series has rows; 2: also those of less than leastSeries samples
+	// 1: every series has rows; 2: also those of less than leastSeries samples; 3: figures are never
+	// differences, and Sum does not contain SumC
+	Version    = 4
 	VersionKey = "promlake.rollup.version"
 	StepKey    = "promlake.rollup.step_ms" // width of the file's buckets, ms
 )
 
-// ErrFormat reports bytes that are not a rollup of version 1, 2 or 3.
+// ErrFormat reports bytes that are not a rollup of version 1 to 4.
 var ErrFormat = errors.New("not a rollup")
 
 // Files stores the files of a block. A file that was closed without an error is durable, or the

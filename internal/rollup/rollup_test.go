@@ -262,7 +262,7 @@ func TestOpenReaderRefuses(t *testing.T) {
 	require.Error(t, err)
 	for _, kv := range [][]parquet.WriterOption{
 		nil,
-		{parquet.KeyValueMetadata(rollup.VersionKey, "4"), parquet.KeyValueMetadata(rollup.StepKey, "1")},
+		{parquet.KeyValueMetadata(rollup.VersionKey, "5"), parquet.KeyValueMetadata(rollup.StepKey, "1")},
 		{parquet.KeyValueMetadata(rollup.VersionKey, "2"), parquet.KeyValueMetadata(rollup.StepKey, "x")},
 	} {
 		var b bytes.Buffer

@@ -19,6 +19,14 @@ const (
 	// is the greater.
 	flagMinAtEnd
 	flagMaxAtEnd
+	// In files only: the integers of First and Max, of Sum and ResetSum, and of Min are differences;
+	// Sum contains SumC. See nearLast.
+	flagNearEnds
+	flagNearSums
+	flagTotal
+	flagNearMin
+
+	fileFlags = flagMinAtEnd | flagMaxAtEnd | flagNearEnds | flagNearSums | flagTotal | flagNearMin
 )
 
 // Row is one bucket of one series. It ignores stale markers, as PromQL does; a bucket of stale
@@ -163,7 +171,9 @@ func (r *Row) compare(x float64) {
 // differ compares neighbours as changes() does.
 func differ(a, b float64) bool { return a != b && !(math.IsNaN(a) && math.IsNaN(b)) }
 
-// elide drops Min and Max where First and Last have them, as for counters without resets.
+// elide drops Min and Max where First and Last have them, as for counters without resets. It adds
+// SumC to Sum where Sum can be recovered: the total is mostly a decimal as short as the samples are,
+// the running sum is that with its rounding errors.
 func (r *Row) elide() {
 	if r.Count == 0 {
 		return
@@ -174,6 +184,9 @@ func (r *Row) elide() {
 	}
 	if math.Float64bits(r.Max) == math.Float64bits(hi) {
 		r.Max, r.Flags = 0, r.Flags|flagMaxAtEnd
+	}
+	if total := r.Sum + r.SumC; math.Float64bits(total-r.SumC) == math.Float64bits(r.Sum) {
+		r.Sum, r.Flags = total, r.Flags|flagTotal
 	}
 }
 
@@ -186,7 +199,10 @@ func (r *Row) restore() {
 	if r.Flags&flagMaxAtEnd != 0 {
 		r.Max = hi
 	}
-	r.Flags &^= flagMinAtEnd | flagMaxAtEnd
+	if r.Flags&flagTotal != 0 {
+		r.Sum -= r.SumC
+	}
+	r.Flags &^= fileFlags
 }
 
 // ends returns First and Last in order of size; (First, First) if neither is the lesser.

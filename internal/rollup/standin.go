@@ -25,16 +25,17 @@ const (
 	StandInCount                  // their number, at the time of the last sample: sums of it are count_over_time
 )
 
-// standIns are the columns that the stand-ins are made of, beside count and stale_ts, and how.
+// standIns are the columns that the stand-ins are made of, beside count, stale_ts and those that
+// figures need, and how.
 var standIns = [...]struct {
 	ints, figures []string
 	of            func(r *Row) (t int64, v float64)
 }{
-	StandInMax:   {[]string{"flags", "last_ts"}, []string{"first", "last", "max"}, func(r *Row) (int64, float64) { return r.LastT, r.Max }},
-	StandInMin:   {[]string{"flags", "last_ts"}, []string{"first", "last", "min"}, func(r *Row) (int64, float64) { return r.LastT, r.Min }},
+	StandInMax:   {[]string{"last_ts"}, []string{"first", "max"}, func(r *Row) (int64, float64) { return r.LastT, r.Max }},
+	StandInMin:   {[]string{"last_ts"}, []string{"first", "min"}, func(r *Row) (int64, float64) { return r.LastT, r.Min }},
 	StandInFirst: {[]string{"first_ts"}, []string{"first"}, func(r *Row) (int64, float64) { return r.FirstT, r.First }},
-	StandInLast:  {[]string{"last_ts"}, []string{"last"}, func(r *Row) (int64, float64) { return r.LastT, r.Last }},
-	StandInInstant: {[]string{"last_ts", "stale"}, []string{"last"}, func(r *Row) (int64, float64) {
+	StandInLast:  {[]string{"last_ts"}, []string{lastFigure}, func(r *Row) (int64, float64) { return r.LastT, r.Last }},
+	StandInInstant: {[]string{"last_ts", "stale"}, []string{lastFigure}, func(r *Row) (int64, float64) {
 		if r.Stale > 0 && r.StaleT > r.LastT {
 			return r.StaleT, staleMarker
 		}
@@ -47,7 +48,7 @@ var staleMarker = math.Float64frombits(value.StaleNaN)
 
 // columns are the names of the columns that a stand-in is made of.
 func (s StandIn) columns() (ints, figures []string) {
-	return append([]string{"count", "stale_ts"}, standIns[s].ints...), standIns[s].figures
+	return withLast(append([]string{"count", "stale_ts"}, standIns[s].ints...), standIns[s].figures)
 }
 
 // Spans returns the positions of the columns of a stand-in in a row group: each [offset, length],
@@ -121,11 +122,14 @@ func (r *columnReader) ints(group int, name string, rows []Row) error {
 	return nil
 }
 
-// figure reads one of figures.
+// figure reads one of figures. Last is read before the others, and after what withLast adds.
 func (r *columnReader) figure(group int, name string, rows []Row) error {
 	whole, err := r.int64s(group, name+"_int")
 	if err != nil {
 		return err
+	}
+	if name == lastFigure {
+		r.integers, r.last = r.last, whole
 	}
 	div, err := r.doubles(group, name+"_div")
 	if err != nil {
@@ -134,11 +138,13 @@ func (r *columnReader) figure(group int, name string, rows []Row) error {
 	if len(whole) != len(rows) || len(div) != len(rows) {
 		return fmt.Errorf("%w: figure %s has %d and %d values for %d rows", ErrFormat, name, len(whole), len(div), len(rows))
 	}
-	for _, f := range figures {
-		if f.name == name {
-			for i := range rows {
-				*f.of(&rows[i]) = block.Value(whole[i], div[i])
-			}
+	for f := range figures {
+		if figures[f].name != name {
+			continue
+		}
+		for i := range rows {
+			row := &rows[i]
+			*figures[f].of(row) = block.Value(row.nearLast(f, whole[i], r.last[i]), div[i])
 		}
 	}
 	return nil

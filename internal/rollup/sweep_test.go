@@ -62,7 +62,7 @@ var readers = map[string]func([]byte) (string, error){"stand-ins": readStandIns,
 // TestEveryByteIsChecked changes every byte of the golden rollups: each reader reports an error, or
 // reads the same as before.
 func TestEveryByteIsChecked(t *testing.T) {
-	for _, name := range []string{"rollup-5m-v2.parquet", "rollup-1h-v2.parquet", "rollup-5m-v3.parquet", "rollup-1h-v3.parquet"} {
+	for _, name := range []string{"rollup-5m-v2.parquet", "rollup-1h-v2.parquet", "rollup-5m-v3.parquet", "rollup-1h-v3.parquet", "rollup-5m-v4.parquet", "rollup-1h-v4.parquet"} {
 		file, err := os.ReadFile(filepath.Join("testdata", name))
 		require.NoError(t, err)
 		for reader, read := range readers {

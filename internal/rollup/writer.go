@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	createdBy = "promlake rollup version 3" // of Version
+	createdBy = "promlake rollup version 4" // of Version
 	// groupRows is the number of rows at which a row group ends. It bounds a writer's memory: about
 	// 25 MB for all its files.
 	groupRows = 64 << 10
@@ -44,7 +44,7 @@ func NewWriter(files Files, e *parquetfile.Encoders) (*Writer, error) {
 	}
 	w := &Writer{zstd: z, from: e}
 	for _, s := range Steps() {
-		w.outs = append(w.outs, &output{step: s, files: files, pq: parquetfile.NewWriter(z), groupRows: groupRows})
+		w.outs = append(w.outs, &output{step: s, files: files, pq: parquetfile.NewWriter(z), groupRows: groupRows, cols: columns{zstd: z}})
 	}
 	return w, nil
 }

@@ -24,12 +24,17 @@ SELECT metric, series_id, bucket, count,
 FROM (
     SELECT * REPLACE (
                CASE WHEN flags & 4 = 0 THEN min WHEN last < first THEN last ELSE first END AS min,
-               CASE WHEN flags & 8 = 0 THEN max WHEN last > first AND NOT isnan(last) THEN last ELSE first END AS max)
+               CASE WHEN flags & 8 = 0 THEN max WHEN last > first AND NOT isnan(last) THEN last ELSE first END AS max,
+               CASE WHEN flags & 64 = 0 THEN sum ELSE sum - sum_c END AS sum)
     FROM (
         SELECT metric, series_id, bucket, flags, count, first_ts, last_ts, nans, changes, resets, stale, stale_ts, sum_c,
-               first_int / first_div AS first, last_int / last_div AS last,
-               min_int / min_div AS min, max_int / max_div AS max,
-               sum_int / sum_div AS sum, reset_sum_int / reset_sum_div AS reset_sum
-        FROM read_parquet(files, hive_partitioning = false)
+               (first_int + ends) / first_div AS first, last_int / last_div AS last,
+               (min_int + CASE WHEN flags & 128 = 0 THEN 0 ELSE last_int END) / min_div AS min,
+               (max_int + CASE WHEN flags & 8 = 0 THEN ends ELSE 0 END) / max_div AS max,
+               (sum_int + count * sums) / sum_div AS sum, (reset_sum_int + resets * sums) / reset_sum_div AS reset_sum
+        FROM (
+            SELECT *, CASE WHEN flags & 16 = 0 THEN 0 ELSE last_int END AS ends, CASE WHEN flags & 32 = 0 THEN 0 ELSE last_int END AS sums
+            FROM read_parquet(files, hive_partitioning = false)
+        )
     )
 );
