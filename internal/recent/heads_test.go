@@ -264,6 +264,17 @@ func TestHeadMovesOn(t *testing.T) {
 	x.rotate()
 	x.put(one("b", now+1, 4))
 	require.Equal(t, fmt.Sprintf("b:%d=3 %d=4 ", now, now+1), x.ask(now-1000), "what was left is too old")
+
+	future := now + time.Hour.Milliseconds()
+	x.put(one("a", future, 5))
+	x.rotate()
+	for range 4 {
+		x.clock.t = x.clock.t.Add(head.Retention / 2)
+		now = x.clock.t.UnixMilli() - begun
+		x.ask(now)
+		x.put(one("b", now, 6))
+	}
+	require.Equal(t, fmt.Sprintf("a:%d=5 b:%d=6 ", future, now), x.ask(now), "its table is old, and it is not")
 }
 
 // TestHeadAfterADeletion: a tombstone that the head has not seen makes it begin anew.

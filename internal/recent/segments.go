@@ -75,7 +75,7 @@ func (s *Segments) Stored(tenant, key string, content *Segment) {
 	if s == nil {
 		return
 	}
-	if h := s.heads.Of(tenant); content == nil {
+	if h := s.heads.Known(tenant); content == nil {
 		h.Stored(key, nil)
 	} else {
 		h.Stored(key, content)

@@ -1,6 +1,10 @@
 package head
 
-import "github.com/promlake/promlake/internal/series"
+import (
+	"math"
+
+	"github.com/promlake/promlake/internal/series"
+)
 
 // generation is the series of one table of label sets. Writers begin a new table now and then; the
 // samples of a series move to the new one when its next samples come.
@@ -12,9 +16,9 @@ type generation struct {
 	others     map[series.Ref]struct{} // series that have native histograms, which are read elsewhere
 
 	// Of the generation before the last one:
-	byID  map[uint64]series.Ref // series with samples; of several with one ID, one
-	left  int                   // series with samples
-	since int64                 // ms: no sample in it is later
+	byID map[uint64]series.Ref // series with samples; of several with one ID, one
+	left int                   // series with samples
+	upto int64                 // ms: no sample in it is later
 }
 
 func newGeneration(view *series.View, selectionBytes int64) *generation {
@@ -40,11 +44,12 @@ func (g *generation) bytes() int64 {
 }
 
 // age makes it the generation before the last one.
-func (g *generation) age(now int64) {
-	g.byID, g.since = map[uint64]series.Ref{}, now
+func (g *generation) age() {
+	g.byID, g.upto = map[uint64]series.Ref{}, math.MinInt64
 	for ref := range g.chains {
 		if g.chains[ref].first != 0 {
 			g.byID[g.view.ID(series.Ref(ref))] = series.Ref(ref)
+			g.upto = max(g.upto, g.chains[ref].t)
 			g.left++
 		}
 	}

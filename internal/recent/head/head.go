@@ -212,7 +212,7 @@ func (h *Head) drop() {
 			h.nodes.forget(&g.chains[i], h.floor)
 		}
 	}
-	if b := h.before; b != nil && (b.left == 0 || b.since <= h.floor) {
+	if b := h.before; b != nil && (b.left == 0 || b.upto <= h.floor) {
 		h.before = nil
 	}
 }
@@ -225,7 +225,7 @@ func (h *Head) turn(view *series.View) bool {
 			return false
 		}
 		h.before = h.last
-		h.before.age(h.heads.now().UnixMilli())
+		h.before.age()
 		h.last = nil
 	}
 	if h.last == nil {
@@ -309,8 +309,8 @@ func (h *Head) Read(mint int64, deletions ulid.ULID) (Reading, bool) {
 // Close ends the read.
 func (r Reading) Close() { r.h.mu.RUnlock() }
 
-// Has reports whether the head has all samples after mint (ms) of an object, or at mint; maxT (ms) is
-// that of its last sample.
+// Has reports whether the head has all samples of an object, by its name, from mint (ms) on. maxT (ms)
+// is the time of its last sample.
 func (r Reading) Has(name string, maxT, mint int64) bool {
 	upto, ok := r.h.objects[name]
 	if !ok {

@@ -38,6 +38,16 @@ func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Heads {
 	}
 }
 
+// Known returns the head of a tenant, nil if nobody has asked for it yet.
+func (h *Heads) Known(tenant string) *Head {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all[tenant]
+}
+
 // Of returns the head of a tenant.
 func (h *Heads) Of(tenant string) *Head {
 	if h == nil {
