@@ -100,6 +100,9 @@ func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, erro
 	if err != nil {
 		return nil, errors.Join(err, m.Drain(context.Background()))
 	}
+	if m.set.Configured() { // from now on, so that no hangup ends a process that is becoming ready
+		m.signals = onHangup(p.Ready, func() { _ = m.reload() })
+	}
 	go m.begin()
 	return m, nil
 }
@@ -207,7 +210,6 @@ func (m *Monitor) begin() {
 	if !m.set.Configured() {
 		return
 	}
-	m.signals = onHangup(func() { _ = m.reload() })
 	c := m.current.Load()
 	m.parts.Logger.Info("scraping and evaluating rules", "jobs", len(c.Scrapes), "rule files", len(c.RuleFiles), "tenant", m.tenant)
 }

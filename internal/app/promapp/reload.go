@@ -33,11 +33,17 @@ func (m *Monitor) reload() error {
 	return nil
 }
 
-// onHangup calls f for every SIGHUP until the returned function is called.
-func onHangup(f func()) (end func()) {
+// onHangup calls f for every SIGHUP until the returned function is called, but not before ready is
+// closed.
+func onHangup(ready <-chan struct{}, f func()) (end func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGHUP)
 	go func() {
+		select {
+		case <-ready:
+		case <-done:
+			return
+		}
 		for {
 			select {
 			case <-signals:
