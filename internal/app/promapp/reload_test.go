@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHangupBeforeReady: a hangup that comes before the process is ready neither ends it nor is lost.
+// TestHangupBeforeReady: a hangup before the process is ready neither ends the process nor is lost.
 func TestHangupBeforeReady(t *testing.T) {
 	ready, called := make(chan struct{}), make(chan struct{})
 	end := onHangup(ready, func() { called <- struct{}{} })

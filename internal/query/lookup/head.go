@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/temporality"
 )
 
-// heldSamples is the number of samples that one selector takes from a head at most: it copies them,
-// and those who store samples wait for it.
+// heldSamples is the number of samples that all selectors of a query take from a head at most: they
+// are copied, and those who store samples wait for it.
 const heldSamples = 1 << 20
 
 // Selector asks for the series that match all matchers, in [MinT, MaxT] (ms, inclusive).
@@ -47,14 +47,15 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 			return nil, nil
 		}
 	}
-	out := make([]*Resolution, len(all))
+	out, room := make([]*Resolution, len(all)), int64(heldSamples)
 	for i := range all {
 		s := &all[i]
-		series, ok := read.Select(s.Matchers, s.MinT, s.MaxT, c.maxSeries, heldSamples)
+		series, ok := read.Select(s.Matchers, s.MinT, s.MaxT, c.maxSeries, int(room))
 		if !ok || c.hasViews(ctx, series, s.Matchers) {
 			return nil, nil
 		}
 		out[i] = held(series)
+		room -= out[i].Samples
 	}
 	return out, nil
 }

@@ -151,10 +151,17 @@ func (h *Head) Again() {
 	}
 }
 
-// again begins anew: objects from before are not known any more. The caller holds h.mu.
+// again begins anew: objects from before are not known any more. Where series are found stays, because
+// a sender may make this happen again and again. The caller holds h.mu.
 func (h *Head) again() {
+	last := h.last
 	h.end()
 	h.begin()
+	if last != nil {
+		clear(last.chains)
+		clear(last.others)
+		h.last = last
+	}
 }
 
 // ascending reports whether each sample is later than all that the head has had of its series. The
@@ -340,6 +347,9 @@ func (r Reading) Select(ms []*labels.Matcher, mint, maxt int64, most, room int) 
 		had := len(out)
 		if out, ok = r.of(g, out, ms, mint, maxt, most, room); !ok {
 			return nil, false
+		}
+		for i := range out[had:] {
+			room -= len(out[had+i].V)
 		}
 		if had > 0 && len(out) > had {
 			slices.SortFunc(out, func(a, b Series) int { return labels.Compare(a.Labels, b.Labels) })
