@@ -278,7 +278,7 @@ var allowed = map[string][]string{
 	"internal/query/workdir": {"internal/tempdir"},
 
 	// Nouns.
-	"internal/block":                       {"internal/checksum", "internal/jsontext", "internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
+	"internal/block":                       {"internal/checksum", "internal/jsontext", "internal/key", "internal/parquetfile", "internal/parquetfile/delta", "internal/segment", "internal/series"},
 	"internal/catalog":                     {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/checksum":                    {},
 	"internal/checksum/checksumtest":       {},
@@ -296,7 +296,8 @@ var allowed = map[string][]string{
 	"internal/objstore/s3test":             {"internal/freeaddr"},
 	"internal/objstore/storetest":          {"internal/objstore"},
 	"internal/objstore/storeurl":           {"internal/objstore", "internal/objstore/filestore", "internal/objstore/s3store"},
-	"internal/parquetfile":                 {"internal/checksum"},
+	"internal/parquetfile":                 {"internal/checksum", "internal/parquetfile/delta"},
+	"internal/parquetfile/delta":           {},
 	"internal/promblock":                   {"internal/live", "internal/segment", "internal/series"},
 	"internal/promblock/promblocktest":     {},
 	"internal/queue":                       {},
@@ -322,7 +323,7 @@ var allowed = map[string][]string{
 	"internal/recent/recenttest":           {"internal/recent", "internal/segment", "internal/series"},
 	"internal/remotewrite":                 {"internal/key", "internal/segment", "internal/series", "internal/settings"},
 	"internal/remotewrite/remotewritetest": {"internal/remotewrite", "internal/segment", "internal/series"},
-	"internal/rollup":                      {"internal/block", "internal/parquetfile"},
+	"internal/rollup":                      {"internal/block", "internal/parquetfile", "internal/parquetfile/delta"},
 	"internal/segment":                     {"internal/parquetfile", "internal/series"},
 	"internal/segment/segmenttest":         {"internal/segment", "internal/series"},
 	"internal/series":                      {},

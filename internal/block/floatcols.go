@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/parquetfile/delta"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -36,7 +37,7 @@ func (f *floats) timeChunk(name string, vals []int64) (parquetfile.Chunk, error)
 	if tight*gridShare <= len(vals) {
 		return c, nil
 	}
-	f.other.Data = parquetfile.AppendByteDelta(f.other.Data[:0], vals)
+	f.other.Data = delta.AppendBytes(f.other.Data[:0], vals)
 	if f.size(f.other.Data) < tight {
 		page.Data = f.other.Data
 	}

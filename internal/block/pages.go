@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/parquetfile/delta"
 )
 
 const (
@@ -43,7 +44,7 @@ type layout uint8
 
 const (
 	tightDelta   layout = iota // DELTA_BINARY_PACKED, as usual
-	byteDelta                  // DELTA_BINARY_PACKED in whole bytes: see parquetfile.AppendByteDelta
+	byteDelta                  // DELTA_BINARY_PACKED in whole bytes: see delta.AppendBytes
 	literalDelta               // the same, compressed as parquetfile.Literals does
 	plainInts                  // PLAIN
 	equalRuns                  // RLE_DICTIONARY
@@ -124,7 +125,7 @@ func (p *intPages) end(vals []int64, l layout) error {
 		p.data = appendPlain(p.data, vals)
 	case byteDelta, literalDelta:
 		page.Literals = l == literalDelta
-		p.data = parquetfile.AppendByteDelta(p.data, vals)
+		p.data = delta.AppendBytes(p.data, vals)
 	case equalRuns:
 		page.Encoding = format.RLEDictionary
 		eachRun(vals, func(v int64, n int) { p.runs.Append(uint64(v), n) })
@@ -142,7 +143,7 @@ func (p *intPages) end(vals []int64, l layout) error {
 
 // pack bit-packs the deltas of vals.
 func (p *intPages) pack(vals []int64) (err error) {
-	p.tight, err = parquetfile.TightDelta(p.tight, vals)
+	p.tight, err = delta.Tight(p.tight, vals)
 	return err
 }
 
@@ -161,7 +162,7 @@ func (p *intPages) choose(vals []int64) (best layout, size int, err error) {
 	}
 	best, size = tightDelta, p.size(p.tight)
 	if p.bytes {
-		p.other = parquetfile.AppendByteDelta(p.other[:0], vals)
+		p.other = delta.AppendBytes(p.other[:0], vals)
 		if n := p.lits.Size(p.other) + pageCost; n < size {
 			best, size = literalDelta, n
 		}

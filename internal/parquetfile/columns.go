@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile/delta"
 )
 
 // The functions below build flat REQUIRED columns of one data page. The returned chunks alias s.
@@ -59,7 +61,7 @@ func Stat[T int64 | uint64](v T) []byte { return binary.LittleEndian.AppendUint6
 
 // int64s appends the delta-coded values to s.Data, which already holds the page's levels.
 func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error) {
-	enc, err := TightDelta(s.Dict[:0], vals)
+	enc, err := delta.Tight(s.Dict[:0], vals)
 	if err != nil {
 		return Chunk{}, err
 	}

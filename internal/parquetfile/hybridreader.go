@@ -135,8 +135,9 @@ func (h *hybridReader) readPacked(dst, dict []uint64) error {
 // packed returns value i of the current bit-packed run.
 func (h *hybridReader) packed(i int) uint64 {
 	bit := i * h.width
-	if at := bit >> 3; at+8 <= len(h.bits) { // widths are at most 32
-		return binary.LittleEndian.Uint64(h.bits[at:]) >> (bit & 7) & (1<<h.width - 1)
+	rest := h.bits[bit>>3:]
+	if len(rest) < 8 { // the last bytes; a value has at most 32 bits
+		rest = append(make([]byte, 0, 8), rest...)[:8]
 	}
-	return packed(h.bits, h.width, i)
+	return binary.LittleEndian.Uint64(rest) >> (bit & 7) & (1<<h.width - 1)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile/delta"
 )
 
 // Singles reports whether each list of a page has one element, as after a scrape, so that the
@@ -69,9 +71,9 @@ func (p *DataPage) Int64sAt(dst []int64, n int, at []uint32, first uint32) ([]in
 		}
 		return dst, err
 	}
-	var d deltaReader
-	if err := d.reset(p.Values, n); err != nil {
-		return nil, err
+	var d delta.Reader
+	if err := d.Reset(p.Values, n); err != nil {
+		return nil, asFormat(err)
 	}
 	dst = slices.Grow(dst, len(at))
 	next := 0 // position of the reader
@@ -83,13 +85,13 @@ func (p *DataPage) Int64sAt(dst []int64, n int, at []uint32, first uint32) ([]in
 		if from < next {
 			return nil, errPosition(at[0]-first, n)
 		}
-		if err := d.skip(from - next); err != nil {
-			return nil, err
+		if err := d.Skip(from - next); err != nil {
+			return nil, asFormat(err)
 		}
 		end := len(dst)
 		dst = dst[:end+k]
-		if err := d.read(wordsOf(dst[end:])); err != nil {
-			return nil, err
+		if err := d.Read(wordsOf(dst[end:])); err != nil {
+			return nil, asFormat(err)
 		}
 		next, at = from+k, at[k:]
 	}

@@ -91,9 +91,9 @@ func (c *ChunkReader) PagesWith(wanted func(from, to int) bool, visit func(*Data
 	return nil
 }
 
-// asFormat wraps an error in ErrFormat.
+// asFormat wraps an error in ErrFormat. It returns nil for none.
 func asFormat(err error) error {
-	if errors.Is(err, ErrFormat) {
+	if err == nil || errors.Is(err, ErrFormat) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrFormat, err)

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile/delta"
 )
 
 var errCut = errors.New("values are cut off")
@@ -26,14 +28,14 @@ func (p *DataPage) Int64s(dst []int64, n int, dict []int64) ([]int64, error) {
 		}
 		return dst, nil
 	case format.DeltaBinaryPacked:
-		var d deltaReader
-		if err := d.reset(p.Values, n); err != nil {
-			return nil, err
+		var d delta.Reader
+		if err := d.Reset(p.Values, n); err != nil {
+			return nil, asFormat(err)
 		}
 		at := len(dst)
 		dst = slices.Grow(dst, n)[:at+n]
-		if err := d.read(wordsOf(dst[at:])); err != nil {
-			return nil, err
+		if err := d.Read(wordsOf(dst[at:])); err != nil {
+			return nil, asFormat(err)
 		}
 		return dst, nil
 	case format.RLEDictionary:

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile/delta"
 )
 
 // WordReader reads runs of values of a chunk of a flat INT64 or DOUBLE column, and skips the values
@@ -22,7 +24,7 @@ type WordReader struct {
 
 	encoding format.Encoding
 	plain    []byte
-	delta    deltaReader
+	delta    delta.Reader
 	runs     hybridReader
 }
 
@@ -168,7 +170,7 @@ func (r *WordReader) load() error {
 		r.plain = p.Values
 		return nil
 	case format.DeltaBinaryPacked:
-		return r.delta.reset(p.Values, p.Entries)
+		return asFormat(r.delta.Reset(p.Values, p.Entries))
 	case format.RLEDictionary:
 		return r.runs.reset(p.Values)
 	}
@@ -186,10 +188,10 @@ func (r *WordReader) decode(dst []uint64) error {
 		r.plain = b[8*len(dst):]
 		return nil
 	case format.DeltaBinaryPacked:
-		if err := r.delta.skip(r.skip); err != nil {
-			return err
+		if err := r.delta.Skip(r.skip); err != nil {
+			return asFormat(err)
 		}
-		return r.delta.read(dst)
+		return asFormat(r.delta.Read(dst))
 	}
 	if err := r.runs.skip(r.skip); err != nil {
 		return err

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go/encoding/delta"
+	upstream "github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/parquetfile/delta"
 )
 
 // wordPages returns a chunk of random pages in all encodings, and its values.
@@ -36,10 +38,10 @@ func wordPages(t *testing.T, rng *rand.Rand) (Chunk, []int64) {
 				p.Data = append(p.Data, Stat(v)...)
 			}
 		case 1:
-			p.Data = AppendByteDelta(nil, page)
+			p.Data = delta.AppendBytes(nil, page)
 		case 2:
 			var err error
-			p.Data, err = new(delta.BinaryPackedEncoding).EncodeInt64(nil, page)
+			p.Data, err = new(upstream.BinaryPackedEncoding).EncodeInt64(nil, page)
 			require.NoError(t, err)
 		case 3:
 			p.Encoding = format.RLEDictionary
@@ -151,7 +153,7 @@ func BenchmarkWordReader(b *testing.B) {
 		for i := range vals {
 			vals[i] = int64(i)*30_000 + int64(rng.Uint64()>>(64-bits))
 		}
-		enc, err := new(delta.BinaryPackedEncoding).EncodeInt64(nil, vals)
+		enc, err := new(upstream.BinaryPackedEncoding).EncodeInt64(nil, vals)
 		require.NoError(b, err)
 		for _, tc := range []struct {
 			name string
@@ -160,10 +162,10 @@ func BenchmarkWordReader(b *testing.B) {
 			b.Run(fmt.Sprintf("bits=%d/read=%s", bits, tc.name), func(b *testing.B) {
 				dst := make([]uint64, n-tc.skip)
 				for b.Loop() {
-					var d deltaReader
-					require.NoError(b, d.reset(enc, n))
-					require.NoError(b, d.skip(tc.skip))
-					require.NoError(b, d.read(dst))
+					var d delta.Reader
+					require.NoError(b, d.Reset(enc, n))
+					require.NoError(b, d.Skip(tc.skip))
+					require.NoError(b, d.Read(dst))
 				}
 				b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds()/1e6, "Mvalues/s")
 			})

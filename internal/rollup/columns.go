@@ -8,6 +8,7 @@ import (
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/parquetfile/delta"
 )
 
 // columns are the rows of a row group, column by column.
@@ -158,7 +159,7 @@ func (c *columns) intChunk(name string, vals []int64) (parquetfile.Chunk, error)
 	if name != bucketColumn {
 		chunk.Min, chunk.Max = nil, nil
 	}
-	c.other = parquetfile.AppendByteDelta(c.other[:0], vals)
+	c.other = delta.AppendBytes(c.other[:0], vals)
 	if page := &chunk.Pages[0]; c.size(c.other) < c.size(page.Data) {
 		page.Data = c.other
 	}

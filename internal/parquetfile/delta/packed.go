@@ -1,4 +1,4 @@
-package parquetfile
+package delta
 
 import "encoding/binary"
 

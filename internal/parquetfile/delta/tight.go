@@ -1,4 +1,4 @@
-package parquetfile
+package delta
 
 import (
 	"encoding/binary"
@@ -12,10 +12,10 @@ import (
 // deltaMini is the number of values of a miniblock of a usual block.
 const deltaMini = deltaBlock / deltaMinis
 
-// TightDelta encodes vals in DELTA_BINARY_PACKED with deltas of as few bits as possible, into the
+// Tight encodes vals in DELTA_BINARY_PACKED with deltas of as few bits as possible, into the
 // memory of dst. parquet-go encodes whole blocks quickly, but pads the last one with zeros before it
 // determines the least delta, so that its deltas become as wide as the values.
-func TightDelta(dst []byte, vals []int64) ([]byte, error) {
+func Tight(dst []byte, vals []int64) ([]byte, error) {
 	whole := max(0, len(vals)-1)/deltaBlock*deltaBlock + 1
 	if len(vals) <= deltaBlock {
 		if len(vals) == 0 {

@@ -1,13 +1,14 @@
-package parquetfile
+package delta
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
-// deltaReader decodes a DELTA_BINARY_PACKED page from its beginning; see AppendByteDelta for the
-// encoding. A skipped value costs only the addition of its delta.
-type deltaReader struct {
+// Reader decodes a DELTA_BINARY_PACKED page from its beginning; see AppendBytes for the encoding. A
+// skipped value costs only the addition of its delta. The zero value is ready for Reset.
+type Reader struct {
 	b     []byte // bytes after the current miniblock
 	minis int    // miniblocks per block
 	size  int    // values per miniblock
@@ -23,40 +24,46 @@ type deltaReader struct {
 	pos   int
 }
 
-// reset starts a page of n values.
-func (d *deltaReader) reset(b []byte, n int) error {
+// Reset starts a page of n values, which shares b. It may load, but does not use, the eight bytes
+// after each run of values, within the length of b. Errors: ErrFormat.
+func (d *Reader) Reset(b []byte, n int) error {
 	var head [3]uint64 // values per block, miniblocks per block, values
 	for i := range head {
 		v, k := binary.Uvarint(b)
 		if k <= 0 {
-			return errDelta(errCut)
+			return invalid(errCut)
 		}
 		head[i], b = v, b[k:]
 	}
 	first, k := binary.Varint(b)
 	if k <= 0 {
-		return errDelta(errCut)
+		return invalid(errCut)
 	}
 	block, minis := head[0], head[1]
 	if head[2] != uint64(n) {
-		return errDelta(fmt.Errorf("%d values, expected %d", head[2], n))
+		return invalid(fmt.Errorf("%d values, expected %d", head[2], n))
 	}
 	if block == 0 || block%128 != 0 || block > 1<<16 || minis == 0 || block%minis != 0 || block/minis%32 != 0 {
-		return errDelta(fmt.Errorf("blocks of %d values in %d miniblocks", block, minis))
+		return invalid(fmt.Errorf("blocks of %d values in %d miniblocks", block, minis))
 	}
-	*d = deltaReader{b: b[k:], minis: int(minis), size: int(block / minis), left: n, first: true, last: first}
+	*d = Reader{b: b[k:], minis: int(minis), size: int(block / minis), left: n, first: true, last: first}
 	d.pos = d.size
 	return nil
 }
 
-func errDelta(err error) error { return fmt.Errorf("%w: delta-coded integers: %w", ErrFormat, err) }
+// ErrFormat reports bytes that are not delta-coded integers.
+var ErrFormat = errors.New("not delta-coded integers")
+
+var errCut = errors.New("values are cut off")
+
+func invalid(err error) error { return fmt.Errorf("%w: %w", ErrFormat, err) }
 
 // open starts the next miniblock.
-func (d *deltaReader) open() error {
+func (d *Reader) open() error {
 	if len(d.widths) == 0 {
 		least, k := binary.Varint(d.b)
 		if k <= 0 || len(d.b)-k < d.minis {
-			return errDelta(errCut)
+			return invalid(errCut)
 		}
 		d.least, d.widths, d.b = least, d.b[k:k+d.minis], d.b[k+d.minis:]
 	}
@@ -64,7 +71,7 @@ func (d *deltaReader) open() error {
 	d.widths = d.widths[1:]
 	n := d.size * d.width / 8
 	if d.width > 64 || n > len(d.b) {
-		return errDelta(fmt.Errorf("a miniblock of width %d: %w", d.width, errCut))
+		return invalid(fmt.Errorf("a miniblock of width %d: %w", d.width, errCut))
 	}
 	d.mini, d.b, d.pos = d.b[:n:min(len(d.b), n+8)], d.b[n:], 0
 	return nil
@@ -72,7 +79,7 @@ func (d *deltaReader) open() error {
 
 // take returns how many of n values the current miniblock has; it first opens the next one if none
 // are left.
-func (d *deltaReader) take(n int) (int, error) {
+func (d *Reader) take(n int) (int, error) {
 	if d.pos == d.size {
 		if err := d.open(); err != nil {
 			return 0, err
@@ -81,10 +88,10 @@ func (d *deltaReader) take(n int) (int, error) {
 	return min(n, d.size-d.pos), nil
 }
 
-// skip skips n values. It fails if the page has fewer.
-func (d *deltaReader) skip(n int) error {
+// Skip skips n values. Errors: ErrFormat, also if the page has fewer.
+func (d *Reader) Skip(n int) error {
 	if n > d.left {
-		return errDelta(errCut)
+		return invalid(errCut)
 	}
 	d.left -= n
 	if n > 0 && d.first {
@@ -114,7 +121,7 @@ func (d *deltaReader) skip(n int) error {
 
 // skipBlocks skips complete blocks with at most n values, if the reader is at the start of a block.
 // It returns the number of values skipped.
-func (d *deltaReader) skipBlocks(n int) (skipped int, err error) {
+func (d *Reader) skipBlocks(n int) (skipped int, err error) {
 	values := d.size * d.minis
 	if d.pos < d.size || len(d.widths) > 0 {
 		return 0, nil
@@ -122,7 +129,7 @@ func (d *deltaReader) skipBlocks(n int) (skipped int, err error) {
 	for ; n-skipped >= values; skipped += values {
 		least, k := binary.Varint(d.b)
 		if k <= 0 || len(d.b)-k < d.minis {
-			return 0, errDelta(errCut)
+			return 0, invalid(errCut)
 		}
 		widths, b := d.b[k:k+d.minis], d.b[k+d.minis:]
 		d.last += int64(values) * least
@@ -136,7 +143,7 @@ func (d *deltaReader) skipBlocks(n int) (skipped int, err error) {
 			}
 			size := m * d.size * int(w) / 8
 			if w > 64 || size > len(b) {
-				return 0, errDelta(fmt.Errorf("a miniblock of width %d: %w", w, errCut))
+				return 0, invalid(fmt.Errorf("a miniblock of width %d: %w", w, errCut))
 			}
 			d.last += int64(sumPacked(b[:size:min(len(b), size+8)], int(w), 0, m*d.size))
 			b = b[size:]
@@ -146,10 +153,10 @@ func (d *deltaReader) skipBlocks(n int) (skipped int, err error) {
 	return skipped, nil
 }
 
-// read decodes the next len(dst) values. It fails if the page has fewer.
-func (d *deltaReader) read(dst []uint64) error {
+// Read decodes the next len(dst) values. Errors: ErrFormat, also if the page has fewer.
+func (d *Reader) Read(dst []uint64) error {
 	if len(dst) > d.left {
-		return errDelta(errCut)
+		return invalid(errCut)
 	}
 	d.left -= len(dst)
 	if len(dst) > 0 && d.first {
@@ -176,7 +183,7 @@ func (d *deltaReader) read(dst []uint64) error {
 
 // readBlocks decodes complete blocks into dst, if the reader is at the start of a block. It returns
 // the number of values read.
-func (d *deltaReader) readBlocks(dst []uint64) (read int, err error) {
+func (d *Reader) readBlocks(dst []uint64) (read int, err error) {
 	values := d.size * d.minis
 	if d.pos < d.size || len(d.widths) > 0 {
 		return 0, nil
@@ -185,7 +192,7 @@ func (d *deltaReader) readBlocks(dst []uint64) (read int, err error) {
 	for len(dst)-read >= values {
 		least, k := binary.Varint(d.b)
 		if k <= 0 || len(d.b)-k < d.minis {
-			return 0, errDelta(errCut)
+			return 0, invalid(errCut)
 		}
 		widths, b := d.b[k:k+d.minis], d.b[k+d.minis:]
 		for len(widths) > 0 { // neighbours of one width are one run of packed values
@@ -196,7 +203,7 @@ func (d *deltaReader) readBlocks(dst []uint64) (read int, err error) {
 			widths = widths[m:]
 			n, size := m*d.size, m*d.size*int(w)/8
 			if w > 64 || size > len(b) {
-				return 0, errDelta(fmt.Errorf("a miniblock of width %d: %w", w, errCut))
+				return 0, invalid(fmt.Errorf("a miniblock of width %d: %w", w, errCut))
 			}
 			last = addPacked(dst[read:read+n], last, uint64(least), b[:size:min(len(b), size+8)], int(w), 0)
 			b = b[size:]

@@ -1,7 +1,6 @@
-package parquetfile
+package delta
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -9,12 +8,11 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go/encoding/delta"
-	"github.com/parquet-go/parquet-go/format"
 	"github.com/stretchr/testify/require"
 )
 
-// TestByteDeltaDecodes decodes values of all ranges and counts with another decoder.
-func TestByteDeltaDecodes(t *testing.T) {
+// TestBytesDecodes decodes values of all ranges and counts with another decoder.
+func TestBytesDecodes(t *testing.T) {
 	for _, n := range []int{1, 2, 31, 32, 33, 34, 127, 128, 129, 130, 161, 1000, 2048, 2049, 5000} {
 		for seed := range uint64(40) {
 			rng := rand.New(rand.NewPCG(seed, uint64(n)))
@@ -29,45 +27,40 @@ func TestByteDeltaDecodes(t *testing.T) {
 					vals[i] = rng.Int64()>>rng.IntN(64) - rng.Int64()>>(2*seed%64)
 				}
 			}
-			b := AppendByteDelta([]byte("before"), vals)
+			b := AppendBytes([]byte("before"), vals)
 			require.Equal(t, "before", string(b[:6]))
 			got, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, b[6:])
 			require.NoError(t, err)
 			require.Equal(t, vals, got)
 
-			var out bytes.Buffer
-			w := newTestWriter(t)
-			schema := NewSchema("test")
-			schema.Add(Bare("n", format.Int64))
-			require.NoError(t, w.Begin(&out, schema.Elements(), "test", 0))
-			w.Add(Chunk{Path: []string{"n"}, Type: format.Int64, Pages: []Page{{Encoding: format.DeltaBinaryPacked, Data: b[6:], Values: n}}}, nil)
-			_, err = w.EndGroup(n)
-			require.NoError(t, err)
-			require.NoError(t, w.End(nil))
-			for i, v := range values(t, out.Bytes(), 0) {
+			var r Reader
+			words := make([]uint64, n)
+			require.NoError(t, r.Reset(b[6:], n))
+			require.NoError(t, r.Read(words))
+			for i, v := range words {
 				require.Equal(t, vals[i], int64(v))
 			}
 		}
 	}
 }
 
-// TestByteDeltaBytes pins blocks whose minimum is the least delta of all blocks.
-func TestByteDeltaBytes(t *testing.T) {
-	require.Equal(t, append([]byte{0x80, 1, 4, 3, 20, 6, 8, 0, 0, 0, 0, 2}, make([]byte, 30)...), AppendByteDelta(nil, []int64{10, 13, 18}))
+// TestBytesGolden pins blocks whose minimum is the least delta of all blocks.
+func TestBytesGolden(t *testing.T) {
+	require.Equal(t, append([]byte{0x80, 1, 4, 3, 20, 6, 8, 0, 0, 0, 0, 2}, make([]byte, 30)...), AppendBytes(nil, []int64{10, 13, 18}))
 	vals := []int64{0}
 	for i := range 2 * byteBlock { // the deltas of the second block are 5 to 8, of the first 1 to 4
 		vals = append(vals, vals[i]+int64(1+i%4+i/byteBlock*4))
 	}
-	b := AppendByteDelta(nil, vals)
+	b := AppendBytes(nil, vals)
 	require.Equal(t, []byte{0x80, 0x10, 4, 0x81, 0x20, 0}, b[:6], "header")
 	require.Equal(t, []byte{2, 8, 8, 8, 8, 0, 1, 2, 3}, b[6:15], "first block")
 	require.Equal(t, []byte{2, 8, 8, 8, 8, 4, 5, 6, 7}, b[6+5+byteBlock:][:9], "second block")
 	require.Len(t, b, 6+2*(5+byteBlock))
 }
 
-// TestByteDeltaBlocks looks at the sizes of blocks: long ones that fit the number of values, and
+// TestBytesBlocks looks at the sizes of blocks: long ones that fit the number of values, and
 // short ones where few deltas are wide.
-func TestByteDeltaBlocks(t *testing.T) {
+func TestBytesBlocks(t *testing.T) {
 	size := func(n int, wide ...int) uint64 {
 		vals := make([]int64, n)
 		for i := range n - 1 {
@@ -76,7 +69,7 @@ func TestByteDeltaBlocks(t *testing.T) {
 				vals[i+1] += 1 << 40
 			}
 		}
-		v, _ := binary.Uvarint(AppendByteDelta(nil, vals))
+		v, _ := binary.Uvarint(AppendBytes(nil, vals))
 		return v
 	}
 	require.EqualValues(t, 2048, size(4097), "two blocks")
@@ -86,7 +79,7 @@ func TestByteDeltaBlocks(t *testing.T) {
 	require.EqualValues(t, 128, size(20))
 }
 
-func BenchmarkByteDelta(b *testing.B) {
+func BenchmarkAppendBytes(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	vals := make([]int64, 8192)
 	for i := range vals {
@@ -94,7 +87,7 @@ func BenchmarkByteDelta(b *testing.B) {
 	}
 	var out []byte
 	for b.Loop() {
-		out = AppendByteDelta(out[:0], vals)
+		out = AppendBytes(out[:0], vals)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(vals)), "ns/value")
 }

@@ -1,4 +1,4 @@
-package parquetfile
+package delta
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ const (
 	byteBlock  = 2048
 )
 
-// AppendByteDelta appends vals, at least one, in DELTA_BINARY_PACKED with deltas of whole bytes.
+// AppendBytes appends vals, at least one, in DELTA_BINARY_PACKED with deltas of whole bytes.
 // That takes more bytes than tight packing, but zstd sees equal deltas as equal bytes and codes
 // frequent ones in few bits. The result is smaller for values with few distinct or unevenly
 // distributed deltas. For the same reason all blocks use the least delta of all values as their
@@ -28,7 +28,7 @@ const (
 //
 // Source: apache/parquet-format, Encodings.md, "Delta encoding (DELTA_BINARY_PACKED = 5)". Deltas
 // wrap around at 64 bits.
-func AppendByteDelta(dst []byte, vals []int64) []byte {
+func AppendBytes(dst []byte, vals []int64) []byte {
 	least, _ := deltaRange(vals)
 	size, begin := longBlock(len(vals)-1), len(dst)
 	dst = appendByteBlocks(dst, vals, size, least)

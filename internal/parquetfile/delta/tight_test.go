@@ -1,4 +1,4 @@
-package parquetfile
+package delta
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTightDeltaDecodes decodes values of all ranges and counts with another decoder. The last block
+// TestTightDecodes decodes values of all ranges and counts with another decoder. The last block
 // is as narrow as its deltas are.
-func TestTightDeltaDecodes(t *testing.T) {
+func TestTightDecodes(t *testing.T) {
 	var dst []byte
 	for _, n := range []int{0, 1, 2, 31, 32, 33, 34, 127, 128, 129, 130, 161, 256, 257, 1000, 2049, 16383, 16384, 16385} {
 		for seed := range uint64(20) {
@@ -31,7 +31,7 @@ func TestTightDeltaDecodes(t *testing.T) {
 				}
 			}
 			var err error
-			dst, err = TightDelta(dst, vals)
+			dst, err = Tight(dst, vals)
 			require.NoError(t, err)
 			got, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, dst)
 			require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestTightDeltaDecodes(t *testing.T) {
 	}
 }
 
-func BenchmarkTightDelta(b *testing.B) {
+func BenchmarkTight(b *testing.B) {
 	for _, n := range []int{100, 480, 2000, 16384} {
 		b.Run(fmt.Sprintf("values=%d", n), func(b *testing.B) {
 			vals := make([]int64, n)
@@ -58,7 +58,7 @@ func BenchmarkTightDelta(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(8 * n))
 			for b.Loop() {
-				dst, _ = TightDelta(dst, vals)
+				dst, _ = Tight(dst, vals)
 			}
 		})
 	}
