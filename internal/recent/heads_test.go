@@ -344,12 +344,23 @@ func TestHeadForgets(t *testing.T) {
 	for range 200 {
 		require.Equal(t, "-", y.ask(1_400_000))
 	}
-	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP promlake_head_bytes Memory for the samples of the last minutes, by series, of tenants whose recent samples are read often.
-# TYPE promlake_head_bytes gauge
-promlake_head_bytes 0
-# HELP promlake_head_limit_reached 1 if the samples of the last minutes took more than --query.head-bytes, so that those of a tenant are not kept any more.
+	reached := func(want int) {
+		t.Helper()
+		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf(`
+# HELP promlake_head_limit_reached 1 if the samples of the last minutes took more than --query.head-bytes within the last hour, so that those of a tenant are not kept.
 # TYPE promlake_head_limit_reached gauge
-promlake_head_limit_reached 1
-`)))
+promlake_head_limit_reached %d
+`, want)), "promlake_head_limit_reached"))
+	}
+	reached(1)
+	x.clock.t = x.clock.t.Add(time.Hour)
+	now := x.clock.t.UnixMilli() - begun
+	for range 200 {
+		y.ask(now)
+	}
+	reached(0)
+	require.Equal(t, "", y.ask(now), "after an hour it begins again")
+	y.put(one("a", now, 1))
+	require.Equal(t, "-", y.ask(now))
+	reached(1)
 }

@@ -22,6 +22,8 @@ const (
 	wishes = 100
 	// idle is the time after the last read at which a head ends.
 	idle = 10 * time.Minute
+	// rest is how long a head that took too much memory stays off: a wave of new series passes.
+	rest = time.Hour
 	// sweepEvery is the time between two looks at all series for samples that are too old.
 	sweepEvery = time.Minute
 	// maxObjects is the number of objects that a head knows: one that is forgotten counts as one of
@@ -46,7 +48,7 @@ type Head struct {
 
 	mu        sync.RWMutex
 	on        bool
-	full      bool // it took too much memory: it is off for good
+	rests     time.Time // until then it stays off, because it took too much memory; zero: it does not
 	nodes     nodes
 	last      *generation // nil: there are no samples
 	before    *generation // nil: all that it had has moved, or was forgotten
@@ -74,11 +76,16 @@ func (h *Head) Keep() {
 
 // begin begins a head that is off. The caller holds h.mu.
 func (h *Head) begin() {
-	if h.on || h.full {
+	now := h.heads.now()
+	if h.on || now.Before(h.rests) {
 		return
 	}
+	if !h.rests.IsZero() {
+		h.rests = time.Time{}
+		h.heads.rest(-1)
+	}
 	h.asking.Lock()
-	h.latest = h.heads.now()
+	h.latest = now
 	h.asking.Unlock()
 	h.on, h.floor, h.objects = true, math.MinInt64, map[string]int64{}
 }
@@ -134,8 +141,10 @@ func (h *Head) Stored(name string, s Segment) {
 	}
 	h.add(s)
 	h.know(name, math.MinInt64)
-	if h.full = !h.heads.set(h, h.nodes.bytes()+h.last.bytes()+h.before.bytes()); h.full {
+	if !h.heads.set(h, h.nodes.bytes()+h.last.bytes()+h.before.bytes()) {
 		h.end()
+		h.rests = h.heads.now().Add(rest)
+		h.heads.rest(1)
 	}
 }
 

@@ -14,10 +14,11 @@ type Heads struct {
 	limit int64 // bytes of all
 	now   func() time.Time
 
-	mu    sync.Mutex
-	all   map[string]*Head
-	sizes map[*Head]int64
-	bytes int64
+	mu      sync.Mutex
+	all     map[string]*Head
+	sizes   map[*Head]int64
+	bytes   int64
+	resting int // heads that rest
 
 	held     prometheus.Gauge
 	exceeded prometheus.Gauge
@@ -33,7 +34,7 @@ func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Heads {
 		}),
 		exceeded: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Namespace: "promlake", Subsystem: "head", Name: "limit_reached",
-			Help: "1 if the samples of the last minutes took more than --query.head-bytes, so that those of a tenant are not kept any more.",
+			Help: "1 if the samples of the last minutes took more than --query.head-bytes within the last hour, so that those of a tenant are not kept.",
 		}),
 	}
 }
@@ -72,9 +73,13 @@ func (h *Heads) set(x *Head, bytes int64) bool {
 		delete(h.sizes, x)
 	}
 	h.held.Set(float64(h.bytes))
-	if h.bytes > h.limit {
-		h.exceeded.Set(1)
-		return false
-	}
-	return true
+	return h.bytes <= h.limit
+}
+
+// rest notes that n more heads rest.
+func (h *Heads) rest(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.resting += n
+	h.exceeded.Set(float64(min(1, h.resting)))
 }
