@@ -123,7 +123,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		lines = listenapp.New(s.Listeners, s.Ingest.Lines)
 		writers = append(writers, func(in *ingest.Stage) { lines.WriteTo(in) })
 	}
-	kept := s.Compaction.Kept(s.Prometheus.Configured())
+	kept := s.Compaction.Kept(s.Prometheus.Configured(), s.Compact.SettleDelay)
 	s.Query.Recent = kept
 	all := []process.Builder{
 		ingestapp.Keeping(kept, s.Ingest, writers...),

@@ -131,7 +131,7 @@ var allowed = map[string][]string{
 		"internal/segment/segmenttest", "internal/series",
 	},
 	"internal/compact/jobmessage": {"internal/catalog", "internal/compact/plan", "internal/key", "internal/queue", "internal/tenant"},
-	"internal/compact/merge":      {"internal/block", "internal/catalog", "internal/live", "internal/recent", "internal/segment", "internal/series"},
+	"internal/compact/merge":      {"internal/block", "internal/catalog", "internal/live", "internal/recent", "internal/recent/head", "internal/segment", "internal/series"},
 	"internal/compact/plan":       {"internal/catalog", "internal/key", "internal/objstore"},
 	"internal/ingest": {
 		"internal/admission", "internal/csvlines", "internal/datadog", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",

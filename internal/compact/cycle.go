@@ -111,7 +111,7 @@ func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs 
 			errs.add(ctx, tenant, err)
 			return
 		}
-		states[i], plans[i] = plan.StateOf(s.set.Policy, now, snap), plan.Jobs(s.set.Policy, now, snap)
+		states[i], plans[i] = plan.StateOf(s.set.Policy, now, snap), plan.Jobs(s.policy(tenant), now, snap)
 	})
 	var sum plan.State
 	var work []jobmessage.Work

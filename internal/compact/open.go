@@ -76,7 +76,7 @@ type opener struct {
 	ahead       int
 	bodies      map[catalog.SegmentID][]byte // fetched, not yet decoded
 	used        [][]byte                     // decoded bodies, whose memory the next ones use
-	recent      []*recent.Segment            // the content of all sources; nil: not all of it is in memory
+	kept        []kept                       // all sources; nil: not all of them are in memory
 	tombs       []catalog.Tombstone          // of the job's window
 	gather      *merge.Gather                // of the segments since the last other source; nil: none
 	gatherBytes int64                        // its memory, which is part of out.memory
@@ -97,7 +97,7 @@ func (s *Stage) open(ctx context.Context, tenant string, job *plan.Job, srcs []p
 		out:   &opened{into: merge.Into{Table: table, Slice: job.Slice}, metadata: merge.Descriptions{}},
 		ahead: int(min(maxAhead, max(minAhead, s.set.MemoryBytes/int64(4*len(srcs))))),
 	}
-	o.recent, o.out.into.Known = s.recent(tenant, srcs)
+	o.kept, o.out.into.Known = o.recent(srcs)
 	for i := range srcs {
 		fits, err := o.one(srcs, i)
 		if err != nil {
@@ -120,8 +120,8 @@ func (o *opener) one(srcs []plan.Source, i int) (fits bool, err error) {
 	}
 	must := i < 2 || o.job.Kind == plan.Cut
 	switch {
-	case o.recent != nil:
-		fits, err = o.kept(src, o.recent[i], must)
+	case o.kept != nil:
+		fits, err = o.known(src, &o.kept[i], must)
 	case src.IsSegment:
 		fits, err = o.segment(srcs, i, must)
 	default:
@@ -212,8 +212,23 @@ func (o *opener) openSegment(name string, f *segment.File, src *plan.Source, nee
 	return nil
 }
 
-// kept opens a segment whose content is in memory.
-func (o *opener) kept(src *plan.Source, c *recent.Segment, must bool) (bool, error) {
+// known opens a segment that is in memory.
+func (o *opener) known(src *plan.Source, k *kept, must bool) (fits bool, err error) {
+	if k.content != nil {
+		fits, err = o.content(src, k.content, must)
+	} else {
+		fits = o.waiting(k, must)
+	}
+	if err != nil || !fits {
+		return false, err
+	}
+	o.out.bytes += src.Bytes
+	o.s.met.segmentsMerged.WithLabelValues("memory").Inc()
+	return true, nil
+}
+
+// content opens a segment whose content is in memory.
+func (o *opener) content(src *plan.Source, c *recent.Segment, must bool) (bool, error) {
 	need := merge.RecentBytes(c)
 	if !must && !o.room(need) {
 		return false, nil
@@ -224,10 +239,22 @@ func (o *opener) kept(src *plan.Source, c *recent.Segment, must bool) (bool, err
 	}
 	o.take(m, c.Metadata, need)
 	o.out.samples += c.Samples()
-	o.out.bytes += src.Bytes
 	o.out.hasST = o.out.hasST || c.ST != nil
-	o.s.met.segmentsMerged.WithLabelValues("memory").Inc()
 	return true, nil
+}
+
+// waiting opens segments whose samples are in a head, with the first of them.
+func (o *opener) waiting(k *kept, must bool) (fits bool) {
+	if p := k.part; p != nil {
+		need := merge.WaitingBytes(p)
+		if !must && !o.room(need) {
+			return false
+		}
+		o.take(merge.Waiting("the last samples", p, k.through), nil, need)
+	}
+	o.out.metadata.Add(k.waiting.Metadata)
+	o.out.samples += k.waiting.Samples
+	return true
 }
 
 // endGather makes a source of the segments that were gathered.

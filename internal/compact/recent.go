@@ -3,6 +3,9 @@ package compact
 import (
 	"bytes"
 	"math"
+	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
@@ -12,28 +15,76 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// recent returns the content of all sources, and their label sets, if all are
-// segments that this process has written from one table and still has in memory. Otherwise it
-// returns nil: the label sets of a source that is read are interned in another table.
+// partAge is the age of segments at which they are merged from a head: half of the time for which it has
+// their samples, because cycles may be late.
+const partAge = 5 * time.Minute
+
+// policy returns the policy for a tenant.
+func (s *Stage) policy(tenant string) plan.Policy {
+	p := s.set.Policy
+	if s.set.Recent.Keeps(tenant) {
+		p.PartAge = partAge
+	}
+	return p
+}
+
+// kept is a source that is in memory: its content, or what is known of a segment whose samples are in
+// a head. Of several of those that follow one another, the first has the samples of all.
+type kept struct {
+	content *recent.Segment // nil: it is in a head
+	waiting recent.Waiting
+	part    *head.Part // nil: that of a source before
+	through ulid.ULID  // of part: the least of its segments
+}
+
+// recent returns the sources as they are in memory, and their label sets, if all are segments that this
+// process has written from one table and still has in memory. Otherwise it returns nil: the label sets
+// of a source that is read are interned in another table.
 //
 // A segment in memory is equal to its object, which never changes once it is stored. A listed
 // object of another size is not the one that was stored: it is read, and the merge reports what is
 // wrong with it.
-func (s *Stage) recent(tenant string, srcs []plan.Source) (all []*recent.Segment, known *recent.Labels) {
-	if s.set.Recent == nil || len(srcs) == 0 {
+func (o *opener) recent(srcs []plan.Source) (all []kept, known *recent.Labels) {
+	if o.s.set.Recent == nil || len(srcs) == 0 {
 		return nil, nil
 	}
 	for i := range srcs {
 		if !srcs[i].IsSegment {
 			return nil, nil
 		}
-		c := s.set.Recent.Get(srcs[i].Segment.Key(tenant).String(), srcs[i].Bytes)
-		if c == nil || i > 0 && c.Labels != all[0].Labels {
+		k, l := kept{}, (*recent.Labels)(nil)
+		name, size := srcs[i].Segment.Key(o.tenant).String(), srcs[i].Bytes
+		if k.content = o.s.set.Recent.Get(name, size); k.content != nil {
+			l = k.content.Labels
+		} else if w, ok := o.s.set.Recent.Waiting(name, size); ok && !o.hasDeletions(&srcs[i]) && o.job.Kind == plan.Merge {
+			k.waiting, l = w, w.Labels
+		}
+		if l == nil || i > 0 && l != known {
 			return nil, nil
 		}
-		all = append(all, c)
+		all, known = append(all, k), l
 	}
-	return all, all[0].Labels
+	for from := 0; from < len(all); from++ {
+		if all[from].content != nil {
+			continue
+		}
+		to := from
+		var names []string
+		through := srcs[from].Through
+		for ; to < len(all) && all[to].content == nil; to++ {
+			names = append(names, srcs[to].Segment.Key(o.tenant).String())
+			if t := srcs[to].Through; t.Compare(through) < 0 {
+				through = t
+			}
+		}
+		part, ok := o.s.set.Recent.Head(o.tenant).Part(names)
+		if !ok {
+			return nil, nil
+		}
+		all[from].part, all[from].through = part, through
+		from = to
+	}
+	return all, known
 }
 
 // end notes the time of a segment's last sample, if the process keeps recent samples by series.

@@ -10,6 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/recent/head"
 )
 
 // cleanupTimeout bounds the removal of what a job without a commit has written.
@@ -61,7 +62,11 @@ func (s *Stage) do(ctx context.Context, r *Result, progress Progress) error {
 	case plan.Split:
 		return s.split(ctx, r, job.Planned)
 	default:
-		return s.merge(ctx, r, progress)
+		err := s.merge(ctx, r, progress)
+		if errors.Is(err, head.ErrGone) { // it is still in the store
+			err = s.merge(ctx, r, progress)
+		}
+		return err
 	}
 }
 

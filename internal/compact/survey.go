@@ -102,7 +102,7 @@ func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, 
 			errs.add(ctx, tenant, err)
 			return
 		}
-		plans[i], planned[i] = plan.Jobs(s.set.Policy, stored, snap), true
+		plans[i], planned[i] = plan.Jobs(s.policy(tenant), stored, snap), true
 		s.memory.change(tenant, func(x *seen) {
 			x.at, x.state = now, plan.StateOf(s.set.Policy, stored, snap)
 			x.quiet, x.garbage = len(plans[i]) == 0 && len(snap.Segments) == 0, s.superseded(&snap.Manifest, stored)

@@ -34,7 +34,7 @@ func TestHead(t *testing.T) {
 
 func testHead(t *testing.T, seed uint64) (used float64) {
 	store, kept := newDirStore(t), recent.New(1<<20, nil, testNow)
-	kept.KeepHeads(1<<20, nil)
+	kept.KeepHeads(1<<20, true, nil)
 	reading := newLake(t, store, query.Settings{})
 	l := newLake(t, store, query.Settings{Recent: kept})
 	rng := rand.New(rand.NewPCG(seed, 6))

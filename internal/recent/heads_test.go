@@ -29,6 +29,8 @@ type storing struct {
 	table *series.Table
 	l     *recent.Labels
 	n     int
+
+	before *series.View // of the last segment
 }
 
 const begun = 1_700_000_000_000 // ms
@@ -37,7 +39,7 @@ func newStoring(t *testing.T, limit int64) *storing {
 	t.Helper()
 	c := &clock{t: time.UnixMilli(begun)}
 	s := recent.New(1<<20, nil, c.now)
-	s.KeepHeads(limit, nil)
+	s.KeepHeads(limit, true, nil)
 	x := &storing{t: t, clock: c, s: s}
 	x.rotate()
 	return x
@@ -55,6 +57,7 @@ func (x *storing) put(rows ...segment.Row) string {
 		x.l = recent.NewLabels(b.View)
 	}
 	x.l.Extend(b.View)
+	x.before = b.View
 	x.n++
 	name := fmt.Sprint("segment ", x.n)
 	content := x.s.Of(b, x.l)
@@ -335,7 +338,7 @@ func TestHeadForgets(t *testing.T) {
 
 	reg := prometheus.NewRegistry()
 	s := recent.New(1<<20, nil, x.clock.now)
-	s.KeepHeads(30<<10, reg)
+	s.KeepHeads(30<<10, true, reg)
 	y := &storing{t: t, clock: x.clock, s: s}
 	y.rotate()
 	y.head().Keep()

@@ -129,7 +129,7 @@ func (s *Segment) setEnds(ends []int) {
 
 // weigh estimates the memory of what is not a column.
 func (s *Segment) weigh() {
-	const perHist, perBucket, perExemplar, perDescription = 256, 16, 192, 96
+	const perHist, perBucket, perExemplar = 256, 16, 192
 	for _, r := range s.Hists {
 		for _, h := range r.Samples {
 			s.more += perHist
@@ -143,9 +143,15 @@ func (s *Segment) weigh() {
 	for _, r := range s.Exemplars {
 		s.more += perExemplar * int64(len(r.Exemplars))
 	}
-	for _, m := range s.Metadata {
-		s.more += perDescription + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))
+	for i := range s.Metadata {
+		s.more += descriptionBytes(&s.Metadata[i])
 	}
+}
+
+// descriptionBytes is the memory of a description.
+func descriptionBytes(m *segment.Metadata) int64 {
+	const own = 96
+	return own + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))
 }
 
 // End returns the end of a row's float samples; they begin at the end of the row before it.
@@ -216,6 +222,9 @@ func (s *Segment) Values() []float64 { return s.V }
 
 // Starts reports whether there are start timestamps.
 func (s *Segment) Starts() bool { return s.ST != nil }
+
+// Floats reports whether there is nothing but float samples and metadata.
+func (s *Segment) Floats() bool { return s.ST == nil && len(s.Hists)+len(s.Exemplars) == 0 }
 
 // Others returns the rows with native histograms.
 func (s *Segment) Others() (rows []int) {

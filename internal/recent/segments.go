@@ -31,6 +31,7 @@ type Segments struct {
 
 	footers footers
 	heads   *head.Heads // nil: none
+	merged  bool        // of KeepHeads
 }
 
 // held is a segment of a stored object.
@@ -38,11 +39,28 @@ type held struct {
 	key     string
 	size    int64 // of the object
 	since   time.Time
-	segment *Segment
+	segment *Segment // nil: its samples are in a head
+	waiting Waiting  // if segment is nil
+}
+
+// Waiting is a segment whose samples the head of its tenant has, and nobody else in memory.
+type Waiting struct {
+	Labels   *Labels
+	Samples  int64
+	Metadata []segment.Metadata
 }
 
 // cost is the memory of an entry.
-func (h *held) cost() int64 { return h.segment.bytes() + int64(len(h.key)) + 160 }
+func (h *held) cost() int64 {
+	own := int64(len(h.key)) + 224
+	if h.segment != nil {
+		return own + h.segment.bytes()
+	}
+	for i := range h.waiting.Metadata {
+		own += descriptionBytes(&h.waiting.Metadata[i])
+	}
+	return own
+}
 
 // New returns a cache of limit bytes.
 func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Segments {
@@ -56,9 +74,15 @@ func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Segments
 }
 
 // KeepHeads lets s keep the last samples by series too, within a limit of bytes beyond its own, of
-// tenants whose recent samples are read often.
-func (s *Segments) KeepHeads(limit int64, reg prometheus.Registerer) {
-	s.heads = head.New(limit, reg, s.now)
+// tenants whose recent samples are read often. merged means that segments are merged within some
+// minutes, so that s leaves them to the heads until then.
+func (s *Segments) KeepHeads(limit int64, merged bool, reg prometheus.Registerer) {
+	s.heads, s.merged = head.New(limit, reg, s.now), merged
+}
+
+// Keeps reports whether the head of a tenant has the last segments until they are merged.
+func (s *Segments) Keeps(tenant string) bool {
+	return s != nil && s.merged && s.heads.Known(tenant).Keeps()
 }
 
 // Head returns the last samples of a tenant by series; nil: there are none.
@@ -70,16 +94,43 @@ func (s *Segments) Head(tenant string) *head.Head {
 }
 
 // Stored adds segments of a tenant that are durable to its head, in the order of their ranks. A nil
-// content is not known.
+// content is not known. What the head keeps until it is merged is not kept here as well.
 func (s *Segments) Stored(tenant, key string, content *Segment) {
 	if s == nil {
 		return
 	}
 	if h := s.heads.Known(tenant); content == nil {
 		h.Stored(key, nil)
-	} else {
-		h.Stored(key, content)
+	} else if h.Stored(key, content) && s.merged {
+		s.leave(key)
 	}
+}
+
+// leave leaves the samples of a segment to a head.
+func (s *Segments) leave(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.all[key]; e != nil {
+		h := e.Value.(*held)
+		before := h.cost()
+		h.waiting, h.segment = Waiting{h.segment.Labels, h.segment.Samples(), h.segment.Metadata}, nil
+		s.add(h.cost() - before)
+	}
+}
+
+// Waiting returns a segment, an object of size bytes, whose samples are in a head.
+func (s *Segments) Waiting(key string, size int64) (Waiting, bool) {
+	if s == nil {
+		return Waiting{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.all[key]; e != nil {
+		if h := e.Value.(*held); h.size == size && h.segment == nil {
+			return h.waiting, true
+		}
+	}
+	return Waiting{}, false
 }
 
 // sampleBytes is the memory of a float sample of a scrape, about.
@@ -124,7 +175,7 @@ func (s *Segments) Put(key string, size int64, content *Segment) {
 	if s == nil || content == nil {
 		return
 	}
-	h := &held{key, size, s.now(), content}
+	h := &held{key: key, size: size, since: s.now(), segment: content}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all[key] != nil || !s.makeRoom(h.cost()) {

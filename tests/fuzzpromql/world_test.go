@@ -62,7 +62,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	require.NoError(t, err)
 	var seq uint64
 	kept := recent.New(64<<20, nil, func() time.Time { return midnight })
-	kept.KeepHeads(64<<20, nil)
+	kept.KeepHeads(64<<20, true, nil)
 	for i, l := range layouts {
 		l.write(lake{t, store, l.tenant, &seq, kept}, rand.New(rand.NewPCG(seed, uint64(100+i))), d)
 	}

@@ -84,9 +84,14 @@ func (s Settings) ofScrapes(given flags.Values) Settings {
 	return s
 }
 
+// soon is the longest time from a segment's write to the first plan that merges it for which heads keep
+// segments that wait.
+const soon = 3 * time.Minute
+
 // Kept returns a function that returns what the ingest stage and the compaction stage of a process
-// share: nil if there is no compaction, or no memory for it.
-func (s Schedule) Kept(scrapes bool) func(process.Parts) *recent.Segments {
+// share: nil if there is no compaction, or no memory for it. settle is the age at which segments may be
+// merged.
+func (s Schedule) Kept(scrapes bool, settle time.Duration) func(process.Parts) *recent.Segments {
 	var once sync.Once
 	var kept *recent.Segments
 	return func(p process.Parts) *recent.Segments {
@@ -105,7 +110,7 @@ func (s Schedule) Kept(scrapes bool) func(process.Parts) *recent.Segments {
 					flags.Lower(p.Flags, "query.head-bytes", &heads, all/headShare)
 				}
 				if heads > 0 {
-					kept.KeepHeads(heads, p.Registry)
+					kept.KeepHeads(heads, s.Interval+settle <= soon, p.Registry)
 				}
 			}
 		})

@@ -16,10 +16,10 @@ func (p *planner) parts(w key.Window, near []Source, crowded bool) {
 	var run []Source
 	flush := func() {
 		if crowded {
-			p.chunks(w, run, near, 2, "more sources than one job takes")
+			p.chunks(w, run, near, func([]Source) bool { return true }, "more sources than one job takes")
 		} else {
 			each(run, func(s *Source) bool { return s.IsSegment }, func(segs []Source) {
-				p.chunks(w, segs, near, p.set.MinPartSegments, "segments wait")
+				p.chunks(w, segs, near, p.due, "segments wait")
 			})
 			p.tiers(w, run, near)
 		}
@@ -37,15 +37,31 @@ func (p *planner) parts(w key.Window, near []Source, crowded bool) {
 	flush()
 }
 
+// maxWaiting is the number of segments that start a merge before they have reached PartAge, so that
+// readers of other processes do not find too many.
+const maxWaiting = 512
+
+// due reports whether segments, the oldest first, have waited for enough others.
+func (p *planner) due(segs []Source) bool {
+	if p.set.PartAge > 0 {
+		return p.older(&segs[0], p.set.PartAge) || len(segs) >= maxWaiting
+	}
+	return len(segs) >= p.set.MinPartSegments || bytesOf(segs) >= p.set.PartBytes
+}
+
+func bytesOf(srcs []Source) (n int64) {
+	for i := range srcs {
+		n += srcs[i].Bytes
+	}
+	return n
+}
+
 // chunks plans a job for as many of the run as one takes, again and again, and for the rest if it
-// has at least `least` sources or PartBytes.
-func (p *planner) chunks(w key.Window, run, near []Source, least int, why string) {
+// has at least two sources and is due.
+func (p *planner) chunks(w key.Window, run, near []Source, due func([]Source) bool, why string) {
 	for len(run) > 1 {
-		n, bytes := p.most(p.groups(run)), int64(0)
-		for i := range n {
-			bytes += run[i].Bytes
-		}
-		if n < least && bytes < p.set.PartBytes {
+		n := p.most(p.groups(run))
+		if !due(run[:n]) {
 			return
 		}
 		p.merge(key.Part, w, run[:n], near, why)

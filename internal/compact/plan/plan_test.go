@@ -180,6 +180,13 @@ func TestPlan(t *testing.T) {
 		}},
 		{"a rest that is too small", "01:00", Policy{MaxSegments: 64}, newScene().segments(0, 70, "00:30"),
 			[]string{"merge part 20260301T0000Z of 64 segments, 0 blocks (6400 bytes): segments wait"}},
+		{"segments wait for their age", "00:34", Policy{PartAge: 5 * time.Minute}, newScene().segments(0, 100, "00:30").sized(0, 2, "00:31", 64<<20), nil},
+		{"segments of an age", "00:35", Policy{PartAge: 5 * time.Minute}, newScene().segments(0, 1, "00:30").segments(0, 2, "00:33"),
+			[]string{"merge part 20260301T0000Z of 3 segments, 0 blocks (300 bytes): segments wait"}},
+		{"a lone segment of an age", "00:35", Policy{PartAge: 5 * time.Minute}, newScene().segments(0, 1, "00:30"), nil},
+		{"as many as wait at most", "00:45", Policy{PartAge: time.Hour}, newScene().segments(0, 511, "00:30"), nil},
+		{"more than wait at most", "00:45", Policy{PartAge: time.Hour}, newScene().segments(0, 512, "00:30"),
+			[]string{"merge part 20260301T0000Z of 512 segments, 0 blocks (51200 bytes): segments wait"}},
 		{"each window for itself", "03:00", Policy{}, newScene().segments(2, 8, "02:30").segments(4, 8, "02:31"), []string{
 			"merge part 20260301T0200Z of 8 segments, 0 blocks (800 bytes): segments wait",
 			"merge part 20260301T0400Z of 8 segments, 0 blocks (800 bytes): segments wait",

@@ -23,6 +23,7 @@ type node struct {
 // chain is the nodes of one series, and what its next sample is encoded after.
 type chain struct {
 	first, tail uint32 // numbers of nodes, 0: none
+	had, gone   uint32 // samples so far, and those of them that are forgotten; modulo 2^32
 	last
 }
 
@@ -60,6 +61,7 @@ func (c *nodes) take() uint32 {
 
 // append adds a sample of a series, which is later than its last one.
 func (c *nodes) append(s *chain, t int64, v float64) {
+	s.had++
 	if s.tail == 0 {
 		s.tail = c.take()
 		s.first = s.tail
@@ -116,6 +118,7 @@ func (c *nodes) forget(s *chain, floor int64) {
 			return
 		}
 		next := x.next
+		s.gone += uint32(x.n)
 		x.next, c.free = c.free, s.first
 		c.held--
 		if s.first = next; next == 0 {
@@ -163,4 +166,27 @@ func (c *nodes) count(s *chain, mint, maxt int64) (n int) {
 		n += int(x.n)
 	}
 	return n
+}
+
+// slice appends the n samples of a series before the one of a number, which counts as had does. They
+// must be there.
+func (c *nodes) slice(s *chain, end, n uint32, t []int64, v []float64) ([]int64, []float64) {
+	skip := end - n - s.gone
+	for number := s.first; n > 0; {
+		x := c.at(number)
+		number = x.next
+		if skip >= uint32(x.n) {
+			skip -= uint32(x.n)
+			continue
+		}
+		d := newDecoder(x.data[:x.used])
+		for ; skip > 0; skip-- {
+			d.next()
+		}
+		for more := true; more && n > 0; more = d.next() {
+			t, v = append(t, d.t), append(v, d.v)
+			n--
+		}
+	}
+	return t, v
 }

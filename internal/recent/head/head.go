@@ -26,6 +26,9 @@ const (
 	rest = time.Hour
 	// sweepEvery is the time between two looks at all series for samples that are too old.
 	sweepEvery = time.Minute
+	// late is the age of a sample at which a segment is kept elsewhere, because the head may forget it
+	// before the segment is merged.
+	late = 2 * time.Minute
 	// maxObjects is the number of objects that a head knows: one that is forgotten counts as one of
 	// another process.
 	maxObjects = 8 << 10
@@ -39,6 +42,7 @@ type Segment interface {
 	Time(i int) int64   // ms, of a sample
 	Values() []float64  // of the samples
 	Starts() bool       // there are start timestamps
+	Floats() bool       // there are float samples only
 	Others() []int      // rows that have native histograms
 }
 
@@ -57,6 +61,9 @@ type Head struct {
 	objects   map[string]int64 // by name: until when (ms) it may have samples that the head does not have
 	order     []string         // of the objects, the oldest first
 	deletions ulid.ULID        // the newest tombstone of the tenant
+	log       log
+	epoch     uint64    // changes when the log is emptied
+	anew      time.Time // when it last began anew
 
 	asking sync.Mutex
 	asked  int       // reads since
@@ -88,12 +95,20 @@ func (h *Head) begin() {
 	h.latest = now
 	h.asking.Unlock()
 	h.on, h.floor, h.objects = true, math.MinInt64, map[string]int64{}
+	h.forget()
 }
 
 // end forgets everything. The caller holds h.mu.
 func (h *Head) end() {
 	h.on, h.nodes, h.last, h.before, h.objects, h.order = false, nodes{}, nil, nil, nil, nil
+	h.forget()
 	h.heads.set(h, 0)
+}
+
+// forget empties the log. The caller holds h.mu.
+func (h *Head) forget() {
+	h.epoch++
+	h.log.reset()
 }
 
 // wish notes a read, and reports whether the head is worth its memory.
@@ -116,36 +131,56 @@ func (h *Head) idle() bool {
 	return h.heads.now().Sub(h.latest) > idle
 }
 
-// Stored adds a segment that is durable, by its name. Segments come in the order of their ranks.
-func (h *Head) Stored(name string, s Segment) {
+// Stored adds a segment that is durable, by its name. Segments come in the order of their ranks. It
+// reports whether Part will have the samples of the segment for some minutes, so that nobody else need
+// keep them.
+func (h *Head) Stored(name string, s Segment) (kept bool) {
 	if h == nil {
-		return
+		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.on {
-		return
+		return false
 	}
 	if h.idle() {
 		h.end()
-		return
+		return false
 	}
 	if s == nil || s.Starts() {
 		h.again()
-		return
+		return false
 	}
 	h.drop()
 	if !h.turn(s.View()) || !h.ascending(s) {
 		h.again() // the segment is the last one that the head does not know
-		return
+		return false
 	}
 	h.add(s)
 	h.know(name, math.MinInt64)
-	if !h.heads.set(h, h.nodes.bytes()+h.last.bytes()+h.before.bytes()) {
-		h.end()
-		h.rests = h.heads.now().Add(rest)
-		h.heads.rest(1)
+	now := h.heads.now()
+	from := int64(math.MaxInt64)
+	if s.Floats() && now.Sub(h.anew) > Retention { // who makes it begin anew may do so again and again
+		from = now.Add(-late).UnixMilli()
 	}
+	kept = h.log.add(name, now, s, len(h.last.chains), from)
+	if !h.heads.set(h, h.nodes.bytes()+h.last.bytes()+h.before.bytes()+h.log.bytes) {
+		h.end()
+		h.rests = now.Add(rest)
+		h.heads.rest(1)
+		return false
+	}
+	return kept
+}
+
+// Keeps reports whether the head has all samples of the segments that were stored within some minutes.
+func (h *Head) Keeps() bool {
+	if h == nil {
+		return false
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.on && len(h.log.records) > 0 && !slices.ContainsFunc(h.log.records, func(r record) bool { return !r.kept })
 }
 
 // Again makes a head that is on begin anew.
@@ -163,6 +198,7 @@ func (h *Head) Again() {
 // again begins anew: objects from before are not known any more. Where series are found stays, because
 // a sender may make this happen again and again. The caller holds h.mu.
 func (h *Head) again() {
+	h.anew = h.heads.now()
 	last := h.last
 	h.end()
 	h.begin()
@@ -216,6 +252,7 @@ func (h *Head) add(s Segment) {
 func (h *Head) drop() {
 	now := h.heads.now()
 	h.floor = max(h.floor, now.Add(-Retention).UnixMilli())
+	h.log.drop(now.Add(-Retention))
 	if now.Sub(h.swept) < sweepEvery {
 		return
 	}
@@ -243,6 +280,7 @@ func (h *Head) turn(view *series.View) bool {
 		h.before = h.last
 		h.before.age()
 		h.last = nil
+		h.forget()
 	}
 	if h.last == nil {
 		h.last = newGeneration(view, h.heads.limit/selectionShare)

@@ -1,0 +1,162 @@
+package head
+
+import (
+	"math"
+	"time"
+
+	"github.com/promlake/promlake/internal/series"
+)
+
+// log is which series the last segments have samples of, in the order in which they were added, so
+// that the samples of some segments can be told from those of others. It is empty when the head
+// begins anew or moves to another table.
+type log struct {
+	records []record
+	dropped int64 // ms: the latest begin of a record that was dropped
+	bytes   int64
+	counts  []uint32 // of add: zeros, by ref
+}
+
+// record is a segment.
+type record struct {
+	name       string
+	stored     time.Time
+	minT, maxT int64 // ms, of its samples
+	kept       bool  // nobody else has its content
+	scattered  bool  // its runs are too many to be kept
+	runs       []run
+}
+
+// run is neighbours in a table that have equally many samples in a segment, as the series of a target
+// mostly are: they came together.
+type run struct {
+	from    series.Ref
+	n, each uint32
+}
+
+const (
+	runBytes = 12 // of memory
+	// minRun is how many samples the runs of a segment have on average, at least.
+	minRun = 8
+)
+
+func (l *log) reset() { *l = log{dropped: math.MinInt64, counts: l.counts} }
+
+// add adds a segment, all of whose refs are below n. It is kept if its samples are later than from (ms),
+// and its series neighbours.
+func (l *log) add(name string, stored time.Time, s Segment, n int, from int64) (kept bool) {
+	r := record{name: name, stored: stored, minT: math.MaxInt64, maxT: math.MinInt64}
+	if more := n - len(l.counts); more > 0 {
+		l.counts = append(l.counts, make([]uint32, more)...)
+	}
+	refs, begin, low, high := s.Refs(), 0, series.Ref(n), series.Ref(0)
+	for row, ref := range refs {
+		end := s.End(row)
+		if begin == end {
+			continue
+		}
+		r.minT, r.maxT = min(r.minT, s.Time(begin)), max(r.maxT, s.Time(end-1))
+		l.counts[ref] = uint32(end - begin)
+		low, high = min(low, ref), max(high, ref+1)
+		begin = end
+	}
+	if low < high {
+		r.runs = runsOf(l.counts[low:high], low)
+		clear(l.counts[low:high])
+	}
+	if r.scattered = minRun*len(r.runs) > begin; r.scattered {
+		r.runs = nil
+	}
+	r.kept = r.minT > from && !r.scattered
+	l.records = append(l.records, r)
+	l.bytes += r.bytes()
+	return r.kept
+}
+
+// runsOf returns the runs of counts, which begin with that of a ref.
+func runsOf(counts []uint32, from series.Ref) (out []run) {
+	n := 0
+	for i, c := range counts {
+		if c > 0 && (i == 0 || counts[i-1] != c) {
+			n++
+		}
+	}
+	out = make([]run, 0, n)
+	for i, c := range counts {
+		switch {
+		case c == 0:
+		case i > 0 && counts[i-1] == c:
+			out[len(out)-1].n++
+		default:
+			out = append(out, run{from + series.Ref(i), 1, c})
+		}
+	}
+	return out
+}
+
+func (r *record) bytes() int64 {
+	const own = 112
+	return own + int64(len(r.name)) + runBytes*int64(len(r.runs))
+}
+
+// count adds the samples of a record to counts by ref.
+func (r *record) count(counts []uint32) {
+	for _, x := range r.runs {
+		for i := range x.n {
+			counts[x.from+series.Ref(i)] += x.each
+		}
+	}
+}
+
+// drop forgets the first segments, if they were stored until a time.
+func (l *log) drop(until time.Time) {
+	n := 0
+	for n < len(l.records) && !l.records[n].stored.After(until) {
+		l.dropped = max(l.dropped, l.records[n].minT)
+		l.bytes -= l.records[n].bytes()
+		n++
+	}
+	if n > 0 {
+		l.records = append(l.records[:0], l.records[n:]...)
+	}
+}
+
+// find returns the numbers of samples by ref of the segments with these names, which are in the order
+// of the log, and of those after them: in the order of each series, which is that of time. It reports
+// false if they are not all kept, or if others may be between them.
+func (l *log) find(names []string, refs int) (in, after []uint32, minT int64, ok bool) {
+	minT, maxT, found, last := int64(math.MaxInt64), int64(math.MinInt64), 0, 0
+	first := len(l.records)
+	for i := range l.records {
+		r := &l.records[i]
+		if found == len(names) || r.name != names[found] {
+			continue
+		}
+		if !r.kept {
+			return nil, nil, 0, false
+		}
+		first, last = min(first, i), i
+		minT, maxT = min(minT, r.minT), max(maxT, r.maxT)
+		found++
+	}
+	if found == 0 || found < len(names) || l.dropped > maxT {
+		return nil, nil, 0, false
+	}
+	in, after = make([]uint32, refs), make([]uint32, refs)
+	found = 0
+	for i := range l.records {
+		r := &l.records[i]
+		switch {
+		case found < len(names) && r.name == names[found]:
+			found++
+			r.count(in)
+		case i > first && r.scattered && r.maxT >= minT:
+			return nil, nil, 0, false
+		case i > last || r.minT > maxT:
+			r.count(after)
+		case i > first && r.maxT >= minT:
+			return nil, nil, 0, false
+		}
+	}
+	return in, after, minT, true
+}

@@ -1,0 +1,65 @@
+package head
+
+import (
+	"errors"
+
+	"github.com/promlake/promlake/internal/series"
+)
+
+// ErrGone reports that a head has not kept the samples of a Part until they were read.
+var ErrGone = errors.New("the samples are not in memory any more")
+
+// Part is the samples of some segments, series by series. It is read while others are stored.
+type Part struct {
+	Refs []series.Ref // those that have samples, ascending
+	N    []uint32     // by series: its samples
+
+	head  *Head
+	epoch uint64
+	minT  int64    // ms, of the first sample
+	ends  []uint32 // by series: the number of the sample after its last one
+}
+
+// Part returns the samples of segments by their names, which are in the order of their ranks. It
+// reports false if the head does not have exactly these: somebody else keeps the content of one, or it
+// has begun anew.
+func (h *Head) Part(names []string) (p *Part, ok bool) {
+	if h == nil {
+		return nil, false
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.last == nil {
+		return nil, false
+	}
+	in, after, minT, ok := h.log.find(names, len(h.last.chains))
+	if !ok || minT <= h.floor {
+		return nil, false
+	}
+	n := 0
+	for _, k := range in {
+		if k > 0 {
+			n++
+		}
+	}
+	p = &Part{head: h, epoch: h.epoch, minT: minT, Refs: make([]series.Ref, 0, n), N: make([]uint32, 0, n), ends: make([]uint32, 0, n)}
+	for ref, k := range in {
+		if k > 0 {
+			p.Refs, p.N = append(p.Refs, series.Ref(ref)), append(p.N, k)
+			p.ends = append(p.ends, h.last.chains[ref].had-after[ref])
+		}
+	}
+	return p, true
+}
+
+// Append appends the samples of the i-th series: their times (ms) and values. Error: ErrGone.
+func (p *Part) Append(i int, t []int64, v []float64) ([]int64, []float64, error) {
+	h := p.head
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.epoch != p.epoch || h.floor >= p.minT {
+		return t, v, ErrGone
+	}
+	t, v = h.nodes.slice(&h.last.chains[p.Refs[i]], p.ends[i], p.N[i], t, v)
+	return t, v, nil
+}
