@@ -51,7 +51,7 @@ func newFloats(files Files, z, tries *zstd.Encoder, series int, o Options) *floa
 	}
 	schema.Add(parquetfile.Bare(ColSignedID, format.Int64))
 	schema.Add(parquetfile.Bare(ColTSMillis, format.Int64))
-	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, schema), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(tries, o.Level >= key.L12h), zstd: z}
+	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, schema), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(tries, o.Level >= key.L12h, untried(o.Level)), zstd: z}
 	f.keyColumns.reset()
 	f.reserve(min(o.Floats, int64(o.RowGroupRows)), o.Floats, int64(series))
 	return f

@@ -61,3 +61,15 @@ var squeeze = [...]zstd.EncoderLevel{
 // level l. Trials take more time than the pages that are kept, and a faster level nearly always
 // chooses the same layouts.
 func trial(l key.Level) zstd.EncoderLevel { return min(squeeze[l], zstd.SpeedDefault) }
+
+// tryAll, of newIntPages, lets each unit be tried.
+const tryAll = 0
+
+// untried is how many neighbours of the first unit of a metric have its layout without being tried:
+// nearly all of a part, which lives for two hours, would have it anyway.
+func untried(l key.Level) int {
+	if l == key.Part {
+		return partSkip
+	}
+	return tryAll
+}

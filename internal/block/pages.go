@@ -37,6 +37,8 @@ const (
 	// runValues is the least average length, in values, of runs of equal values that are stored as
 	// runs, which scan three times as fast as deltas of zero.
 	runValues = 24
+	// partSkip is the number of units between two that are tried, of a part.
+	partSkip = 7
 )
 
 // layout is the layout of the integers of a page.
@@ -58,6 +60,8 @@ const (
 type intPages struct {
 	zstd  *zstd.Encoder
 	bytes bool // try deltas in whole bytes
+	skip  int  // neighbours of a unit, of its metric, that are not tried
+	tried tried
 	lits  parquetfile.Literals
 	tight []byte // of the unit being tried, and its other layouts
 	other []byte
@@ -69,10 +73,21 @@ type intPages struct {
 	dict  []byte
 }
 
+// tried is a unit whose layouts were compared.
+type tried struct {
+	best         layout
+	size, values int
+	metric       uint32
+	left         int // the next units of the metric that have its layout without being tried
+}
+
 // newIntPages returns an intPages that compares layouts after compression with z. It tries deltas
 // in whole bytes only if bytes is true, because they double the time and pay off where series are
-// long.
-func newIntPages(z *zstd.Encoder, bytes bool) *intPages { return &intPages{zstd: z, bytes: bytes} }
+// long. Most units of a metric have the layout of their neighbours: skip of them are not tried after one
+// that was.
+func newIntPages(z *zstd.Encoder, bytes bool, skip int) *intPages {
+	return &intPages{zstd: z, bytes: bytes, skip: skip}
+}
 
 // lay divides vals into pages that end where series end. ends are the ends of the series in vals,
 // ascending; the last is len(vals). metrics are the ordinals of their metrics; nil: all have one.
@@ -84,11 +99,16 @@ func (p *intPages) lay(vals []int64, ends []int, metrics []uint32) (parquetfile.
 	how := tightDelta   // the page
 	size := 0           // of its units
 	ended := false      // a metric ends before the unit
+	metric := uint32(0) // with which the unit begins
+	if len(metrics) > 0 {
+		metric = metrics[0]
+	}
+	p.tried = tried{}
 	for i, end := range ends {
 		if end-from < unitValues && i < len(ends)-1 {
 			continue
 		}
-		l, n, err := p.choose(vals[from:end])
+		l, n, err := p.choose(vals[from:end], metric)
 		if err != nil {
 			return parquetfile.Chunk{}, err
 		}
@@ -102,7 +122,9 @@ func (p *intPages) lay(vals []int64, ends []int, metrics []uint32) (parquetfile.
 			begin, size = from, 0
 		}
 		from, how, size = end, l, size+n
-		ended = i+1 < len(metrics) && metrics[i] != metrics[i+1]
+		if i+1 < len(metrics) {
+			ended, metric = metrics[i] != metrics[i+1], metrics[i+1]
+		}
 	}
 	if err := p.end(vals[begin:], how); err != nil {
 		return parquetfile.Chunk{}, err
@@ -147,12 +169,25 @@ func (p *intPages) pack(vals []int64) (err error) {
 	return err
 }
 
-// choose returns the best layout for vals, which are not empty, and about the compressed size, in
-// bytes.
-func (p *intPages) choose(vals []int64) (best layout, size int, err error) {
+// choose returns the best layout for vals, which are not empty and begin with a series of a metric,
+// and about the compressed size, in bytes.
+func (p *intPages) choose(vals []int64, metric uint32) (best layout, size int, err error) {
 	if runsOf(vals, len(vals)/runValues) {
 		return equalRuns, 0, nil
 	}
+	if x := &p.tried; x.left > 0 && x.metric == metric {
+		x.left--
+		return x.best, int(int64(x.size) * int64(len(vals)) / int64(x.values)), nil
+	}
+	if best, size, err = p.compare(vals); err != nil {
+		return 0, 0, err
+	}
+	p.tried = tried{best, size, len(vals), metric, p.skip}
+	return best, size, nil
+}
+
+// compare is choose for vals that are not runs.
+func (p *intPages) compare(vals []int64) (best layout, size int, err error) {
 	if err := p.pack(vals); err != nil {
 		return 0, 0, err
 	}

@@ -19,7 +19,7 @@ import (
 func newTestPages(t testing.TB, bytes bool) *intPages {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	require.NoError(t, err)
-	return newIntPages(z, bytes)
+	return newIntPages(z, bytes, tryAll)
 }
 
 // decodePage reads a page with the library's decoders.
