@@ -25,14 +25,18 @@ import (
 // TestHead: a stage whose process keeps the last samples by series answers as one that reads objects,
 // also where objects of others, histograms, and samples out of order come in between.
 func TestHead(t *testing.T) {
-	used := 0.0
+	used, longer := 0.0, 0
 	for seed := range uint64(12) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { used += testHead(t, seed) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			all, some := testHead(t, seed)
+			used, longer = used+all, longer+some
+		})
 	}
 	require.Greater(t, used, 400.0, "queries from the head")
+	require.Greater(t, longer, 100, "queries whose last samples are from the head")
 }
 
-func testHead(t *testing.T, seed uint64) (used float64) {
+func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 	store, kept := newDirStore(t), recent.New(1<<20, nil, testNow)
 	kept.KeepHeads(1<<20, true, nil)
 	reading := newLake(t, store, query.Settings{})
@@ -40,7 +44,7 @@ func testHead(t *testing.T, seed uint64) (used float64) {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	table := series.NewTable(1)
 	known := recent.NewLabels(viewOf(table))
-	at := testNow().Add(-head.Retention + 20*time.Second).UnixMilli()
+	at := testNow().Add(-head.Retention+20*time.Second).UnixMilli() - 400_000
 	window := func(t int64) key.Window { return key.WindowOf(t) }
 	var own []head.Source // what is not merged yet
 	var rows []segment.Row
@@ -73,7 +77,19 @@ func testHead(t *testing.T, seed uint64) (used float64) {
 		own = append(own, head.Source{Name: name, MaxT: at + 1000})
 	}
 	texts := []string{`m`, `rate(m[1m])`, `sum by (j) (rate(m{i!="3"}[2m]))`, `count_over_time(m[7m])`, `m{i="4"} / on (j) group_left m{i="7"}`, `max(m) - min(m{j=~"1|2"})`, `absent(m{i="99"})`, `avg_over_time(sum(m)[1m:10s])`, `histogram_count(m)`, `sum(m offset 30s)`, `timestamp(m{i="2"})`}
-	l.writeSegment(tenant.Default, window(at), scrape(), nil)
+	for n := range 40 {
+		rows = append(rows, scrape()...)
+		if n%20 == 9 {
+			l.writeBlocks(tenant.Default, blockShape{level: key.Part}, joined(rows))
+			rows = nil
+		} else if rng.IntN(5) == 0 {
+			l.writeSegment(tenant.Default, window(at), joined(rows), nil)
+			rows = nil
+		}
+	}
+	l.writeSegment(tenant.Default, window(at), joined(rows), nil)
+	rows = nil
+	begin := at
 	l.KeepRecent(tenant.Default)
 	for n := range 69 {
 		next := scrape()
@@ -104,11 +120,18 @@ func testHead(t *testing.T, seed uint64) (used float64) {
 			if rng.IntN(2) == 0 {
 				a.start, a.step = a.end.Add(-time.Duration(rng.IntN(60))*time.Second), 7*time.Second
 			}
+			if rng.IntN(2) == 0 {
+				a.start, a.step = a.end.Add(-time.Duration(rng.IntN(1500))*time.Second), 37*time.Second
+			}
+			before := l.counted("promlake_query_head_queries_total")
 			require.Equal(t, reading.exec(ctx, a).String(), l.exec(ctx, a).String(), a)
+			if a.step > 0 && a.start.UnixMilli() < begin && l.counted("promlake_query_head_queries_total") > before {
+				longer++
+			}
 		}
 	}
 	require.Zero(t, reading.counted("promlake_query_head_queries_total"))
-	return l.counted("promlake_query_head_queries_total")
+	return l.counted("promlake_query_head_queries_total"), longer
 }
 
 // joined returns one row for each series.

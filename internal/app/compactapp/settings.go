@@ -110,7 +110,7 @@ func (s Schedule) Kept(scrapes bool, settle time.Duration) func(process.Parts) *
 					flags.Lower(p.Flags, "query.head-bytes", &heads, all/headShare)
 				}
 				if heads > 0 {
-					kept.KeepHeads(heads, s.Interval+settle <= soon, p.Registry)
+					kept.KeepHeads(heads, scrapes && s.Interval+settle <= soon, p.Registry)
 				}
 			}
 		})

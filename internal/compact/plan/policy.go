@@ -9,7 +9,7 @@ type Policy struct {
 	MaxSources      int   `name:"compactor.max-sources" default:"64" min:"2" help:"Blocks that one job merges." when:"Lower it if jobs run out of memory or files."`
 	MaxSegments     int   `name:"compactor.max-segments" default:"8192" min:"2" help:"Segments that one job merges, if they fit into its memory; 1024 in a function." when:"Lower it if jobs of many segments take too long."`
 	MaxJobSamples   int64 `name:"compactor.max-job-samples" placeholder:"N" default:"0" min:"0" help:"Samples above which a job is split by series. 0 is half a million for each second of --compactor.job-timeout." when:"Lower it if jobs end at their timeout."`
-	MinPartSegments int   `name:"compactor.min-part-segments" default:"8" min:"2" help:"Segments of an open 2h window that start a merge." when:"Lower it if queries of recent data read too many segments. If not set, 60 in a process with --config.file that compacts."`
+	MinPartSegments int   `name:"compactor.min-part-segments" default:"8" min:"2" help:"Segments of an open 2h window that start a merge." when:"Lower it if queries of recent data read too many segments. If not set, 60 in a process with --config.file that compacts; with rules, segments wait there until the oldest is five minutes old, or until they are 512."`
 	PartBytes       int64 `name:"compactor.part-bytes" type:"bytes" default:"8MiB" min:"1" help:"Size of a window's segments that starts a merge of fewer than --compactor.min-part-segments." when:"Rarely. If not set, 64MiB in a process with --config.file that compacts."`
 	// PartAge, if not 0, starts a merge of the segments of an open window when the oldest is so old,
 	// instead of MinPartSegments, for a tenant whose segments take little memory while they wait.

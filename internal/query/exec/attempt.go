@@ -137,6 +137,9 @@ func (p *Attempt) held(ctx context.Context, all []plan.Selector) error {
 		p.Metrics.Heads.Inc()
 	}
 	for i, r := range found {
+		if r == nil {
+			continue
+		}
 		if err := request.Found(ctx, r.Series, func(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }); err != nil {
 			return err
 		}

@@ -22,8 +22,9 @@ type Selector struct {
 }
 
 // Held finds the series of several selectors with their samples in the memory of those that this
-// process has stored, all of the same moment. It returns nil if one of them needs more than that:
-// objects of other processes, older samples, or a view of the series that is not that of the store.
+// process has stored, all of the same moment, and in objects where they are older. It returns nil if
+// one of them needs more than that: objects of other processes, or a view of the series that is not that
+// of the store; and nil of a selector that ends before the memory begins.
 func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selector) ([]*Resolution, error) {
 	if asked := request.From(ctx); len(all) == 0 || c.recent == nil || !asked.AsOf.IsZero() || asked.Snapshot != nil || len(snap.Tombstones) > 0 {
 		return nil, nil
@@ -38,7 +39,7 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 	}
 	read, ok := c.recent.Head(snap.Tenant).Read(mint, snap.Manifest.LastTombstone)
 	if !ok {
-		return nil, nil
+		return c.partly(ctx, snap, objects, all, mint, maxt)
 	}
 	defer read.Close()
 	for i := len(objects) - 1; i >= 0; i-- {

@@ -22,6 +22,7 @@ type Scope struct {
 	Deletions live.Deletions  // of the objects
 	Unread    int64           // ms: samples up to here may be missing, of objects that were left out because they end too early
 	FromHead  bool            // there are no objects: the series have their samples
+	HeadFrom  int64           // ms: samples from here on are those that the series have, not those of objects; 0: there are none
 }
 
 // Match is the series that match one of several lists of matchers, and their rows.
@@ -46,7 +47,7 @@ type Series struct {
 	Hash       uint64 // series.ID of the labels
 	Tombstones []int  // the tombstones that match it, by their positions in the deletions
 
-	Head *head.Series // its samples, if the scope says that they are from a head
+	Head *head.Series // its samples that are from a head, if the scope says that there are some; nil: none
 }
 
 // LabelsOf returns the labels of a series.

@@ -243,8 +243,8 @@ func (r *Resolution) match(series []ResolvedSeries, positions []int, mint, maxt 
 
 // Estimate is about how many samples a series has in [mint, maxt] (ms).
 func (r *Resolution) Estimate(series int, mint, maxt int64) (n int64) {
-	if r.FromHead {
-		return int64(len(r.Series[series].Head.T))
+	if h := r.Series[series].Head; h != nil {
+		n = int64(len(h.T))
 	}
 	for _, p := range r.Series[series].At {
 		_, floats := r.Floats(p)

@@ -102,7 +102,7 @@ func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched objects on disk."}),
 		Waiting:   f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_waiting", Help: "PromQL queries that wait for others to end."}),
 		Pushed:    pushedOf(vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: subtrees of their expressions, leaves and rollups that were read for them, SQL statements, and series of their results.")),
-		Heads:     counter("head_queries_total", "PromQL queries whose samples came from the head: the last minutes of samples in memory, by series."),
+		Heads:     counter("head_queries_total", "PromQL queries whose samples, or the last of them, came from the head: the last minutes of samples in memory, by series."),
 		Kept:      counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
 		limits:    vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),
 		Rereads:   counter("rereads_total", "Objects that were read once more from the store because their bytes did not match their checksums or their format."),

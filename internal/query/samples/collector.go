@@ -71,7 +71,10 @@ func (r *Collector) ReadFloats(ctx context.Context) error {
 	if err := r.blockFloats(ctx); err != nil { // mostly older, so that fragments come in order
 		return err
 	}
-	return r.segments(ctx)
+	if err := r.segments(ctx); err != nil || r.HeadFrom == 0 {
+		return err
+	}
+	return r.join()
 }
 
 // Held is the number of samples that were read.

@@ -49,7 +49,7 @@ var standIns = map[string]rollup.StandIn{
 // [mint, maxt] (ms) with fewer rows than there are samples. It returns nil if there are none.
 func FindRollups(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt int64) *Rollups {
 	standIn, ok := standIns[l.Func]
-	if !ok || res.Replicas != nil || !slices.ContainsFunc(res.Objects, hasRollups) { // a bucket stands for samples of one replica
+	if !ok || res.Replicas != nil || res.HeadFrom > 0 || !slices.ContainsFunc(res.Objects, hasRollups) { // a bucket stands for samples of one replica
 		return nil
 	}
 	x := &Rollups{res: res, standIn: standIn, blocks: make([]rollupPart, len(res.Objects))}

@@ -206,6 +206,12 @@ func (r *Collector) reserve() {
 		}
 		all += len(rows)
 	}
+	if r.HeadFrom > 0 {
+		for _, s := range r.got {
+			s.rows++
+		}
+		all += len(r.got)
+	}
 	room := r.fragments(all)
 	for _, s := range r.got {
 		s.floats, room = room[:0:s.rows], room[s.rows:]

@@ -9,6 +9,9 @@
 // end somewhere. A read that begins after that and after the floor finds all of its samples in the
 // head.
 //
+// Segments wait in a head until they are merged: it has their samples, and a log of which series each of
+// them has samples of. So a Part has exactly the samples of some segments.
+//
 // What a head holds has one sample of a series and time. If a segment has samples that are not later
 // than all before of their series, or start timestamps, the head begins anew, and does not know what
 // came before. Series with native histograms are read elsewhere.

@@ -360,17 +360,35 @@ func (h *Head) Read(mint int64, deletions ulid.ULID) (Reading, bool) {
 	return Reading{}, false
 }
 
+// Newest begins a read of the samples that the head has, which are those from a time (ms) on. It reports
+// false if it has none, or if deletions is not the newest tombstone that it knows. Such reads do not
+// begin a head.
+func (h *Head) Newest(deletions ulid.ULID) (r Reading, from int64, ok bool) {
+	if h == nil {
+		return Reading{}, 0, false
+	}
+	h.mu.RLock()
+	if h.on && h.deletions == deletions {
+		return Reading{h}, max(h.floor, h.heads.now().Add(-Retention).UnixMilli()) + 1, true
+	}
+	h.mu.RUnlock()
+	return Reading{}, 0, false
+}
+
 // Close ends the read.
 func (r Reading) Close() { r.h.mu.RUnlock() }
 
 // Has reports whether the head has all samples of an object, by its name, from mint (ms) on. maxT (ms)
 // is the time of its last sample.
-func (r Reading) Has(name string, maxT, mint int64) bool {
-	upto, ok := r.h.objects[name]
-	if !ok {
-		upto = maxT
+func (r Reading) Has(name string, maxT, mint int64) bool { return r.Upto(name, maxT) < mint }
+
+// Upto returns until when (ms) an object, by its name, may have samples that the head does not have. maxT
+// (ms) is the time of its last sample.
+func (r Reading) Upto(name string, maxT int64) int64 {
+	if upto, ok := r.h.objects[name]; ok {
+		return upto
 	}
-	return upto < mint
+	return maxT
 }
 
 // Series is a series with its samples in the range of a read, at least one.

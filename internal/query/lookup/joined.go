@@ -1,0 +1,130 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
+)
+
+const (
+	// joinedRange is the longest range (ms) of a query whose last samples come from memory, and whose
+	// others from objects: longer ones may need rollups.
+	joinedRange = int64(6 * time.Hour / time.Millisecond)
+	// joinedLeast is how many of its last ms must be in memory.
+	joinedLeast = int64(3 * time.Minute / time.Millisecond)
+)
+
+// partly is Held for queries that begin before the memory does. Their last samples are mostly in
+// segments, which are many.
+func (c *Chooser) partly(ctx context.Context, snap catalog.Snapshot, objects []source.Object, all []Selector, mint, maxt int64) ([]*Resolution, error) {
+	if maxt-mint > joinedRange {
+		return nil, nil
+	}
+	newer, from, ok := c.newest(ctx, snap, objects, all, maxt)
+	if !ok || from <= mint {
+		return nil, nil
+	}
+	out := make([]*Resolution, len(all))
+	for i := range all {
+		s := &all[i]
+		switch {
+		case s.MaxT < from:
+			continue
+		case s.MinT >= from:
+			out[i] = newer[i]
+			continue
+		}
+		m, err := c.Match(ctx, snap, false, s.MinT, from-1, s.Matchers)
+		if errors.Is(err, request.ErrNarrow) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m.Replicas != nil || m.HasDeltas() {
+			return nil, nil
+		}
+		if out[i], ok = join(m.Resolution(), newer[i], from); !ok || len(out[i].Series) > c.maxSeries {
+			return nil, nil
+		}
+	}
+	return out, nil
+}
+
+// newest returns the samples of selectors that are in memory, which are those from a time (ms) on.
+func (c *Chooser) newest(ctx context.Context, snap catalog.Snapshot, objects []source.Object, all []Selector, maxt int64) (out []*Resolution, from int64, ok bool) {
+	read, from, ok := c.recent.Head(snap.Tenant).Newest(snap.Manifest.LastTombstone)
+	if !ok {
+		return nil, 0, false
+	}
+	defer read.Close()
+	for i := range objects {
+		if o := &objects[i]; o.Footer.Rows > 0 && o.Footer.MaxT >= from && o.Footer.MinT <= maxt {
+			from = max(from, read.Upto(o.Series, o.Footer.MaxT)+1)
+		}
+	}
+	if from > maxt-joinedLeast {
+		return nil, 0, false
+	}
+	out = make([]*Resolution, len(all))
+	room := int64(heldSamples)
+	for i := range all {
+		s := &all[i]
+		if s.MaxT < from {
+			continue
+		}
+		series, ok := read.Select(s.Matchers, max(s.MinT, from), s.MaxT, c.maxSeries, int(room))
+		if !ok || c.hasViews(ctx, series, s.Matchers) {
+			return nil, 0, false
+		}
+		out[i] = held(series)
+		room -= out[i].Samples
+	}
+	return out, from, true
+}
+
+// join returns the resolution of the series of older, which has their samples before a time (ms), and of
+// newer, which has those from then on. It reports false if that is not the same as one of objects alone.
+func join(older, newer *Resolution, from int64) (*Resolution, bool) {
+	if older.HasHists || older.Starts || !older.IDsAgree || !newer.IDsAgree {
+		return nil, false
+	}
+	out := &Resolution{Scope: older.Scope, Samples: older.Samples + newer.Samples, IDsAgree: true}
+	out.HeadFrom = from
+	ids := make(map[uint64]struct{}, len(older.Series)+len(newer.Series))
+	out.Series = make([]ResolvedSeries, 0, max(len(older.Series), len(newer.Series)))
+	a, b := older.Series, newer.Series
+	for len(a)+len(b) > 0 {
+		order := -1
+		if len(a) == 0 {
+			order = 1
+		} else if len(b) > 0 {
+			order = labels.Compare(a[0].Labels, b[0].Labels)
+		}
+		var s ResolvedSeries
+		if order <= 0 {
+			s, a = a[0], a[1:]
+		}
+		if order >= 0 {
+			if order == 0 && s.ID != b[0].ID {
+				return nil, false
+			}
+			if order > 0 {
+				s = b[0]
+			}
+			s.Head, b = b[0].Head, b[1:]
+		}
+		if _, taken := ids[s.ID]; taken {
+			return nil, false
+		}
+		ids[s.ID] = struct{}{}
+		out.Series = append(out.Series, s)
+	}
+	return out, true
+}
