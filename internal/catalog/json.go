@@ -40,6 +40,23 @@ func Decode(b []byte) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, fmt.Errorf("decode manifest: %w: %w", ErrFormat, err)
 	}
+	m, ok := Manifest{}, false
+	if sealed {
+		m, ok = decodePlain(b)
+	}
+	if !ok {
+		if m, err = decodeAny(b, sealed); err != nil {
+			return Manifest{}, err
+		}
+	}
+	if err := m.validate(); err != nil {
+		return Manifest{}, fmt.Errorf("decode manifest: %w: %w", ErrFormat, err)
+	}
+	return m, nil
+}
+
+// decodeAny decodes any JSON of a manifest, and validates nothing.
+func decodeAny(b []byte, sealed bool) (Manifest, error) {
 	var object struct {
 		Manifest
 		CRC string `json:"crc32c"` // checked
@@ -58,9 +75,6 @@ func Decode(b []byte) (Manifest, error) {
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return Manifest{}, fmt.Errorf("decode manifest: bytes follow it: %w", ErrFormat)
-	}
-	if err := m.validate(); err != nil {
-		return Manifest{}, fmt.Errorf("decode manifest: %w: %w", ErrFormat, err)
 	}
 	return m, nil
 }
