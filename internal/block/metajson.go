@@ -14,7 +14,8 @@ import (
 // which encoding/json takes five times as long, and the first query of a process waits for it.
 type metaParser struct {
 	*jsontext.Parser
-	chunks, pages int // of the last row group: the next one mostly has as many
+	chunks, pages int    // of the last row group: the next one mostly has as many
+	last          string // name of a metric
 }
 
 // decode reads the whole text into m, which is empty.
@@ -85,8 +86,11 @@ func (v versionError) Error() string {
 
 // at adds the name of the member that an error is about.
 func at(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var v versionError
-	if err == nil || errors.As(err, &v) {
+	if errors.As(err, &v) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
@@ -124,10 +128,16 @@ func list[T any](p *metaParser, n int, element func() (T, error)) ([]T, error) {
 		out = append(out, v)
 		return err
 	})
-	if 2*len(out) < cap(out) { // the guess was too high, and decoded metas stay in memory
-		out = slices.Clone(out)
+	return fitting(out), err
+}
+
+// fitting returns a list with little more memory than it needs: the guess of its length may have been
+// too high, and decoded metas stay in memory.
+func fitting[T any](s []T) []T {
+	if 2*len(s) < cap(s) {
+		return slices.Clone(s)
 	}
-	return out, err
+	return s
 }
 
 func (p *metaParser) slice() (s Slice, err error) {
@@ -178,9 +188,9 @@ func (p *metaParser) group() (g RowGroup, err error) {
 		case "first_row":
 			g.FirstRow, err = p.number()
 		case "first_metric":
-			g.FirstMetric, err = p.String()
+			g.FirstMetric, err = p.metric()
 		case "last_metric":
-			g.LastMetric, err = p.String()
+			g.LastMetric, err = p.metric()
 		case "first_series":
 			g.FirstSeries, err = p.number()
 		case "last_series":
@@ -190,10 +200,10 @@ func (p *metaParser) group() (g RowGroup, err error) {
 		case "max_t":
 			g.MaxT, err = p.number()
 		case "columns":
-			g.Columns, err = list(p, p.chunks, func() (Chunk, error) { v, err := p.pair(); return v, err })
+			g.Columns, err = pairs[Chunk](p, p.chunks)
 			p.chunks = len(g.Columns)
 		case "v_int_pages":
-			g.Pages, err = list(p, p.pages, func() (Stretch, error) { v, err := p.pair(); return v, err })
+			g.Pages, err = pairs[Stretch](p, p.pages)
 			p.pages = len(g.Pages)
 		default:
 			err = p.other(new(any))
@@ -201,6 +211,22 @@ func (p *metaParser) group() (g RowGroup, err error) {
 		return at(name, err)
 	})
 	return g, err
+}
+
+// metric reads a string that is mostly that of the last call.
+func (p *metaParser) metric() (string, error) {
+	s, err := p.Repeated(p.last)
+	p.last = s
+	return s, err
+}
+
+// pairs reads an array of about n arrays of two integers, or null.
+func pairs[T ~[2]int64](p *metaParser, n int) ([]T, error) {
+	out := make([]T, 0, n)
+	if p.Pairs(func(a, b int64) { out = append(out, T{a, b}) }) {
+		return fitting(out), nil
+	}
+	return list(p, n, func() (T, error) { v, err := p.pair(); return v, err })
 }
 
 // pair reads an array of two integers.

@@ -97,9 +97,56 @@ func (p *Parser) Array(f func() error) error {
 	return nil
 }
 
+// Pairs reads an array of one or more arrays of two integers, and calls f with each. It takes what is
+// written without white space, of numbers of at most 15 digits that are not negative. Else it
+// returns false, after calls that do not count, and has read nothing.
+func (p *Parser) Pairs(f func(a, b int64)) bool {
+	at := p.at
+	for open := byte('['); at < len(p.text) && p.text[at] == open; open = ',' {
+		var a, b int64
+		var ok bool
+		if at++; at == len(p.text) || p.text[at] != '[' {
+			return false
+		}
+		if a, at, ok = p.digits(at+1, ','); ok {
+			b, at, ok = p.digits(at, ']')
+		}
+		if !ok {
+			return false
+		}
+		f(a, b)
+	}
+	if at == p.at || at == len(p.text) || p.text[at] != ']' {
+		return false
+	}
+	p.at = at + 1
+	return true
+}
+
+// digits parses the digits from a position on, and the byte after them. It returns where that ends.
+func (p *Parser) digits(at int, after byte) (n int64, end int, ok bool) {
+	from := at
+	for ; at < len(p.text) && '0' <= p.text[at] && p.text[at] <= '9'; at++ {
+		n = 10*n + int64(p.text[at]-'0')
+	}
+	if k := at - from; k == 0 || k > exact || k > 1 && p.text[from] == '0' || at == len(p.text) || p.text[at] != after {
+		return 0, at, false
+	}
+	return n, at + 1, true
+}
+
 // String reads a string.
 func (p *Parser) String() (string, error) {
 	s, err := p.name()
+	return strings.Clone(s), err
+}
+
+// Repeated reads a string that is probably equal to last, whose memory it takes then.
+func (p *Parser) Repeated(last string) (string, error) {
+	s, err := p.name()
+	if s == last {
+		return last, err
+	}
 	return strings.Clone(s), err
 }
 
