@@ -29,13 +29,23 @@ func ReserveHeap(reserve int64, part int) {
 	collected(c)
 }
 
+// SpareCollection lets the heap grow by n bytes, from what it is now, before it is next collected, and
+// tunes the collector as TuneCollector does from then on.
+func SpareCollection(n int64) {
+	c := &cycle{number: cycles.Add(1), target: percent}
+	s := measured("/gc/heap/live:bytes", "/gc/scan/stack:bytes", "/gc/scan/globals:bytes", "/memory/classes/heap/objects:bytes")
+	c.set(percentTo(s[3]+uint64(n), s[0]+s[1]+s[2], defaultPercent))
+	runtime.SetFinalizer(c, collected)
+}
+
 const (
 	defaultPercent = 100
 	// leastHeap is what the runtime takes as live, at the least, when it applies a target.
 	leastHeap = 4 << 20
 )
 
-// cycles counts the calls of TuneCollector and ReserveHeap, of which the last one counts.
+// cycles counts the calls of TuneCollector, ReserveHeap and SpareCollection, of which the last one
+// counts.
 var cycles atomic.Int64
 
 // cycle is an object to which nothing refers: after each collection, its finalizer is called.
@@ -57,11 +67,22 @@ func collected(c *cycle) {
 	if c.number != cycles.Load() {
 		return
 	}
-	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/heap:bytes"}}
-	metrics.Read(s)
-	live, roots, scanned := s[0].Value.Uint64(), s[1].Value.Uint64()+s[2].Value.Uint64(), s[3].Value.Uint64()
-	c.set(c.target(live, roots, scanned))
+	s := measured("/gc/heap/live:bytes", "/gc/scan/stack:bytes", "/gc/scan/globals:bytes", "/gc/scan/heap:bytes")
+	c.set(c.target(s[0], s[1]+s[2], s[3]))
 	runtime.SetFinalizer(c, collected)
+}
+
+// measured returns the values of metrics of the runtime.
+func measured(names ...string) []uint64 {
+	s, out := make([]metrics.Sample, len(names)), make([]uint64, len(names))
+	for i, name := range names {
+		s[i].Name = name
+	}
+	metrics.Read(s)
+	for i := range s {
+		out[i] = s[i].Value.Uint64()
+	}
+	return out
 }
 
 // percent is the collector's target for a heap of live bytes of which scanned may hold pointers,

@@ -80,3 +80,27 @@ func TestReserveHeap(t *testing.T) {
 	require.Eventually(t, func() bool { g := goal(); return g > 2*reserve && g < 3*reserve }, 2*time.Minute, 10*time.Millisecond)
 	runtime.KeepAlive(held)
 }
+
+// TestSpareCollection: the heap may grow by so much before the next collection, and as always after
+// it.
+func TestSpareCollection(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	const spare = 300 << 20
+	heap := func() (objects, goal uint64) {
+		s := measured("/memory/classes/heap/objects:bytes", "/gc/heap/goal:bytes")
+		return s[0], s[1]
+	}
+	collected := func() {
+		require.Eventually(t, func() bool {
+			runtime.GC()
+			objects, goal := heap()
+			return goal < objects+spare/2
+		}, 2*time.Minute, 10*time.Millisecond)
+	}
+	TuneCollector()
+	collected()
+	SpareCollection(spare)
+	objects, goal := heap()
+	require.Greater(t, goal, objects+spare*9/10)
+	collected()
+}

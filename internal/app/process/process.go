@@ -64,6 +64,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	}
 	// Started last, so that it ends first: the ingest stage still accepts its last write.
 	all := append(made.stages, keepWriting(made.self))
+	spareFirstRequests(s)
 	code.release()
 	go code.keepReleasing(serving, func() { close(settled) })
 	g.open(made.handler)
