@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"
@@ -44,6 +45,38 @@ func TestWholeTables(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFirstSelectorOfABlock: the first selector that reads a large table reads its rows alone if these
+// are few, and the next one the whole table, for all others.
+func TestFirstSelectorOfABlock(t *testing.T) {
+	const series = 5000
+	store := newDirStore(t)
+	var rows []segment.Row
+	for i := range series {
+		rows = append(rows, segment.Row{Labels: metric("m", "i", fmt.Sprint(i), "half", fmt.Sprint(i%2)), Floats: []segment.Float{{T: 1000, V: float64(i)}}})
+	}
+	newLake(t, store, query.Settings{}).writeBlocks(tenant.Default, blockShape{level: key.L2h}, rows)
+	one := func(l *lake, i int) {
+		got := query1(t, l, 0, 10_000, nil, equal(model.MetricNameLabel, "m"), equal("i", fmt.Sprint(i)))
+		require.Equal(t, []string{fmt.Sprintf(`{__name__="m", half="%d", i="%d"}: 1000=%d`, i%2, i, i)}, got)
+	}
+	whole := func(l *lake) float64 { return l.counted("promlake_query_cache_misses_total", "index") }
+
+	l := newLake(t, store, query.Settings{})
+	one(l, 1)
+	require.Zero(t, whole(l))
+	for i := range 10 {
+		one(l, 4000+i)
+		require.Equal(t, 1., whole(l))
+	}
+	one(l, 1)
+	require.Len(t, query1(t, l, 0, 10_000, nil, equal("half", "1")), series/2)
+	require.Equal(t, 1., whole(l))
+
+	l = newLake(t, store, query.Settings{})
+	require.Len(t, query1(t, l, 0, 10_000, nil, equal("half", "1")), series/2)
+	require.Equal(t, 1., whole(l), "many rows")
 }
 
 // TestWholeTablesAtOnce: where there is some room, the tables of new objects are read as a whole at

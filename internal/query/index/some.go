@@ -352,10 +352,9 @@ func (l *someLoader) int64s(name string) (out []int64, err error) {
 	if leaf < 0 || l.layout.Leaves[leaf].Nested {
 		return nil, fmt.Errorf("%w: there is no integer column %s", parquetfile.ErrFormat, name)
 	}
-	var all []int64
 	err = l.pick(leaf, func(g *parquetfile.GroupReader, rows []Range) (err error) {
-		all, err = g.Int64s(leaf, &l.memory.Chunk, all[:0])
-		return appendRows(&out, all, rows, err)
+		l.page, err = g.Int64s(leaf, &l.memory.Chunk, l.page[:0])
+		return appendRows(&out, l.page, rows, err)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("column %s: %w", name, err)

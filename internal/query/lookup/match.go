@@ -91,6 +91,9 @@ func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 	s.metrics.CountLookups("selection", len(all)-len(unknown), len(unknown))
 	remembered := true // all of the series
 	if len(unknown) > 0 {
+		if left == ample && len(unknown) <= freshBlocks {
+			left = fresh
+		}
 		ranges, err := s.selectRows(ctx, m, unknown, sets, left)
 		if err != nil {
 			return nil, err

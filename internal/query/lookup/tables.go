@@ -30,6 +30,7 @@ type Tables struct {
 	selections  *selections
 	glances     *glances
 	partial     *index.Often // reads of rows, by key of the series file
+	first       *index.Often // likewise, of the series tables of blocks that have ample room
 	demand      *demand
 	metrics     *metrics.Metrics
 	recent      *recent.Segments // nil: none
@@ -42,7 +43,7 @@ type Tables struct {
 // selectionBytes. kept are segments that this process has stored; nil: none.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, kept *recent.Segments, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter), metrics: m, recent: kept,
+		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter), first: index.NewOften(1), metrics: m, recent: kept,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }
@@ -138,6 +139,7 @@ type room int
 
 const (
 	ample   room = iota // a small share of it
+	fresh               // likewise; the rows of tables that no selector has read yet may be read alone
 	limited             // a large share of it
 	none                // more than it has
 )
@@ -166,6 +168,16 @@ func (s *Tables) room(objs []source.Object) room {
 	return none
 }
 
+// The first selector that reads a large series table of a block does not wait for the whole of it,
+// which costs three times as much, but the second one does. A query of more than a few blocks reads
+// rollups, which need whole tables.
+const (
+	freshRows   = 4 << 10
+	freshBlocks = 4
+)
+
+func isFresh(o *source.Object) bool { return o.IsBlock() && o.Footer.Rows >= freshRows }
+
 // someShare is the inverse of the share of an object's rows up to which reading them alone costs
 // clearly less than the whole table.
 const someShare = 4
@@ -175,7 +187,10 @@ const someShare = 4
 // worth its room.
 func (s *Tables) loadSome(ctx context.Context, m *Match, wanted []bool, sets [][]*labels.Matcher, left room) error {
 	rest := s.held(m.Objects, m.Tables, func(i int) bool { return wanted[i] })
-	if left == limited {
+	switch left {
+	case fresh:
+		rest = slices.DeleteFunc(rest, func(i int) bool { return !isFresh(&m.Objects[i]) || s.first.Whole(m.Objects[i].Series) })
+	case limited:
 		atOnce := make([]bool, len(m.Objects))
 		for i, w := range wanted {
 			atOnce[i] = w && s.demand.whole(m.Objects[i].Footer.Number)
