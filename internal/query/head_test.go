@@ -134,6 +134,24 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 	return l.counted("promlake_query_head_queries_total"), longer
 }
 
+// TestObjectsAreLocatedOnce: a query that no head answers looks the live objects up once.
+func TestObjectsAreLocatedOnce(t *testing.T) {
+	kept := recent.New(1<<20, nil, testNow)
+	kept.KeepHeads(1<<20, true, nil)
+	l := newLake(t, newDirStore(t), query.Settings{Recent: kept})
+	at := testNow().Add(-time.Minute)
+	l.writeSegment(tenant.Default, key.WindowOf(at.UnixMilli()), []segment.Row{{Labels: metric("m"), Floats: []segment.Float{{T: at.UnixMilli(), V: 1}}}}, nil)
+	ask := func() {
+		require.Equal(t, "{__name__=\"m\"} => 1 @["+fmt.Sprint(at.UnixMilli())+"]", l.exec(t.Context(), asked{text: "m", end: at}).String())
+	}
+	ask()
+	for range 3 {
+		before := l.counted("promlake_query_cache_hits_total", "footer")
+		ask()
+		require.Equal(t, 1., l.counted("promlake_query_cache_hits_total", "footer")-before)
+	}
+}
+
 // joined returns one row for each series.
 func joined(rows []segment.Row) (out []segment.Row) {
 	at := map[string]int{}

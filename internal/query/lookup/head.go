@@ -33,12 +33,18 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 	for _, s := range all {
 		mint, maxt = min(mint, s.MinT), max(maxt, s.MaxT)
 	}
+	from, deletions := c.recent.Head(snap.Tenant), snap.Manifest.LastTombstone
+	read, ok := from.Read(mint, deletions)
+	if ok {
+		read.Close() // nobody who stores samples waits for footers
+	} else if maxt-mint > joinedRange || !from.On() { // as in most processes
+		return nil, nil
+	}
 	objects, err := c.files.Live(ctx, snap)
 	if err != nil {
 		return nil, err
 	}
-	read, ok := c.recent.Head(snap.Tenant).Read(mint, snap.Manifest.LastTombstone)
-	if !ok {
+	if read, ok = from.Read(mint, deletions); !ok {
 		return c.partly(ctx, snap, objects, all, mint, maxt)
 	}
 	defer read.Close()

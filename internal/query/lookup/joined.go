@@ -23,9 +23,6 @@ const (
 // partly is Held for queries that begin before the memory does. Their last samples are mostly in
 // segments, which are many.
 func (c *Chooser) partly(ctx context.Context, snap catalog.Snapshot, objects []source.Object, all []Selector, mint, maxt int64) ([]*Resolution, error) {
-	if maxt-mint > joinedRange {
-		return nil, nil
-	}
 	newer, from, ok := c.newest(ctx, snap, objects, all, maxt)
 	if !ok || from <= mint {
 		return nil, nil

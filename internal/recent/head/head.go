@@ -173,6 +173,16 @@ func (h *Head) Stored(name string, s Segment) (kept bool) {
 	return kept
 }
 
+// On reports whether the head takes what is stored.
+func (h *Head) On() bool {
+	if h == nil {
+		return false
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.on
+}
+
 // Keeps reports whether the head has all samples of the segments that were stored within some minutes.
 func (h *Head) Keeps() bool {
 	if h == nil {
