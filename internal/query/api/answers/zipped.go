@@ -15,8 +15,22 @@ const (
 	contentEncoding = "Content-Encoding"
 )
 
-// zippers keep the memory of compressors: it is a megabyte, far more than most answers.
-var zippers = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
+// fastFrom is the size (bytes) of a first write from which an answer is compressed at the fastest
+// level. Upstream's takes three times as long, which for answers of many series is a third of all
+// that they take, for texts that are 1 to 16 % smaller.
+const fastFrom = 64 << 10
+
+// compressors keep the memory of compressors, which is far more than most answers.
+type compressors struct{ sync.Pool }
+
+func newCompressors(level int) *compressors {
+	return &compressors{sync.Pool{New: func() any {
+		zip, _ := gzip.NewWriterLevel(io.Discard, level) // it knows the levels
+		return zip
+	}}}
+}
+
+var usual, fast = newCompressors(gzip.DefaultCompression), newCompressors(gzip.BestSpeed)
 
 // Zipped compresses the answers of one of upstream's compressing handlers in its place, if the
 // client asks for gzip: upstream makes a compressor for each answer, which takes several times as
@@ -31,13 +45,9 @@ func Zipped(next http.Handler) http.Handler {
 		plain.Header = maps.Clone(r.Header)
 		plain.Header.Del(acceptEncoding)
 		w.Header().Set(contentEncoding, "gzip")
-		zip := zippers.Get().(*gzip.Writer)
-		zip.Reset(w)
-		next.ServeHTTP(zippedWriter{w, zip}, plain) // after a panic the compressor is not used again
-		// As upstream does, so that the bytes are the same. A client that went away needs no answer.
-		_, _ = zip.Flush(), zip.Close()
-		zip.Reset(io.Discard)
-		zippers.Put(zip)
+		zipped := &zippedWriter{ResponseWriter: w}
+		next.ServeHTTP(zipped, plain) // after a panic the compressor is not used again
+		zipped.end()
 	})
 }
 
@@ -59,17 +69,40 @@ func asksForGzip(accepted string) bool {
 // text.
 type zippedWriter struct {
 	http.ResponseWriter
-	zip *gzip.Writer
+	zip  *gzip.Writer // nil: nothing is written yet
+	from *compressors
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w zippedWriter) WriteHeader(code int) {
+func (w *zippedWriter) WriteHeader(code int) {
 	w.Header().Del("Content-Length")
 	w.ResponseWriter.WriteHeader(code)
 }
 
 // Write implements http.ResponseWriter.
-func (w zippedWriter) Write(p []byte) (int, error) {
+func (w *zippedWriter) Write(p []byte) (int, error) {
 	w.Header().Del("Content-Length")
+	if w.zip == nil {
+		w.begin(len(p))
+	}
 	return w.zip.Write(p)
+}
+
+// begin takes a compressor for an answer that begins with n bytes.
+func (w *zippedWriter) begin(n int) {
+	if w.from = usual; n >= fastFrom {
+		w.from = fast
+	}
+	w.zip = w.from.Get().(*gzip.Writer)
+	w.zip.Reset(w.ResponseWriter)
+}
+
+// end ends the answer as upstream does. A client that went away needs none.
+func (w *zippedWriter) end() {
+	if w.zip == nil {
+		w.begin(0)
+	}
+	_, _ = w.zip.Flush(), w.zip.Close()
+	w.zip.Reset(io.Discard)
+	w.from.Put(w.zip)
 }

@@ -1,15 +1,18 @@
 package answers
 
 import (
+	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/util/httputil"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 )
@@ -32,7 +35,7 @@ func TestZipped(t *testing.T) {
 	for worker := range 8 {
 		g.Go(func() error {
 			for i := range 40 {
-				n := (worker*997 + i*61) % 5000
+				n := (worker*997 + i*61) % 10_000 // up to 120 kB
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"?n="+strconv.Itoa(n), nil)
 				if err != nil {
 					return err
@@ -67,6 +70,49 @@ func TestZipped(t *testing.T) {
 		})
 	}
 	require.NoError(t, g.Wait())
+}
+
+// TestZippedSizes: a small answer is compressed as upstream does, and a large one has about the same
+// size, whether it is written at once or not.
+func TestZippedSizes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var text []byte
+	for len(text) < 3*fastFrom {
+		text = strconv.AppendInt(append(text, "[1700000000,\""...), r.Int64N(1_000_000), 10)
+		text = append(text, "\"],"...)
+	}
+	serve := func(h http.Handler, n int) []byte {
+		answer, req := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
+		req.Header.Set(acceptEncoding, "gzip")
+		h.ServeHTTP(answer, req)
+		require.Equal(t, "gzip", answer.Header().Get(contentEncoding))
+		zip, err := gzip.NewReader(bytes.NewReader(answer.Body.Bytes()))
+		require.NoError(t, err)
+		body, err := io.ReadAll(zip)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(text[:n], body), "%d bytes", n)
+		return answer.Body.Bytes()
+	}
+	for _, parts := range [][]int{{}, {0}, {1}, {fastFrom - 1}, {100, fastFrom}, {fastFrom}, {2 * fastFrom, 100}} {
+		n := 0
+		for _, k := range parts {
+			n += k
+		}
+		next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			at := 0
+			for _, k := range parts {
+				_, err := w.Write(text[at : at+k])
+				require.NoError(t, err)
+				at += k
+			}
+		})
+		got, want := serve(Zipped(next), n), serve(httputil.CompressionHandler{Handler: next}, n)
+		if len(parts) == 0 || parts[0] < fastFrom {
+			require.True(t, bytes.Equal(want, got), parts)
+			continue
+		}
+		require.InEpsilon(t, len(want), len(got), 0.2, parts)
+	}
 }
 
 func TestAsksForGzip(t *testing.T) {
