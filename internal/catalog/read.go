@@ -119,8 +119,8 @@ func get(ctx context.Context, store Getter, k string, known Version) (s stored, 
 		_, err = io.Copy(io.Discard, r)
 		return stored{Manifest: known.Manifest, etag: obj.ETag, modified: obj.Modified}, err
 	}
-	raw, err := io.ReadAll(r)
-	if err != nil {
+	raw := make([]byte, obj.Size)
+	if _, err := io.ReadFull(r, raw); err != nil {
 		return stored{}, err
 	}
 	m, err := Decode(raw)
