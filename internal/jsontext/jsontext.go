@@ -155,12 +155,14 @@ func (p *Parser) name() (string, error) {
 	if p.Peek() != '"' {
 		return "", p.Unexpected("a string")
 	}
+	text := p.text[p.at+1:]
+	if n := bytes.IndexByte(text, '"'); n >= 0 && bytes.IndexByte(text[:n], '\\') < 0 {
+		p.at += n + 2
+		return view(text[:n]), nil
+	}
 	raw, err := p.Raw()
 	if err != nil {
 		return "", err
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return view(raw[1 : len(raw)-1]), nil
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
