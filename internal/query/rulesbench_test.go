@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/internal/series"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -26,10 +27,12 @@ type rulesLake struct {
 	*lake
 	hosts    int
 	every    int       // seconds of a segment
+	head     bool      // samples are kept by series, and not merged
 	clock    time.Time // the next second to be scraped
 	segments []key.Segment
 	kept     *recent.Segments
 	series   [][]segment.Row // by host
+	table    *series.Table
 }
 
 const (
@@ -81,15 +84,17 @@ func (l *rulesLake) advance() {
 		slices.SortFunc(rows, func(a, b segment.Row) int { return labels.Compare(a.Labels, b.Labels) })
 		text, _, err := segmenttest.Encode(rows, nil)
 		require.NoError(l.tb, err)
-		b, err := segmenttest.Batch(rows, nil)
+		b, err := segmenttest.BatchIn(l.table, rows, nil)
 		require.NoError(l.tb, err)
 		s := key.Segment{Tenant: tenant.Default, Window: key.WindowOf(l.clock.UnixMilli() - 1), ID: l.nextID()}
 		put(l.tb, l.store, s.String(), text)
-		l.kept.Put(s.String(), int64(len(text)), l.kept.Of(b, recent.NewLabels(b.View)))
+		content := l.kept.Of(b, recent.NewLabels(b.View))
+		l.kept.Put(s.String(), int64(len(text)), content)
+		l.kept.Stored(tenant.Default, s.String(), content)
 		l.segments = append(l.segments, s)
 	}
 	minute := 60 / l.every
-	if len(l.segments) <= 2*minute {
+	if l.head || len(l.segments) <= 2*minute {
 		return
 	}
 	var rows []segment.Row
@@ -113,20 +118,27 @@ func (l *rulesLake) advance() {
 
 // BenchmarkRules measures small rules, which are all evaluated once a minute while samples come in:
 // each reads 1 to 16 series of one host in the last 5 or 10 minutes. It reports how many of the
-// objects of a selector were known to match or not.
+// objects of a selector were known to match or not: none, where the head has their samples.
 //
 //	go test ./internal/query -run '^$' -bench Rules -benchmem
 func BenchmarkRules(b *testing.B) {
-	for _, c := range []struct{ hosts, every int }{{60, 1}, {240, 1}, {240, 4}} {
+	for _, c := range []struct {
+		hosts, every int
+		head         bool
+	}{{60, 1, false}, {240, 1, false}, {240, 4, false}, {240, 4, true}} {
 		hosts := c.hosts
-		b.Run(fmt.Sprintf("hosts=%d/every=%ds", hosts, c.every), func(b *testing.B) {
-			l := &rulesLake{hosts: hosts, every: c.every, clock: testNow().Truncate(2 * time.Hour).Add(time.Minute)}
+		b.Run(fmt.Sprintf("hosts=%d/every=%ds/head=%t", hosts, c.every, c.head), func(b *testing.B) {
+			l := &rulesLake{hosts: hosts, every: c.every, head: c.head, table: series.NewTable(0), clock: testNow().Truncate(2 * time.Hour).Add(time.Minute)}
 			store, reg := newDirStore(b), prometheus.NewRegistry()
 			l.kept = recent.New(256<<20, nil, func() time.Time { return l.clock })
+			if c.head {
+				l.kept.KeepHeads(256<<20, true, reg)
+			}
 			set := query.Settings{MaxStaleness: time.Second, Recent: l.kept}
 			st, err := query.New(set, store, reg, slog.New(slog.DiscardHandler), func() time.Time { return l.clock })
 			require.NoError(b, err)
 			defer func() { require.NoError(b, st.Close()) }()
+			st.KeepRecent(tenant.Default)
 			l.lake = &lake{Stage: st, tb: b, store: store, reg: reg}
 			var rules []string
 			for i := range hosts {
@@ -140,13 +152,14 @@ func BenchmarkRules(b *testing.B) {
 					`count by (instance) (node_cpu_seconds_total{`+m+`,mode="mode1"})`,
 					`node_filesystem_avail_bytes{`+m+`} / node_filesystem_size_bytes{`+m+`} < 0.15`)
 			}
-			for range 14 {
-				l.advance()
-			}
 			ask := func(i int) {
 				// rules are evaluated all over their minute
 				at := l.clock.Add(-time.Duration(i) * 10 * time.Second / time.Duration(len(rules)))
 				require.NoError(b, l.exec(b.Context(), asked{text: rules[i], start: at, end: at}).Err)
+			}
+			for range 14 {
+				l.advance()
+				ask(0) // so that the head stays
 			}
 			for range 2 {
 				for i := range rules {
