@@ -124,22 +124,21 @@ func (s *Stage) sweepSegments(ctx context.Context, tenant string, ids []catalog.
 
 // deleteAll deletes the objects under a prefix; if only is not nil, those in it.
 func (s *Stage) deleteAll(ctx context.Context, prefix string, only map[string]bool) (n Count, err error) {
-	var found []objstore.Object
+	var sizes []int64
+	var keys []string
 	for obj, err := range s.store.List(ctx, prefix, "") {
 		if err != nil {
 			return n, err
 		}
 		if only == nil || only[obj.Key] {
-			found = append(found, obj)
+			sizes, keys = append(sizes, obj.Size), append(keys, obj.Key)
 		}
 	}
-	for _, obj := range found {
-		if err := s.store.Delete(ctx, obj.Key); err != nil {
-			return n, err
-		}
-		n.add(Count{1, obj.Size})
+	deleted, err := objstore.DeleteAll(ctx, s.store, keys)
+	for _, size := range sizes[:deleted] {
+		n.add(Count{1, size})
 	}
-	return n, nil
+	return n, err
 }
 
 // scanDue reports whether it is time to search the tenant's blocks for orphans, which costs a

@@ -2,6 +2,7 @@ package compactapp
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -75,6 +76,21 @@ type shifted struct {
 func (s shifted) Now(ctx context.Context) (time.Time, error) {
 	now, err := s.Store.Now(ctx)
 	return now.Add(s.ahead), err
+}
+
+// ListExcept implements objstore.ExceptLister.
+func (s shifted) ListExcept(ctx context.Context, prefix, startAfter string, skip func(key string) bool) iter.Seq2[objstore.Object, error] {
+	return objstore.ListExcept(ctx, s.Store, prefix, startAfter, skip)
+}
+
+// ListFolders implements objstore.FolderLister.
+func (s shifted) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return objstore.ListFolders(ctx, s.Store, prefix)
+}
+
+// DeleteAll implements objstore.BatchDeleter.
+func (s shifted) DeleteAll(ctx context.Context, keys []string) (int, error) {
+	return objstore.DeleteAll(ctx, s.Store, keys)
 }
 
 // shift returns store with a clock that is ahead. It is an objstore.Local exactly if store is.

@@ -39,3 +39,8 @@ func (v view) List(ctx context.Context, prefix, startAfter string) iter.Seq2[obj
 		return func(func(objstore.Object, error) bool) {}
 	}
 }
+
+// DeleteAll implements objstore.BatchDeleter.
+func (v view) DeleteAll(ctx context.Context, keys []string) (int, error) {
+	return objstore.DeleteAll(ctx, v.Store, keys)
+}

@@ -3,6 +3,7 @@ package compactapp
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,4 +49,33 @@ func TestOnlyKeepsFilesInPlace(t *testing.T) {
 	require.NoError(t, err)
 	_, local = only(files, "a").(objstore.Local)
 	require.True(t, local)
+}
+
+// TestShiftHidesNothing: a directory behind another clock still lists and deletes many objects at
+// once.
+func TestShiftHidesNothing(t *testing.T) {
+	files, err := filestore.New(t.TempDir())
+	require.NoError(t, err)
+	s := shift(files, time.Hour)
+	for _, k := range []string{"v1/a/x", "v1/a/y", "v1/b/x"} {
+		_, err := s.Put(t.Context(), k, strings.NewReader("x"), objstore.Condition{})
+		require.NoError(t, err)
+	}
+	require.Implements(t, (*objstore.Local)(nil), s)
+	require.Implements(t, (*objstore.FolderLister)(nil), s)
+	require.Implements(t, (*objstore.ExceptLister)(nil), s)
+	require.Implements(t, (*objstore.BatchDeleter)(nil), s)
+	require.Implements(t, (*objstore.BatchDeleter)(nil), only(s, "a"))
+	n, err := objstore.DeleteAll(t.Context(), only(s, "a"), []string{"v1/a/x", "v1/a/y"})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	tenants, err := catalog.Tenants(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, []string{"b"}, tenants)
+	var got []string
+	for obj, err := range objstore.ListExcept(t.Context(), s, "", "", func(string) bool { return false }) {
+		require.NoError(t, err)
+		got = append(got, obj.Key)
+	}
+	require.Equal(t, []string{"v1/b/x"}, got)
 }

@@ -6,35 +6,59 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"syscall"
+
+	"github.com/promlake/promlake/internal/objstore"
 )
+
+var _ objstore.BatchDeleter = (*Store)(nil)
 
 // Delete implements objstore.Store. It also removes the folders that became empty.
 func (s *Store) Delete(ctx context.Context, key string) error {
-	if err := s.remove(ctx, key); err != nil {
-		return fmt.Errorf("delete %q: %w", key, err)
-	}
-	return nil
+	_, err := s.DeleteAll(ctx, []string{key})
+	return err
 }
 
-func (s *Store) remove(ctx context.Context, key string) error {
+// DeleteAll implements objstore.BatchDeleter. It syncs each folder once.
+func (s *Store) DeleteAll(ctx context.Context, keys []string) (n int, err error) {
+	var dirs []string
+	for _, key := range keys {
+		dir, rerr := s.remove(ctx, key)
+		if rerr != nil {
+			err = fmt.Errorf("delete %q: %w", key, rerr)
+			break
+		}
+		// Keys of a folder mostly follow one another.
+		if dir != "" && (len(dirs) == 0 || dirs[len(dirs)-1] != dir) {
+			dirs = append(dirs, dir)
+		}
+		n++
+	}
+	slices.Sort(dirs)
+	dirs = slices.Compact(dirs)
+	for _, dir := range dirs {
+		if serr := s.folders.sync(dir); serr != nil {
+			return 0, errors.Join(err, fmt.Errorf("delete objects: %w", serr))
+		}
+	}
+	for _, dir := range dirs {
+		s.prune(dir)
+	}
+	return n, err
+}
+
+// remove removes the file of an object, and returns its folder, which is to be synced even if there
+// was nothing to remove: the Delete that removed the file may not have synced yet. It returns an
+// empty folder if the store cannot hold the key.
+func (s *Store) remove(ctx context.Context, key string) (dir string, err error) {
 	if err := begin(ctx, key); err != nil {
-		return err
+		return "", err
 	}
 	if ok, err := s.spelling.right(key); !ok || err != nil {
-		return err
+		return "", err
 	}
-	if err := s.unlink(key); err != nil {
-		return err
-	}
-	// Sync even if there was nothing to remove: the Delete that removed the file may not have
-	// synced yet.
-	dir := filepath.Dir(s.path(key))
-	if err := s.folders.sync(dir); err != nil {
-		return err
-	}
-	s.prune(dir)
-	return nil
+	return filepath.Dir(s.path(key)), s.unlink(key)
 }
 
 // unlink is the commit point of a Delete.

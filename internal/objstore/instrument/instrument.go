@@ -120,6 +120,18 @@ func (s *instrumented) Delete(ctx context.Context, key string) error {
 	return err
 }
 
+// DeleteAll implements objstore.BatchDeleter.
+func (s *instrumented) DeleteAll(ctx context.Context, keys []string) (int, error) {
+	b, ok := s.Store.(objstore.BatchDeleter)
+	if !ok { // counts each of its deletions
+		return objstore.DeleteAll(ctx, struct{ objstore.Store }{s}, keys)
+	}
+	start := time.Now()
+	n, err := b.DeleteAll(ctx, keys)
+	s.metrics.observe(opDelete, time.Since(start), err)
+	return n, err
+}
+
 func (s *instrumented) Now(ctx context.Context) (time.Time, error) {
 	start := time.Now()
 	now, err := s.Store.Now(ctx)

@@ -115,6 +115,16 @@ func TestLocal(t *testing.T) {
 	assert.Equal(t, f.LocalPath("a/b"), l.LocalPath("a/b"))
 	_, ok = l.(objstore.FolderLister)
 	require.True(t, ok, "the folders of a directory are listed at once")
+	_, err = objstore.DeleteAll(t.Context(), l.(objstore.Store), []string{"a/b", "a/c"})
+	require.NoError(t, err)
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP promlake_objstore_requests_total Object store calls by operation and outcome.
+# TYPE promlake_objstore_requests_total counter
+promlake_objstore_requests_total{op="delete",status="ok"} 1
+promlake_objstore_requests_total{op="get",status="ok"} 0
+promlake_objstore_requests_total{op="list",status="ok"} 0
+promlake_objstore_requests_total{op="put",status="ok"} 0
+`), "promlake_objstore_requests_total"), "many deletions are one call")
 	_, ok = instrument.New(memstore.New(memstore.Settings{}), reg).(objstore.Local)
 	assert.False(t, ok, "and two stores share a registerer")
 }

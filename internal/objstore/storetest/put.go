@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -171,4 +172,31 @@ func testDelete(t *testing.T, s objstore.Store) {
 	put(t, s, "a", "the folder is no folder any more")
 	put(t, s, "a2/b", "x")
 	assert.Equal(t, []string{"a", "a2/b"}, list(t, s, "", ""))
+}
+
+// testDeleteAll deletes keys of several folders, of which some are absent, until an error.
+func testDeleteAll(t *testing.T, s objstore.Store) {
+	for _, key := range []string{"a/b/x", "a/b/y", "a/x", "b/x", "b/y", "c"} {
+		put(t, s, key, "x")
+	}
+	n, err := objstore.DeleteAll(t.Context(), s, nil)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	for range 2 {
+		n, err = objstore.DeleteAll(t.Context(), s, []string{"b/x", "a/b/x", "a/x", "no/such/folder", "a/b/y"})
+		require.NoError(t, err)
+		require.Equal(t, 5, n)
+	}
+	assert.Equal(t, []string{"b/y", "c"}, list(t, s, "", ""))
+	put(t, s, "a", "the folder is no folder any more")
+	n, err = objstore.DeleteAll(t.Context(), s, []string{"a", "b/y", "", "c"})
+	require.ErrorIs(t, err, objstore.ErrInvalidKey)
+	require.Equal(t, 2, n)
+	assert.Equal(t, []string{"c"}, list(t, s, "", ""))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n, err = objstore.DeleteAll(ctx, s, []string{"c"})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, n)
+	assert.Equal(t, []string{"c"}, list(t, s, "", ""))
 }

@@ -39,6 +39,7 @@ func Run(t *testing.T, newStore func(t *testing.T) objstore.Store) {
 		{"AtomicOverwrites", testAtomicOverwrites},
 		{"Neighbours", testNeighbours},
 		{"Delete", testDelete},
+		{"DeleteAll", testDeleteAll},
 		{"List", testList},
 		{"ListOrder", testListOrder},
 		{"ListExcept", testListExcept},
