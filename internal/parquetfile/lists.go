@@ -72,10 +72,10 @@ func (l *Lists) Doubles(path []string, s *Scratch, vals []float64) Chunk {
 	return doubles(path, s, l.entries, vals)
 }
 
-// DoublePages is Doubles in pages of so many rows, if each list has one element. A reader of a few
-// rows decompresses only their pages.
+// DoublePages is Doubles in pages of so many rows, compressed as Words does, if each list has one
+// element. A reader of a few rows decompresses only their pages.
 func (l *Lists) DoublePages(path []string, s *Scratch, vals []float64, rows int) Chunk {
-	if len(vals) <= rows || l.entries != len(vals) || len(l.counts) != len(vals) {
+	if len(vals) == 0 || l.entries != len(vals) || len(l.counts) != len(vals) {
 		return l.Doubles(path, s, vals)
 	}
 	c := Chunk{Path: path, Type: format.Double}
@@ -85,7 +85,7 @@ func (l *Lists) DoublePages(path []string, s *Scratch, vals []float64, rows int)
 		s.Data = appendLevels(s.Data, s, func(h *hybrid) { h.run(0, len(part)) })
 		s.Data = appendLevels(s.Data, s, func(h *hybrid) { h.run(1, len(part)) })
 		s.Data = putDoubles(s.Data, part)
-		c.Pages = append(c.Pages, Page{Encoding: format.Plain, Data: s.Data[from:], Values: len(part)})
+		c.Pages = append(c.Pages, Page{Encoding: format.Plain, Data: s.Data[from:], Values: len(part), Words: true})
 	}
 	return c
 }

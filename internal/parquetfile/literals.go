@@ -37,7 +37,10 @@ const (
 type Literals struct{ huff huff0.Scratch }
 
 // Append appends a frame of b to dst.
-func (l *Literals) Append(dst, b []byte) []byte {
+func (l *Literals) Append(dst, b []byte) []byte { return appendFrame(dst, b, l.block) }
+
+// appendFrame appends a frame of b to dst, whose blocks are appended by block.
+func appendFrame(dst, b []byte, block func(dst, b []byte, last bool) []byte) []byte {
 	dst = append(dst, zstdMagic...)
 	switch n := len(b); { // the window is the whole content: "single segment"
 	case n < 256:
@@ -49,7 +52,7 @@ func (l *Literals) Append(dst, b []byte) []byte {
 	}
 	for {
 		n := min(len(b), literalBlock)
-		dst = l.block(dst, b[:n], n == len(b))
+		dst = block(dst, b[:n], n == len(b))
 		if b = b[n:]; len(b) == 0 {
 			return dst
 		}

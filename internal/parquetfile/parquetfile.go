@@ -39,6 +39,7 @@ type Page struct {
 	Data     []byte // levels and values, uncompressed
 	Values   int    // including nulls and empty lists
 	Literals bool   // compress it as Literals does, if its chunk is compressed
+	Words    bool   // the same as Words does
 }
 
 // Span is the position of a column chunk in its file, in bytes.

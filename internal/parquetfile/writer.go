@@ -27,6 +27,7 @@ type Writer struct {
 	thr   thriftBuffer
 	body  []byte // compressed page
 	lits  Literals
+	words Words
 	sizes []int64 // of the pages of the last chunk, in bytes
 	err   error   // of a chunk of the current row group
 
@@ -148,9 +149,12 @@ func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, p Page) err
 	}
 	h.UncompressedPageSize = int32(len(body))
 	if m.Codec == format.Zstd {
-		if p.Literals {
+		switch {
+		case p.Literals:
 			w.body = w.lits.Append(w.body[:0], body)
-		} else {
+		case p.Words:
+			w.body = w.words.Append(w.body[:0], body)
+		default:
 			w.body = w.zstd.EncodeAll(body, w.body[:0])
 		}
 		body = w.body
