@@ -2,13 +2,14 @@ package recent
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 
 	"github.com/promlake/promlake/internal/segment"
 )
 
 // footerShare is the inverse of the share of the limit of Segments that footers take beyond it.
-const footerShare = 8
+const footerShare = 3
 
 // footers are the footers of the objects that were stored last, whether their content is kept or not:
 // a query that is the first one for some time need not read those of all objects since. They wait for
@@ -23,9 +24,10 @@ type footers struct {
 }
 
 type footer struct {
-	key  string
-	size int64 // of the object
-	info segment.Info
+	key   string
+	size  int64 // of the object
+	info  segment.Info
+	names int // of its label columns, unless it shares them with the one before it
 }
 
 func newFooters(limit int64) footers {
@@ -35,7 +37,7 @@ func newFooters(limit int64) footers {
 // cost is the memory of an entry.
 func (f *footer) cost() int64 {
 	const own, perName = 448, 16
-	return own + int64(len(f.key)+cap(f.info.Values)+perName*(cap(f.info.LabelColumns)+cap(f.info.MapNames)))
+	return own + int64(len(f.key)+cap(f.info.Values)+perName*(f.names+cap(f.info.MapNames)))
 }
 
 // PutFooter keeps what the footer of an object of size bytes says, in place of the oldest ones. Footers
@@ -44,9 +46,15 @@ func (s *Segments) PutFooter(key string, size int64, info segment.Info) {
 	if s == nil || len(info.Metadata) > 0 {
 		return
 	}
-	f, entry := &s.footers, &footer{key, size, info}
+	f, entry := &s.footers, &footer{key, size, info, cap(info.LabelColumns)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if last := f.order.Back(); last != nil {
+		// Segments mostly have the same columns as the one before.
+		if before := last.Value.(*footer).info.LabelColumns; slices.Equal(before, info.LabelColumns) {
+			entry.info.LabelColumns, entry.names = before, 0
+		}
+	}
 	if f.all[key] != nil || entry.cost() > f.limit {
 		return
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// TestFooters: what footers say is kept within an eighth of the limit, the newest of them, until
+// TestFooters: what footers say is kept within a third of the limit, the newest of them, until
 // somebody takes it, and whether or not there is room for samples.
 func TestFooters(t *testing.T) {
-	s := recent.New(32<<10, nil, time.Now)
+	s := recent.New(12<<10, nil, time.Now)
 	put := func(n int64) {
 		s.PutFooter(fmt.Sprint(n), 10, segment.Info{Rows: n, Values: make(segment.Values, 512)})
 	}

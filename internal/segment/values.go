@@ -15,7 +15,7 @@ import (
 type Values []byte
 
 const (
-	valueBits   = 12      // of the filter for each label; one label in 300 is found by mistake
+	valueBits   = 16      // of the filter for each label; one label in 1,700 is found by mistake
 	valueProbes = 8       // bits that a label sets
 	maxValues   = 8 << 10 // labels of a segment beyond which it has no filter
 )

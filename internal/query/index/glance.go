@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"slices"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/segment"
@@ -90,7 +91,7 @@ func newWantedValue(name, value string) wantedValue {
 }
 
 // WantedBy returns what the rows that match ms have, by those matchers that list the values that
-// they match.
+// they match. The metric is the last one: most objects have it, and lack another label.
 func WantedBy(ms []*labels.Matcher) (out Wanted) {
 	for _, m := range ms {
 		switch {
@@ -104,6 +105,15 @@ func WantedBy(ms []*labels.Matcher) (out Wanted) {
 			out = append(out, l)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b wantedLabel) int {
+		metric := func(l wantedLabel) int {
+			if l.name == model.MetricNameLabel {
+				return 1
+			}
+			return 0
+		}
+		return metric(a) - metric(b)
+	})
 	return out
 }
 
