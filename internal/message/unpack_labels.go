@@ -111,7 +111,7 @@ func (u *unpacker) learn() error {
 				u.AppendLabel(series.Label{Name: n.name, Value: n.values[n.last]})
 			}
 			var err error
-			if ref, err = u.Intern(k); err != nil {
+			if ref, err = u.Intern(k, false); err != nil {
 				return err
 			}
 		}

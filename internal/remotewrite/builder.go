@@ -180,21 +180,30 @@ type admitError struct{ error }
 func (e *admitError) Unwrap() error { return e.error }
 
 // Intern adds the label set at hand to the generation's table, with k as a key of it, or returns a
-// *Rejection. It returns NoRef if the rules drop the set. The caller holds the table's lock.
-func (b *Builder) Intern(k series.Key) (series.Ref, error) {
-	ref, err := b.intern()
-	switch g := b.Batch.Generation; {
-	case err != nil:
+// *Rejection. It returns NoRef if the rules drop the set. The table has no such key; canonical says
+// that this is the only key for which Intern is called so with these labels. The caller holds the
+// table's lock.
+func (b *Builder) Intern(k series.Key, canonical bool) (series.Ref, error) {
+	t := b.Batch.Generation.Table
+	own := canonical && len(b.Labels)+len(b.Relabel) == 0
+	ref, err := b.intern(func(lset []series.Label) (series.Ref, error) {
+		if own {
+			return t.Add(k, lset)
+		}
+		return t.Intern(lset)
+	})
+	switch {
+	case err != nil || own:
 	case ref == NoRef:
-		g.drop(k)
+		b.Batch.Generation.drop(k)
 	default:
-		g.Table.Alias(k, ref)
+		t.AliasNew(k, ref)
 	}
 	return ref, err
 }
 
-// intern is Intern without a key.
-func (b *Builder) intern() (series.Ref, error) {
+// intern checks the label set at hand, and adds it with add.
+func (b *Builder) intern(add func([]series.Label) (series.Ref, error)) (series.Ref, error) {
 	if len(b.Labels) > 0 {
 		b.labels = Extend(b.labels, b.Labels)
 	}
@@ -216,7 +225,7 @@ func (b *Builder) intern() (series.Ref, error) {
 			return 0, &admitError{err}
 		}
 	}
-	ref, err := b.Batch.Generation.Table.Intern(lset)
+	ref, err := add(lset)
 	if err != nil {
 		return 0, fmt.Errorf("intern series: %w", err)
 	}

@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -220,6 +221,40 @@ func (d *decoder) labelsV1(b []byte) error {
 		d.AppendLabel(l)
 	}
 	return nil
+}
+
+// canonicalV1 reports whether label fields are the only ones that senders can write of their label
+// set: sorted by name, each name once, none without a value, and no length in more bytes than it takes.
+func canonicalV1(b []byte) bool {
+	var last []byte
+	for len(b) > 0 {
+		head, n := minimalField(b, 1)
+		if head == 0 {
+			return false
+		}
+		label := b[head : head+n]
+		b = b[head+n:]
+		head, n = minimalField(label, 1)
+		if head == 0 {
+			return false
+		}
+		name, value := label[head:head+n], label[head+n:]
+		head, n = minimalField(value, 2)
+		if head == 0 || n == 0 || head+n != len(value) || bytes.Compare(last, name) >= 0 {
+			return false
+		}
+		last = name
+	}
+	return true
+}
+
+// minimalField is shortField for a field whose length is written in as few bytes as it takes.
+func minimalField(b []byte, num byte) (head, n int) {
+	head, n = shortField(b, num)
+	if head == 3 && n < 0x80 {
+		return 0, 0
+	}
+	return head, n
 }
 
 // labelV1 reads a prometheus.Label: name = 1, value = 2.

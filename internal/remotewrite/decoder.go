@@ -35,6 +35,7 @@ type decoder struct {
 	guess  series.Ref    // of the next series
 	near   bool          // the last guess was right
 	misses []miss
+	warm   uint32 // of Table.Warm
 
 	joined  []byte // label fields of a series that are not adjacent (1.0)
 	symbols symbols
@@ -131,6 +132,9 @@ func (d *decoder) finish(version Protocol) error {
 // kept for the next message.
 const keepMisses = 16 << 10
 
+// warmed is the number of misses whose memory in the table is read at once.
+const warmed = 64
+
 // forget drops all references to the message and the generation.
 func (d *decoder) forget() {
 	d.table = nil
@@ -168,7 +172,12 @@ func (d *decoder) resolve(version Protocol) error {
 	}
 	defer func() { d.left -= min(max(t.Bytes()-known, 0), learned) }()
 	refused := false
-	for _, m := range d.misses {
+	for i, m := range d.misses {
+		if i%warmed == 0 {
+			for _, next := range d.misses[i:min(i+warmed, len(d.misses))] {
+				d.warm += t.Warm(next.key)
+			}
+		}
 		ref, err := d.learn(version, m)
 		if r, ok := errors.AsType[*Rejection](err); ok {
 			d.offend(r, int(m.place))
@@ -242,13 +251,13 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 		return 0, err
 	}
 	if own.memo == nil {
-		ref, err := d.Intern(m.key)
+		ref, err := d.Intern(m.key, m.raw && canonicalV1(m.labels))
 		if err == nil && ref != NoRef && m.raw {
 			d.table.SetLength(m.key, ref, len(m.labels))
 		}
 		return ref, err
 	}
-	ref, err := d.intern()
+	ref, err := d.intern(d.table.Intern)
 	if err == nil {
 		own.memo.note(g, uint32(ref))
 	}

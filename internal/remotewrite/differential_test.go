@@ -1,6 +1,7 @@
 package remotewrite_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
 )
 
 var protocols = []remotewrite.Protocol{remotewrite.V1, remotewrite.V2}
@@ -149,6 +151,52 @@ func TestKnownSeriesAgree(t *testing.T) {
 			}
 			require.Empty(t, differsIn(g, remotewrite.V1, msg), "seed %d: %x", seed, msg)
 		}
+	}
+}
+
+// TestEncodingsOfOneSeries: however a label set is written, it has one reference, whichever way of
+// writing it comes first.
+func TestEncodingsOfOneSeries(t *testing.T) {
+	field := func(num byte, data []byte, long bool) []byte {
+		if long { // the length takes a byte more than it needs
+			return append([]byte{num<<3 | 2, byte(len(data)) | 0x80, byte(len(data) >> 7)}, data...)
+		}
+		return append(binary.AppendUvarint([]byte{num<<3 | 2}, uint64(len(data))), data...)
+	}
+	label := func(name, value string, long bool) []byte {
+		return field(1, append(field(1, []byte(name), long), field(2, []byte(value), long)...), false)
+	}
+	const sets = 40
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		g := remotewrite.NewGeneration(seed)
+		known := map[int]series.Ref{}
+		later := rng.IntN(300) // up to here all are written alike
+		for step := range 300 {
+			i, other := rng.IntN(sets), 0
+			if step > later {
+				other = rng.IntN(4)
+			}
+			ts := label("__name__", "m", other == 1)
+			if other == 2 {
+				ts = append(ts, label("a", "", false)...) // absent
+			}
+			ts = append(ts, label("i", strings.Repeat("x", 5*i+1), false)...)
+			if other == 3 {
+				ts = append(ts, label("z", "", false)...)
+			}
+			ts = append(ts, field(2, binary.AppendUvarint([]byte{2 << 3}, uint64(remotewritetest.SomeTime)), false)...)
+			b, err := remotewrite.Decode(remotewrite.V1, field(1, ts, false), g, remotewritetest.Rules(), remotewrite.NewRoom(1<<20, 1<<20, 1<<20, nil))
+			require.NoError(t, err)
+			require.NoError(t, b.Err)
+			ref := b.Floats[0].Ref
+			if want, ok := known[i]; ok {
+				require.Equal(t, want, ref, "seed %d, step %d", seed, step)
+			}
+			known[i] = ref
+			b.Release()
+		}
+		require.Equal(t, len(known), g.Table.Len())
 	}
 }
 

@@ -25,7 +25,11 @@ type SeriesColumns struct {
 	seen    []uint32     // by name ordinal of the view: the number of the metric whose series had it last
 	metrics []metricRows // of the planned file
 	has     []uint32     // name ordinals of their labels
+	warm    uint32       // of View.Warm
 }
+
+// warmed is the number of rows whose label sets are read at once.
+const warmed = 64
 
 // metricRows is the rows of a metric in a file: the first one, and where the names of its labels
 // begin in SeriesColumns.has. The next metric begins where they end.
@@ -48,6 +52,9 @@ func (c *SeriesColumns) Plan(v *series.View, rows []series.Ref) {
 	ords := c.ord[:0]
 	last := uint32(0) // metric
 	for i, r := range rows {
+		if i%warmed == 0 {
+			c.warm += v.Warm(rows[i:min(i+warmed, len(rows))])
+		}
 		if metric := v.Metric(r); i == 0 || metric != last {
 			c.metrics = append(c.metrics, metricRows{i, len(c.has)})
 			last = metric
@@ -111,6 +118,9 @@ func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *
 	}
 	c.ids = append(c.ids[:0], ids...)
 	for i, r := range rows {
+		if i%warmed == 0 {
+			c.warm += v.Warm(rows[i:min(i+warmed, len(rows))])
+		}
 		c.metric.Set(i, v.Metric(r), v.Metrics)
 		if ids == nil {
 			c.ids = append(c.ids, v.ID(r))

@@ -21,10 +21,13 @@ func NewPriorityOrder() *Order { return &Order{priority: true} }
 
 // sort sorts label sets of v.
 func (o *Order) sort(v *View, refs []Ref) {
-	if o.priority {
+	switch {
+	case o.priority:
 		SortPriority(v, refs)
-	} else {
+	case len(refs) < len(v.Metrics):
 		slices.SortFunc(refs, v.Compare)
+	default:
+		sortByMetric(v, refs)
 	}
 }
 

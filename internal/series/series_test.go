@@ -269,9 +269,9 @@ func TestOrderSorts(t *testing.T) {
 	}
 }
 
-// TestAddPairs fills tables through keys that are functions of the label sets, through label sets,
+// TestAdd fills tables through keys that are functions of the label sets, through label sets,
 // or through both in turn: each label set has one reference, by any of the ways.
-func TestAddPairs(t *testing.T) {
+func TestAdd(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		sets := randomSets(rng, 1+rng.IntN(300))
@@ -290,7 +290,11 @@ func TestAddPairs(t *testing.T) {
 			switch {
 			case ok:
 			case step < mixed || rng.IntN(2) == 0:
-				ref, err = table.AddPairs(key(i), metric, ords)
+				if rng.IntN(2) == 0 {
+					ref, err = table.AddPairs(key(i), metric, ords)
+				} else {
+					ref, err = table.Add(key(i), pairs(sets[i]))
+				}
 				require.NoError(t, err)
 				got, ok := table.Lookup(key(i))
 				require.True(t, ok)

@@ -47,7 +47,7 @@ type Table struct {
 	byFirst  refSet          // by those keys
 	others   []alias         // further raw keys of label sets
 	byOther  refSet          // of indexes in others, by the keys
-	byLabel  refSet          // by the label sets; AddPairs leaves it empty until something else needs it
+	byLabel  refSet          // by the label sets; Add and AddPairs leave it empty until something else needs it
 
 	names    []string
 	nameOrd  map[string]uint32
@@ -149,6 +149,15 @@ func (t *Table) Lookup(k Key) (Ref, bool) {
 	return t.others[i].ref, true
 }
 
+// Warm reads the memory that Lookup of a raw key reads first. A loop that does this for many keys waits
+// for the memory of all of them at once; Lookup waits for that of each. The result has no meaning.
+func (t *Table) Warm(k Key) uint32 {
+	if s := &t.byFirst; s.n > 0 {
+		return s.slots[uint32(k.Lo)&uint32(len(s.slots)-1)].hash
+	}
+	return 0
+}
+
 // LookupNear is Lookup with a guess of the result. Senders repeat their series in the same order,
 // so the series after reference r usually has reference r+1. A right guess avoids a probe of the
 // set, whose slots are rarely in the processor's cache.
@@ -185,11 +194,11 @@ func (t *Table) Alias(k Key, ref Ref) {
 	if _, ok := t.Lookup(k); ok {
 		return
 	}
-	t.setFirst(k, ref)
+	t.AliasNew(k, ref)
 }
 
-// setFirst records ref for a raw key that is not known.
-func (t *Table) setFirst(k Key, ref Ref) {
+// AliasNew is Alias for a raw key that Lookup does not find.
+func (t *Table) AliasNew(k Key, ref Ref) {
 	for t.firstBy.n <= int(ref) { // tables without keys of senders have none
 		t.firstBy.append(Key{})
 	}
@@ -208,10 +217,7 @@ func (t *Table) setFirst(k Key, ref Ref) {
 // strings are copied. It fails with ErrFull.
 func (t *Table) Intern(lset []Label) (Ref, error) {
 	t.index()
-	t.buf = t.buf[:0]
-	for _, l := range lset {
-		t.buf = appendLabel(t.buf, l.Name, l.Value)
-	}
+	t.spellLabels(lset)
 	hash := uint32(xxh3.HashSeed(t.buf, t.seed))
 	if ref, ok := t.byLabel.find(hash, func(r Ref) bool { return t.isSet(r, lset) }); ok {
 		return ref, nil
@@ -219,7 +225,32 @@ func (t *Table) Intern(lset []Label) (Ref, error) {
 	if t.sets.full() {
 		return 0, ErrFull
 	}
-	var metric uint32
+	metric := t.ordinals(lset)
+	return t.add(hash, metric, t.list), nil
+}
+
+// Add is Intern and then AliasNew, for a raw key that is a function of the label set, as AddPairs has
+// it.
+func (t *Table) Add(k Key, lset []Label) (Ref, error) {
+	if t.byLabel.n > 0 {
+		ref, err := t.Intern(lset)
+		if err == nil {
+			t.AliasNew(k, ref)
+		}
+		return ref, err
+	}
+	if t.sets.full() {
+		return 0, ErrFull
+	}
+	t.spellLabels(lset)
+	ref := t.append(t.ordinals(lset), t.list)
+	t.AliasNew(k, ref)
+	return ref, nil
+}
+
+// ordinals sets list to the ordinals of a label set without its metric, and returns that of the
+// metric.
+func (t *Table) ordinals(lset []Label) (metric uint32) {
 	hasName := false
 	t.list = t.list[:0]
 	for _, l := range lset {
@@ -233,7 +264,15 @@ func (t *Table) Intern(lset []Label) (Ref, error) {
 	if !hasName {
 		metric = t.internValue(&t.metrics, "")
 	}
-	return t.add(hash, metric, t.list), nil
+	return metric
+}
+
+// spellLabels is spell for labels in texts.
+func (t *Table) spellLabels(lset []Label) {
+	t.buf = t.buf[:0]
+	for _, l := range lset {
+		t.buf = appendLabel(t.buf, l.Name, l.Value)
+	}
 }
 
 // isSet reports whether a label set has the labels lset, which are as Intern wants them.
@@ -296,11 +335,11 @@ func (t *Table) AddPairs(k Key, metric uint32, pairs []Pair) (Ref, error) {
 	}
 	t.spell(metric, pairs)
 	ref := t.append(metric, pairs)
-	t.setFirst(k, ref)
+	t.AliasNew(k, ref)
 	return ref, nil
 }
 
-// index adds to byLabel the label sets that AddPairs has added.
+// index adds to byLabel the label sets that Add and AddPairs have added.
 func (t *Table) index() {
 	if t.byLabel.n > 0 {
 		return
@@ -408,6 +447,17 @@ func (v *View) Metric(r Ref) uint32 { return v.sets.metric(r) }
 
 // Pairs returns the labels of a label set without __name__, in name order.
 func (v *View) Pairs(r Ref) []Pair { return v.sets.pairs(r) }
+
+// Warm reads the memory of label sets, for a caller who goes on to read each of them: it waits for all
+// of it at once. The result has no meaning.
+func (v *View) Warm(refs []Ref) (sum uint32) {
+	const further = 6 // mostly lies in the next line of the cache
+	for _, r := range refs {
+		set := v.sets.set(r)
+		sum += set[1].Name + set[min(further, len(set)-1)].Name
+	}
+	return sum
+}
 
 // ID returns the series identifier (ID) of a label set.
 func (v *View) ID(r Ref) uint64 { return v.sets.id(r) }
