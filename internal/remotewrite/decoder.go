@@ -34,6 +34,7 @@ type decoder struct {
 	seed   uint64        // of the keys of series
 	guess  series.Ref    // of the next series
 	near   bool          // the last guess was right
+	unseen int           // series in a row that were not known
 	misses []miss
 	warm   uint32 // of Table.Warm
 
@@ -87,7 +88,7 @@ func decode(version Protocol, g *Generation, rules Rules, room Room, walk func(*
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
 	d.Begin(g, rules, room)
-	d.table, d.seed = g.Table, seedOf(g.Table, rules.Labels)
+	d.table, d.seed, d.unseen = g.Table, seedOf(g.Table, rules.Labels), 0
 	err := d.locked(walk)
 	if err == nil {
 		err = d.finish(version)
@@ -146,12 +147,21 @@ func (d *decoder) forget() {
 	d.misses, d.arena, d.symbols.text = d.misses[:0], d.arena[:0], d.symbols.text[:0]
 }
 
-// known gives what follows the mark to the series with this key, or reports that it is not known
-// yet. The caller holds the table's read lock.
+// unseenAtOnce is the number of unknown series in a row from which one in so many is searched, while a
+// sender sends its series for the first time: learn searches all of them again, many at once.
+const unseenAtOnce = 16
+
+// known gives what follows the mark to the series with this key, or reports that it may not be
+// known yet. The caller holds the table's read lock.
 func (d *decoder) known(k series.Key, from Mark) bool {
+	if d.unseen%unseenAtOnce != 0 && d.unseen > unseenAtOnce {
+		d.unseen++
+		return false // most likely; learn finds it otherwise
+	}
 	ref, ok := d.table.LookupNear(k, d.guess)
 	d.near = ok && ref == d.guess
-	if ok {
+	if d.unseen++; ok {
+		d.unseen = 0
 		d.guess = ref + 1
 		d.Batch.Assign(from, d.Batch.Mark(), ref)
 	}

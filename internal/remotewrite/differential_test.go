@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -197,6 +198,42 @@ func TestEncodingsOfOneSeries(t *testing.T) {
 			b.Release()
 		}
 		require.Equal(t, len(known), g.Table.Len())
+	}
+}
+
+// TestKnownAmongNewSeries: series of messages, of which some were sent before and others come in long
+// runs for the first time, have one reference each.
+func TestKnownAmongNewSeries(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		g := remotewrite.NewGeneration(seed)
+		known := map[int]series.Ref{}
+		for range 20 {
+			var req prompb.WriteRequest
+			var sent []int
+			for range 1 + rng.IntN(4) {
+				first, n := rng.IntN(2000), rng.IntN(60)
+				for i := first; i < first+n; i++ {
+					sent = append(sent, i)
+					req.Timeseries = append(req.Timeseries, prompb.TimeSeries{
+						Labels:  []prompb.Label{{Name: "__name__", Value: "m"}, {Name: "i", Value: strconv.Itoa(i)}},
+						Samples: []prompb.Sample{{Timestamp: remotewritetest.SomeTime, Value: 1}},
+					})
+				}
+			}
+			msg, err := req.Marshal()
+			require.NoError(t, err)
+			b, err := remotewrite.Decode(remotewrite.V1, msg, g, remotewritetest.Rules(), remotewrite.NewRoom(1<<20, 1<<20, 1<<20, nil))
+			require.NoError(t, err)
+			for k, i := range sent {
+				if want, ok := known[i]; ok {
+					require.Equal(t, want, b.Floats[k].Ref, "seed %d, series %d", seed, i)
+				}
+				known[i] = b.Floats[k].Ref
+			}
+			b.Release()
+			require.Equal(t, len(known), g.Table.Len())
+		}
 	}
 }
 

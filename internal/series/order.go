@@ -12,7 +12,9 @@ import (
 type Order struct {
 	priority bool
 	sorted   []Ref
-	rank     []uint32 // by ref: position in sorted
+	rank     []uint32 // by ref: position in sorted; those from moved on are out of date for refs before old
+	old      Ref      // 0: none is out of date
+	moved    int
 	chosen   []uint64 // of Sort: bits by position
 }
 
@@ -39,7 +41,7 @@ func (o *Order) compare(v *View, a, b Ref) int {
 }
 
 // Extend updates the order to v, a later view of the same table. It takes O(m log n) comparisons
-// for m new label sets among n, and one pass over the integers after the first insertion.
+// for m new label sets among n, and moves the integers after the first insertion.
 func (o *Order) Extend(v *View) {
 	n, total := len(o.sorted), v.Len()
 	if n == total {
@@ -52,19 +54,31 @@ func (o *Order) Extend(v *View) {
 	o.sort(v, fresh)
 	o.sorted = slices.Grow(o.sorted, len(fresh))[:total]
 	// Merge from the back: every entry after the insertion point of the largest new one moves once.
+	o.rank = slices.Grow(o.rank, len(fresh))[:total]
 	end, w := n, total
 	for i := len(fresh) - 1; i >= 0; i-- {
 		at := o.place(v, fresh[i], end)
 		w -= end - at
 		copy(o.sorted[w:], o.sorted[at:end])
 		w--
-		o.sorted[w] = fresh[i]
+		o.sorted[w], o.rank[fresh[i]] = fresh[i], uint32(w)
 		end = at
 	}
-	o.rank = slices.Grow(o.rank, len(fresh))[:total]
-	for i := end; i < total; i++ {
+	if end < n {
+		if o.old == 0 {
+			o.moved = end
+		}
+		o.old, o.moved = Ref(n), min(o.moved, end)
+	}
+}
+
+// settle brings the ranks up to date. While a tenant's senders send their series for the first time,
+// only the ranks of new ones are asked for, which Extend sets.
+func (o *Order) settle() {
+	for i := o.moved; i < len(o.sorted); i++ {
 		o.rank[o.sorted[i]] = uint32(i)
 	}
+	o.old = 0
 }
 
 // place returns where a label set belongs among the first end ones, of which it is none. It searches
@@ -82,7 +96,12 @@ func (o *Order) place(v *View, r Ref, end int) int {
 }
 
 // Rank returns the position of a label set in the order.
-func (o *Order) Rank(r Ref) uint32 { return o.rank[r] }
+func (o *Order) Rank(r Ref) uint32 {
+	if r < o.old {
+		o.settle()
+	}
+	return o.rank[r]
+}
 
 // At returns the label set at a position of the order.
 func (o *Order) At(rank uint32) Ref { return o.sorted[rank] }
@@ -92,7 +111,7 @@ func (o *Order) At(rank uint32) Ref { return o.sorted[rank] }
 func (o *Order) Sort(refs []Ref) {
 	o.chosen = append(o.chosen[:0], make([]uint64, (len(o.sorted)+63)/64)...)
 	for _, r := range refs {
-		at := o.rank[r]
+		at := o.Rank(r)
 		o.chosen[at/64] |= 1 << (at % 64)
 	}
 	n := 0

@@ -138,6 +138,12 @@ func TestOrderEqualsSortedLabelSets(t *testing.T) {
 			order.Extend(&v)
 			order.Extend(&v) // nothing new
 			require.Equal(t, done, order.Len())
+			for i := done - n; i < done; i++ { // of the new ones alone
+				require.Equal(t, series.Ref(i), order.At(order.Rank(series.Ref(i))))
+			}
+			if rng.IntN(2) == 0 {
+				continue // until more came
+			}
 			want := slices.SortedFunc(slices.Values(sets[:done]), byMetricThenLabels)
 			for rank := range uint32(done) {
 				ref := order.At(rank)
