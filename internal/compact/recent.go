@@ -22,8 +22,8 @@ const partAge = 5 * time.Minute
 // policy returns the policy for a tenant.
 func (s *Stage) policy(tenant string) plan.Policy {
 	p := s.set.Policy
-	if s.set.Recent.Keeps(tenant) {
-		p.PartAge = partAge
+	if since, ok := s.set.Recent.Keeps(tenant); ok {
+		p.PartAge, p.PartFrom = partAge, since.Add(-p.SettleDelay)
 	}
 	return p
 }

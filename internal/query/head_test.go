@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,6 +91,7 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 	l.writeSegment(tenant.Default, window(at), joined(rows), nil)
 	rows = nil
 	begin := at
+	var last []segment.Row
 	l.KeepRecent(tenant.Default)
 	for n := range 69 {
 		next := scrape()
@@ -105,6 +107,13 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 		if rng.IntN(40) == 0 { // its writer begins a new table
 			table = series.NewTable(1)
 			known = recent.NewLabels(viewOf(table))
+		}
+		if rng.IntN(20) == 0 { // its sender sends what it sent last once more
+			write(last)
+		}
+		if last = next; rng.IntN(20) == 0 { // and with it
+			next = joined(append(slices.Clone(next), scrape()...))
+			write(last)
 		}
 		write(next)
 		rows = append(rows, next...)

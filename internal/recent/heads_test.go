@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/model/labels"
+	upstream "github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
@@ -230,6 +231,31 @@ func TestHeadBeginsAnew(t *testing.T) {
 			require.Equal(t, "a:30=2 ", x.ask(0))
 		})
 	}
+}
+
+// TestHeadKnowsRepeats: samples that are stored once more change nothing, whatever comes with them.
+func TestHeadKnowsRepeats(t *testing.T) {
+	x := newStoring(t, 1<<20)
+	x.head().Keep()
+	nan := math.Float64frombits(upstream.StaleNaN)
+	first := x.put(one("a", 10, 1), one("b", 11, nan))
+	x.put(one("a", 20, 2), one("b", 21, 3))
+	want := x.ask(0)
+	again := x.put(one("a", 10, 1), one("b", 11, nan))
+	require.Equal(t, want, x.ask(0))
+	x.put(one("a", 20, 2), one("c", 5, 4))
+	mixed := one("b", 11, nan)
+	mixed.Floats = append(mixed.Floats, segment.Float{T: begun + 21, V: 3}, segment.Float{T: begun + 30, V: 5})
+	last := x.put(mixed)
+	require.Equal(t, "a:10=1 20=2 b:11=NaN 21=3 30=5 c:5=4 ", x.ask(0))
+	for _, name := range []string{first, again, last} {
+		require.True(t, x.has(name, 30, 0))
+	}
+	x.rotate()
+	x.put(one("c", 5, 4), one("a", 20, 2), one("d", 6, 1))
+	require.Equal(t, "a:10=1 20=2 b:11=NaN 21=3 30=5 c:5=4 d:6=1 ", x.ask(0), "of another table")
+	x.put(one("a", 15, 2))
+	require.Equal(t, "", x.ask(0), "it did not have this one")
 }
 
 // TestHeadMovesOn: a series keeps its samples when its writer begins a new table, and so does one that

@@ -37,7 +37,8 @@ type opened struct {
 }
 
 // TestParts compares the samples of segments in a head with those that were stored, while others are
-// stored: in the order of time for each series, but not beyond. Segments of two windows alternate.
+// stored: in the order of time for each series, but not beyond. Segments of two windows alternate, and
+// some are stored twice.
 func TestParts(t *testing.T) {
 	found := 0
 	for seed := range uint64(30) {
@@ -100,6 +101,9 @@ func TestParts(t *testing.T) {
 			}
 			store(window, byWindow[window], late[window])
 			store(window+1, byWindow[window+1], late[window+1])
+			if rows := byWindow[window]; r.IntN(15) == 0 { // once more
+				store(window, rows, true)
+			}
 			parts = append(parts, part(t, r, x, all, epoch, !gaps)...)
 			for len(parts) > r.IntN(6) {
 				ok := parts[0].check(t, x, epoch)

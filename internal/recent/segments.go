@@ -80,9 +80,13 @@ func (s *Segments) KeepHeads(limit int64, merged bool, reg prometheus.Registerer
 	s.heads, s.merged = head.New(limit, reg, s.now), merged
 }
 
-// Keeps reports whether the head of a tenant has the last segments until they are merged.
-func (s *Segments) Keeps(tenant string) bool {
-	return s != nil && s.merged && s.heads.Known(tenant).Keeps()
+// Keeps reports whether the head of a tenant has the last segments until they are merged, and since
+// when at most.
+func (s *Segments) Keeps(tenant string) (since time.Time, ok bool) {
+	if s == nil || !s.merged {
+		return since, false
+	}
+	return s.heads.Known(tenant).Keeps()
 }
 
 // Head returns the last samples of a tenant by series; nil: there are none.

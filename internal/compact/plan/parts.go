@@ -43,10 +43,15 @@ const maxWaiting = 512
 
 // due reports whether segments, the oldest first, have waited for enough others.
 func (p *planner) due(segs []Source) bool {
-	if p.set.PartAge > 0 {
-		return p.older(&segs[0], p.set.PartAge) || len(segs) >= maxWaiting
+	byAge := p.set.PartAge > 0
+	switch oldest := &segs[0]; {
+	case byAge && p.older(oldest, p.set.PartAge):
+		return true
+	case byAge && !oldest.written().Before(p.set.PartFrom):
+		return len(segs) >= maxWaiting
+	default:
+		return len(segs) >= p.set.MinPartSegments || bytesOf(segs) >= p.set.PartBytes
 	}
-	return len(segs) >= p.set.MinPartSegments || bytesOf(segs) >= p.set.PartBytes
 }
 
 func bytesOf(srcs []Source) (n int64) {

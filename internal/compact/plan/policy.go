@@ -13,7 +13,10 @@ type Policy struct {
 	PartBytes       int64 `name:"compactor.part-bytes" type:"bytes" default:"8MiB" min:"1" help:"Size of a window's segments that starts a merge of fewer than --compactor.min-part-segments." when:"Rarely. If not set, 64MiB in a process with --config.file that compacts."`
 	// PartAge, if not 0, starts a merge of the segments of an open window when the oldest is so old,
 	// instead of MinPartSegments, for a tenant whose segments take little memory while they wait.
-	PartAge     time.Duration `kong:"-"`
+	PartAge time.Duration `kong:"-"`
+	// PartFrom is since when such segments were written: if the oldest is from before, the segments are
+	// also merged as soon as they are MinPartSegments or have PartBytes.
+	PartFrom    time.Time     `kong:"-"`
 	SettleDelay time.Duration `name:"compactor.settle-delay" default:"1m" above:"0" help:"Age at which a segment may be merged. In a bucket, it must exceed --ingest.flush-timeout of every writer." when:"Only together with --ingest.settle-delay."`
 	WindowDelay time.Duration `name:"compactor.window-delay" default:"10m" above:"0" help:"Time after the end of a window at which it becomes a block." when:"Raise it if much data arrives late."`
 	LateDelay   time.Duration `name:"compactor.late-delay" default:"10m" above:"0" help:"Age of the oldest late segment at which late segments are merged into their block." when:"Raise it if late data makes blocks be rewritten too often."`

@@ -150,6 +150,12 @@ func (c *nodes) read(s *chain, mint, maxt int64, t []int64, v []float64) ([]int6
 	return t, v
 }
 
+// has reports whether a series has a sample.
+func (c *nodes) has(s *chain, t int64, v float64) bool {
+	ts, vs := c.read(s, t, t, nil, nil)
+	return len(ts) == 1 && math.Float64bits(vs[0]) == math.Float64bits(v)
+}
+
 // count returns the number of samples of a series in the nodes that read reads, at most.
 func (c *nodes) count(s *chain, mint, maxt int64) (n int) {
 	if s.t < mint {

@@ -152,12 +152,19 @@ func (h *Head) Stored(name string, s Segment) (kept bool) {
 		return false
 	}
 	h.drop()
-	if !h.turn(s.View()) || !h.ascending(s) {
+	if !h.turn(s.View()) {
 		h.again() // the segment is the last one that the head does not know
+		return false
+	}
+	if s = h.news(s); s == nil {
+		h.again()
 		return false
 	}
 	h.add(s)
 	h.know(name, math.MinInt64)
+	if len(s.Values()) == 0 {
+		return false
+	}
 	now := h.heads.now()
 	from := int64(math.MaxInt64)
 	if s.Floats() && now.Sub(h.anew) > Retention { // who makes it begin anew may do so again and again
@@ -183,14 +190,19 @@ func (h *Head) On() bool {
 	return h.on
 }
 
-// Keeps reports whether the head has all samples of the segments that were stored within some minutes.
-func (h *Head) Keeps() bool {
+// Keeps reports whether the head has all samples of the segments that were stored within some minutes,
+// and since when at most.
+func (h *Head) Keeps() (since time.Time, ok bool) {
 	if h == nil {
-		return false
+		return since, false
 	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.on && len(h.log.records) > 0 && !slices.ContainsFunc(h.log.records, func(r record) bool { return !r.kept })
+	all := h.log.records
+	if !h.on || len(all) == 0 || slices.ContainsFunc(all, func(r record) bool { return !r.kept }) {
+		return since, false
+	}
+	return all[0].stored, true
 }
 
 // Again makes a head that is on begin anew.
@@ -219,16 +231,21 @@ func (h *Head) again() {
 	}
 }
 
+// chain returns the samples of a series, those of the table before included. The caller holds h.mu.
+func (h *Head) chain(ref series.Ref) *chain {
+	x := &h.last.chains[ref]
+	if x.t == 0 && h.before != nil {
+		h.last.adopt(ref, h.before)
+	}
+	return x
+}
+
 // ascending reports whether each sample is later than all that the head has had of its series. The
 // caller holds h.mu.
 func (h *Head) ascending(s Segment) bool {
 	from := 0
 	for row, ref := range s.Refs() {
-		x := &h.last.chains[ref]
-		if x.t == 0 && h.before != nil {
-			h.last.adopt(ref, h.before)
-		}
-		last := x.t
+		last := h.chain(ref).t
 		for end := s.End(row); from < end; from++ {
 			t := s.Time(from)
 			if t <= last {

@@ -1,0 +1,42 @@
+package head
+
+// news are the samples of a segment that a head does not have yet. Its other rows have none.
+type news struct {
+	Segment
+	ends []int
+	t    []int64
+	v    []float64
+}
+
+func (n *news) End(row int) int   { return n.ends[row] }
+func (n *news) Time(i int) int64  { return n.t[i] }
+func (n *news) Values() []float64 { return n.v }
+
+// Floats implements Segment: there is more than these samples.
+func (n *news) Floats() bool { return false }
+
+// news returns the samples of a segment without those that the head has already: who waits in vain
+// for samples to be stored stores them once more. It returns nil if others are not later than all that
+// the head has had of their series. The caller holds h.mu.
+func (h *Head) news(s Segment) Segment {
+	if h.ascending(s) {
+		return s
+	}
+	out := &news{Segment: s, ends: make([]int, len(s.Refs()))}
+	from, values := 0, s.Values()
+	for row, ref := range s.Refs() {
+		x := h.chain(ref)
+		last := x.t
+		for end := s.End(row); from < end; from++ {
+			t, v := s.Time(from), values[from]
+			switch {
+			case t > last:
+				out.t, out.v, last = append(out.t, t), append(out.v, v), t
+			case !h.nodes.has(x, t, v):
+				return nil
+			}
+		}
+		out.ends[row] = len(out.t)
+	}
+	return out
+}
