@@ -428,9 +428,9 @@ type Series struct {
 }
 
 // Select returns the series that match and have samples in [mint, maxt] (ms), by labels. It reports
-// false if they are more than most or have more than room samples, if one has native histograms, and if
-// the matchers name no value to find them by. Callers must not change what they share: the times of neighbours are one array
-// where they are equal.
+// false if they are more than most or have more than room samples, if one has native histograms, and
+// if the matchers name no value to find them by. Callers must not change what they share: the times
+// of neighbours are one array where they are equal.
 func (r Reading) Select(ms []*labels.Matcher, mint, maxt int64, most, room int) (out []Series, ok bool) {
 	for _, g := range []*generation{r.h.last, r.h.before} {
 		if g == nil {
