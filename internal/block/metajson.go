@@ -131,8 +131,8 @@ func list[T any](p *metaParser, n int, element func() (T, error)) ([]T, error) {
 	return fitting(out), err
 }
 
-// fitting returns a list with little more memory than it needs: the guess of its length may have been
-// too high, and decoded metas stay in memory.
+// fitting returns a list with little more memory than it needs: the guess of its length may have
+// been too high, and decoded metas stay in memory.
 func fitting[T any](s []T) []T {
 	if 2*len(s) < cap(s) {
 		return slices.Clone(s)

@@ -83,8 +83,8 @@ type tried struct {
 
 // newIntPages returns an intPages that compares layouts after compression with z. It tries deltas
 // in whole bytes only if bytes is true, because they double the time and pay off where series are
-// long. Most units of a metric have the layout of their neighbours: skip of them are not tried after one
-// that was.
+// long. Most units of a metric have the layout of their neighbours: skip of them are not tried
+// after one that was.
 func newIntPages(z *zstd.Encoder, bytes bool, skip int) *intPages {
 	return &intPages{zstd: z, bytes: bytes, skip: skip}
 }

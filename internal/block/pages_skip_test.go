@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPagesSkip: the units of a metric that are not tried have the layout of the last one that was, as
-// long as they are no runs; the first unit of a metric is tried.
+// TestPagesSkip: the units of a metric that are not tried have the layout of the last one that was,
+// as long as they are no runs; the first unit of a metric is tried.
 func TestPagesSkip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	const n = 2000

@@ -5,9 +5,9 @@ import (
 	"encoding"
 )
 
-// plain reads the JSON of a manifest as Encode writes it. encoding/json takes five times as long, and
-// the first query of a process waits for it. It fails at any difference, and at the lists that few
-// manifests have.
+// plain reads the JSON of a manifest as Encode writes it. encoding/json takes five times as long,
+// and the first query of a process waits for it. It fails at any difference, and at the lists that
+// few manifests have.
 type plain struct {
 	rest   []byte
 	failed bool

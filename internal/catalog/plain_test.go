@@ -13,8 +13,8 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// bothWays decodes the JSON of a manifest, with the right checksum, as it is and after a space, with
-// which no manifest is written, and expects the same.
+// bothWays decodes the JSON of a manifest, with the right checksum, as it is and after a space,
+// with which no manifest is written, and expects the same.
 func bothWays(t *testing.T, body []byte) (m catalog.Manifest, ok bool) {
 	t.Helper()
 	decode := func(body []byte) (catalog.Manifest, error) {

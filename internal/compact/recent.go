@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// partAge is the age of segments at which they are merged from a head: half of the time for which it has
-// their samples, because cycles may be late.
+// partAge is the age of segments at which they are merged from a head: half of the time for which
+// it has their samples, because cycles may be late.
 const partAge = 5 * time.Minute
 
 // policy returns the policy for a tenant.
@@ -28,8 +28,8 @@ func (s *Stage) policy(tenant string) plan.Policy {
 	return p
 }
 
-// kept is a source that is in memory: its content, or what is known of a segment whose samples are in
-// a head. Of several of those that follow one another, the first has the samples of all.
+// kept is a source that is in memory: its content, or what is known of a segment whose samples are
+// in a head. Of several of those that follow one another, the first has the samples of all.
 type kept struct {
 	content *recent.Segment // nil: it is in a head
 	waiting recent.Waiting
@@ -37,9 +37,9 @@ type kept struct {
 	through ulid.ULID  // of part: the least of its segments
 }
 
-// recent returns the sources as they are in memory, and their label sets, if all are segments that this
-// process has written from one table and still has in memory. Otherwise it returns nil: the label sets
-// of a source that is read are interned in another table.
+// recent returns the sources as they are in memory, and their label sets, if all are segments that
+// this process has written from one table and still has in memory. Otherwise it returns nil: the
+// label sets of a source that is read are interned in another table.
 //
 // A segment in memory is equal to its object, which never changes once it is stored. A listed
 // object of another size is not the one that was stored: it is read, and the merge reports what is
@@ -102,8 +102,8 @@ func (o *opener) end(id catalog.SegmentID, data []byte) {
 	o.out.ends[id] = upto
 }
 
-// note tells the recent samples what a block is merged from, before it becomes live. Where deletions
-// were applied it has fewer samples than they, so they begin anew.
+// note tells the recent samples what a block is merged from, before it becomes live. Where
+// deletions were applied it has fewer samples than they, so they begin anew.
 func (s *Stage) note(r *Result, w *output) {
 	h := s.set.Recent.Head(r.Tenant)
 	if len(w.tombs) > 0 {

@@ -56,10 +56,10 @@ func (w *writer) stored(tenant string, rows []segment.Row, metadata ...segment.M
 	}
 }
 
-// TestMergesOfHeadsAreEqual compacts equal segments twice, once where a head has most of them: every
-// object of every block is equal, byte for byte. Now and then samples are late or out of order, so that
-// it begins anew, there are start timestamps, histograms and exemplars, or a tombstone, and a new table
-// of label sets.
+// TestMergesOfHeadsAreEqual compacts equal segments twice, once where a head has most of them:
+// every object of every block is equal, byte for byte. Now and then samples are late or out of
+// order, so that it begins anew, there are start timestamps, histograms and exemplars, or a
+// tombstone, and a new table of label sets.
 func TestMergesOfHeadsAreEqual(t *testing.T) {
 	total := 0
 	for seed := range uint64(4) {

@@ -49,7 +49,8 @@ func (p *Parser) Unexpected(want string) error {
 	return fmt.Errorf("%q at byte %d, where %s is expected", p.text[p.at], p.at+1, want)
 }
 
-// Object reads an object. It calls f at each value, which f reads. The name is valid until f returns.
+// Object reads an object. It calls f at each value, which f reads. The name is valid until f
+// returns.
 func (p *Parser) Object(f func(name string) error) error {
 	if !p.take('{') {
 		return p.Unexpected("{")
@@ -97,8 +98,8 @@ func (p *Parser) Array(f func() error) error {
 	return nil
 }
 
-// Pairs reads an array of one or more arrays of two integers, and calls f with each. It takes what is
-// written without white space, of numbers of at most 15 digits that are not negative. Else it
+// Pairs reads an array of one or more arrays of two integers, and calls f with each. It takes what
+// is written without white space, of numbers of at most 15 digits that are not negative. Else it
 // returns false, after calls that do not count, and has read nothing.
 func (p *Parser) Pairs(f func(a, b int64)) bool {
 	at := p.at

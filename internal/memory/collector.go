@@ -20,17 +20,17 @@ func TuneCollector() {
 	collected(&cycle{number: cycles.Add(1), target: percent, percent: defaultPercent})
 }
 
-// ReserveHeap lets the heap grow to reserve bytes before it is collected, and from then on by a part
-// of what is live, in percent. A process whose heap will be that large in the end collects less
-// garbage on the way, and does not become larger.
+// ReserveHeap lets the heap grow to reserve bytes before it is collected, and from then on by a
+// part of what is live, in percent. A process whose heap will be that large in the end collects
+// less garbage on the way, and does not become larger.
 func ReserveHeap(reserve int64, part int) {
 	c := &cycle{number: cycles.Add(1), target: func(live, roots, _ uint64) int { return percentTo(uint64(reserve), live+roots, part) }}
 	c.set(percentTo(uint64(reserve), 0, part))
 	collected(c)
 }
 
-// SpareCollection lets the heap grow by n bytes, from what it is now, before it is next collected, and
-// tunes the collector as TuneCollector does from then on.
+// SpareCollection lets the heap grow by n bytes, from what it is now, before it is next collected,
+// and tunes the collector as TuneCollector does from then on.
 func SpareCollection(n int64) {
 	c := &cycle{number: cycles.Add(1), target: percent}
 	s := measured("/gc/heap/live:bytes", "/gc/scan/stack:bytes", "/gc/scan/globals:bytes", "/memory/classes/heap/objects:bytes")

@@ -38,8 +38,8 @@ func Doubles(name string, s *Scratch, vals []float64) Chunk {
 }
 
 // SplitDoubles returns a DOUBLE column in BYTE_STREAM_SPLIT without statistics: first the lowest
-// bytes of all values, then the next ones. It compresses better than PLAIN where values have similar
-// exponents or few digits.
+// bytes of all values, then the next ones. It compresses better than PLAIN where values have
+// similar exponents or few digits.
 func SplitDoubles(name string, s *Scratch, vals []float64) Chunk {
 	s.Data = slices.Grow(s.Data[:0], 8*len(vals))
 	for shift := 0; shift < 64; shift += 8 {

@@ -61,8 +61,8 @@ func (p *DataPage) DoublesAt(dst []float64, n int, at []uint32, first uint32) ([
 	return dst, err
 }
 
-// Int64sAt is WordsAt for INT64, in PLAIN or DELTA_BINARY_PACKED. Values after the last position are
-// not decoded.
+// Int64sAt is WordsAt for INT64, in PLAIN or DELTA_BINARY_PACKED. Values after the last position
+// are not decoded.
 func (p *DataPage) Int64sAt(dst []int64, n int, at []uint32, first uint32) ([]int64, error) {
 	if p.Encoding != format.DeltaBinaryPacked {
 		words, err := p.WordsAt(nil, n, at, first)

@@ -72,9 +72,9 @@ func (c *ChunkReader) Pages(visit func(*DataPage) error) error {
 	return c.PagesWith(func(int, int) bool { return true }, visit)
 }
 
-// PagesWith is Pages for the data pages for which wanted is true. It gets the positions of the first
-// entry of a page, among the entries of the chunk, and of the entry after the last one. Pages that are
-// not wanted are neither checked nor decompressed.
+// PagesWith is Pages for the data pages for which wanted is true. It gets the positions of the
+// first entry of a page, among the entries of the chunk, and of the entry after the last one. Pages
+// that are not wanted are neither checked nor decompressed.
 func (c *ChunkReader) PagesWith(wanted func(from, to int) bool, visit func(*DataPage) error) error {
 	for at := 0; c.left > 0; at += int(c.head.values) {
 		p, err := c.dataPage(func(n int) bool { return wanted(at, at+n) })
@@ -186,8 +186,8 @@ func (c *ChunkReader) content(dst []byte, p storedPage) (body []byte, err error)
 // too.
 const zstdSlack = 16
 
-// decompress decodes a zstd frame into the memory of dst, all of which the result keeps for the next
-// page, or into more. size is the size in its header.
+// decompress decodes a zstd frame into the memory of dst, all of which the result keeps for the
+// next page, or into more. size is the size in its header.
 func decompress(dst, b []byte, size int64) ([]byte, error) {
 	const maxRatio = 1 << 16 // zstd cannot compress more, so that a wrong size cannot claim memory
 	if size < 0 || size > MaxPage || size > int64(len(b))*maxRatio {

@@ -21,7 +21,8 @@ const (
 	longMatch, matchShift       = 128, 35
 )
 
-// Additional bits of the symbols of lengths of literals and of matches, and the symbols of short ones.
+// Additional bits of the symbols of lengths of literals and of matches, and the symbols of short
+// ones.
 var (
 	literalsBits   = [36]uint8{16: 1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 	matchBits      = [53]uint8{32: 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
@@ -48,8 +49,8 @@ func symbol(short []uint8, shift int, n uint32) uint8 {
 	return uint8(bits.Len32(n) + shift)
 }
 
-// The predefined distributions of symbols: the number of states of each; -1 is one state, in which all
-// bits are written.
+// The predefined distributions of symbols: the number of states of each; -1 is one state, in which
+// all bits are written.
 var (
 	literalsStates = newStates(6, []int8{4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1})
 	matchStates    = newStates(6, []int8{

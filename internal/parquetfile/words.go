@@ -16,10 +16,10 @@ const (
 )
 
 // Words compresses numbers of eight bytes to zstd frames, in which only whole numbers are
-// repetitions. All other bytes are literals, as are zeros, of which numbers have many. Samples of one
-// time, each of another series, have few other repetitions: their frames are a tenth larger than those
-// of the library's fastest encoder, and take half of the time. The zero value is ready. It belongs to
-// one goroutine.
+// repetitions. All other bytes are literals, as are zeros, of which numbers have many. Samples of
+// one time, each of another series, have few other repetitions: their frames are a tenth larger
+// than those of the library's fastest encoder, and take half of the time. The zero value is ready.
+// It belongs to one goroutine.
 //
 //	frame     as of Literals
 //	block     3 bytes: last, type, size; then the bytes as they are, or

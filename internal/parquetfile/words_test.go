@@ -23,8 +23,8 @@ func numbers(rng *rand.Rand, n, kinds, longest int) (out []byte) {
 	return out
 }
 
-// TestWordsDecode decodes frames of numbers of all kinds, after some other bytes, with the library's
-// decoder: literals and repetitions of all lengths, and sequences of all numbers.
+// TestWordsDecode decodes frames of numbers of all kinds, after some other bytes, with the
+// library's decoder: literals and repetitions of all lengths, and sequences of all numbers.
 func TestWordsDecode(t *testing.T) {
 	z, err := zstd.NewReader(nil)
 	require.NoError(t, err)

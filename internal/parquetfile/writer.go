@@ -110,8 +110,8 @@ func (w *Writer) add(c Chunk) error {
 	return nil
 }
 
-// PageSizes returns the sizes in bytes, with their headers, of the pages of the chunk that was added
-// last: first that of the dictionary, 0 if it has none. They are valid until the next Add.
+// PageSizes returns the sizes in bytes, with their headers, of the pages of the chunk that was
+// added last: first that of the dictionary, 0 if it has none. They are valid until the next Add.
 func (w *Writer) PageSizes() []int64 { return w.sizes }
 
 // Alias adds a column to the current row group that shares the chunk of another one, of, which was

@@ -23,8 +23,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// TestHead: a stage whose process keeps the last samples by series answers as one that reads objects,
-// also where objects of others, histograms, and samples out of order come in between.
+// TestHead: a stage whose process keeps the last samples by series answers as one that reads
+// objects, also where objects of others, histograms, and samples out of order come in between.
 func TestHead(t *testing.T) {
 	used, longer := 0.0, 0
 	for seed := range uint64(12) {

@@ -47,8 +47,8 @@ func TestWholeTables(t *testing.T) {
 	}
 }
 
-// TestFirstSelectorOfABlock: the first selector that reads a large table reads its rows alone if these
-// are few, and the next one the whole table, for all others.
+// TestFirstSelectorOfABlock: the first selector that reads a large table reads its rows alone if
+// these are few, and the next one the whole table, for all others.
 func TestFirstSelectorOfABlock(t *testing.T) {
 	const series = 5000
 	store := newDirStore(t)

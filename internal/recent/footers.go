@@ -11,9 +11,9 @@ import (
 // footerShare is the inverse of the share of the limit of Segments that footers take beyond it.
 const footerShare = 3
 
-// footers are the footers of the objects that were stored last, whether their content is kept or not:
-// a query that is the first one for some time need not read those of all objects since. They wait for
-// the first reader, who keeps them as it keeps others.
+// footers are the footers of the objects that were stored last, whether their content is kept or
+// not: a query that is the first one for some time need not read those of all objects since. They
+// wait for the first reader, who keeps them as it keeps others.
 type footers struct {
 	limit int64 // bytes
 
@@ -40,8 +40,9 @@ func (f *footer) cost() int64 {
 	return own + int64(len(f.key)+cap(f.info.Values)+perName*(f.names+cap(f.info.MapNames)))
 }
 
-// PutFooter keeps what the footer of an object of size bytes says, in place of the oldest ones. Footers
-// with metadata, which changes when it is encoded, are not kept. Nobody may change info any more.
+// PutFooter keeps what the footer of an object of size bytes says, in place of the oldest ones.
+// Footers with metadata, which changes when it is encoded, are not kept. Nobody may change info any
+// more.
 func (s *Segments) PutFooter(key string, size int64, info segment.Info) {
 	if s == nil || len(info.Metadata) > 0 {
 		return

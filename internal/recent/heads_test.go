@@ -258,8 +258,8 @@ func TestHeadKnowsRepeats(t *testing.T) {
 	require.Equal(t, "", x.ask(0), "it did not have this one")
 }
 
-// TestHeadMovesOn: a series keeps its samples when its writer begins a new table, and so does one that
-// is not in the new table.
+// TestHeadMovesOn: a series keeps its samples when its writer begins a new table, and so does one
+// that is not in the new table.
 func TestHeadMovesOn(t *testing.T) {
 	x := newStoring(t, 1<<20)
 	x.head().Keep()

@@ -36,9 +36,9 @@ type opened struct {
 	want  map[string][]segment.Float
 }
 
-// TestParts compares the samples of segments in a head with those that were stored, while others are
-// stored: in the order of time for each series, but not beyond. Segments of two windows alternate, and
-// some are stored twice.
+// TestParts compares the samples of segments in a head with those that were stored, while others
+// are stored: in the order of time for each series, but not beyond. Segments of two windows
+// alternate, and some are stored twice.
 func TestParts(t *testing.T) {
 	found := 0
 	for seed := range uint64(30) {

@@ -165,8 +165,9 @@ func (s *Segment) End(row int) int {
 // Single reports whether each row has one float sample.
 func (s *Segment) Single() bool { return s.ends == nil }
 
-// Scraped returns the times of the float samples, by row in ms after base, of a segment in which each
-// row has one and nothing else, as after a scrape. Of others near is nil. Callers must not change it.
+// Scraped returns the times of the float samples, by row in ms after base, of a segment in which
+// each row has one and nothing else, as after a scrape. Of others near is nil. Callers must not
+// change it.
 func (s *Segment) Scraped() (base int64, near []uint16) {
 	if !s.Single() || len(s.Hists)+len(s.Exemplars) > 0 {
 		return 0, nil

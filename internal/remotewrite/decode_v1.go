@@ -224,7 +224,8 @@ func (d *decoder) labelsV1(b []byte) error {
 }
 
 // canonicalV1 reports whether label fields are the only ones that senders can write of their label
-// set: sorted by name, each name once, none without a value, and no length in more bytes than it takes.
+// set: sorted by name, each name once, none without a value, and no length in more bytes than it
+// takes.
 func canonicalV1(b []byte) bool {
 	var last []byte
 	for len(b) > 0 {

@@ -147,8 +147,9 @@ func (d *decoder) forget() {
 	d.misses, d.arena, d.symbols.text = d.misses[:0], d.arena[:0], d.symbols.text[:0]
 }
 
-// unseenAtOnce is the number of unknown series in a row from which one in so many is searched, while a
-// sender sends its series for the first time: learn searches all of them again, many at once.
+// unseenAtOnce is the number of unknown series in a row from which one in so many is searched,
+// while a sender sends its series for the first time: learn searches all of them again, many at
+// once.
 const unseenAtOnce = 16
 
 // known gives what follows the mark to the series with this key, or reports that it may not be
@@ -275,7 +276,8 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 }
 
 // samples adds the samples of a TimeSeries of 1.0 at the beginning of b that are written as most
-// senders do, with a value, unless it is 0, and a timestamp, in this order. It returns what follows.
+// senders do, with a value, unless it is 0, and a timestamp, in this order. It returns what
+// follows.
 func (d *decoder) samples(b []byte) ([]byte, error) {
 	for len(b) > 2 && b[0] == 2<<3|wireBytes && int(b[1]) <= len(b)-2 {
 		n := 2 + int(b[1]) // of the field; as a length of two bytes, the second one is refused below

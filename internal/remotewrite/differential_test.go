@@ -118,8 +118,8 @@ func TestDecodersAgree(t *testing.T) {
 	}
 }
 
-// TestKnownSeriesAgree is TestDecodersAgree for messages of series that were sent before in the same
-// order, of which the decoder skips the labels.
+// TestKnownSeriesAgree is TestDecodersAgree for messages of series that were sent before in the
+// same order, of which the decoder skips the labels.
 func TestKnownSeriesAgree(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -201,8 +201,8 @@ func TestEncodingsOfOneSeries(t *testing.T) {
 	}
 }
 
-// TestKnownAmongNewSeries: series of messages, of which some were sent before and others come in long
-// runs for the first time, have one reference each.
+// TestKnownAmongNewSeries: series of messages, of which some were sent before and others come in
+// long runs for the first time, have one reference each.
 func TestKnownAmongNewSeries(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 8))

@@ -149,8 +149,8 @@ func (c *columns) write(w *parquetfile.Writer) error {
 }
 
 // intChunk is a delta-coded column: with deltas of as few bits as possible, or of whole bytes where
-// that is smaller after compression, as for times that repeat from series to series. Only the column
-// that orders the rows of a series has statistics.
+// that is smaller after compression, as for times that repeat from series to series. Only the
+// column that orders the rows of a series has statistics.
 func (c *columns) intChunk(name string, vals []int64) (parquetfile.Chunk, error) {
 	chunk, err := parquetfile.Int64s(name, &c.s, vals)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // Values is a Bloom filter of the labels of a segment's series: of their metrics, and of the labels
-// that have a column. A reader that wants a label need not read a segment whose filter lacks it. The
-// empty filter has every label.
+// that have a column. A reader that wants a label need not read a segment whose filter lacks it.
+// The empty filter has every label.
 type Values []byte
 
 const (

@@ -72,8 +72,8 @@ func (o *Order) Extend(v *View) {
 	}
 }
 
-// settle brings the ranks up to date. While a tenant's senders send their series for the first time,
-// only the ranks of new ones are asked for, which Extend sets.
+// settle brings the ranks up to date. While a tenant's senders send their series for the first
+// time, only the ranks of new ones are asked for, which Extend sets.
 func (o *Order) settle() {
 	for i := o.moved; i < len(o.sorted); i++ {
 		o.rank[o.sorted[i]] = uint32(i)
@@ -81,8 +81,8 @@ func (o *Order) settle() {
 	o.old = 0
 }
 
-// place returns where a label set belongs among the first end ones, of which it is none. It searches
-// from the end, in steps that grow: series of new hosts mostly lie together.
+// place returns where a label set belongs among the first end ones, of which it is none. It
+// searches from the end, in steps that grow: series of new hosts mostly lie together.
 func (o *Order) place(v *View, r Ref, end int) int {
 	after := func(i int) bool { return o.compare(v, o.sorted[i], r) > 0 }
 	from, step := end-1, 1

@@ -35,8 +35,8 @@ const maxRefs = 1<<32 - 2
 // Table interns label sets. It only grows; its owner replaces it as a whole.
 //
 // Locking: Lookup needs the read lock; Intern, Alias and View need the write lock (View and Viewed
-// may share the read lock with Lookup). The slices of a View are append-only, so reading a View needs no
-// lock.
+// may share the read lock with Lookup). The slices of a View are append-only, so reading a View
+// needs no lock.
 type Table struct {
 	sync.RWMutex
 	seed uint64
@@ -149,8 +149,9 @@ func (t *Table) Lookup(k Key) (Ref, bool) {
 	return t.others[i].ref, true
 }
 
-// Warm reads the memory that Lookup of a raw key reads first. A loop that does this for many keys waits
-// for the memory of all of them at once; Lookup waits for that of each. The result has no meaning.
+// Warm reads the memory that Lookup of a raw key reads first. A loop that does this for many keys
+// waits for the memory of all of them at once; Lookup waits for that of each. The result has no
+// meaning.
 func (t *Table) Warm(k Key) uint32 {
 	if s := &t.byFirst; s.n > 0 {
 		return s.slots[uint32(k.Lo)&uint32(len(s.slots)-1)].hash
@@ -168,8 +169,8 @@ func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
 	return t.Lookup(k)
 }
 
-// Near returns the first raw key of a label set, and the length of what it is a hash of, 0 if that is
-// not known or the key is none. It needs the read lock.
+// Near returns the first raw key of a label set, and the length of what it is a hash of, 0 if that
+// is not known or the key is none. It needs the read lock.
 func (t *Table) Near(r Ref) (k Key, length int) {
 	if int(r) >= t.firstLen.n {
 		return Key{}, 0
@@ -229,8 +230,8 @@ func (t *Table) Intern(lset []Label) (Ref, error) {
 	return t.add(hash, metric, t.list), nil
 }
 
-// Add is Intern and then AliasNew, for a raw key that is a function of the label set, as AddPairs has
-// it.
+// Add is Intern and then AliasNew, for a raw key that is a function of the label set, as AddPairs
+// has it.
 func (t *Table) Add(k Key, lset []Label) (Ref, error) {
 	if t.byLabel.n > 0 {
 		ref, err := t.Intern(lset)
@@ -448,8 +449,8 @@ func (v *View) Metric(r Ref) uint32 { return v.sets.metric(r) }
 // Pairs returns the labels of a label set without __name__, in name order.
 func (v *View) Pairs(r Ref) []Pair { return v.sets.pairs(r) }
 
-// Warm reads the memory of label sets, for a caller who goes on to read each of them: it waits for all
-// of it at once. The result has no meaning.
+// Warm reads the memory of label sets, for a caller who goes on to read each of them: it waits for
+// all of it at once. The result has no meaning.
 func (v *View) Warm(refs []Ref) (sum uint32) {
 	const further = 6 // mostly lies in the next line of the cache
 	for _, r := range refs {

@@ -68,9 +68,9 @@ const recentShare = 64
 // headShare is likewise the part that the last samples by series may have.
 const headShare = 16
 
-// Settings of a process that scrapes, unless the operator gave them. A merge costs a microsecond for
-// each series, so it waits for some minutes of samples. Its load is steady: without room for all that
-// waits to be merged, each merge reads and decodes.
+// Settings of a process that scrapes, unless the operator gave them. A merge costs a microsecond
+// for each series, so it waits for some minutes of samples. Its load is steady: without room for
+// all that waits to be merged, each merge reads and decodes.
 const (
 	segmentsOfScrapes = 60
 	bytesOfScrapes    = 64 << 20
@@ -84,13 +84,13 @@ func (s Settings) ofScrapes(given flags.Values) Settings {
 	return s
 }
 
-// soon is the longest time from a segment's write to the first plan that merges it for which heads keep
-// segments that wait.
+// soon is the longest time from a segment's write to the first plan that merges it for which heads
+// keep segments that wait.
 const soon = 3 * time.Minute
 
 // Kept returns a function that returns what the ingest stage and the compaction stage of a process
-// share: nil if there is no compaction, or no memory for it. settle is the age at which segments may be
-// merged.
+// share: nil if there is no compaction, or no memory for it. settle is the age at which segments
+// may be merged.
 func (s Schedule) Kept(scrapes bool, settle time.Duration) func(process.Parts) *recent.Segments {
 	var once sync.Once
 	var kept *recent.Segments

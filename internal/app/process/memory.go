@@ -35,12 +35,13 @@ func tuneGC(s Settings) {
 	}
 }
 
-// firstRequestsBytes is how much the heap grows after the start before it is collected: what the start
-// has left would be collected during one of the first queries, which would take twice as long.
+// firstRequestsBytes is how much the heap grows after the start before it is collected: what the
+// start has left would be collected during one of the first queries, which would take twice as
+// long.
 const firstRequestsBytes = 8 << 20
 
-// spareFirstRequests lets the first requests run without a collection, unless the operator has set the
-// target of the garbage collector.
+// spareFirstRequests lets the first requests run without a collection, unless the operator has set
+// the target of the garbage collector.
 func spareFirstRequests(s Settings) {
 	if s.GCPercent == 0 && os.Getenv("GOGC") == "" {
 		memory.SpareCollection(firstRequestsBytes)

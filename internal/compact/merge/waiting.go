@@ -9,9 +9,9 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Waiting makes one source of segments that follow one another in rank, whose samples only a head has,
-// and whose label sets are in the table that Into knows. through is as in Gather. A merge may end with
-// head.ErrGone.
+// Waiting makes one source of segments that follow one another in rank, whose samples only a head
+// has, and whose label sets are in the table that Into knows. through is as in Gather. A merge may
+// end with head.ErrGone.
 func Waiting(name string, p *head.Part, through ulid.ULID) *Source {
 	s := &Source{name: name, refs: p.Refs, rows: make([]row, len(p.Refs)), through: through, content: waitingContent{p}}
 	for i, n := range p.N {

@@ -24,7 +24,8 @@ const maxGlance = 4 << 10
 // glanceSeed keeps senders from making values collide.
 var glanceSeed = maphash.MakeSeed()
 
-// Glance returns the summary of the table; nil if that has too many values, or knows only some rows.
+// Glance returns the summary of the table; nil if that has too many values, or knows only some
+// rows.
 func (t *Table) Glance() *Glance {
 	n := 0
 	for i := range t.columns {

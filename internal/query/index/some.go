@@ -230,7 +230,8 @@ func selectiveFirst(ms []*labels.Matcher) []*labels.Matcher {
 	return out
 }
 
-// present forgets the label columns in which no row of a segment has a value, if its footer says which.
+// present forgets the label columns in which no row of a segment has a value, if its footer says
+// which.
 func (l *someLoader) present() error {
 	var names []string
 	for leaf := range l.layout.Leaves {
@@ -453,8 +454,8 @@ func (t *Table) KnownRows() (out []Range) {
 	return out
 }
 
-// WithoutLabels returns a partial table without labels, keys and layout, for those who know the series
-// of its rows already.
+// WithoutLabels returns a partial table without labels, keys and layout, for those who know the
+// series of its rows already.
 func (t *Table) WithoutLabels() *Table {
 	bare := *t
 	bare.names, bare.columns, bare.keys, bare.layout = nil, nil, nil, nil

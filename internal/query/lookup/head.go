@@ -22,9 +22,9 @@ type Selector struct {
 }
 
 // Held finds the series of several selectors with their samples in the memory of those that this
-// process has stored, all of the same moment, and in objects where they are older. It returns nil if
-// one of them needs more than that: objects of other processes, or a view of the series that is not that
-// of the store; and nil of a selector that ends before the memory begins.
+// process has stored, all of the same moment, and in objects where they are older. It returns nil
+// if one of them needs more than that: objects of other processes, or a view of the series that is
+// not that of the store; and nil of a selector that ends before the memory begins.
 func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selector) ([]*Resolution, error) {
 	if asked := request.From(ctx); len(all) == 0 || c.recent == nil || !asked.AsOf.IsZero() || asked.Snapshot != nil || len(snap.Tombstones) > 0 {
 		return nil, nil
@@ -67,8 +67,8 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 	return out, nil
 }
 
-// hasViews reports whether some of the series are not shown as they are stored: replicas, and series
-// of delta temporality.
+// hasViews reports whether some of the series are not shown as they are stored: replicas, and
+// series of delta temporality.
 func (c *Chooser) hasViews(ctx context.Context, series []head.Series, ms []*labels.Matcher) bool {
 	rule := c.Rule(ctx).For(ms)
 	for i := range series {

@@ -86,8 +86,9 @@ func (c *Chooser) newest(ctx context.Context, snap catalog.Snapshot, objects []s
 	return out, from, true
 }
 
-// join returns the resolution of the series of older, which has their samples before a time (ms), and of
-// newer, which has those from then on. It reports false if that is not the same as one of objects alone.
+// join returns the resolution of the series of older, which has their samples before a time (ms),
+// and of newer, which has those from then on. It reports false if that is not the same as one of
+// objects alone.
 func join(older, newer *Resolution, from int64) (*Resolution, bool) {
 	if older.HasHists || older.Starts || !older.IDsAgree || !newer.IDsAgree {
 		return nil, false

@@ -16,8 +16,8 @@ func (r *Collector) heads() error {
 	return r.hold(int64(n))
 }
 
-// join adds the samples of series that have some, which are those from a time on, to those of objects,
-// of which it leaves out what is later: the same samples.
+// join adds the samples of series that have some, which are those from a time on, to those of
+// objects, of which it leaves out what is later: the same samples.
 func (r *Collector) join() error {
 	n := 0
 	for _, s := range r.got {

@@ -110,8 +110,8 @@ func shares(known *recent.Segment, t *index.Table) bool {
 	return near != nil && own != nil
 }
 
-// recentFloats returns the float samples of the rows of t, the series table of a segment whose content
-// is in memory. Those of all rows it shares.
+// recentFloats returns the float samples of the rows of t, the series table of a segment whose
+// content is in memory. Those of all rows it shares.
 func recentFloats(known *recent.Segment, t *index.Table) *batch {
 	b := &batch{v: known.V, st: known.ST}
 	if t.Partial() {

@@ -174,8 +174,8 @@ func (c *nodes) count(s *chain, mint, maxt int64) (n int) {
 	return n
 }
 
-// slice appends the n samples of a series before the one of a number, which counts as had does. They
-// must be there.
+// slice appends the n samples of a series before the one of a number, which counts as had does.
+// They must be there.
 func (c *nodes) slice(s *chain, end, n uint32, t []int64, v []float64) ([]int64, []float64) {
 	skip := end - n - s.gone
 	for number := s.first; n > 0; {

@@ -132,8 +132,8 @@ func (h *Head) idle() bool {
 }
 
 // Stored adds a segment that is durable, by its name. Segments come in the order of their ranks. It
-// reports whether Part will have the samples of the segment for some minutes, so that nobody else need
-// keep them.
+// reports whether Part will have the samples of the segment for some minutes, so that nobody else
+// need keep them.
 func (h *Head) Stored(name string, s Segment) (kept bool) {
 	if h == nil {
 		return false
@@ -190,8 +190,8 @@ func (h *Head) On() bool {
 	return h.on
 }
 
-// Keeps reports whether the head has all samples of the segments that were stored within some minutes,
-// and since when at most.
+// Keeps reports whether the head has all samples of the segments that were stored within some
+// minutes, and since when at most.
 func (h *Head) Keeps() (since time.Time, ok bool) {
 	if h == nil {
 		return since, false
@@ -217,8 +217,8 @@ func (h *Head) Again() {
 	}
 }
 
-// again begins anew: objects from before are not known any more. Where series are found stays, because
-// a sender may make this happen again and again. The caller holds h.mu.
+// again begins anew: objects from before are not known any more. Where series are found stays,
+// because a sender may make this happen again and again. The caller holds h.mu.
 func (h *Head) again() {
 	h.anew = h.heads.now()
 	last := h.last
@@ -274,8 +274,8 @@ func (h *Head) add(s Segment) {
 	}
 }
 
-// drop raises the floor, and now and then frees what is below it of series that get no more samples.
-// The caller holds h.mu.
+// drop raises the floor, and now and then frees what is below it of series that get no more
+// samples. The caller holds h.mu.
 func (h *Head) drop() {
 	now := h.heads.now()
 	h.floor = max(h.floor, now.Add(-Retention).UnixMilli())
@@ -360,8 +360,8 @@ func (h *Head) Merged(name string, sources []Source) {
 type Reading struct{ h *Head }
 
 // Read begins a read of samples from mint (ms) on. It reports false if the head does not have them:
-// it is off, or they are too old. deletions is the newest tombstone of the tenant: after another one
-// the head begins anew.
+// it is off, or they are too old. deletions is the newest tombstone of the tenant: after another
+// one the head begins anew.
 func (h *Head) Read(mint int64, deletions ulid.ULID) (Reading, bool) {
 	if h == nil || mint <= h.heads.now().Add(-Retention).UnixMilli() {
 		return Reading{}, false
@@ -387,9 +387,9 @@ func (h *Head) Read(mint int64, deletions ulid.ULID) (Reading, bool) {
 	return Reading{}, false
 }
 
-// Newest begins a read of the samples that the head has, which are those from a time (ms) on. It reports
-// false if it has none, or if deletions is not the newest tombstone that it knows. Such reads do not
-// begin a head.
+// Newest begins a read of the samples that the head has, which are those from a time (ms) on. It
+// reports false if it has none, or if deletions is not the newest tombstone that it knows. Such
+// reads do not begin a head.
 func (h *Head) Newest(deletions ulid.ULID) (r Reading, from int64, ok bool) {
 	if h == nil {
 		return Reading{}, 0, false
@@ -405,12 +405,12 @@ func (h *Head) Newest(deletions ulid.ULID) (r Reading, from int64, ok bool) {
 // Close ends the read.
 func (r Reading) Close() { r.h.mu.RUnlock() }
 
-// Has reports whether the head has all samples of an object, by its name, from mint (ms) on. maxT (ms)
-// is the time of its last sample.
+// Has reports whether the head has all samples of an object, by its name, from mint (ms) on. maxT
+// (ms) is the time of its last sample.
 func (r Reading) Has(name string, maxT, mint int64) bool { return r.Upto(name, maxT) < mint }
 
-// Upto returns until when (ms) an object, by its name, may have samples that the head does not have. maxT
-// (ms) is the time of its last sample.
+// Upto returns until when (ms) an object, by its name, may have samples that the head does not
+// have. maxT (ms) is the time of its last sample.
 func (r Reading) Upto(name string, maxT int64) int64 {
 	if upto, ok := r.h.objects[name]; ok {
 		return upto
@@ -428,9 +428,9 @@ type Series struct {
 }
 
 // Select returns the series that match and have samples in [mint, maxt] (ms), by labels. It reports
-// false if they are more than most or have more than room samples, if one has native histograms, and
-// if the matchers name no value to find them by. Callers must not change what they share: the times
-// of neighbours are one array where they are equal.
+// false if they are more than most or have more than room samples, if one has native histograms,
+// and if the matchers name no value to find them by. Callers must not change what they share: the
+// times of neighbours are one array where they are equal.
 func (r Reading) Select(ms []*labels.Matcher, mint, maxt int64, most, room int) (out []Series, ok bool) {
 	for _, g := range []*generation{r.h.last, r.h.before} {
 		if g == nil {

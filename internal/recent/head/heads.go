@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Heads are the heads of tenants within a bound on memory. They are safe for concurrent use. The nil
-// Heads has none.
+// Heads are the heads of tenants within a bound on memory. They are safe for concurrent use. The
+// nil Heads has none.
 type Heads struct {
 	limit int64 // bytes of all
 	now   func() time.Time

@@ -27,8 +27,8 @@ type record struct {
 	runs       []run
 }
 
-// run is neighbours in a table that have equally many samples in a segment, as the series of a target
-// mostly are: they came together.
+// run is neighbours in a table that have equally many samples in a segment, as the series of a
+// target mostly are: they came together.
 type run struct {
 	from    series.Ref
 	n, each uint32
@@ -42,8 +42,8 @@ const (
 
 func (l *log) reset() { *l = log{dropped: math.MinInt64, counts: l.counts} }
 
-// add adds a segment, all of whose refs are below n. It is kept if its samples are later than from (ms),
-// and its series neighbours.
+// add adds a segment, all of whose refs are below n. It is kept if its samples are later than from
+// (ms), and its series neighbours.
 func (l *log) add(name string, stored time.Time, s Segment, n int, from int64) (kept bool) {
 	r := record{name: name, stored: stored, minT: math.MaxInt64, maxT: math.MinInt64}
 	if more := n - len(l.counts); more > 0 {
@@ -121,9 +121,9 @@ func (l *log) drop(until time.Time) {
 	}
 }
 
-// find returns the numbers of samples by ref of the segments with these names, which are in the order
-// of the log, and of those after them: in the order of each series, which is that of time. It reports
-// false if they are not all kept, or if others may be between them.
+// find returns the numbers of samples by ref of the segments with these names, which are in the
+// order of the log, and of those after them: in the order of each series, which is that of time. It
+// reports false if they are not all kept, or if others may be between them.
 func (l *log) find(names []string, refs int) (in, after []uint32, minT int64, ok bool) {
 	minT, maxT, found, last := int64(math.MaxInt64), int64(math.MinInt64), 0, 0
 	first := len(l.records)

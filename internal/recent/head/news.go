@@ -16,8 +16,8 @@ func (n *news) Values() []float64 { return n.v }
 func (n *news) Floats() bool { return false }
 
 // news returns the samples of a segment without those that the head has already: who waits in vain
-// for samples to be stored stores them once more. It returns nil if others are not later than all that
-// the head has had of their series. The caller holds h.mu.
+// for samples to be stored stores them once more. It returns nil if others are not later than all
+// that the head has had of their series. The caller holds h.mu.
 func (h *Head) news(s Segment) Segment {
 	if h.ascending(s) {
 		return s

@@ -21,8 +21,8 @@ type Part struct {
 }
 
 // Part returns the samples of segments by their names, which are in the order of their ranks. It
-// reports false if the head does not have exactly these: somebody else keeps the content of one, or it
-// has begun anew.
+// reports false if the head does not have exactly these: somebody else keeps the content of one, or
+// it has begun anew.
 func (h *Head) Part(names []string) (p *Part, ok bool) {
 	if h == nil {
 		return nil, false

@@ -72,8 +72,8 @@ func TestZipped(t *testing.T) {
 	require.NoError(t, g.Wait())
 }
 
-// TestZippedSizes: a small answer is compressed as upstream does, and a large one has about the same
-// size, whether it is written at once or not.
+// TestZippedSizes: a small answer is compressed as upstream does, and a large one has about the
+// same size, whether it is written at once or not.
 func TestZippedSizes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var text []byte
