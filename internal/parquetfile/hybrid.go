@@ -43,6 +43,12 @@ func (h *hybrid) run(v uint32, n int) {
 func (h *hybrid) emit() {
 	v, n := h.cur, h.n
 	h.n = 0
+	if n < h.least { // most runs of some columns are of one value
+		for ; n > 0; n-- {
+			h.pending = append(h.pending, v)
+		}
+		return
+	}
 	for n > 0 && len(h.pending)%8 != 0 {
 		h.pending = append(h.pending, v)
 		n--
@@ -76,13 +82,17 @@ func (h *hybrid) flush() {
 	}
 	h.dst = binary.AppendUvarint(h.dst, uint64(len(h.pending)/8)<<1|1)
 	var acc uint64
-	bits := 0
+	bits := 0 // of acc, less than 32
 	for _, v := range h.pending {
 		acc |= uint64(v) << bits
-		for bits += h.width; bits >= 8; bits -= 8 {
-			h.dst = append(h.dst, byte(acc))
-			acc >>= 8
+		if bits += h.width; bits >= 32 {
+			h.dst = binary.LittleEndian.AppendUint32(h.dst, uint32(acc))
+			acc, bits = acc>>32, bits-32
 		}
+	}
+	for ; bits > 0; bits -= 8 {
+		h.dst = append(h.dst, byte(acc))
+		acc >>= 8
 	}
 	h.pending = h.pending[:0]
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// Writer writes Parquet files, one at a time, each page with one Write. It reuses its buffers for
-// later files. After an error the file is incomplete and must be discarded.
+// Writer writes Parquet files, one at a time. It reuses its buffers for later files. After an error
+// the file is incomplete and must be discarded.
 type Writer struct {
 	zstd  *zstd.Encoder
 	out   io.Writer
@@ -163,8 +163,11 @@ func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, p Page) err
 	h.CRC = int32(checksum.Page(body))
 	head := addHeadSum(appendPageHeader(w.thr.out[:0], &h), lastField(&h), w.at)
 	m.TotalUncompressedSize += int64(len(head)) + int64(h.UncompressedPageSize)
-	w.thr.out = append(head, body...)
-	return w.write(w.thr.out)
+	w.thr.out = head
+	if err := w.write(head); err != nil {
+		return err
+	}
+	return w.write(body)
 }
 
 // EndGroup ends the row group of the chunks that were added since the last call, and returns their

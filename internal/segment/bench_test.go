@@ -3,6 +3,7 @@ package segment_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/internal/series"
 )
 
 // fleet is one sample of each of n series that look like node_exporter's.
@@ -43,6 +45,57 @@ func BenchmarkWriterWrite(b *testing.B) {
 				size = len(file)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/series")
+			b.ReportMetric(float64(size)/float64(n), "B/series")
+		})
+	}
+}
+
+// BenchmarkWriterOfScrapes encodes one sample of every series of about a quarter of some targets, never
+// the same ones twice, as a server that scrapes stores them.
+func BenchmarkWriterOfScrapes(b *testing.B) {
+	const perHost, hosts = 500, 300
+	t, rng := series.NewTable(1), rand.New(rand.NewPCG(1, 1))
+	rows := fleet(hosts * perHost)
+	for _, r := range rows {
+		var lset []series.Label
+		r.Labels.Range(func(l labels.Label) { lset = append(lset, series.Label{Name: l.Name, Value: l.Value}) })
+		_, err := t.Intern(lset)
+		require.NoError(b, err)
+	}
+	v, order := t.View(), series.Order{}
+	order.Extend(&v)
+	var batches []*segment.Batch
+	for range 20 {
+		x := &segment.Batch{View: &v, Order: &order}
+		for _, host := range rng.Perm(hosts)[:hosts/4-4+rng.IntN(8)] {
+			for i := range perHost {
+				x.Rows = append(x.Rows, series.Ref(host*perHost+i))
+			}
+		}
+		order.Sort(x.Rows)
+		for i, r := range x.Rows {
+			f := rows[r].Floats[0]
+			x.TS, x.V, x.End = append(x.TS, f.T), append(x.V, f.V), append(x.End, i+1)
+		}
+		batches = append(batches, x)
+	}
+	for _, repeats := range []*segment.Repeats{nil, {}} {
+		b.Run(fmt.Sprintf("repeats=%t", repeats != nil), func(b *testing.B) {
+			w, err := segment.NewWriter()
+			require.NoError(b, err)
+			for _, x := range batches { // who scrapes goes on for hours
+				_, _, err := w.Write(x, repeats)
+				require.NoError(b, err)
+			}
+			n, size := 0, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				x := batches[rng.IntN(len(batches))]
+				file, _, err := w.Write(x, repeats)
+				require.NoError(b, err)
+				n, size = n+len(x.Rows), size+len(file)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/series")
 			b.ReportMetric(float64(size)/float64(n), "B/series")
 		})
 	}

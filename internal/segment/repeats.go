@@ -11,9 +11,14 @@ import (
 
 // Repeats keeps the series columns of segments as they were encoded, by the rows of the segment:
 // senders that write the same series again and again have the same rows in many segments. It keeps
-// them when rows come for the second time. All batches that it is used for are of one table. One
-// goroutine at a time uses it, apart from Bytes. The zero value keeps nothing yet.
+// them when rows come for the second time. Of a table whose rows come again and again, but never the
+// same together, as scrapes do, it keeps the columns of all label sets. All batches that it is used
+// for are of one table. One goroutine at a time uses it, apart from Bytes. The zero value keeps
+// nothing yet.
 type Repeats struct {
+	table *tableColumns // nil: none
+	read  int           // rows that were written without table since it was made
+
 	writes uint64 // so far
 	once   [64]uint64
 	kept   map[uint64]*repeat // by hash of the rows
@@ -45,6 +50,8 @@ const (
 	// repeatsBase and repeatsPerSeries bound the memory (bytes): about as much as the table's.
 	repeatsBase      = 2 << 20
 	repeatsPerSeries = 96
+	// tableReads is how often, on average, a label set was read before the columns of all are made.
+	tableReads = 2
 	// repeatsIdle is the number of writes after which what was not used makes room.
 	repeatsIdle = 256
 )
@@ -81,6 +88,24 @@ func (r *Repeats) find(hash uint64, b *Batch, s shape) *repeat {
 	}
 	k.used = r.writes
 	return k
+}
+
+// columns returns the columns of the table, nil if there are none. They are made, or made anew, when
+// they have not been there for so many rows that they would have saved more than they cost.
+func (r *Repeats) columns(b *Batch) *tableColumns {
+	if r == nil {
+		return nil
+	}
+	if n := b.View.Len(); b.Order != nil && r.read >= tableReads*n {
+		r.read = 0
+		if r.table != nil {
+			r.bytes.Add(-r.table.bytes)
+		}
+		if r.table = newTableColumns(b.View, b.Order, repeatsLimit(n)-r.bytes.Load()); r.table != nil {
+			r.bytes.Add(r.table.bytes)
+		}
+	}
+	return r.table
 }
 
 // again notes rows that are not kept, and reports whether they came before, not long ago.

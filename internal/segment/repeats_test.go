@@ -21,10 +21,11 @@ type sender struct {
 	t     *testing.T
 	rng   *rand.Rand
 	table *series.Table
+	order series.Order
 }
 
 func newSender(t *testing.T, seed uint64) *sender {
-	return &sender{t, rand.New(rand.NewPCG(seed, 8)), series.NewTable(seed)}
+	return &sender{t: t, rng: rand.New(rand.NewPCG(seed, 8)), table: series.NewTable(seed)}
 }
 
 // add adds series with some labels, of which a few have no column, and returns them.
@@ -47,7 +48,8 @@ func (s *sender) add(n int) (refs []series.Ref) {
 // batch returns samples of series: in every second row 1, in the others up to 3.
 func (s *sender) batch(refs []series.Ref, starts, hists, exemplars bool) *segment.Batch {
 	view := s.table.View()
-	b := &segment.Batch{View: &view, Rows: slices.Clone(refs), TS: []int64{}, V: []float64{}}
+	s.order.Extend(&view)
+	b := &segment.Batch{View: &view, Order: &s.order, Rows: slices.Clone(refs), TS: []int64{}, V: []float64{}}
 	slices.SortFunc(b.Rows, view.Compare)
 	for row := range b.Rows {
 		at := int64(1_700_000_000_000) + s.rng.Int64N(1000)

@@ -26,10 +26,23 @@ type SeriesColumns struct {
 	metrics []metricRows // of the planned file
 	has     []uint32     // name ordinals of their labels
 	warm    uint32       // of View.Warm
+
+	table  *tableColumns
+	pieces []piece  // of the planned file
+	ranks  []uint32 // by row; those of label sets that the table's columns do not have are not set
+	row    int      // of the planned file: the first one that is not written
+	piece  int      // which has this row
 }
 
 // warmed is the number of rows whose label sets are read at once.
 const warmed = 64
+
+// piece is adjacent rows of a planned file whose label sets are of one metric and in the columns of
+// the table, or are all not in them.
+type piece struct {
+	from, to int
+	metric   int // index in tableColumns.metrics; -1: they are not in the columns
+}
 
 // metricRows is the rows of a metric in a file: the first one, and where the names of its labels
 // begin in SeriesColumns.has. The next metric begins where they end.
@@ -45,46 +58,81 @@ const (
 )
 
 // Plan collects the label names of the rows of a file and decides which have a column.
-func (c *SeriesColumns) Plan(v *series.View, rows []series.Ref) {
+func (c *SeriesColumns) Plan(v *series.View, rows []series.Ref) { c.plan(v, rows, nil) }
+
+// plan is Plan for rows of which t has most. It returns the number of those that it does not have.
+func (c *SeriesColumns) plan(v *series.View, rows []series.Ref, t *tableColumns) (unknown int) {
 	c.kind = append(c.kind[:0], make([]labelKind, len(v.Names))...)
 	c.seen = append(c.seen[:0], make([]uint32, len(v.Names))...)
 	c.metrics, c.has = c.metrics[:0], c.has[:0]
-	ords := c.ord[:0]
+	unknown = c.divide(rows, t)
+	c.ord = c.ord[:0]
 	last := uint32(0) // metric
-	for i, r := range rows {
-		if i%warmed == 0 {
-			c.warm += v.Warm(rows[i:min(i+warmed, len(rows))])
-		}
-		if metric := v.Metric(r); i == 0 || metric != last {
-			c.metrics = append(c.metrics, metricRows{i, len(c.has)})
+	begin := func(row int, metric uint32) {
+		if len(c.metrics) == 0 || metric != last {
+			c.metrics = append(c.metrics, metricRows{row, len(c.has)})
 			last = metric
 		}
-		for _, p := range v.Pairs(r) {
-			if c.seen[p.Name] == uint32(len(c.metrics)) {
-				continue
+	}
+	for _, p := range c.pieces {
+		if p.metric >= 0 {
+			m := &t.metrics[p.metric]
+			begin(p.from, m.metric)
+			for i := range m.labels {
+				if l := &m.labels[i]; c.seen[l.name] != uint32(len(c.metrics)) && l.inSome(c.ranks[p.from:p.to], m.first) {
+					c.see(l.name)
+				}
 			}
-			c.seen[p.Name] = uint32(len(c.metrics))
-			c.has = append(c.has, p.Name)
-			if c.kind[p.Name] == unused {
-				c.kind[p.Name] = inLabelsMap
-				ords = append(ords, p.Name)
+			continue
+		}
+		for i := p.from; i < p.to; i++ {
+			c.warmRows(v, rows[:p.to], i-p.from, i)
+			r := rows[i]
+			begin(i, v.Metric(r))
+			for _, l := range v.Pairs(r) {
+				if c.seen[l.Name] != uint32(len(c.metrics)) {
+					c.see(l.Name)
+				}
 			}
 		}
 	}
-	names := make([]string, len(ords))
-	byName := make(map[string]uint32, len(ords))
-	for i, o := range ords {
+	c.choose(v)
+	return unknown
+}
+
+// see notes that the last metric has a label.
+func (c *SeriesColumns) see(name uint32) {
+	c.seen[name] = uint32(len(c.metrics))
+	c.has = append(c.has, name)
+	if c.kind[name] == unused {
+		c.kind[name] = inLabelsMap
+		c.ord = append(c.ord, name)
+	}
+}
+
+// choose decides which of the labels that were seen have a column.
+func (c *SeriesColumns) choose(v *series.View) {
+	names := make([]string, len(c.ord))
+	byName := make(map[string]uint32, len(c.ord))
+	for i, o := range c.ord {
 		names[i] = v.Names[o]
 		byName[v.Names[o]] = o
 	}
 	c.Names, c.MapNames = split(names)
-	c.ord = ords[:0]
+	c.ord = c.ord[:0]
 	for _, n := range c.Names {
 		c.ord = append(c.ord, byName[n])
 		c.kind[byName[n]] = inColumn
 	}
 	if n := len(v.Names) - len(c.columns); n > 0 {
 		c.columns = append(c.columns, make([]parquetfile.Strings, n)...)
+	}
+}
+
+// warmRows reads the memory of the next label sets, before that of the n-th of some rows.
+func (c *SeriesColumns) warmRows(v *series.View, rows []series.Ref, n, at int) {
+	if n%warmed == 0 {
+		c.warm += v.Warm(rows[at:min(at+warmed, len(rows))])
 	}
 }
 
@@ -109,26 +157,25 @@ func (c *SeriesColumns) Chunks() int {
 	return n
 }
 
-// Write adds the columns of the next row group: some of the planned rows. ids are their series_id;
-// nil means those of v.
+// Write adds the columns of the next row group: the planned rows that follow those of the group
+// before. ids are their series_id; nil means those of v.
 func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref, ids []uint64) {
 	c.metric.Reset()
 	for _, o := range c.ord {
 		c.columns[o].Reset()
 	}
 	c.ids = append(c.ids[:0], ids...)
-	for i, r := range rows {
-		if i%warmed == 0 {
-			c.warm += v.Warm(rows[i:min(i+warmed, len(rows))])
+	begin, end := c.row, c.row+len(rows)
+	for c.row < end {
+		p := c.pieces[c.piece]
+		to := min(p.to, end)
+		if p.metric >= 0 {
+			c.appendKnown(v, c.row-begin, c.ranks[c.row:to], &c.table.metrics[p.metric], ids == nil)
+		} else {
+			c.appendRows(v, c.row-begin, rows[c.row-begin:to-begin], ids == nil)
 		}
-		c.metric.Set(i, v.Metric(r), v.Metrics)
-		if ids == nil {
-			c.ids = append(c.ids, v.ID(r))
-		}
-		for _, p := range v.Pairs(r) {
-			if c.kind[p.Name] == inColumn {
-				c.columns[p.Name].Set(i, p.Value, v.Values[p.Name])
-			}
+		if c.row = to; to == p.to {
+			c.piece++
 		}
 	}
 	f.Add(c.metric.Chunk(ColMetric, s), nil)
@@ -140,6 +187,22 @@ func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *
 	}
 	if len(c.MapNames) > 0 {
 		c.writeMap(f, s, v, rows)
+	}
+}
+
+// appendRows adds label sets to the columns, from a row of the group on.
+func (c *SeriesColumns) appendRows(v *series.View, row int, rows []series.Ref, ids bool) {
+	for i, r := range rows {
+		c.warmRows(v, rows, i, i)
+		c.metric.Set(row+i, v.Metric(r), v.Metrics)
+		if ids {
+			c.ids = append(c.ids, v.ID(r))
+		}
+		for _, p := range v.Pairs(r) {
+			if c.kind[p.Name] == inColumn {
+				c.columns[p.Name].Set(row+i, p.Value, v.Values[p.Name])
+			}
+		}
 	}
 }
 

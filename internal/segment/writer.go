@@ -46,13 +46,13 @@ func (w *Writer) Write(b *Batch, repeats *Repeats) ([]byte, Info, error) {
 	shape := shape{st: b.ST != nil, hist: len(b.Hists) > 0, exemplars: len(b.Exemplars) > 0}
 	single := len(b.Rows) == 0 || w.groupEnd(b, 0) == len(b.Rows)
 	if repeats == nil || !single || len(b.Rows) == 0 {
-		return w.fresh(b, shape, single)
+		return w.fresh(b, shape, single, repeats)
 	}
 	hash := hashRows(b.Rows, shape)
 	if k := repeats.find(hash, b, shape); k != nil {
 		return w.repeated(b, k)
 	}
-	file, info, err := w.fresh(b, shape, single)
+	file, info, err := w.fresh(b, shape, single, repeats)
 	if err == nil && repeats.again(hash) {
 		repeats.keep(hash, b, &repeat{shape: shape, labels: w.labels, prefix: w.file.Prefix(file, w.series.Chunks())})
 	}
@@ -60,8 +60,11 @@ func (w *Writer) Write(b *Batch, repeats *Repeats) ([]byte, Info, error) {
 }
 
 // fresh encodes b. single says that it has at most one row group.
-func (w *Writer) fresh(b *Batch, shape shape, single bool) ([]byte, Info, error) {
-	w.series.Plan(b.View, b.Rows)
+func (w *Writer) fresh(b *Batch, shape shape, single bool, repeats *Repeats) ([]byte, Info, error) {
+	unknown := w.series.plan(b.View, b.Rows, repeats.columns(b))
+	if repeats != nil {
+		repeats.read += unknown
+	}
 	plain := 0
 	if single {
 		plain = parquetfile.MinCompress

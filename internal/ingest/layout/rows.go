@@ -57,7 +57,7 @@ func (s *Sorter) Rows(w *Window, view *series.View, order *series.Order) *segmen
 	n := s.set.number()
 	s.rows, s.end = sized(s.rows, n), sized(s.end, n)
 	s.ts, s.v = sized(s.ts, w.floats), sized(s.v, w.floats)
-	b := &segment.Batch{View: view, Rows: s.rows, End: s.end, TS: s.ts, V: s.v, Metadata: w.metadata}
+	b := &segment.Batch{View: view, Order: order, Rows: s.rows, End: s.end, TS: s.ts, V: s.v, Metadata: w.metadata}
 	if w.started {
 		s.st = sized(s.st, w.floats)
 		b.ST = s.st
