@@ -59,8 +59,13 @@ func (c *nodes) take() uint32 {
 	return c.n
 }
 
-// append adds a sample of a series, which is later than its last one.
-func (c *nodes) append(s *chain, t int64, v float64) {
+// append adds a sample of a series, which is later than its last one. Before it takes a node, it
+// frees those of the series that have no sample after floor (ms).
+func (c *nodes) append(s *chain, t int64, v float64, floor int64) {
+	if s.tail != 0 && c.push(s, t, v) {
+		return
+	}
+	c.forget(s, floor)
 	s.had++
 	if s.tail == 0 {
 		s.tail = c.take()
@@ -68,34 +73,38 @@ func (c *nodes) append(s *chain, t int64, v float64) {
 		s.begin(c.at(s.tail), t, v)
 		return
 	}
+	number := c.take()
+	c.at(s.tail).next = number
+	s.tail = number
+	s.begin(c.at(number), t, v)
+}
+
+// push adds a sample of a series to its last node, if there is room.
+func (c *nodes) push(s *chain, t int64, v float64) bool {
 	x := c.at(s.tail)
 	if t-s.t == s.apart && math.Float64bits(v) == math.Float64bits(s.v) {
 		if at := x.used - 1; x.run && x.data[at] < maxRun {
 			x.data[at]++
-			x.n++
-			s.t = t
-			return
-		}
-		if x.used < nodeBytes {
+		} else if x.used < nodeBytes {
 			x.data[x.used], x.run = 0, true
 			x.used++
-			x.n++
-			s.t = t
-			return
+		} else {
+			return false
 		}
+		s.t = t
 	} else {
 		var buf [maxBytes]byte
-		if n := s.encode(&buf, t, v); int(x.used)+n <= nodeBytes {
-			copy(x.data[x.used:], buf[:n])
-			x.n, x.used, x.run = x.n+1, x.used+uint8(n), false
-			s.t, s.apart, s.v = t, t-s.t, v
-			return
+		n := s.encode(&buf, t, v)
+		if int(x.used)+n > nodeBytes {
+			return false
 		}
+		copy(x.data[x.used:], buf[:n])
+		x.used, x.run = x.used+uint8(n), false
+		s.t, s.apart, s.v = t, t-s.t, v
 	}
-	number := c.take()
-	x.next = number
-	s.tail = number
-	s.begin(c.at(number), t, v)
+	s.had++
+	x.n++
+	return true
 }
 
 // begin makes a sample the first one of a node.
@@ -186,9 +195,8 @@ func (c *nodes) slice(s *chain, end, n uint32, t []int64, v []float64) ([]int64,
 			continue
 		}
 		d := newDecoder(x.data[:x.used])
-		for ; skip > 0; skip-- {
-			d.next()
-		}
+		d.skip(skip)
+		skip = 0
 		for more := true; more && n > 0; more = d.next() {
 			t, v = append(t, d.t), append(v, d.v)
 			n--

@@ -178,6 +178,19 @@ func (d *decoder) next() bool {
 	return true
 }
 
+// skip moves n samples on, which must be there.
+func (d *decoder) skip(n uint32) {
+	for ; n > 0; n-- {
+		if k := min(n, uint32(d.run)); k > 0 { // samples of a run
+			d.run, d.t, n = d.run-int(k), d.t+int64(k)*d.apart, n-k
+			if n == 0 {
+				return
+			}
+		}
+		d.next()
+	}
+}
+
 // value reads the value of a kind.
 func (d *decoder) value(kind byte) {
 	word := func(width byte) (w uint64) {

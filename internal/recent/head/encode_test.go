@@ -53,7 +53,7 @@ func TestChains(t *testing.T) {
 				shape = shapes[r.IntN(len(shapes))]
 			}
 			v[ref] = shape(r, v[ref])
-			c.append(&all[ref], at[ref], v[ref])
+			c.append(&all[ref], at[ref], v[ref], floor)
 			ts[ref], vs[ref] = append(ts[ref], at[ref]), append(vs[ref], v[ref])
 			if r.IntN(100) == 0 {
 				k := r.IntN(n)
@@ -101,7 +101,7 @@ func TestNodesAreUsedAgain(t *testing.T) {
 	var c nodes
 	var s chain
 	for i := range int64(100_000) {
-		c.append(&s, i*15_000, float64(i)*math.Pi)
+		c.append(&s, i*15_000, float64(i)*math.Pi, math.MinInt64)
 		c.forget(&s, (i-50)*15_000)
 	}
 	require.Less(t, c.n, uint32(20))
@@ -123,7 +123,7 @@ func TestSizes(t *testing.T) {
 		var c nodes
 		var s chain
 		for i := range 48 { // twelve minutes
-			c.append(&s, int64(1_700_000_000_000+i*15_000), tc.value(i))
+			c.append(&s, int64(1_700_000_000_000+i*15_000), tc.value(i), math.MinInt64)
 		}
 		require.LessOrEqual(t, c.held, tc.nodes, name)
 	}

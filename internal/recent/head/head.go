@@ -64,6 +64,7 @@ type Head struct {
 	log       log
 	epoch     uint64    // changes when the log is emptied
 	anew      time.Time // when it last began anew
+	rows      rows      // of the segment that is added
 
 	asking sync.Mutex
 	asked  int       // reads since
@@ -156,6 +157,7 @@ func (h *Head) Stored(name string, s Segment) (kept bool) {
 		h.again() // the segment is the last one that the head does not know
 		return false
 	}
+	h.rows.sort(s.Refs(), len(h.last.chains))
 	if s = h.news(s); s == nil {
 		h.again()
 		return false
@@ -170,7 +172,7 @@ func (h *Head) Stored(name string, s Segment) (kept bool) {
 	if s.Floats() && now.Sub(h.anew) > Retention { // who makes it begin anew may do so again and again
 		from = now.Add(-late).UnixMilli()
 	}
-	kept = h.log.add(name, now, s, len(h.last.chains), from)
+	kept = h.log.add(name, now, s, h.rows.sorted, from)
 	if !h.heads.set(h, h.nodes.bytes()+h.last.bytes()+h.before.bytes()+h.log.bytes) {
 		h.end()
 		h.rests = now.Add(rest)
@@ -243,10 +245,10 @@ func (h *Head) chain(ref series.Ref) *chain {
 // ascending reports whether each sample is later than all that the head has had of its series. The
 // caller holds h.mu.
 func (h *Head) ascending(s Segment) bool {
-	from := 0
-	for row, ref := range s.Refs() {
-		last := h.chain(ref).t
-		for end := s.End(row); from < end; from++ {
+	refs := s.Refs()
+	for _, row := range h.rows.sorted {
+		last := h.chain(refs[row]).t
+		for from, end := samplesOf(s, int(row)); from < end; from++ {
 			t := s.Time(from)
 			if t <= last {
 				return false
@@ -257,20 +259,25 @@ func (h *Head) ascending(s Segment) bool {
 	return true
 }
 
+// samplesOf returns where the samples of a row of a segment are.
+func samplesOf(s Segment, row int) (from, end int) {
+	if row > 0 {
+		from = s.End(row - 1)
+	}
+	return from, s.End(row)
+}
+
 // add adds the samples of a segment. The caller holds h.mu.
 func (h *Head) add(s Segment) {
-	from, values := 0, s.Values()
-	for row, ref := range s.Refs() {
-		end := s.End(row)
-		if from < end {
-			h.nodes.forget(&h.last.chains[ref], h.floor)
-		}
-		for ; from < end; from++ {
-			h.nodes.append(&h.last.chains[ref], s.Time(from), values[from])
+	refs, values := s.Refs(), s.Values()
+	for _, row := range h.rows.sorted {
+		x := &h.last.chains[refs[row]]
+		for from, end := samplesOf(s, int(row)); from < end; from++ {
+			h.nodes.append(x, s.Time(from), values[from], h.floor)
 		}
 	}
 	for _, row := range s.Others() {
-		h.last.others[s.Refs()[row]] = struct{}{}
+		h.last.others[refs[row]] = struct{}{}
 	}
 }
 

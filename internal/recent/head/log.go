@@ -2,6 +2,7 @@ package head
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/promlake/promlake/internal/series"
@@ -14,7 +15,7 @@ type log struct {
 	records []record
 	dropped int64 // ms: the latest begin of a record that was dropped
 	bytes   int64
-	counts  []uint32 // of add: zeros, by ref
+	runs    []run // of add
 }
 
 // record is a segment.
@@ -40,58 +41,35 @@ const (
 	minRun = 8
 )
 
-func (l *log) reset() { *l = log{dropped: math.MinInt64, counts: l.counts} }
+func (l *log) reset() { *l = log{dropped: math.MinInt64, runs: l.runs} }
 
-// add adds a segment, all of whose refs are below n. It is kept if its samples are later than from
+// add adds a segment, whose rows are sorted by refs. It is kept if its samples are later than from
 // (ms), and its series neighbours.
-func (l *log) add(name string, stored time.Time, s Segment, n int, from int64) (kept bool) {
+func (l *log) add(name string, stored time.Time, s Segment, rows []uint32, from int64) (kept bool) {
 	r := record{name: name, stored: stored, minT: math.MaxInt64, maxT: math.MinInt64}
-	if more := n - len(l.counts); more > 0 {
-		l.counts = append(l.counts, make([]uint32, more)...)
-	}
-	refs, begin, low, high := s.Refs(), 0, series.Ref(n), series.Ref(0)
-	for row, ref := range refs {
-		end := s.End(row)
+	l.runs = l.runs[:0]
+	refs, samples := s.Refs(), 0
+	for _, row := range rows {
+		begin, end := samplesOf(s, int(row))
 		if begin == end {
 			continue
 		}
 		r.minT, r.maxT = min(r.minT, s.Time(begin)), max(r.maxT, s.Time(end-1))
-		l.counts[ref] = uint32(end - begin)
-		low, high = min(low, ref), max(high, ref+1)
-		begin = end
+		samples += end - begin
+		ref, each := refs[row], uint32(end-begin)
+		if n := len(l.runs); n > 0 && l.runs[n-1].each == each && l.runs[n-1].from+series.Ref(l.runs[n-1].n) == ref {
+			l.runs[n-1].n++
+		} else {
+			l.runs = append(l.runs, run{ref, 1, each})
+		}
 	}
-	if low < high {
-		r.runs = runsOf(l.counts[low:high], low)
-		clear(l.counts[low:high])
-	}
-	if r.scattered = minRun*len(r.runs) > begin; r.scattered {
-		r.runs = nil
+	if r.scattered = minRun*len(l.runs) > samples; !r.scattered {
+		r.runs = slices.Clone(l.runs)
 	}
 	r.kept = r.minT > from && !r.scattered
 	l.records = append(l.records, r)
 	l.bytes += r.bytes()
 	return r.kept
-}
-
-// runsOf returns the runs of counts, which begin with that of a ref.
-func runsOf(counts []uint32, from series.Ref) (out []run) {
-	n := 0
-	for i, c := range counts {
-		if c > 0 && (i == 0 || counts[i-1] != c) {
-			n++
-		}
-	}
-	out = make([]run, 0, n)
-	for i, c := range counts {
-		switch {
-		case c == 0:
-		case i > 0 && counts[i-1] == c:
-			out[len(out)-1].n++
-		default:
-			out = append(out, run{from + series.Ref(i), 1, c})
-		}
-	}
-	return out
 }
 
 func (r *record) bytes() int64 {
