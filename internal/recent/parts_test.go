@@ -83,8 +83,12 @@ func TestParts(t *testing.T) {
 					last[host] = at
 					times = append(times, at)
 				}
-				for k := range 16 {
-					if gaps && r.IntN(20) == 0 {
+				series := 16
+				if gaps {
+					series = 48
+				}
+				for k := range series {
+					if gaps && r.IntN(4) == 0 {
 						continue
 					}
 					floats := map[int64][]segment.Float{}
@@ -167,4 +171,28 @@ func (o *opened) check(t *testing.T, x *storing, epoch int) bool {
 	}
 	require.Equal(t, fmt.Sprint(o.want), fmt.Sprint(got))
 	return true
+}
+
+// TestSmallSegmentsWait: segments of a sample or two, such as results of rules that others wait for,
+// wait in the head as others do, and keep no other from it.
+func TestSmallSegmentsWait(t *testing.T) {
+	x := newStoring(t, 1<<20)
+	x.head().Keep()
+	var names []string
+	for n := range 20 {
+		x.clock.t = x.clock.t.Add(5 * time.Second)
+		var rows []segment.Row
+		for i := range 200 {
+			rows = append(rows, segment.Row{Labels: labels.FromStrings("__name__", "m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: x.clock.t.UnixMilli(), V: float64(n)}}})
+		}
+		names = append(names, x.put(rows...))
+		x.clock.t = x.clock.t.Add(time.Second)
+		for _, name := range []string{"a", "b"}[:1+n%2] {
+			names = append(names, x.put(segment.Row{Labels: labels.FromStrings("__name__", name), Floats: []segment.Float{{T: x.clock.t.UnixMilli(), V: 1}}}))
+		}
+	}
+	_, ok := x.head().Keeps()
+	require.True(t, ok)
+	_, ok = x.head().Part(names)
+	require.True(t, ok)
 }

@@ -37,8 +37,10 @@ type run struct {
 
 const (
 	runBytes = 12 // of memory
-	// minRun is how many samples the runs of a segment have on average, at least.
-	minRun = 8
+	// minRun is how many samples the runs of a segment have on average, at least, unless they are few:
+	// results of rules that others wait for are stored alone.
+	minRun  = 8
+	fewRuns = 16
 )
 
 func (l *log) reset() { *l = log{dropped: math.MinInt64, runs: l.runs} }
@@ -63,7 +65,7 @@ func (l *log) add(name string, stored time.Time, s Segment, rows []uint32, from 
 			l.runs = append(l.runs, run{ref, 1, each})
 		}
 	}
-	if r.scattered = minRun*len(l.runs) > samples; !r.scattered {
+	if r.scattered = len(l.runs) > fewRuns && minRun*len(l.runs) > samples; !r.scattered {
 		r.runs = slices.Clone(l.runs)
 	}
 	r.kept = r.minT > from && !r.scattered
