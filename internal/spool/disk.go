@@ -258,6 +258,13 @@ func (d *disk) remove(e entry, as string) error {
 	return nil
 }
 
+// count returns the number of files.
+func (d *disk) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.files)
+}
+
 // size returns the bytes of all files.
 func (d *disk) size() int64 {
 	d.mu.Lock()

@@ -33,7 +33,7 @@ type Spool struct {
 	logger *slog.Logger
 
 	longest    atomic.Int64 // a time.Duration; see SetLinger
-	down       atomic.Bool  // the last append failed: transactions go to the directory
+	down       atomic.Bool  // an append failed, and what it left is not yet stored: transactions go to the directory
 	complained atomic.Int64 // ms since 1970 of the last log entry on a refusal
 	wake       chan struct{}
 	filled     chan struct{} // capacity 1: the directory has a new file
@@ -85,6 +85,7 @@ func Open(s Settings, sink Sink, reg prometheus.Registerer, logger *slog.Logger)
 		return nil, errors.Join(err, d.close())
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
+	q.down.Store(q.fewLeft())
 	q.ended.Add(2)
 	go q.run()
 	go q.replay()
@@ -300,6 +301,9 @@ func (q *Spool) run() {
 		}
 		for _, part := range rest {
 			q.spill(part)
+		}
+		if len(rest) > 0 {
+			q.down.Store(true) // also if the files before have just been stored; see recovered
 		}
 		if q.disk.size() == 0 {
 			q.down.Store(false) // no file tells when the store is back

@@ -36,6 +36,7 @@ type store struct {
 	away    bool
 	hang    bool // appends wait for the end of their context
 	samples map[string]int
+	order   []int64 // ms: the first sample of each append
 	refuse  error
 	room    int64 // bytes for an append; 0 = enough
 }
@@ -70,6 +71,7 @@ func (s *store) Append(ctx context.Context, tenant string, _ int64, source func(
 		}
 		return fmt.Sprint(tenant, lset)
 	}
+	s.order = append(s.order, b.Floats[0].T)
 	for i, f := range b.Floats {
 		st := int64(0)
 		if b.Starts != nil {
@@ -261,6 +263,26 @@ func TestStoreBack(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.kept()) == 13 && !q.Down() && q.disk.size() == 0 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, q.Close(t.Context()))
 	require.Equal(t, want(t, 1_000_000, 2_000_000), s.kept())
+}
+
+// TestOrderOfFiles: a few files are stored one after another, and what is added meanwhile after them.
+func TestOrderOfFiles(t *testing.T) {
+	dir, s := filepath.Join(t.TempDir(), "queue"), newStore()
+	s.away = true
+	var want []int64
+	for n := range int64(maxParallel) {
+		want = append(want, 1_000_000+n)
+		q := open(t, settingsIn(dir), s)
+		require.NoError(t, q.Add(transaction(1_000_000+n)))
+		require.NoError(t, q.Close(t.Context()))
+	}
+	s.set(func(s *store) { s.away = false })
+	q := open(t, settingsIn(dir), s)
+	require.NoError(t, q.Add(transaction(2_000_000)))
+	require.NoError(t, q.Sync(t.Context()))
+	require.Eventually(t, func() bool { return !q.Down() && q.disk.size() == 0 }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, q.Close(t.Context()))
+	require.Equal(t, append(want, 2_000_000), s.order)
 }
 
 // TestHangingStore: appends that take longer than the patience are on disk then, and at a shutdown

@@ -27,6 +27,9 @@ const (
 	maxAppends = 256
 	// complainEvery is the time between two log entries on refusals.
 	complainEvery = time.Minute
+	// maxRounds is how often files are stored one after another before transactions no longer wait for
+	// those that came meanwhile, on a store that is too slow for that.
+	maxRounds = 8
 	// maxReplayBytes bounds the files that are read at a time.
 	maxReplayBytes = 16 << 20
 )
@@ -154,10 +157,11 @@ func (q *Spool) spill(txs []*appender.Transaction) {
 // replay appends the files of the directory, the oldest first, until the spool is closed.
 func (q *Spool) replay() {
 	defer q.ended.Done()
-	pause := firstPause
+	pause, rounds := firstPause, 0
 	for {
 		files := q.disk.oldest(maxParallel, maxReplayBytes)
 		if len(files) == 0 {
+			rounds = 0
 			select {
 			case <-q.filled:
 			case <-q.ctx.Done():
@@ -170,9 +174,8 @@ func (q *Spool) replay() {
 			continue
 		}
 		if q.replayed(files) {
-			if q.down.Swap(false) {
-				q.logger.Info("samples can be stored again", "bytes on disk", q.disk.size())
-			}
+			rounds++
+			q.recovered(rounds < maxRounds)
 			pause = firstPause
 			continue
 		}
@@ -183,16 +186,46 @@ func (q *Spool) replay() {
 	}
 }
 
-// replayed appends files and removes them. It reports whether all of them are gone.
+// fewLeft reports whether the directory has files, but so few that transactions wait for them, and
+// are written to the directory: so the samples of each series are stored in the order of their
+// times, on which readers rely that keep the last ones in memory.
+func (q *Spool) fewLeft() bool {
+	n := q.disk.count()
+	return 0 < n && n <= maxParallel
+}
+
+// recovered lets transactions go to the store again, because an append of files has succeeded. With
+// wait, they wait for few that are left.
+func (q *Spool) recovered(wait bool) {
+	if wait && q.fewLeft() || !q.down.Swap(false) {
+		return
+	}
+	if wait && q.fewLeft() { // written since: run sets down after that, or it is set here
+		q.down.Store(true)
+		return
+	}
+	q.logger.Info("samples can be stored again", "bytes on disk", q.disk.size())
+}
+
+// replayed appends files and removes them: one after another if they are all that are left, else at
+// once. It reports whether all of them are gone.
 func (q *Spool) replayed(files []entry) bool {
 	ctx, cancel := context.WithTimeout(q.ctx, replayTimeout)
 	defer cancel()
 	errs := make([]error, len(files))
-	var wg sync.WaitGroup
-	for i, f := range files {
-		wg.Go(func() { errs[i] = q.replayFile(ctx, f) })
+	if q.fewLeft() {
+		for i, f := range files {
+			if errs[i] = q.replayFile(ctx, f); errs[i] != nil {
+				break
+			}
+		}
+	} else {
+		var wg sync.WaitGroup
+		for i, f := range files {
+			wg.Go(func() { errs[i] = q.replayFile(ctx, f) })
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 	err := errors.Join(errs...)
 	if err != nil && q.ctx.Err() == nil {
 		q.logger.Warn("samples on disk cannot be stored yet", "files", len(files), "err", err)
