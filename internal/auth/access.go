@@ -22,8 +22,8 @@ const (
 // names maps the names of kinds of access in a document.
 var names = map[string]Access{"read": Read, "write": Write, "admin": Admin}
 
-// ParseAccess parses the name of a kind of access: read, write or admin.
-func ParseAccess(name string) (Access, error) {
+// parseAccess parses the name of a kind of access: read, write or admin.
+func parseAccess(name string) (Access, error) {
 	a, ok := names[name]
 	if !ok {
 		return 0, fmt.Errorf("access %q: want read, write or admin", name)

@@ -137,7 +137,7 @@ func (e Entry) grant() (*grant, error) {
 		errs = append(errs, errors.New("access: want at least one of read, write, admin"))
 	}
 	for _, name := range e.Access {
-		a, err := ParseAccess(name)
+		a, err := parseAccess(name)
 		if err == nil && g.access[a] {
 			err = fmt.Errorf("access: %q occurs twice", name)
 		}

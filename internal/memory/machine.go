@@ -81,9 +81,9 @@ func memTotal(file string) (int64, bool) {
 	return 0, false
 }
 
-// Resident returns the resident memory of the process in bytes: from the kernel if available, else
+// resident returns the resident memory of the process in bytes: from the kernel if available, else
 // the memory of Go's runtime.
-func Resident() int64 {
+func resident() int64 {
 	var text [256]byte
 	n, err := statm().ReadAt(text[:], 0) // a nil file returns an error
 	if f := bytes.Fields(text[:n]); (err == nil || err == io.EOF) && len(f) > 1 {
@@ -115,7 +115,7 @@ func goBytes() int64 {
 // bytes. With tune, it sets Go's soft limit to nine tenths of limit minus the memory that other
 // code, such as DuckDB, uses.
 func ThisProcess(limit int64, tune bool) Probe {
-	p := Probe{Usage: Resident, Free: debug.FreeOSMemory, Now: time.Now}
+	p := Probe{Usage: resident, Free: debug.FreeOSMemory, Now: time.Now}
 	if !tune || limit <= 0 {
 		return p
 	}
@@ -128,6 +128,6 @@ func ThisProcess(limit int64, tune bool) Probe {
 			debug.SetMemoryLimit(want)
 		}
 	}
-	p.Tune(Resident())
+	p.Tune(resident())
 	return p
 }

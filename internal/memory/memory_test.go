@@ -225,12 +225,12 @@ func TestMachineBytes(t *testing.T) {
 
 func TestResident(t *testing.T) {
 	debug.FreeOSMemory() // so that nothing of earlier tests is returned meanwhile
-	before := Resident()
+	before := resident()
 	require.Positive(t, before)
 	block := make([]byte, 64<<20)
 	for i := 0; i < len(block); i += 4096 {
 		block[i] = 1
 	}
-	require.Greater(t, Resident(), before+32<<20)
+	require.Greater(t, resident(), before+32<<20)
 	require.NotZero(t, block[0])
 }

@@ -48,16 +48,16 @@ func Check(s any) error {
 	var errs []error
 	each(reflect.Indirect(reflect.ValueOf(s)), func(f reflect.StructField, v reflect.Value) {
 		if f.Tag.Get("name") != "" {
-			errs = append(errs, CheckField(f.Tag, v))
+			errs = append(errs, checkField(f.Tag, v))
 		}
 	})
 	return errors.Join(errs...)
 }
 
-// CheckGiven is CheckField for a value that an operator gave: a zero that only stands for the
+// CheckGiven is checkField for a value that an operator gave: a zero that only stands for the
 // default is an error too.
 func CheckGiven(tag Tag, v reflect.Value) error {
-	if err := CheckField(tag, v); err != nil {
+	if err := checkField(tag, v); err != nil {
 		return err
 	}
 	if v.IsZero() && v.CanInt() && !zeroCounts(tag, v) {
@@ -66,8 +66,8 @@ func CheckGiven(tag Tag, v reflect.Value) error {
 	return nil
 }
 
-// CheckField reports a field that is outside of its tag's limits.
-func CheckField(tag Tag, v reflect.Value) error {
+// checkField reports a field that is outside of its tag's limits.
+func checkField(tag Tag, v reflect.Value) error {
 	if choices := tag.Get("enum"); choices != "" && !slices.Contains(strings.Split(choices, ","), v.String()) {
 		return outside(tag, "one of "+strings.ReplaceAll(choices, ",", ", "), v)
 	}
