@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/catalog", "internal/key", "internal/objstore", "internal/objstore/probe", "internal/objstore/storeurl", "internal/rulestore",
 	},
 	"internal/app/doctorapp": {
-		"internal/app/human", "internal/app/process", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
+		"internal/app/exclusive", "internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
 		"internal/objstore", "internal/parquetfile", "internal/segment", "internal/series", "internal/tenant",
 	},
 	"internal/app/flags":     {"internal/settings"},
@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"internal/app/flightapp": {"internal/app/process", "internal/flightsql", "internal/loopback", "internal/telemetry"},
 	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/datadog", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue", "internal/recent"},
 	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/lineprotocol", "internal/listen", "internal/opentsdb", "internal/remotewrite", "internal/statsd", "internal/tenant"},
+	"internal/app/exclusive": {"internal/app/process", "internal/auth"},
 	"internal/app/exportapp": {"internal/key", "internal/query/sql/encode"},
 	"internal/app/importapp": {
 		"internal/app/human", "internal/catalog", "internal/compact/bulk", "internal/cost", "internal/key", "internal/memory", "internal/objstore",
@@ -78,7 +79,7 @@ var allowed = map[string][]string{
 	"internal/app/shell":  {"internal/app/human"},
 	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql", "internal/query/sql/statement"},
 	"internal/app/tenantapp": {
-		"internal/app/process", "internal/auth", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/query/inventory", "internal/telemetry",
+		"internal/app/exclusive", "internal/app/process", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/query/inventory", "internal/telemetry",
 	},
 	"internal/app/uploadapp": {
 		"internal/app/importapp", "internal/app/process", "internal/auth", "internal/catalog", "internal/checksum", "internal/compact/bulk", "internal/ingest/body", "internal/key", "internal/memory", "internal/objstore", "internal/promblock", "internal/tenant", "internal/upload",

@@ -42,10 +42,10 @@ func (e *TooManyError) Error() string {
 // overviewers is the number of tenants that are read at once.
 const overviewers = 8
 
-// Overview describes all tenants of a store, the one with most bytes first. It lists the segments
+// overview describes all tenants of a store, the one with most bytes first. It lists the segments
 // and reads the manifest of each. A manifest that cannot be read is part of the result. Errors are
 // a *TooManyError and those of listing the tenants.
-func Overview(ctx context.Context, store objstore.Store, limit int) ([]Stored, error) {
+func overview(ctx context.Context, store objstore.Store, limit int) ([]Stored, error) {
 	tenants, err := catalog.Tenants(ctx, store)
 	if err != nil {
 		return nil, err
