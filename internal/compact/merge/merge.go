@@ -58,7 +58,10 @@ func Merge(ctx context.Context, in *Into, tombs []catalog.Tombstone, sources []*
 		return Stats{}, err
 	}
 	next, begin := int64(checkEvery), uint32(0)
-	for _, ref := range order {
+	for i, ref := range order {
+		if i%warmed == 0 {
+			m.warm(order[i:min(i+warmed, len(order))], begin)
+		}
 		m.find(m.placed[begin:m.ends[ref]])
 		begin = m.ends[ref]
 		if err := m.series(ref, sink); err != nil {
@@ -103,6 +106,21 @@ type merger struct {
 	hists    histRuns
 	mixed    mixer
 	out      block.Samples
+	read     uint32 // of warm
+}
+
+// warmed is the number of series whose memory is read at once.
+const warmed = 64
+
+// warm reads the memory of the next series, whose rows begin at a position of m.placed: their label
+// sets, and the samples if one source has them all.
+func (m *merger) warm(next []series.Ref, begin uint32) {
+	m.read += m.view.Warm(next)
+	if len(m.sources) == 1 {
+		if c, ok := m.sources[0].content.(waitingContent); ok {
+			m.read += c.Warm(m.placed[begin:m.ends[next[len(next)-1]]])
+		}
+	}
 }
 
 // at is a row of a source, by their indices.
