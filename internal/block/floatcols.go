@@ -15,31 +15,40 @@ const gridShare = 32
 // columns writes the columns of the open row group.
 func (f *floats) columns() {
 	f.write(f.table)
-	f.pq.Add(f.timeChunk(segment.ColTS, f.ts))
+	f.pq.Add(f.timeChunk(segment.ColTS, f.ts, &f.tsHow))
 	f.pq.Add(f.pages.lay(f.cols.Int, f.ends, f.names))
 	f.group.Pages = stretchesOf(f.pages.pages, f.pq.PageSizes())
 	f.pq.Add(f.divChunk(), nil)
 	if f.hasST {
-		f.pq.Add(f.timeChunk(segment.ColST, f.st))
+		f.pq.Add(f.timeChunk(segment.ColST, f.st, &f.stHow))
 	}
+}
+
+// times is how a column of times is encoded.
+type times struct {
+	bytes bool // in whole bytes
+	left  int  // the next row groups that have the encoding of the one before without another try
 }
 
 // timeChunk builds ts or st: delta-coded, bit-packed or in whole bytes, whichever is smaller. Where
 // the times of a scrape are irregular, all of its series repeat one sequence of deltas, and zstd
-// finds it again only in whole bytes.
-func (f *floats) timeChunk(name string, vals []int64) (parquetfile.Chunk, error) {
+// finds it again only in whole bytes. It is mostly the same in all row groups of a block.
+func (f *floats) timeChunk(name string, vals []int64, how *times) (parquetfile.Chunk, error) {
+	if how.left--; how.left >= 0 && how.bytes {
+		return parquetfile.ByteInt64s(name, &f.s, vals), nil
+	}
 	c, err := parquetfile.Int64s(name, &f.s, vals)
-	if err != nil {
+	if err != nil || how.left >= 0 {
 		return c, err
 	}
 	page := &c.Pages[0]
 	tight := f.size(page.Data)
-	if tight*gridShare <= len(vals) {
+	if *how = (times{left: f.pages.skip}); tight*gridShare <= len(vals) {
 		return c, nil
 	}
 	f.other.Data = delta.AppendBytes(f.other.Data[:0], vals)
 	if f.size(f.other.Data) < tight {
-		page.Data = f.other.Data
+		page.Data, how.bytes = f.other.Data, true
 	}
 	return c, nil
 }

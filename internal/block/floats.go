@@ -37,6 +37,8 @@ type floats struct {
 	ends  []int    // rows of the group at which a series ends
 	names []uint32 // by series of the group: the ordinal of its metric
 
+	tsHow, stHow times
+
 	num   parquetfile.Numbers
 	zstd  *zstd.Encoder
 	other parquetfile.Scratch // of the second encoding that is tried

@@ -53,13 +53,20 @@ func (c *Columns) store(k int, vals []float64) (far int, all int64) {
 	p := pow10[k]
 	noise := 2 * maxNoise * ulp(p) // a step of the divisor is up to two of the value
 	last := p                      // noise comes in runs: try the divisor of the value before
+	again := false                 // an equal value has the columns of the one before
 	for j, v := range vals {
+		if again && math.Float64bits(v) == math.Float64bits(vals[j-1]) {
+			ints[j], div[j] = ints[j-1], div[j-1]
+			continue
+		}
+		again = false
 		x := v * p
 		if math.Abs(x) < maxInt { // false for NaN
 			i := int64(math.RoundToEven(x))
 			if gives(i, last, v) {
 				ints[j], div[j] = i, last
 				all |= i
+				again = true
 				continue
 			}
 			if last != p && gives(i, p, v) {

@@ -18,6 +18,14 @@ func Int64s(name string, s *Scratch, vals []int64) (Chunk, error) {
 	return int64s([]string{name}, s, len(vals), vals)
 }
 
+// ByteInt64s is Int64s with deltas in whole bytes. It must have a value.
+func ByteInt64s(name string, s *Scratch, vals []int64) Chunk {
+	s.Data = delta.AppendBytes(s.Data[:0], vals)
+	return Chunk{
+		Path: []string{name}, Type: format.Int64, Pages: s.page(format.DeltaBinaryPacked, len(vals)), Min: Stat(slices.Min(vals)), Max: Stat(slices.Max(vals)),
+	}
+}
+
 // Uint64s returns a PLAIN column of unsigned INT64 with statistics.
 func Uint64s(name string, s *Scratch, vals []uint64) Chunk {
 	s.Data = s.Data[:0]

@@ -18,7 +18,8 @@ import (
 type Source struct {
 	name    string       // for errors
 	refs    []series.Ref // by row
-	rows    []row        // aligned with refs; nil if the i-th row has the i-th float sample, as in a scrape
+	rows    []row        // aligned with refs; nil if the i-th row has the i-th float sample, as in a scrape, or if there is n
+	n       []uint32     // aligned with refs: the number of float samples of the i-th row, which are at i in the content; or nil
 	rest    []rest       // aligned with refs; nil if no row has histograms or exemplars
 	sorted  bool         // the rows are in block order, in which the content must be read
 	mixed   bool         // rows are of several objects, by rank: their times may descend, or be equal
@@ -35,7 +36,10 @@ type row struct {
 
 // row returns the i-th row.
 func (s *Source) row(i uint32) row {
-	if s.rows == nil {
+	switch {
+	case s.n != nil:
+		return row{s.n[i], int64(i)}
+	case s.rows == nil:
 		return row{1, int64(i)}
 	}
 	return s.rows[i]

@@ -13,16 +13,12 @@ import (
 // has, and whose label sets are in the table that Into knows. through is as in Gather. A merge may
 // end with head.ErrGone.
 func Waiting(name string, p *head.Part, through ulid.ULID) *Source {
-	s := &Source{name: name, refs: p.Refs, rows: make([]row, len(p.Refs)), through: through, content: waitingContent{p}}
-	for i, n := range p.N {
-		s.rows[i] = row{n, int64(i)}
-	}
-	return s
+	return &Source{name: name, refs: p.Refs, n: p.N, through: through, content: waitingContent{p}}
 }
 
 // WaitingBytes estimates the memory that a source of Waiting takes.
 func WaitingBytes(p *head.Part) int64 {
-	const perSeries = 28
+	const perSeries = 12
 	return perSeries * int64(len(p.Refs))
 }
 

@@ -200,6 +200,11 @@ func (c *nodes) slice(s *chain, end, n uint32, t []int64, v []float64) ([]int64,
 		for more := true; more && n > 0; more = d.next() {
 			t, v = append(t, d.t), append(v, d.v)
 			n--
+			for ; d.run > 0 && n > 0; n-- { // the rest of a run
+				d.run--
+				d.t += d.apart
+				t, v = append(t, d.t), append(v, d.v)
+			}
 		}
 	}
 	return t, v
