@@ -34,7 +34,7 @@ func (l fileLoader) Load(path string, ignoreUnknownFields bool, scheme model.Val
 }
 
 // Parse implements rules.GroupLoader.
-func (l fileLoader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
+func (l fileLoader) Parse(expr string) (parser.Expr, error) { return parsed(l.parser, expr) }
 
 // tenantLoader returns the groups that a tenant has set: a namespace is what a file is elsewhere.
 type tenantLoader struct {
@@ -53,7 +53,7 @@ func (l *tenantLoader) Load(namespace string, _ bool, _ model.ValidationScheme) 
 
 // Parse implements rules.GroupLoader.
 func (l *tenantLoader) Parse(expr string) (parser.Expr, error) {
-	e, err := l.parser.ParseExpr(expr)
+	e, err := parsed(l.parser, expr)
 	if err != nil {
 		return nil, fmt.Errorf("parse expression %s: %w", expr, err)
 	}

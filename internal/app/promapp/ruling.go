@@ -77,6 +77,7 @@ func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.Notif
 	}
 	r.manager = rules.NewManager(options)
 	e.concurrency = options.RuleConcurrencyController
+	options.RuleDependencyController = dependencies{options.RuleDependencyController}
 	return r
 }
 
