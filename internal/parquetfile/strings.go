@@ -56,6 +56,38 @@ func (c *Strings) Fill(rows int) {
 	c.runs.push(uint32(c.empty), rows-c.runs.rows)
 }
 
+// Pick appends, from a row on, values[ords[i-first]-1] for each i of at; nothing where an ordinal is
+// 0, so that the row is empty.
+func Pick[T uint16 | uint32](c *Strings, row int, ords []T, at []uint32, first uint32, values []string) {
+	if len(values) > len(c.local) {
+		c.local = append(c.local, make([]uint64, len(values)-len(c.local))...)
+	}
+	local, epoch := c.local, c.epoch
+	last, from := T(0), 0 // of the run: its ordinal, and where it begins
+	for i, r := range at {
+		ord := ords[r-first]
+		if ord == last {
+			continue
+		}
+		if last > 0 {
+			if c.runs.rows != row+from {
+				c.Fill(row + from)
+			}
+			e := local[last-1]
+			if e>>32 != epoch {
+				e = epoch<<32 | uint64(c.add(values[last-1]))
+				local[last-1] = e
+			}
+			c.runs.push(uint32(e), i-from)
+		}
+		last, from = ord, i
+	}
+	if last > 0 {
+		c.Fill(row + from)
+		c.Append(uint32(last-1), values, len(at)-from)
+	}
+}
+
 func (c *Strings) add(v string) int {
 	if v == "" {
 		if c.empty >= 0 {

@@ -73,9 +73,9 @@ func (c *SeriesColumns) appendKnown(v *series.View, row int, ranks []uint32, m *
 		col, values := &c.columns[l.name], v.Values[l.name]
 		switch {
 		case l.near != nil:
-			pick(col, row, l.near, ranks, m.first, values)
+			parquetfile.Pick(col, row, l.near, ranks, m.first, values)
 		case l.far != nil:
-			pick(col, row, l.far, ranks, m.first, values)
+			parquetfile.Pick(col, row, l.far, ranks, m.first, values)
 		default:
 			col.Fill(row)
 			col.Append(l.value, values, len(ranks))
@@ -92,25 +92,4 @@ func (l *labelColumnOf) inSome(ranks []uint32, first uint32) bool {
 		}
 		return l.far[r-first] > 0
 	})
-}
-
-// pick appends to a column, from a row on, the values of label sets of a metric, by their ranks. ords
-// are those of a labelColumnOf, first is the rank of the metric's first label set.
-func pick[T uint16 | uint32](col *parquetfile.Strings, row int, ords []T, ranks []uint32, first uint32, values []string) {
-	last, from := T(0), 0 // of the run: its ordinal plus one, and where it begins
-	for i, r := range ranks {
-		ord := ords[r-first]
-		if ord == last {
-			continue
-		}
-		if last > 0 {
-			col.Fill(row + from)
-			col.Append(uint32(last-1), values, i-from)
-		}
-		last, from = ord, i
-	}
-	if last > 0 {
-		col.Fill(row + from)
-		col.Append(uint32(last-1), values, len(ranks)-from)
-	}
 }
