@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/redriveapp"
 	"github.com/promlake/promlake/internal/queue/sqsqueue"
 )
 
@@ -33,17 +34,14 @@ func (c *redriveCmd) Run(ctx context.Context, io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	r := &redrive{from: from, discard: c.DiscardUnreadable && !c.DryRun, limit: c.Max, now: time.Now, seen: map[string]bool{}}
+	set := redriveapp.Settings{From: from, Discard: c.DiscardUnreadable && !c.DryRun, Max: c.Max}
 	if !c.DryRun {
-		if r.to, err = sqsqueue.Open(ctx, c.To); err != nil {
+		if set.To, err = sqsqueue.Open(ctx, c.To); err != nil {
 			return err
 		}
 	}
-	err = r.run(ctx)
-	if err != nil && len(r.found) == 0 {
-		return err // whether there are dead letters is not known
-	}
-	if _, perr := fmt.Fprint(io.Out, r.text()); perr != nil {
+	text, err := redriveapp.Run(ctx, set, time.Now)
+	if _, perr := fmt.Fprint(io.Out, text); perr != nil {
 		return errors.Join(err, fmt.Errorf("print dead letters: %w", perr))
 	}
 	return err

@@ -16,7 +16,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/exportapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/publishapp", "internal/app/queryapp", "internal/app/rulesapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact/plan", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/publish", "internal/query", "internal/query/explain", "internal/query/request", "internal/queue", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/publishapp", "internal/app/queryapp", "internal/app/redriveapp", "internal/app/rulesapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact/plan", "internal/cost", "internal/loopback", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/publish", "internal/query", "internal/query/explain", "internal/query/request", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings"},
@@ -68,6 +68,7 @@ var allowed = map[string][]string{
 		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/api/respond", "internal/query/api/weights", "internal/query/duck/promsql", "internal/query/usage", "internal/recent", "internal/settings",
 		"internal/telemetry",
 	},
+	"internal/app/redriveapp": {"internal/app/human", "internal/message", "internal/queue"},
 	"internal/app/ruleapp": {
 		"internal/app/process", "internal/auth", "internal/expression", "internal/ingest", "internal/lambda", "internal/query", "internal/query/api", "internal/queue/sqsqueue", "internal/remotewrite",
 		"internal/rulefn", "internal/ruler", "internal/settings", "internal/tenant",

@@ -1,4 +1,5 @@
-package main
+// Package redriveapp is `promlake redrive`: it moves the messages of a dead-letter queue back.
+package redriveapp
 
 import (
 	"context"
@@ -13,15 +14,29 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 )
 
-// redrive moves the messages of a dead-letter queue. It deletes a message from that queue only
-// after the other queue has accepted it, so no message is lost. A message that is moved twice
-// changes no query result.
+// Settings of a run.
+type Settings struct {
+	From    queue.Receiver // the dead-letter queue
+	To      queue.Sender   // nil: only look
+	Discard bool           // delete what cannot be read
+	Max     int            // messages; 0 is all
+}
+
+// Run moves the messages of a dead-letter queue. It deletes a message from that queue only after the
+// other queue has accepted it, so no message is lost. A message that is moved twice changes no query
+// result. The text has a line for each message and its fate, also after an error; it is empty if an
+// error came before the first message.
+func Run(ctx context.Context, s Settings, now func() time.Time) (text string, err error) {
+	r := &redrive{Settings: s, seen: map[string]bool{}}
+	err = r.run(ctx)
+	if err != nil && len(r.found) == 0 {
+		return "", err // whether there are dead letters is not known
+	}
+	return r.text(now()), err
+}
+
 type redrive struct {
-	from    queue.Receiver
-	to      queue.Sender // nil: only look
-	discard bool         // what cannot be read
-	limit   int          // messages; 0 is all
-	now     func() time.Time
+	Settings
 
 	seen  map[string]bool  // by message
 	stay  []queue.Received // hidden until the end, so that nobody sees them twice
@@ -47,12 +62,12 @@ const (
 )
 
 const (
-	// redriveWait is the time without a message after which the dead-letter queue counts as empty.
+	// emptyAfter is the time without a message after which the dead-letter queue counts as empty.
 	// It is long enough for SQS to query all of its servers.
-	redriveWait = 3 * time.Second
-	// redriveHidden is the visibility timeout of a message while it is moved, or until all messages
+	emptyAfter = 3 * time.Second
+	// hidden is the visibility timeout of a message while it is moved, or until all messages
 	// have been read.
-	redriveHidden = 15 * time.Minute
+	hidden = 15 * time.Minute
 )
 
 // run receives the messages and handles one after another. It releases those that stay in the
@@ -61,14 +76,14 @@ func (r *redrive) run(ctx context.Context) (err error) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		err = errors.Join(err, r.from.Release(ctx, r.stay...))
+		err = errors.Join(err, r.From.Release(ctx, r.stay...))
 	}()
-	for r.limit == 0 || len(r.found) < r.limit {
+	for r.Max == 0 || len(r.found) < r.Max {
 		n := queue.MaxBatch
-		if r.limit > 0 {
-			n = min(n, r.limit-len(r.found))
+		if r.Max > 0 {
+			n = min(n, r.Max-len(r.found))
 		}
-		ms, err := r.from.Receive(ctx, n, redriveWait, redriveHidden)
+		ms, err := r.From.Receive(ctx, n, emptyAfter, hidden)
 		if err != nil {
 			return fmt.Errorf("look for dead letters: %w", err)
 		}
@@ -97,11 +112,11 @@ func (r *redrive) take(ctx context.Context, ms []queue.Received) error {
 		d.message, d.unreadable = message.Describe(m.Body)
 		d.Body = "" // the letters are kept for the report
 		switch {
-		case d.unreadable != nil && r.discard:
+		case d.unreadable != nil && r.Discard:
 			d.fate, drop = fateDiscarded, append(drop, d)
 		case d.unreadable != nil:
 			d.fate, r.stay = fateStays, append(r.stay, d.Received)
-		case r.to == nil:
+		case r.To == nil:
 			d.fate, r.stay = fateReadable, append(r.stay, d.Received)
 		default:
 			d.fate, move = fateMoved, append(move, d)
@@ -129,7 +144,7 @@ func (r *redrive) move(ctx context.Context, ms []queue.Received, move []*deadLet
 		out[i], err = queue.Message{Body: body}, errors.Join(err, rerr)
 	}
 	if err == nil {
-		err = r.to.Send(ctx, out...)
+		err = r.To.Send(ctx, out...)
 	}
 	if err != nil {
 		for _, d := range move {
@@ -149,7 +164,7 @@ func (r *redrive) end(ctx context.Context, letters []*deadLetter, otherwise stri
 	for i, d := range letters {
 		ms[i] = d.Received
 	}
-	if err := r.from.Delete(ctx, ms...); err != nil {
+	if err := r.From.Delete(ctx, ms...); err != nil {
 		for _, d := range letters {
 			d.fate = otherwise
 		}
@@ -159,7 +174,7 @@ func (r *redrive) end(ctx context.Context, letters []*deadLetter, otherwise stri
 }
 
 // text is a line for each message, why some cannot be read, and the totals.
-func (r *redrive) text() string {
+func (r *redrive) text(now time.Time) string {
 	var b strings.Builder
 	t := human.Table{Left: 3}
 	t.Row("MESSAGE", "TENANT", "", "SAMPLES", "BYTES", "DELIVERIES", "AGE")
@@ -173,7 +188,7 @@ func (r *redrive) text() string {
 			samples[d.fate] += n
 			tenant, count, bytes = d.message.Tenant, strconv.FormatInt(n, 10), human.Bytes(int64(d.message.Bytes))
 		}
-		t.Row(d.ID, tenant, d.fate, count, bytes, strconv.Itoa(d.Receives), r.now().Sub(d.Sent).Round(time.Second).String())
+		t.Row(d.ID, tenant, d.fate, count, bytes, strconv.Itoa(d.Receives), now.Sub(d.Sent).Round(time.Second).String())
 	}
 	if len(r.found) > 0 {
 		b.WriteString(t.String() + "\n")
