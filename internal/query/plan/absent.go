@@ -24,7 +24,7 @@ func compileAbsent(b *building, e *parser.Call, at place) (Node, string) {
 		return nil, reason
 	}
 	sel, _ := e.Args[0].(*parser.VectorSelector)
-	n := &absentNode{unary: unary{shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}, in}, name: "absent"}
+	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}, in: in}, name: "absent"}
 	n.shape.notes, reason = in.Shape().independentNotes()
 	return n, reason
 }
@@ -43,7 +43,7 @@ func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string)
 	if m, ok := e.Args[0].(*parser.MatrixSelector); ok {
 		sel, _ = m.VectorSelector.(*parser.VectorSelector)
 	}
-	n := &absentNode{unary: unary{shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}, in}, name: e.Func.Name}
+	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}, in: in}, name: e.Func.Name}
 	if drop := dropAll(n.shape.Labels); b.options.DelayedNames {
 		n.shape.Drop = drop
 	} else if drop != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/schema"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/query/plan/vector"
@@ -40,7 +41,7 @@ func compileGrouping(b *building, e *parser.AggregateExpr, at place) (Node, stri
 		return nil, n.op + " is evaluated by the engine"
 	}
 	inner := at
-	inner.unordered = true
+	inner.unordered, inner.nameless = true, !e.Without && !slices.ContainsFunc(e.Grouping, schema.IsMetadataLabel)
 	in, reason := b.compile(e.Expr, inner)
 	if reason != "" {
 		return nil, reason
@@ -67,31 +68,33 @@ type grouped struct {
 // groups assigns label sets to the groups of an aggregation.
 // Source: generateGroupingKey and generateGroupingLabels in upstream's promql/engine.go.
 func groups(in []labels.Labels, by []string, without bool) grouped {
-	by = slices.Clone(by)
-	slices.Sort(by)
+	if !slices.IsSorted(by) {
+		by = slices.Sorted(slices.Values(by))
+	}
+	but := by
+	if without {
+		but = withName(by)
+	}
 	g := grouped{to: make([]uint32, len(in))}
-	lb := labels.NewBuilder(labels.EmptyLabels())
-	at := make(map[string]uint32)
-	var key []byte
+	t := takeTools()
+	defer t.release()
 	for i, l := range in {
 		if without {
-			key = l.BytesWithoutLabels(key, withName(by)...)
+			t.key = l.BytesWithoutLabels(t.key, but...)
 		} else {
-			key = l.BytesWithLabels(key, by...)
+			t.key = l.BytesWithLabels(t.key, by...)
 		}
-		o, ok := at[string(key)]
-		if !ok {
-			o = uint32(len(g.labels))
-			at[string(key)] = o
-			lb.Reset(l)
-			if without {
-				lb.Del(by...).Del(model.MetricNameLabel)
-			} else {
-				lb.Keep(by...)
-			}
-			g.labels = append(g.labels, lb.Labels())
+		o, isNew := t.numbers.of(t.key)
+		if g.to[i] = o; !isNew {
+			continue
 		}
-		g.to[i] = o
+		t.builder.Reset(l)
+		if without {
+			t.builder.Del(but...)
+		} else {
+			t.builder.Keep(by...)
+		}
+		g.labels = append(g.labels, t.builder.Labels())
 	}
 	return g
 }

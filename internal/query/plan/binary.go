@@ -113,7 +113,8 @@ type scaleNode struct {
 	op     string // of prom_binary
 	in     Node
 	scalar Node
-	swap   bool // the scalar is the left operand
+	swap   bool    // the scalar is the left operand
+	room   [2]Node // of Children
 }
 
 // withScalar compiles an operator between a vector and a scalar. swap: the scalar is the left
@@ -141,10 +142,11 @@ func withScalar(b *building, e *parser.BinaryExpr, in, scalar Node, swap bool, a
 
 // Children implements Node.
 func (n *scaleNode) Children() []Node {
+	n.room = [2]Node{n.in, n.scalar}
 	if n.swap {
-		return []Node{n.scalar, n.in}
+		n.room = [2]Node{n.scalar, n.in}
 	}
-	return []Node{n.in, n.scalar}
+	return n.room[:]
 }
 
 // String implements Node.

@@ -42,6 +42,7 @@ type Pushed struct {
 
 	origin origin
 	direct bool
+	nodes  []Node // of Root, if direct
 	folds  map[*Leaf]*groupNode
 }
 
@@ -49,14 +50,14 @@ type Pushed struct {
 type origin struct {
 	expr    parser.Expr
 	at      place
-	options Options
+	options *Options
 }
 
 // Build plans the query over the series of its selectors. A selector that resolved does not hold is
 // left to the engine. Build may be called once.
 func (q *Query) Build(resolved map[*parser.VectorSelector]*Resolution) *Plan {
 	r := &rewriter{
-		b:    &building{options: q.options, resolved: resolved, done: map[parser.Expr]compiled{}},
+		b:    &building{options: q.options, resolved: resolved},
 		plan: &Plan{},
 	}
 	at := q.options.top()
@@ -92,9 +93,11 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 	}
 	node, reason := r.b.compile(expr, at)
 	if reason == "" {
-		leaves := leavesOf(node)
+		nodes := nodesOf(node)
+		leaves := leavesAmong(nodes)
 		rows, least := rowsOf(leaves), r.b.options.MinRows
-		direct := r.direct(node, to)
+		folds := foldsOf(node, leaves, &r.b.options)
+		direct := r.direct(nodes, folds, to)
 		switch {
 		case len(leaves) == 0:
 			return plain(expr)
@@ -110,9 +113,11 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 			return plain(expr)
 		}
 		var p *Pushed
-		if p, reason = r.pushed(expr, at, node, to); reason == "" {
-			p.direct = direct && computable(p.Root)
-			p.folds = foldsOf(p.Root, &r.b.options)
+		if p, reason = r.pushed(expr, at, node, leaves, to); reason == "" {
+			p.direct = direct && (p.Root == node || computable(p.Root))
+			if p.folds, p.nodes = folds, nodes; p.Root != node {
+				p.folds, p.nodes = foldsOf(p.Root, p.Leaves, &r.b.options), nodesOf(p.Root)
+			}
 			return r.push(p, at)
 		}
 	}
@@ -120,25 +125,39 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 	return r.descend(expr, at, to)
 }
 
-// direct reports whether a node is evaluated without a statement. A bare selector is if its values
+// direct reports whether the first of nodes, which has the others below it, is evaluated without a
+// statement. A bare selector is if its values
 // are the result: the engine takes samples as well as values.
-func (r *rewriter) direct(n Node, to consumer) bool {
-	o := &r.b.options
+func (r *rewriter) direct(nodes []Node, folds map[*Leaf]*groupNode, to consumer) bool {
+	o, n := &r.b.options, nodes[0]
 	if o.MinRows == 0 || !o.Kernels || bare(n) && to != endOfQuery || !computable(n) {
 		return false
 	}
-	leaves, all := valuesOf(n, foldsOf(n, o))
+	leaves, all := valuesOf(nodes, folds)
 	most := maxDirect
-	if keepsInput(n) {
+	if slices.ContainsFunc(nodes, keepsInput) {
 		most = maxKept
 	}
 	return leaves <= most && all <= directNodes*most
 }
 
 // valuesOf returns how many values the leaves of a subtree, or their folds, have at most, and all of
-// its nodes.
-func valuesOf(n Node, folds map[*Leaf]*groupNode) (leaves, all int) {
-	visit(n, func(n Node) bool {
+// its nodes, of which the root comes first.
+func valuesOf(nodes []Node, folds map[*Leaf]*groupNode) (leaves, all int) {
+	if len(folds) > 0 {
+		return foldedValuesOf(nodes[0], folds)
+	}
+	for _, n := range nodes {
+		values := len(n.Shape().Labels) * n.Shape().Grid.N
+		if all += values; len(n.Children()) == 0 {
+			leaves += values
+		}
+	}
+	return leaves, all
+}
+
+func foldedValuesOf(root Node, folds map[*Leaf]*groupNode) (leaves, all int) {
+	visit(root, func(n Node) bool {
 		values := len(n.Shape().Labels) * n.Shape().Grid.N
 		folded := isFold(folds, n) // what is below it is not held
 		if all += values; folded || len(n.Children()) == 0 {
@@ -149,10 +168,10 @@ func valuesOf(n Node, folds map[*Leaf]*groupNode) (leaves, all int) {
 	return leaves, all
 }
 
-// keepsInput reports whether a statement of a subtree would hold a copy of values to choose from.
+// keepsInput reports whether a statement of a node would hold a copy of values to choose from.
 func keepsInput(n Node) bool {
 	_, keeps := n.(*topNode)
-	return keeps || slices.ContainsFunc(n.Children(), keepsInput)
+	return keeps
 }
 
 const (
@@ -202,7 +221,7 @@ func (r *rewriter) keep(expr parser.Expr, reason string) {
 		if !ok {
 			continue
 		}
-		if done, ok := r.b.done[unwrap(e)]; ok && done.reason == reason {
+		if done, ok := r.b.done.get(unwrap(e)); ok && done.reason == reason {
 			return
 		}
 	}
@@ -211,19 +230,22 @@ func (r *rewriter) keep(expr parser.Expr, reason string) {
 	}
 }
 
-// pushed returns a node as a subtree of the plan, or the reason not to push it.
-func (r *rewriter) pushed(expr parser.Expr, at place, n Node, to consumer) (*Pushed, string) {
-	if !n.Shape().reads(leavesOf(n)) {
+// pushed returns a node, which reads some leaves, as a subtree of the plan, or the reason not to
+// push it.
+func (r *rewriter) pushed(expr parser.Expr, at place, n Node, leaves []*Leaf, to consumer) (*Pushed, string) {
+	if !n.Shape().reads(leaves) {
 		return nil, hiddenAnnotations
 	}
-	n = r.b.prune(expr, at, n)
+	if pruned := r.b.prune(expr, at, n); pruned != n {
+		n, leaves = pruned, leavesOf(pruned)
+	}
 	ls, reason := handOver(n.Shape(), to)
 	if reason != "" {
 		return nil, reason
 	}
 	p := &Pushed{
-		Name: strconv.Itoa(len(r.plan.Pushed)), Root: n, Leaves: leavesOf(n), Grid: at.grid(), Labels: ls, Pos: expr.PositionRange(),
-		origin: origin{expr: expr, at: at, options: r.b.options},
+		Name: strconv.Itoa(len(r.plan.Pushed)), Root: n, Leaves: leaves, Grid: at.grid(), Labels: ls, Pos: expr.PositionRange(),
+		origin: origin{expr: expr, at: at, options: &r.b.options},
 	}
 	if most := r.b.options.MaxRows; !p.fits(most) {
 		return nil, fmt.Sprintf("it needs about %d samples at once, more than %d", rowsOf(p.Leaves), most)
@@ -231,70 +253,39 @@ func (r *rewriter) pushed(expr parser.Expr, at place, n Node, to consumer) (*Pus
 	return p, ""
 }
 
+// firstMatchers are the matchers of the first subtrees of plans. Nobody changes them.
+var firstMatchers = func() (all [8][]*labels.Matcher) {
+	for i := range all {
+		all[i] = newPushedMatchers(i)
+	}
+	return all
+}()
+
+// pushedMatchers returns the matchers of the selector of a subtree by its number.
+func pushedMatchers(i int) []*labels.Matcher {
+	if i < len(firstMatchers) {
+		return firstMatchers[i]
+	}
+	return newPushedMatchers(i)
+}
+
+func newPushedMatchers(i int) []*labels.Matcher {
+	return []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, strconv.Itoa(i))}
+}
+
 // push adds a subtree to the plan and returns the expression that stands for it, which has the type
 // of the expression that it replaces.
 func (r *rewriter) push(p *Pushed, at place) parser.Expr {
 	r.plan.Pushed = append(r.plan.Pushed, p)
-	sel := &parser.VectorSelector{
-		LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, p.Name)},
-		PosRange:      p.Pos,
-	}
+	sel := &parser.VectorSelector{LabelMatchers: pushedMatchers(len(r.plan.Pushed) - 1), PosRange: p.Pos}
 	if r.invariant {
 		// With @ the engine knows that the value at the first step holds at all steps, as it did
 		// for the replaced expression.
-		sel.Timestamp = &at.start
+		start := at.start
+		sel.Timestamp = &start
 	}
 	if p.Root.Shape().Scalar {
 		return &parser.Call{Func: parser.Functions["scalar"], Args: parser.Expressions{sel}, PosRange: p.Pos}
 	}
 	return sel
-}
-
-// leavesOf returns the leaves below a node, each once, in the order of the query's text.
-func leavesOf(n Node) []*Leaf {
-	var out []*Leaf
-	visit(n, func(n Node) bool {
-		if l, ok := n.(*Leaf); ok {
-			out = append(out, l)
-		}
-		return true
-	})
-	return out
-}
-
-// visit calls f with n and what is below it, each node once and before its children, in the order
-// of the query's text. If f returns false, the node's children are left out.
-func visit(n Node, f func(Node) bool) {
-	for { // a chain has each node once
-		if !f(n) {
-			return
-		}
-		children := n.Children()
-		if len(children) == 0 {
-			return
-		}
-		if n = children[0]; len(children) > 1 {
-			visitAll(children, f)
-			return
-		}
-	}
-}
-
-func visitAll(nodes []Node, f func(Node) bool) {
-	seen := map[Node]bool{}
-	var walk func(Node)
-	walk = func(n Node) {
-		if seen[n] {
-			return
-		}
-		if seen[n] = true; !f(n) {
-			return
-		}
-		for _, c := range n.Children() {
-			walk(c)
-		}
-	}
-	for _, n := range nodes {
-		walk(n)
-	}
 }

@@ -54,7 +54,7 @@ func (p *Pushed) Computed() int64 {
 	if !p.direct {
 		return 0
 	}
-	leaves, all := valuesOf(p.Root, p.folds)
+	leaves, all := valuesOf(p.nodes, p.folds)
 	return int64(all - leaves)
 }
 
@@ -62,15 +62,15 @@ func (p *Pushed) Computed() int64 {
 // ascending by ordinal, those of the groups of a fold. Where the buckets of a histogram are not
 // monotonic, the error is ErrForcedMonotonicity. Rows may be those of a leaf.
 func (p *Pushed) Compute(leaves [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	done := make(map[Node][]vector.Row, len(leaves))
+	done := &memo[Node, []vector.Row]{}
 	for i, l := range p.Leaves {
-		done[p.known(l)] = leaves[i]
+		done.add(p.known(l), leaves[i])
 	}
 	return compute(p.Root, done, t)
 }
 
-func compute(n Node, done map[Node][]vector.Row, t *Tools) ([]vector.Row, error) {
-	if rows, ok := done[n]; ok {
+func compute(n Node, done *memo[Node, []vector.Row], t *Tools) ([]vector.Row, error) {
+	if rows, ok := done.get(n); ok {
 		return rows, nil
 	}
 	children := n.Children()
@@ -85,6 +85,6 @@ func compute(n Node, done map[Node][]vector.Row, t *Tools) ([]vector.Row, error)
 		}
 	}
 	rows, err := n.(direct).compute(in, t)
-	done[n] = rows
+	done.add(n, rows)
 	return rows, err
 }

@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // Fold is an aggregation whose input is a leaf with many values: they are added up series by
 // series, as they are computed, so that they are never in memory at once.
 type Fold struct {
@@ -50,11 +52,12 @@ func (p *Pushed) Held(l *Leaf) int64 {
 // sixteen threads. More threads are left to the budget of the query, which counts all lists.
 const foldedLists = 64
 
-// foldsOf returns the aggregations that are folds, by the leaf that they alone read. An aggregation
-// of fewer values keeps them, to add them in upstream's order, and one with few series in each
-// group would save nothing.
-func foldsOf(root Node, o *Options) map[*Leaf]*groupNode {
-	if o.MinRows == 0 || !o.Kernels {
+// foldsOf returns the aggregations of a node with some leaves that are folds, by the leaf that they
+// alone read. An aggregation of fewer values keeps them, to add them in upstream's order, and one
+// with few series in each group would save nothing.
+func foldsOf(root Node, leaves []*Leaf, o *Options) map[*Leaf]*groupNode {
+	large := func(l *Leaf) bool { return len(l.shape.Labels)*l.Spec.Grid.N > maxDirect }
+	if o.MinRows == 0 || !o.Kernels || !slices.ContainsFunc(leaves, large) {
 		return nil
 	}
 	var folds map[*Leaf]*groupNode

@@ -47,7 +47,7 @@ func compileHistogramQuantile(b *building, e *parser.Call, at place) (Node, stri
 	if reason != "" {
 		return nil, reason
 	}
-	n := &quantileNode{unary: unary{shaped{Shape{Grid: at.grid()}}, in}, phi: newConst(phi, at.grid())}
+	n := &quantileNode{unary: unary{shaped: shaped{Shape{Grid: at.grid()}}, in: in}, phi: newConst(phi, at.grid())}
 	if reason := n.histograms(in.Shape().Labels, b.options.DelayedNames); reason != "" {
 		return nil, reason
 	}

@@ -29,6 +29,7 @@ type joinNode struct {
 	// value at a step. merged: several pairs have one output.
 	pairs  map[uint64]uint32
 	merged bool
+	room   [2]Node // of Children
 }
 
 // compileJoin compiles arithmetic and comparisons between vectors.
@@ -51,7 +52,9 @@ func compileJoin(b *building, e *parser.BinaryExpr, l, r Node, at place) (Node, 
 	}
 	n := &joinNode{op: operator(e, false), text: joinText(e), l: l, r: r, manyLeft: m.Card != parser.CardOneToMany}
 	n.lk, n.rk = match.left.shared(match.right), match.right.shared(match.left)
-	p := pairing{many: many, one: one, manyNode: manyNode, oneNode: oneNode, labels: resultLabels(e, b.options.DelayedNames)}
+	t := takeTools()
+	defer t.release()
+	p := pairing{many: many, one: one, manyNode: manyNode, oneNode: oneNode, labels: resultLabels(e, b.options.DelayedNames, t.builder)}
 	if reason := p.pair(n); reason != "" {
 		return nil, reason
 	}
@@ -146,7 +149,10 @@ func joinText(e *parser.BinaryExpr) string {
 }
 
 // Children implements Node.
-func (n *joinNode) Children() []Node { return []Node{n.l, n.r} }
+func (n *joinNode) Children() []Node {
+	n.room = [2]Node{n.l, n.r}
+	return n.room[:]
+}
 
 // String implements Node.
 func (n *joinNode) String() string { return n.text }

@@ -75,7 +75,7 @@ func relabel(b *building, e *parser.Call, at place, dst string, value func(label
 		return nil, reason
 	}
 	from := in.Shape()
-	n := &labelNode{unary: unary{shaped{Shape{Grid: at.grid(), Labels: make([]labels.Labels, len(from.Labels)), notes: from.notes}}, in}, text: callText(e)}
+	n := &labelNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: make([]labels.Labels, len(from.Labels)), notes: from.notes}}, in: in}, text: callText(e)}
 	drop := make([]bool, len(from.Labels))
 	lb := labels.NewBuilder(labels.EmptyLabels())
 	for i, l := range from.Labels {

@@ -24,6 +24,7 @@ type Leaf struct {
 
 	shaped
 	exprs []*parser.VectorSelector // the selectors that the leaf stands for: equal ones share it
+	named bool                     // labels have metric names, which those who read them ignore
 }
 
 // Spec is the constant parameter of a C aggregate.
@@ -47,14 +48,17 @@ type Param struct {
 
 // String formats the spec for the C aggregate: a grid of the ends of the windows, and shift, which
 // is added to them to get the evaluation times.
-func (s Spec) String() string {
-	b := Grid{s.Grid.Start - s.Offset, s.Grid.Step, s.Grid.N}.appendText(make([]byte, 0, 128))
+func (s Spec) String() string { return string(s.Append(make([]byte, 0, 128))) }
+
+// Append appends the text of the spec.
+func (s Spec) Append(b []byte) []byte {
+	b = Grid{s.Grid.Start - s.Offset, s.Grid.Step, s.Grid.N}.appendText(b)
 	b = strconv.AppendInt(append(b, " range="...), s.Window, 10)
 	b = strconv.AppendInt(append(b, " shift="...), s.Offset, 10)
 	for _, p := range s.Params {
 		b = append(append(append(append(b, ' '), p.Name...), '='), formatFloat(p.Value)...)
 	}
-	return string(b)
+	return b
 }
 
 // compileSelector compiles a selector: the value of a series at a step is its latest sample within
@@ -84,7 +88,7 @@ func compileTimestamp(b *building, e *parser.Call, at place) (Node, string) {
 		return nil, reason
 	}
 	leaf.shape.Labels = labelsOf(leaf.Resolution)
-	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape); reason != "" {
+	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape, false); reason != "" {
 		return nil, reason
 	}
 	return b.shared(leaf), ""

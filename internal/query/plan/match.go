@@ -25,27 +25,37 @@ type side struct {
 
 // matchSeries matches the series of two sides.
 func matchSeries(m *parser.VectorMatching, left, right []labels.Labels) matched {
-	sign := signature(m)
-	at := make(map[string]uint32, len(left))
-	number := func(ls []labels.Labels) []uint32 {
-		keys := make([]uint32, len(ls))
-		for i, l := range ls {
-			s := sign(l)
-			key, ok := at[s]
-			if !ok {
-				key = uint32(len(at))
-				at[s] = key
-			}
-			keys[i] = key
+	names, t := signature(m), takeTools()
+	defer t.release()
+	keys := make([]uint32, len(left)+len(right))
+	number := func(i int, l labels.Labels) {
+		if m.On {
+			t.key = l.BytesWithLabels(t.key, names...)
+		} else {
+			t.key = l.BytesWithoutLabels(t.key, names...)
 		}
-		return keys
+		keys[i], _ = t.numbers.of(t.key)
 	}
-	l, r := number(left), number(right)
-	return matched{left: newSide(l, len(at)), right: newSide(r, len(at))}
+	for i, l := range left {
+		number(i, l)
+	}
+	for i, l := range right {
+		number(len(left)+i, l)
+	}
+	n := int(t.numbers.n)
+	return matched{left: newSide(keys[:len(left):len(left)], n), right: newSide(keys[len(left):], n)}
 }
 
 func newSide(keys []uint32, n int) side {
 	s := side{keys: keys, members: make([][]uint32, n)}
+	room, counts := make([]uint32, len(keys)+n), []uint32(nil)
+	room, counts = room[:len(keys)], room[len(keys):]
+	for _, k := range keys {
+		counts[k]++
+	}
+	for k, c := range counts {
+		s.members[k], room = room[:0:c], room[c:]
+	}
 	for i, k := range keys {
 		s.members[k] = append(s.members[k], uint32(i))
 	}
@@ -94,33 +104,24 @@ func (s side) unique() bool {
 	return !slices.ContainsFunc(s.members, func(m []uint32) bool { return len(m) > 1 })
 }
 
-// signature returns a function that encodes the labels that must be equal for series to match.
+// signature returns the names of the labels that must be equal for series to match, or, without on,
+// of those that need not be. They are sorted.
 // Source: evaluator.rangeEval in upstream's promql/engine.go.
-func signature(m *parser.VectorMatching) func(labels.Labels) string {
-	var buf []byte
+func signature(m *parser.VectorMatching) []string {
 	names := slices.Clone(m.MatchingLabels)
-	if m.On {
-		slices.Sort(names)
-		return func(l labels.Labels) string {
-			buf = l.BytesWithLabels(buf, names...)
-			return string(buf)
-		}
+	if !m.On {
+		names = append(names, model.MetricNameLabel)
 	}
-	names = append(names, model.MetricNameLabel)
 	slices.Sort(names)
-	return func(l labels.Labels) string {
-		buf = l.BytesWithoutLabels(buf, names...)
-		return string(buf)
-	}
+	return names
 }
 
-// resultLabels returns a function that computes the labels of an operator's result. Its first
-// argument is the labels of the "many" side, or of the left side in a one-to-one match.
+// resultLabels returns a function that computes with lb the labels of an operator's result. Its
+// first argument is the labels of the "many" side, or of the left side in a one-to-one match.
 // Source: resultMetric in upstream's promql/engine.go.
-func resultLabels(e *parser.BinaryExpr, delayed bool) func(many, one labels.Labels) labels.Labels {
+func resultLabels(e *parser.BinaryExpr, delayed bool, lb *labels.Builder) func(many, one labels.Labels) labels.Labels {
 	m := e.VectorMatching
 	strip := !e.Op.IsComparisonOperator() || e.ReturnBool && !delayed
-	lb := labels.NewBuilder(labels.EmptyLabels())
 	return func(many, one labels.Labels) labels.Labels {
 		lb.Reset(many)
 		if strip {

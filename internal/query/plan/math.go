@@ -65,7 +65,7 @@ func (n *mathNode) complete(b *building, at place) (Node, string) {
 	n.shape = Shape{Grid: at.grid(), Scalar: in.Scalar, Labels: in.Labels}
 	var reason string
 	if !in.Scalar {
-		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(in); reason != "" {
+		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(in, false); reason != "" {
 			return nil, reason
 		}
 	}

@@ -20,13 +20,18 @@ func distinct(ls []labels.Labels) bool {
 }
 
 // withoutNames returns the labels of an operation that drops metric names. With delayed name
-// removal the names stay, and drop marks those to drop at the end of the query.
-func (b *building) withoutNames(in *Shape) (ls []labels.Labels, drop []bool, reason string) {
+// removal the names stay, and drop marks those to drop at the end of the query. They also stay if
+// who reads the labels ignores them.
+func (b *building) withoutNames(in *Shape, ignored bool) (ls []labels.Labels, drop []bool, reason string) {
 	if b.options.DelayedNames {
 		return in.Labels, dropAll(in.Labels), ""
 	}
+	same := sameNames(in.Labels)
+	if same && ignored {
+		return in.Labels, nil, ""
+	}
 	ls = stripNames(in.Labels)
-	if !sameNames(in.Labels) && !distinct(ls) {
+	if !same && !distinct(ls) {
 		return nil, nil, duplicates
 	}
 	return ls, nil, ""

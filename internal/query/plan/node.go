@@ -28,11 +28,15 @@ func (n *shaped) Shape() *Shape { return &n.shape }
 // unary is the part that nodes with one child have in common.
 type unary struct {
 	shaped
-	in Node
+	in   Node
+	room [1]Node // of Children
 }
 
 // Children implements Node.
-func (n *unary) Children() []Node { return []Node{n.in} }
+func (n *unary) Children() []Node {
+	n.room[0] = n.in
+	return n.room[:]
+}
 
 // splitter is a Node each of whose outputs depends on known series of its input, so that a part of
 // the output can be computed from a part of the input. feeds returns, for the child at an index,
@@ -66,7 +70,7 @@ type building struct {
 	options  Options
 	resolved map[*parser.VectorSelector]*Resolution
 	// done caches the results of compile. An expression occurs at one place only.
-	done map[parser.Expr]compiled
+	done memo[parser.Expr, compiled]
 	// leaves are the leaves that expressions may share, by their String; nil while there is only
 	// the first.
 	leaves map[string]*Leaf
@@ -81,7 +85,7 @@ type compiled struct {
 // compile returns the node of expr, or a reason (not "") not to push it. Whatever the samples are,
 // the node's values are those that upstream's evaluator computes for expr at the given place.
 func (b *building) compile(expr parser.Expr, at place) (Node, string) {
-	if c, ok := b.done[expr]; ok {
+	if c, ok := b.done.get(expr); ok {
 		return c.node, c.reason
 	}
 	if b.options.Ended != nil && b.options.Ended() {
@@ -91,7 +95,7 @@ func (b *building) compile(expr parser.Expr, at place) (Node, string) {
 	if reason == "" && skips(node) {
 		node, reason = nil, skippableQuantile
 	}
-	b.done[expr] = compiled{node, reason}
+	b.done.add(expr, compiled{node, reason})
 	return node, reason
 }
 
@@ -99,10 +103,14 @@ func (b *building) compileNew(expr parser.Expr, at place) (Node, string) {
 	if v, ok := constant(expr); ok {
 		return newConst(v, at.grid()), ""
 	}
+	nameless := at.nameless
+	at.nameless = false
 	switch e := expr.(type) {
 	case *parser.ParenExpr:
+		at.nameless = nameless
 		return b.compile(e.Expr, at)
 	case *parser.StepInvariantExpr:
+		at.nameless = nameless
 		return b.compile(e.Expr, at.once())
 	case *parser.VectorSelector:
 		return compileSelector(b, e, at)
@@ -113,6 +121,8 @@ func (b *building) compileNew(expr parser.Expr, at place) (Node, string) {
 	case *parser.AggregateExpr:
 		return compileAggregate(b, e, at)
 	case *parser.Call:
+		_, ranges := rangeFuncs[e.Func.Name]
+		at.nameless = nameless && ranges
 		return compileCall(b, e, at)
 	}
 	return nil, "a " + parser.DocumentedType(expr.Type()) + " is evaluated by the engine"

@@ -134,7 +134,7 @@ func (f flow) stored(n int) []uint32 {
 
 // part compiles the subtree over only those series that flow into a span of ranks.
 func (p *Pushed) part(f flow, s span) (*Pushed, bool) {
-	b := &building{options: p.origin.options, resolved: map[*parser.VectorSelector]*Resolution{}, done: map[parser.Expr]compiled{}}
+	b := &building{options: *p.origin.options, resolved: map[*parser.VectorSelector]*Resolution{}}
 	for _, l := range p.Leaves {
 		r := restrict(l.Resolution, f[l], s)
 		for _, e := range l.exprs {
@@ -146,9 +146,10 @@ func (p *Pushed) part(f flow, s span) (*Pushed, bool) {
 	if reason != "" {
 		return nil, false
 	}
+	leaves := leavesOf(root)
 	return &Pushed{
-		Name: p.Name, Root: root, Leaves: leavesOf(root), Grid: p.Grid, Labels: root.Shape().Labels, Pos: p.Pos, origin: p.origin,
-		folds: foldsOf(root, &p.origin.options),
+		Name: p.Name, Root: root, Leaves: leaves, Grid: p.Grid, Labels: root.Shape().Labels, Pos: p.Pos, origin: p.origin,
+		folds: foldsOf(root, leaves, p.origin.options),
 	}, true
 }
 

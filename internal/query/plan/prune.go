@@ -18,11 +18,14 @@ type needer interface {
 // prune compiles an expression without the series of leaves on which no result depends because they
 // match nothing. It returns n if there are none.
 func (b *building) prune(expr parser.Expr, at place, n Node) Node {
+	if !mayIdle(n) {
+		return n
+	}
 	leaves := needed(n)
 	if !someIdle(leaves) {
 		return n
 	}
-	own := &building{options: b.options, resolved: map[*parser.VectorSelector]*Resolution{}, done: map[parser.Expr]compiled{}}
+	own := &building{options: b.options, resolved: map[*parser.VectorSelector]*Resolution{}}
 	for l, need := range leaves {
 		to := none(len(need))
 		for i, is := range need {
@@ -51,6 +54,25 @@ func resolveIdle(expr parser.Expr, resolved map[*parser.VectorSelector]*Resoluti
 		}
 		return nil
 	})
+}
+
+// mayIdle reports whether there may be series of leaves on which no result depends. Most nodes need
+// all series of their children.
+func mayIdle(n Node) bool {
+	switch n := n.(type) {
+	case *Leaf, *constNode:
+		return false
+	case *groupNode:
+		return mayIdle(n.in)
+	case *scaleNode:
+		return mayIdle(n.in) || mayIdle(n.scalar)
+	case *mathNode:
+		return mayIdle(n.in) || slices.ContainsFunc(n.params, mayIdle)
+	case *joinNode:
+		partial := func(to []uint32) bool { return slices.Contains(to, ordinals.None) }
+		return n.pairs != nil || partial(n.to) || partial(n.lk) || partial(n.rk) || mayIdle(n.l) || mayIdle(n.r)
+	}
+	return true
 }
 
 func someIdle(leaves map[*Leaf][]bool) bool {

@@ -40,6 +40,7 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	}
 	m, ok := window.(*parser.MatrixSelector)
 	if !ok {
+		at.nameless = false
 		return compileSubqueryCall(b, e, at)
 	}
 	sel := m.VectorSelector.(*parser.VectorSelector)
@@ -59,10 +60,15 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	if f.keepsName {
 		return b.shared(leaf), ""
 	}
-	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape); reason != "" {
+	leaf.named = at.nameless
+	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape, at.nameless); reason != "" {
 		return nil, reason
 	}
-	return b.shared(leaf), ""
+	same := b.shared(leaf)
+	if same.named && !leaf.named {
+		same.shape.Labels, same.named = leaf.shape.Labels, false // who ignores names gets none
+	}
+	return same, ""
 }
 
 // rangeArgs returns the parameters of a call of a function of ranges, which must be constant, and

@@ -22,7 +22,7 @@ func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 		if reason != "" {
 			return nil, reason
 		}
-		n := &scalarNode{unary: unary{shaped{scalarShape(at.grid())}, in}}
+		n := &scalarNode{unary: unary{shaped: shaped{scalarShape(at.grid())}, in: in}}
 		n.shape.notes, reason = in.Shape().independentNotes()
 		return n, reason
 	case "vector":
@@ -30,7 +30,7 @@ func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 		if reason != "" {
 			return nil, reason
 		}
-		n := &vectorNode{unary: unary{shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}, in}}
+		n := &vectorNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}, in: in}}
 		n.shape.notes, reason = in.Shape().independentNotes()
 		return n, reason
 	}

@@ -60,7 +60,7 @@ func Prepare(expr parser.Expr, o Options) (*Query, error) {
 		}
 		expr = own
 	}
-	q := &Query{expr: expr, options: o}
+	q := &Query{expr: expr, options: o, selectors: make([]Selector, 0, 2)}
 	q.collect(expr, o.top())
 	return q, nil
 }
@@ -70,6 +70,9 @@ func (q *Query) Selectors() []Selector { return q.selectors }
 
 // Steps returns the number of steps of the query.
 func (q *Query) Steps() int { return q.options.top().grid().N }
+
+// Flat reports whether the query has one time and no subqueries.
+func (q *Query) Flat() bool { return q.options.Settled && q.options.Step <= 0 }
 
 // Bound sets Options.MaxRows, which may depend on the resolutions of the selectors.
 func (q *Query) Bound(maxRows int64) { q.options.MaxRows = maxRows }

@@ -17,7 +17,7 @@ func compileSort(b *building, e *parser.Call, at place) (Node, string) {
 		return nil, reason
 	}
 	warning := note{err: annotations.NewSortInRangeQueryWarning(e.PositionRange()), always: true}
-	n := &labelNode{unary: unary{shaped{*in.Shape()}, in}, text: e.Func.Name}
+	n := &labelNode{unary: unary{shaped: shaped{*in.Shape()}, in: in}, text: e.Func.Name}
 	n.shape.Grid = at.grid()
 	n.shape.notes = append(n.shape.notes[:len(n.shape.notes):len(n.shape.notes)], warning)
 	return n, ""

@@ -49,7 +49,7 @@ func compileSubqueryCall(b *building, e *parser.Call, at place) (Node, string) {
 	if reason != "" {
 		return nil, reason
 	}
-	n := &overNode{unary: unary{shaped{Shape{Grid: at.grid()}}, in}, fn: name, inner: within.grid()}
+	n := &overNode{unary: unary{shaped: shaped{Shape{Grid: at.grid()}}, in: in}, fn: name, inner: within.grid()}
 	n.spec = Spec{Grid: at.grid(), Offset: windowOffset(s, at), Window: s.Range.Milliseconds(), Params: params}
 	return n.complete(b, e)
 }
@@ -69,7 +69,7 @@ func (n *overNode) complete(b *building, e *parser.Call) (Node, string) {
 	n.shape.Labels, n.shape.Drop = from.Labels, from.Drop
 	var reason string
 	if !rangeFuncs[n.fn].keepsName {
-		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(from); reason != "" {
+		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(from, false); reason != "" {
 			return nil, reason
 		}
 	}

@@ -20,7 +20,7 @@ func unite(in Node) (Node, bool) {
 	if of == nil {
 		return nil, false
 	}
-	n := &uniteNode{unary: unary{shaped{Shape{Grid: in.Shape().Grid}}, in}, to: make([]uint32, len(of))}
+	n := &uniteNode{unary: unary{shaped: shaped{Shape{Grid: in.Shape().Grid}}, in: in}, to: make([]uint32, len(of))}
 	first := map[uint64]int{}
 	for i, l := range stripNames(in.Shape().Labels) {
 		j, again := first[l.Hash()]
@@ -43,7 +43,7 @@ func unite(in Node) (Node, bool) {
 // nameless returns a node without metric names, merged by unite if necessary, or a reason not to
 // push. With delayed names the node is unchanged: the names are dropped at the end of the query.
 func (b *building) nameless(in Node) (node Node, ls []labels.Labels, drop []bool, reason string) {
-	ls, drop, reason = b.withoutNames(in.Shape())
+	ls, drop, reason = b.withoutNames(in.Shape(), false)
 	if reason != duplicates {
 		return in, ls, drop, reason
 	}
