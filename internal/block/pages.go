@@ -16,6 +16,11 @@ const (
 	// unitValues is the least size, in values, of a unit, for which one encoding is chosen: one
 	// series, or several small ones that follow one another.
 	unitValues = 1024
+	// A unit that reaches a series of fewer than shortValues values ends at wideValues, or with its
+	// metric, if it has metricValues: series of one metric have frequent bytes in common.
+	shortValues  = 512
+	wideValues   = 4096
+	metricValues = 256
 	// pageValues and pageBytes are the numbers of values and of compressed bytes at which a page ends
 	// with the current series. metricBytes is that at which it ends with the current metric, because
 	// most reads want whole metrics.
@@ -104,8 +109,11 @@ func (p *intPages) lay(vals []int64, ends []int, metrics []uint32) (parquetfile.
 		metric = metrics[0]
 	}
 	p.tried = tried{}
+	series := 0 // where it begins
 	for i, end := range ends {
-		if end-from < unitValues && i < len(ends)-1 {
+		last := i+1 < len(metrics) && metrics[i] != metrics[i+1] // of its metric
+		complete := i == len(ends)-1 || p.complete(end-from, end-series, last)
+		if series = end; !complete {
 			continue
 		}
 		l, n, err := p.choose(vals[from:end], metric)
@@ -121,9 +129,9 @@ func (p *intPages) lay(vals []int64, ends []int, metrics []uint32) (parquetfile.
 			}
 			begin, size = from, 0
 		}
-		from, how, size = end, l, size+n
+		from, how, size, ended = end, l, size+n, last
 		if i+1 < len(metrics) {
-			ended, metric = metrics[i] != metrics[i+1], metrics[i+1]
+			metric = metrics[i+1]
 		}
 	}
 	if err := p.end(vals[begin:], how); err != nil {
@@ -136,6 +144,15 @@ func (p *intPages) lay(vals []int64, ends []int, metrics []uint32) (parquetfile.
 	}
 	p.dict = p.runs.AppendDict(p.dict[:0])
 	return parquetfile.Chunk{Path: []string{ColInt}, Type: format.Int64, Dict: p.dict, DictLen: p.runs.Distinct(), Pages: p.pages}, nil
+}
+
+// complete reports whether values are a unit. Those of its last series are so many; last says that
+// this is the last one of its metric. A part has small units, because comparing takes less time.
+func (p *intPages) complete(values, series int, last bool) bool {
+	if series >= shortValues || p.skip != tryAll {
+		return values >= unitValues
+	}
+	return values >= wideValues || last && values >= metricValues
 }
 
 // end adds a page.

@@ -127,7 +127,7 @@ func TestPagesKeepIntegers(t *testing.T) {
 			if i < len(pages)-1 {
 				require.GreaterOrEqual(t, page.Values, unitValues)
 			}
-			require.Less(t, page.Values, pageValues+long+unitValues)
+			require.Less(t, page.Values, pageValues+long+wideValues)
 		}
 		require.Equal(t, vals, got)
 	}
@@ -174,6 +174,40 @@ func TestPagesChoose(t *testing.T) {
 			var got []page
 			for _, p := range chunk.Pages {
 				got = append(got, page{p.Encoding, p.Values, p.Literals})
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestPagesOfShortSeries(t *testing.T) {
+	const n = 60
+	r := rand.New(rand.NewPCG(1, 1))
+	var vals []int64
+	var ends []int
+	var metrics []uint32
+	for metric, lengths := range [][]int{slices.Repeat([]int{n}, 100), slices.Repeat([]int{n}, 10), {n, n}, {720, 720}, {n, 720, 720}} {
+		for _, length := range lengths {
+			vals = append(vals, intKinds["steps"](r, length)...)
+			ends, metrics = append(ends, len(vals)), append(metrics, uint32(metric))
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		skip int
+		want []int
+	}{
+		{"a unit ends with its metric", tryAll, []int{69 * n, 31 * n, 10 * n, 2*n + 2*720, n + 2*720}},
+		{"of a part it does not", partSkip, append(slices.Repeat([]int{18 * n}, 6), 4*n+2*720, n+2*720)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newTestPages(t, true)
+			p.skip = tc.skip
+			chunk, err := p.lay(vals, ends, metrics)
+			require.NoError(t, err)
+			var got []int
+			for _, page := range chunk.Pages {
+				got = append(got, page.Values)
 			}
 			require.Equal(t, tc.want, got)
 		})
