@@ -47,7 +47,7 @@ func newAsker(t *testing.T, text *string) asker {
 	at = at.Add(time.Hour)
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(`b + on() b{job="x"}`)
 	require.NoError(t, err)
-	c.Query("t", expr)
+	c.Query("t", usage.Wanted(expr))
 	return asker{weigher: weigher{withoutStorage(t), text, nil}, counter: c}
 }
 

@@ -11,8 +11,9 @@ import (
 
 // admission is what a kind of query does on its way to its turn.
 type admission struct {
-	// begin is called before the query waits, with what ends it.
-	begin func(ctx context.Context, cancel context.CancelFunc) (context.Context, error)
+	// begin is called before the query waits, with what ends it. It returns what limits its
+	// results.
+	begin func(ctx context.Context, cancel context.CancelFunc) (*request.ResultBudget, error)
 	// wait measures the time until the query's turn.
 	wait func() (stop func())
 }
@@ -23,8 +24,10 @@ type admission struct {
 // own. Errors are as those of Query.Run.
 func (e *Engine) Run(asked context.Context, fn func(ctx context.Context) error) error {
 	return e.admit(asked, admission{
-		begin: func(ctx context.Context, _ context.CancelFunc) (context.Context, error) { return ctx, nil },
-		wait:  func() (stop func()) { return func() {} },
+		begin: func(context.Context, context.CancelFunc) (*request.ResultBudget, error) {
+			return request.From(asked).Results, nil
+		},
+		wait: func() (stop func()) { return func() {} },
 	}, fn)
 }
 
@@ -37,7 +40,7 @@ func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.C
 	if r.Inside = true; !inside {
 		r.Bytes = request.NewByteBudget(s.MaxFetchedBytes, stop)
 	}
-	ctx, cancel := x.Files.Sharing(request.With(counted, r)), func() { stop(nil) }
+	ctx, cancel := counted, func() { stop(nil) }
 	if end, ok := asked.Deadline(); !ok || time.Until(end) > s.Timeout {
 		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
@@ -48,12 +51,12 @@ func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.C
 			x.Metrics.Limited(err)
 		}
 	}()
-	allowed, err := a.begin(ctx, cancel)
-	if err != nil || inside {
-		if err == nil {
-			err = fn(allowed)
-		}
+	if r.Results, err = a.begin(ctx, cancel); err != nil {
 		return err
+	}
+	allowed := x.Files.Sharing(request.With(ctx, r))
+	if inside {
+		return fn(allowed)
 	}
 	stopWaiting := a.wait()
 	x.Metrics.Waiting.Inc()

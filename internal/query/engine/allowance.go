@@ -17,23 +17,27 @@ const (
 	heldPerStep          = 10 // steps in windows for each step that subqueries may have: a second of upstream's time
 )
 
-// allow refuses a query that takes too much whatever the data is, and returns the context that
-// counts what grows with the data.
-func (q *Query) allow(ctx context.Context) (context.Context, error) {
+// allow refuses a query that takes too much whatever the data is, and returns the budget of what
+// grows with the data.
+func (q *Query) allow(ctx context.Context) (*request.ResultBudget, error) {
 	s := &q.engine.settings
-	c := countSteps(&q.asked)
+	c := q.steps()
 	if limit := s.MaxSubquerySteps; c.steps > limit {
-		return ctx, &request.LimitError{Limit: "steps of subqueries", Value: limit, Needed: c.steps, Flag: subqueryFlag}
+		return nil, &request.LimitError{Limit: "steps of subqueries", Value: limit, Needed: c.steps, Flag: subqueryFlag}
 	}
-	r := request.From(ctx)
-	r.Results = request.NewResultBudget(s.QueryMemoryBytes, growthOf(q.asked.Expr), c.most)
-	if err := r.Results.Add(ctx, 1, 0); err != nil { // a query without data has series as well
-		return ctx, err
+	b := request.NewResultBudget(s.QueryMemoryBytes, q.expr.growth, c.most)
+	if err := b.Add(ctx, 1, 0); err != nil { // a query without data has series as well
+		return nil, err
 	}
-	if err := memory.Of(ctx).Charge(c.steps * bytesPerSubqueryStep); err != nil {
-		return ctx, err
+	return b, memory.Of(ctx).Charge(c.steps * bytesPerSubqueryStep)
+}
+
+// steps is what countSteps returns of the query.
+func (q *Query) steps() stepCount {
+	if q.expr.settled { // it has no subqueries
+		return stepCount{most: timesOf(&q.asked)}
 	}
-	return request.With(ctx, r), nil
+	return countSteps(&q.asked)
 }
 
 // walkable refuses what is left to upstream's engine if its windows hold too many steps of

@@ -33,6 +33,9 @@ func (g *gate) enter(ctx context.Context, tenant string) error {
 		return err
 	}
 	w := g.line(tenant)
+	if w == nil {
+		return nil
+	}
 	select {
 	case <-w:
 		return nil
@@ -42,16 +45,15 @@ func (g *gate) enter(ctx context.Context, tenant string) error {
 	}
 }
 
-// line takes a place or puts a waiter at the end of its tenant's queue.
+// line takes a place and returns nil, or puts a waiter at the end of its tenant's queue.
 func (g *gate) line(tenant string) waiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w := make(waiter)
 	if g.free(tenant) {
 		g.take(tenant)
-		close(w)
-		return w
+		return nil
 	}
+	w := make(waiter)
 	if len(g.waiting[tenant]) == 0 {
 		g.turns = append(g.turns, tenant)
 	}

@@ -2,11 +2,14 @@ package engine
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/lru"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/usage"
 )
 
 // remembering is a parser that remembers the expressions that it parsed last: rules and panels ask
@@ -14,16 +17,22 @@ import (
 // concurrent use.
 type remembering struct {
 	parser.Parser
-	withoutStarts bool // start_timestamp() has no result
+	withoutStarts bool          // start_timestamp() has no result
+	lookback      time.Duration // of most queries
 
 	mu   sync.Mutex
 	last *lru.Map[*known] // by text
 }
 
-// known is an expression of a text. It is shared: nobody may change it.
+// known is an expression of a text, with what each query of it needs to know. It is shared: nobody
+// may change it.
 type known struct {
 	parser.Expr
-	settled bool // plan.Settled
+	settled bool           // plan.Settled
+	growth  request.Growth // of the results' labels
+	asks    *usage.Wants
+	own     bool  // it mentions the label of the engine's own selectors, which only those may have
+	reach   reach // of a settled one
 }
 
 // The memory (bytes) of all expressions that are remembered, and of one, about: a constant, and more
@@ -34,8 +43,8 @@ const (
 	bytesPerTextByte = 16
 )
 
-func newRemembering(o parser.Options, withoutStarts bool) *remembering {
-	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: lru.New[*known](rememberedBytes)}
+func newRemembering(o parser.Options, withoutStarts bool, lookback time.Duration) *remembering {
+	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, lookback: lookback, last: lru.New[*known](rememberedBytes)}
 }
 
 // hideStarts makes start_timestamp() of a selector that of an expression, which has no result.
@@ -71,7 +80,10 @@ func (p *remembering) parsed(text string) (*known, error) {
 	if p.withoutStarts {
 		hideStarts(expr)
 	}
-	k := &known{expr, plan.Settled(expr)}
+	k := &known{Expr: expr, settled: plan.Settled(expr), growth: growthOf(expr), asks: usage.Wanted(expr), own: mentions(expr, plan.PushedLabel)}
+	if k.settled {
+		k.reach = reachOf(expr, p.lookback)
+	}
 	if cost := int64(expressionBytes + bytesPerTextByte*len(text)); cost <= rememberedBytes/16 {
 		p.mu.Lock()
 		defer p.mu.Unlock()

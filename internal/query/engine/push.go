@@ -25,11 +25,8 @@ import (
 // name damaged objects that were left out.
 func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err error) {
 	finite := q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End)
-	if q.exec == nil || !finite {
+	if q.exec == nil || !finite || q.expr.own {
 		return nil, nil
-	}
-	if mentions(q.expr.Expr, plan.PushedLabel) {
-		return nil, nil // only selectors of this engine's own may have this label
 	}
 	timers := q.stats.Timers
 	try := func(p *exec.Attempt, o plan.Options) error {
@@ -85,7 +82,7 @@ func (q *Query) Expr() parser.Expr { return q.expr.Expr }
 // Attempt calls fn with an attempt on a snapshot of the query's time range, and again as
 // snapshot.Range.Read does.
 func (q *Query) Attempt(ctx context.Context, fn func(*exec.Attempt) error) (annotations.Annotations, error) {
-	span := q.exec.Snapshots.Range(promql.FindMinMaxTime(&q.asked))
+	span := q.exec.Snapshots.Range(q.times())
 	return span.ReadWide(ctx, func(snap catalog.Snapshot, wide bool) error { return fn(q.exec.Attempt(span, snap, wide)) })
 }
 

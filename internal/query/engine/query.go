@@ -23,6 +23,7 @@ type Query struct {
 	expr   *known          // of the text
 	asked  parser.EvalStmt // as upstream's engine prepares it; its expression may be shared
 	stats  stats.Statistics
+	timers *timers        // of stats; nil: the query is closed
 	exec   *exec.Executor // nil: nothing is pushed down
 	view   *view          // what upstream's query reads
 	left   parser.Expr    // what upstream's query evaluates; nil: all of it
@@ -38,7 +39,7 @@ type Query struct {
 // Statement implements promql.Query.
 func (q *Query) Statement() parser.Statement { return &q.asked }
 
-// Stats implements promql.Query.
+// Stats implements promql.Query. Its timers are valid until Close.
 func (q *Query) Stats() *stats.Statistics { return &q.stats }
 
 // String implements promql.Query.
@@ -58,7 +59,7 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 	total := q.stats.Timers.GetTimer(stats.ExecTotalTime).Start()
 	var res *promql.Result
 	err := q.Run(asked, func(ctx context.Context) error {
-		q.engine.usage.Query(tenant.From(ctx), q.asked.Expr)
+		q.engine.usage.Query(tenant.From(ctx), q.expr.asks)
 		if q.exec != nil {
 			ctx = q.exec.Series.Sharing(ctx)
 		}
@@ -117,7 +118,7 @@ func (q *Query) evaluate(ctx context.Context) *promql.Result {
 func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) error {
 	queue := q.stats.Timers.GetTimer(stats.ExecQueueTime)
 	return q.engine.admit(asked, admission{
-		begin: func(ctx context.Context, cancel context.CancelFunc) (context.Context, error) {
+		begin: func(ctx context.Context, cancel context.CancelFunc) (*request.ResultBudget, error) {
 			q.mu.Lock()
 			q.cancel = cancel
 			q.mu.Unlock()

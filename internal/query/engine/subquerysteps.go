@@ -20,13 +20,19 @@ type stepCount struct {
 // evaluated.
 func countSteps(s *parser.EvalStmt) stepCount {
 	var c stepCount
-	span := max(0, s.End.Sub(s.Start).Milliseconds())
-	times := int64(1)
-	if step := s.Interval.Milliseconds(); step > 0 {
-		times = span/step + 1
-	}
-	c.walk(s.Expr, span, times)
+	c.walk(s.Expr, spanOf(s), timesOf(s))
 	return c
+}
+
+// spanOf is the time (ms) from the first to the last time of a statement.
+func spanOf(s *parser.EvalStmt) int64 { return max(0, s.End.Sub(s.Start).Milliseconds()) }
+
+// timesOf is the number of times of a statement.
+func timesOf(s *parser.EvalStmt) int64 {
+	if step := s.Interval.Milliseconds(); step > 0 {
+		return spanOf(s)/step + 1
+	}
+	return 1
 }
 
 // walk counts what is evaluated at times that are span (ms) apart from the first to the last.

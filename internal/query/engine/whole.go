@@ -39,26 +39,23 @@ func (q *Query) answer(ctx context.Context, r *exec.Result) *promql.Result {
 	if err := cmp.Or(ctx.Err(), request.Evaluated(ctx, r.Len())); err != nil {
 		return &promql.Result{Err: err}
 	}
-	q.points = pointsOf(r.Values())
-	m, points := r.Append(make(promql.Matrix, 0, r.Len()), (*q.points)[:0])
-	samples := q.stats.Samples
-	samples.TotalSamples += int64(len(points))
-	samples.SamplesRead += int64(len(points))
-	samples.UpdatePeak(len(points))
-	res := &promql.Result{}
+	res, n := &promql.Result{}, 0
 	res.Warnings.Merge(r.Warnings)
 	if q.asked.Interval > 0 {
+		q.points = pointsOf(r.Values())
+		m, points := r.Append(make(promql.Matrix, 0, r.Len()), (*q.points)[:0])
 		sorting := q.stats.Timers.GetTimer(stats.ResultSortTime).Start()
 		sort.Sort(m)
 		sorting.Stop()
-		res.Value = m
+		res.Value, n = m, len(points)
 	} else {
-		v := make(promql.Vector, len(m))
-		for i, s := range m {
-			v[i] = promql.Sample{Metric: s.Metric, F: s.Floats[0].F, T: s.Floats[0].T}
-		}
-		res.Value = v
+		v := r.Vector()
+		res.Value, n = v, len(v)
 	}
+	samples := q.stats.Samples
+	samples.TotalSamples += int64(n)
+	samples.SamplesRead += int64(n)
+	samples.UpdatePeak(n)
 	q.engine.measured.query(&q.stats, q.asked.Interval > 0)
 	return res
 }
@@ -86,5 +83,8 @@ func (q *Query) Close() {
 	q.points = nil
 	if q.up != nil {
 		q.up.Close()
+	} else if q.timers != nil { // upstream's query adds others
+		q.timers.release()
 	}
+	q.timers = nil
 }

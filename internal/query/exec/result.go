@@ -62,6 +62,17 @@ func (r *Result) Append(m promql.Matrix, points []promql.FPoint) (promql.Matrix,
 	return m, points
 }
 
+// Vector returns the values at the first time of the grid.
+func (r *Result) Vector() promql.Vector {
+	v := make(promql.Vector, 0, len(r.rows))
+	for _, row := range r.rows {
+		if f := row.V[0]; !value.IsStaleNaN(f) {
+			v = append(v, promql.Sample{Metric: r.labels[row.I], F: f, T: r.Grid.Start})
+		}
+	}
+	return v
+}
+
 // Values is the number of values that Append needs room for, at most.
 func (r *Result) Values() int { return len(r.rows) * r.Grid.N }
 

@@ -84,7 +84,12 @@ func (f *Files) inPlace(key string) bool {
 }
 
 // Sharing returns ctx whose reads together keep to the limit of requests in flight.
-func (f *Files) Sharing(ctx context.Context) context.Context { return f.cache.Sharing(ctx) }
+func (f *Files) Sharing(ctx context.Context) context.Context {
+	if f.dir != nil && !f.globs { // nothing is fetched
+		return ctx
+	}
+	return f.cache.Sharing(ctx)
+}
 
 // Forget drops the local copies of an object, so that the next read asks the store.
 func (f *Files) Forget(object string) error { return f.cache.Forget(object) }

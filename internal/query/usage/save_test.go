@@ -49,11 +49,11 @@ func TestSaves(t *testing.T) {
 	a := newCounter(saving, store, at.now)
 	at.after(time.Second)
 	b := newCounter(saving, store, at.now)
-	a.Query("a", parse(t, `up{job="x"}`))
-	b.Query("a", parse(t, `up + {__name__=~"node_.+"}`))
+	a.Query("a", wanted(t, `up{job="x"}`))
+	b.Query("a", wanted(t, `up + {__name__=~"node_.+"}`))
 	a.Save(t.Context())
 	at.after(time.Minute)
-	a.Query("a", parse(t, "up"))
+	a.Query("a", wanted(t, "up"))
 	r := of(t, a, "a")
 	require.Equal(t, uint64(2), metric(r, "up").Queries, "in the store, and in memory")
 	a.Save(t.Context())
@@ -71,7 +71,7 @@ func TestSaves(t *testing.T) {
 func TestObject(t *testing.T) {
 	at, store := newClock(), known(t, memstore.Settings{})
 	c := newCounter(saving, store, at.now)
-	c.Query("a", parse(t, `up{job="x"} + {__name__=~"node_.+"}`))
+	c.Query("a", wanted(t, `up{job="x"} + {__name__=~"node_.+"}`))
 	c.Save(t.Context())
 	got := read(t, store)
 	var saves struct{ Saves []string }
@@ -88,7 +88,7 @@ func TestObject(t *testing.T) {
 func TestTenantsWithoutObjects(t *testing.T) {
 	at, store := newClock(), known(t, memstore.Settings{})
 	c := newCounter(saving, store, at.now)
-	c.Query("made-up", parse(t, "up"))
+	c.Query("made-up", wanted(t, "up"))
 	of(t, c, "another")
 	r := of(t, c, "a")
 	require.Positive(t, r.Used)
@@ -132,7 +132,7 @@ func TestFaults(t *testing.T) {
 			asked := uint64(0)
 			for range 20 {
 				for _, c := range []*usage.Counter{a, b} {
-					c.Query("a", parse(t, "up"))
+					c.Query("a", wanted(t, "up"))
 					asked++
 					armed = true
 					c.Save(t.Context())
@@ -156,10 +156,10 @@ func TestFaults(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	at, store := newClock(), known(t, memstore.Settings{})
 	c := newCounter(saving, store, at.now)
-	c.Query("a", parse(t, "up"))
+	c.Query("a", wanted(t, "up"))
 	c.Save(t.Context())
 	at.after(time.Hour)
-	c.Query("a", parse(t, "down"))
+	c.Query("a", wanted(t, "down"))
 	begin := of(t, c, "a")
 	require.Equal(t, at.at.Add(-time.Hour), begin.Since)
 	put(t, store, object, read(t, store)[:100])
@@ -174,7 +174,7 @@ func TestDamaged(t *testing.T) {
 	later, err := checksum.Append([]byte(`{"version":2}`))
 	require.NoError(t, err)
 	put(t, store, object, string(later))
-	c.Query("a", parse(t, "down"))
+	c.Query("a", wanted(t, "down"))
 	c.Save(t.Context())
 	require.Equal(t, string(later), read(t, store))
 	_, err = c.Of(t.Context(), "a")
@@ -190,7 +190,7 @@ func TestEntriesEnd(t *testing.T) {
 	c := newCounter(s, store, at.now)
 	var first time.Time
 	for i := range 20 {
-		c.Query("a", parse(t, fmt.Sprintf("metric_%02d", i)))
+		c.Query("a", wanted(t, fmt.Sprintf("metric_%02d", i)))
 		if i == 0 {
 			first = at.at
 		}
@@ -206,7 +206,7 @@ func TestEntriesEnd(t *testing.T) {
 		require.Equal(t, first.Add(time.Duration(i)*time.Hour).Before(r.Since), metric(r, name) == usage.Asked{}, name)
 	}
 	at.after(400*24*time.Hour - 3*time.Hour)
-	c.Query("a", parse(t, "new"))
+	c.Query("a", wanted(t, "new"))
 	c.Save(t.Context())
 	r = of(t, c, "a")
 	require.Zero(t, metric(r, "metric_16"))
@@ -222,7 +222,7 @@ func TestMaybeSave(t *testing.T) {
 		_, _, err := objstore.ReadAll(t.Context(), store, object)
 		return err == nil
 	}
-	c.Query("a", parse(t, "up"))
+	c.Query("a", wanted(t, "up"))
 	at.after(saving.Interval - time.Millisecond)
 	c.MaybeSave(t.Context())
 	require.False(t, saved())
@@ -236,7 +236,7 @@ func TestMaybeSave(t *testing.T) {
 
 	never := newCounter(usage.Settings{Bytes: 1 << 20}, store, at.now)
 	before := read(t, store)
-	never.Query("a", parse(t, "up"))
+	never.Query("a", wanted(t, "up"))
 	at.after(24 * time.Hour)
 	never.MaybeSave(t.Context())
 	require.Equal(t, before, read(t, store))

@@ -5,7 +5,6 @@ package usage
 import (
 	"crypto/rand"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/objstore"
 )
@@ -74,27 +72,23 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	return c
 }
 
-// Query counts a query of a tenant: once for each metric name that its selectors name, for each
-// pattern of names, and for each label that it names. A selector without a condition on the name,
-// or with one that nearly every name meets (!=, !~, and =~ that matches the empty name), asks for
-// no metric. `without` and `ignoring` ask for no label.
-func (c *Counter) Query(tenant string, expr parser.Expr) {
+// Query counts a query of a tenant, once for each of the things that it asks for.
+func (c *Counter) Query(tenant string, w *Wants) {
 	if c.settings.Bytes > 0 {
-		w := wanted(expr)
-		c.add(tenant, &w)
+		c.add(tenant, w)
 	}
 }
 
 // LabelValues counts a request of a tenant for the values of a label.
 func (c *Counter) LabelValues(tenant, label string) {
 	if c.settings.Bytes > 0 {
-		var w wants
+		var w Wants
 		w.add(labelNames, label)
 		c.add(tenant, &w)
 	}
 }
 
-func (c *Counter) add(tenant string, w *wants) {
+func (c *Counter) add(tenant string, w *Wants) {
 	if len(w[metrics])+len(w[patterns])+len(w[labelNames]) == 0 {
 		return
 	}
@@ -106,8 +100,7 @@ func (c *Counter) add(tenant string, w *wants) {
 		return
 	}
 	for k := range kinds {
-		slices.Sort(w[k])
-		for _, name := range slices.Compact(w[k]) {
+		for _, name := range w[k] {
 			if _, known := b.tally[k][name]; !known && (k == patterns && tooLarge(name) || !c.room(b, name)) {
 				b.lost = one.Last
 				c.missed.Inc()

@@ -19,11 +19,11 @@ import (
 	"github.com/promlake/promlake/internal/query/usage"
 )
 
-func parse(t *testing.T, text string) parser.Expr {
+func wanted(t *testing.T, text string) *usage.Wants {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	require.NoError(t, err)
-	return expr
+	return usage.Wanted(expr)
 }
 
 // clock is a settable time.
@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 	ask := func(tenant string, texts ...string) {
 		for _, text := range texts {
 			at.after(time.Second)
-			c.Query(tenant, parse(t, text))
+			c.Query(tenant, wanted(t, text))
 		}
 	}
 	ask("a",
@@ -105,7 +105,7 @@ func TestLabels(t *testing.T) {
 		p := parser.NewParser(parser.Options{EnableExperimentalFunctions: true})
 		expr, err := p.ParseExpr(text)
 		require.NoError(t, err, text)
-		c.Query("a", expr)
+		c.Query("a", usage.Wanted(expr))
 		r := of(t, c, "a")
 		var got []string
 		for _, name := range strings.Fields("__name__ code from instance job le one team to two value zone") {
@@ -132,7 +132,7 @@ func TestLimit(t *testing.T) {
 	for range 2 {
 		for i := range 10 {
 			at.after(time.Second)
-			c.Query("a", parse(t, fmt.Sprintf("metric_%d", i)))
+			c.Query("a", wanted(t, fmt.Sprintf("metric_%d", i)))
 		}
 	}
 	r := of(t, c, "a")
@@ -141,7 +141,7 @@ func TestLimit(t *testing.T) {
 	require.Zero(t, metric(r, "metric_9"))
 	require.LessOrEqual(t, r.Used, r.Limit)
 	at.after(time.Second)
-	c.Query("late-tenant", parse(t, "up"))
+	c.Query("late-tenant", wanted(t, "up"))
 	late := of(t, c, "late-tenant")
 	require.Equal(t, at.at, late.Since)
 	require.Zero(t, metric(late, "up"))
@@ -153,7 +153,7 @@ promlake_query_uncounted_names_total 14
 `), "promlake_query_uncounted_names_total"))
 
 	off := newCounter(usage.Settings{}, memstore.New(memstore.Settings{}), at.now)
-	off.Query("a", parse(t, "up"))
+	off.Query("a", wanted(t, "up"))
 	off.LabelValues("a", "job")
 	at.after(time.Hour)
 	none := of(t, off, "a")
@@ -174,7 +174,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 		at := newClock()
 		c := newCounter(usage.Settings{Bytes: 1 << 20}, memstore.New(memstore.Settings{}), at.now)
 		at.after(time.Second)
-		c.Query("a", parse(t, text))
+		c.Query("a", wanted(t, text))
 		require.Equal(t, counted, of(t, c, "a").Since.Before(at.at), "%.60s", text)
 	}
 }
@@ -183,7 +183,7 @@ func TestConcurrent(t *testing.T) {
 	store := memstore.New(memstore.Settings{})
 	put(t, store, "v1/a/manifest.json", "{}")
 	c := newCounter(usage.Settings{Bytes: 1 << 20, Interval: time.Minute}, store, time.Now)
-	expr := parse(t, `up + {__name__=~"node_.+"}`)
+	expr := wanted(t, `up + {__name__=~"node_.+"}`)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

@@ -1,6 +1,8 @@
 package usage
 
 import (
+	"slices"
+
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -16,10 +18,10 @@ const (
 	kinds
 )
 
-// wants are the things that a query asks for, some several times.
-type wants [kinds][]string
+// Wants are the things that a query asks for, each once, sorted. Nobody changes them.
+type Wants [kinds][]string
 
-func (w *wants) add(k kind, name string) {
+func (w *Wants) add(k kind, name string) {
 	if k == labelNames && name == model.MetricNameLabel {
 		return
 	}
@@ -33,8 +35,12 @@ var labelArguments = map[string]int{"label_replace": 3, "label_join": 3, "sort_b
 // ofBuckets are the functions that read the label le of classic histograms.
 var ofBuckets = map[string]bool{"histogram_quantile": true, "histogram_quantiles": true, "histogram_fraction": true}
 
-// wanted returns what an expression asks for.
-func wanted(expr parser.Expr) (w wants) {
+// Wanted returns what an expression asks for: the metric names that its selectors name, patterns of
+// names, and the labels that it names. A selector without a condition on the name, or with one that
+// nearly every name meets (!=, !~, and =~ that matches the empty name), asks for no metric.
+// `without` and `ignoring` ask for no label.
+func Wanted(expr parser.Expr) *Wants {
+	w := &Wants{}
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.VectorSelector:
@@ -60,11 +66,15 @@ func wanted(expr parser.Expr) (w wants) {
 		}
 		return nil
 	})
+	for k, names := range w {
+		slices.Sort(names)
+		w[k] = slices.Clip(slices.Compact(names))
+	}
 	return w
 }
 
 // metrics adds what a condition on the metric name asks for.
-func (w *wants) metrics(m *labels.Matcher) {
+func (w *Wants) metrics(m *labels.Matcher) {
 	switch {
 	case m.Matches(""):
 	case m.Type == labels.MatchEqual:
@@ -78,14 +88,14 @@ func (w *wants) metrics(m *labels.Matcher) {
 	}
 }
 
-func (w *wants) labels(names []string) {
+func (w *Wants) labels(names []string) {
 	for _, name := range names {
 		w.add(labelNames, name)
 	}
 }
 
 // call adds the labels that a function reads.
-func (w *wants) call(c *parser.Call) {
+func (w *Wants) call(c *parser.Call) {
 	if ofBuckets[c.Func.Name] {
 		w.add(labelNames, model.BucketLabel)
 	}
