@@ -270,7 +270,7 @@ func TestOrderOfFiles(t *testing.T) {
 	dir, s := filepath.Join(t.TempDir(), "queue"), newStore()
 	s.away = true
 	var want []int64
-	for n := range int64(maxParallel) {
+	for n := range int64(maxParallel - 2) {
 		want = append(want, 1_000_000+n)
 		q := open(t, settingsIn(dir), s)
 		require.NoError(t, q.Add(transaction(1_000_000+n)))
