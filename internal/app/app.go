@@ -65,7 +65,7 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("check settings: %w", err)
 	}
-	return process.Run(ctx, s.Process, logger, builders(s, out)...)
+	return process.Run(ctx, s.Process, logger, Builders(s, out)...)
 }
 
 // Validate reports invalid settings and those that contradict each other, by the names of the
@@ -92,8 +92,9 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// builders make the stages of a process.
-func builders(s Settings, out io.Writer) []process.Builder {
+// Builders make the stages of a process, in the order in which it builds them. Messages for the user
+// at the terminal go to out.
+func Builders(s Settings, out io.Writer) []process.Builder {
 	var writers []func(*ingest.Stage)
 	var readers []func(*query.Stage)
 	var monitor *promapp.Monitor

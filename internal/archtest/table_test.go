@@ -393,6 +393,7 @@ var allowed = map[string][]string{
 	"tests/faults":      {},
 	"tests/functions":   {},
 	"tests/fuzzpromql":  {},
+	"tests/lifetime":    {},
 	"tests/model":       {},
 	"tests/order":       {},
 	"tests/resource":    {},

@@ -1,4 +1,0 @@
-package app
-
-// Builders are those of Run.
-var Builders = builders

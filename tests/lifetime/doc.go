@@ -1,0 +1,7 @@
+// Package lifetime tests a process that scrapes targets and evaluates rules, with all of its stages:
+// through restarts, failures of its store, and deaths at any point. The clock of package synctest
+// stands still while the process works, so half an hour takes a second, and a process that nothing
+// happens to is evaluated at the same times.
+//
+// It contains only tests.
+package lifetime
