@@ -92,8 +92,8 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// Builders make the stages of a process, in the order in which it builds them. Messages for the user
-// at the terminal go to out.
+// Builders make the stages of a process, in the order in which it builds them. Messages for the
+// user at the terminal go to out.
 func Builders(s Settings, out io.Writer) []process.Builder {
 	var writers []func(*ingest.Stage)
 	var readers []func(*query.Stage)

@@ -173,8 +173,8 @@ func (o *opened) check(t *testing.T, x *storing, epoch int) bool {
 	return true
 }
 
-// TestSmallSegmentsWait: segments of a sample or two, such as results of rules that others wait for,
-// wait in the head as others do, and keep no other from it.
+// TestSmallSegmentsWait: segments of a sample or two, such as results of rules that others wait
+// for, wait in the head as others do, and keep no other from it.
 func TestSmallSegmentsWait(t *testing.T) {
 	x := newStoring(t, 1<<20)
 	x.head().Keep()

@@ -22,10 +22,10 @@ type Settings struct {
 	Max     int            // messages; 0 is all
 }
 
-// Run moves the messages of a dead-letter queue. It deletes a message from that queue only after the
-// other queue has accepted it, so no message is lost. A message that is moved twice changes no query
-// result. The text has a line for each message and its fate, also after an error; it is empty if an
-// error came before the first message.
+// Run moves the messages of a dead-letter queue. It deletes a message from that queue only after
+// the other queue has accepted it, so no message is lost. A message that is moved twice changes no
+// query result. The text has a line for each message and its fate, also after an error; it is empty
+// if an error came before the first message.
 func Run(ctx context.Context, s Settings, now func() time.Time) (text string, err error) {
 	r := &redrive{Settings: s, seen: map[string]bool{}}
 	err = r.run(ctx)

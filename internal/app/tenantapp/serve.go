@@ -20,8 +20,8 @@ type Served struct {
 	MaxTenants int `name:"web.max-tenants" default:"1000" min:"1" help:"Tenants that one request for /api/v1/status/tenants may describe; each takes two requests to the store." when:"Raise it if the page cannot list the tenants and the requests are worth it."`
 }
 
-// New returns the builder of a stage that answers GET Path, to operators because the answer concerns
-// all tenants, with what the store has of each:
+// New returns the builder of a stage that answers GET Path, to operators because the answer
+// concerns all tenants, with what the store has of each:
 //
 //	200   the tenants
 //	400   there are more of them than the settings allow
