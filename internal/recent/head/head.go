@@ -39,6 +39,7 @@ type Segment interface {
 	View() *series.View // of the table that the refs are of
 	Refs() []series.Ref // by row
 	End(row int) int    // of the row's samples; they begin at the end of the row before it
+	Single() bool       // each row has one sample
 	Time(i int) int64   // ms, of a sample
 	Values() []float64  // of the samples
 	Starts() bool       // there are start timestamps
@@ -158,10 +159,12 @@ func (h *Head) Stored(name string, s Segment) (kept bool) {
 		return false
 	}
 	h.rows.sort(s.Refs(), len(h.last.chains))
+	h.rows.single = s.Single()
 	if s = h.news(s); s == nil {
 		h.again()
 		return false
 	}
+	h.rows.single = s.Single()
 	h.add(s)
 	h.know(name, math.MinInt64)
 	if len(s.Values()) == 0 {
@@ -172,7 +175,7 @@ func (h *Head) Stored(name string, s Segment) (kept bool) {
 	if s.Floats() && now.Sub(h.anew) > Retention { // who makes it begin anew may do so again and again
 		from = now.Add(-late).UnixMilli()
 	}
-	kept = h.log.add(name, now, s, h.rows.sorted, from)
+	kept = h.log.add(name, now, s, &h.rows, from)
 	if !h.heads.set(h, h.nodes.bytes()+h.last.bytes()+h.before.bytes()+h.log.bytes) {
 		h.end()
 		h.rests = now.Add(rest)
@@ -248,7 +251,7 @@ func (h *Head) ascending(s Segment) bool {
 	refs := s.Refs()
 	for _, row := range h.rows.sorted {
 		last := h.chain(refs[row]).t
-		for from, end := samplesOf(s, int(row)); from < end; from++ {
+		for from, end := h.rows.samples(s, row); from < end; from++ {
 			t := s.Time(from)
 			if t <= last {
 				return false
@@ -259,20 +262,12 @@ func (h *Head) ascending(s Segment) bool {
 	return true
 }
 
-// samplesOf returns where the samples of a row of a segment are.
-func samplesOf(s Segment, row int) (from, end int) {
-	if row > 0 {
-		from = s.End(row - 1)
-	}
-	return from, s.End(row)
-}
-
 // add adds the samples of a segment. The caller holds h.mu.
 func (h *Head) add(s Segment) {
 	refs, values := s.Refs(), s.Values()
 	for _, row := range h.rows.sorted {
 		x := &h.last.chains[refs[row]]
-		for from, end := samplesOf(s, int(row)); from < end; from++ {
+		for from, end := h.rows.samples(s, row); from < end; from++ {
 			h.nodes.append(x, s.Time(from), values[from], h.floor)
 		}
 	}

@@ -45,18 +45,23 @@ const (
 
 func (l *log) reset() { *l = log{dropped: math.MinInt64, runs: l.runs} }
 
-// add adds a segment, whose rows are sorted by refs. It is kept if its samples are later than from
+// add adds a segment. It is kept if its samples are later than from
 // (ms), and its series neighbours.
-func (l *log) add(name string, stored time.Time, s Segment, rows []uint32, from int64) (kept bool) {
+func (l *log) add(name string, stored time.Time, s Segment, rows *rows, from int64) (kept bool) {
 	r := record{name: name, stored: stored, minT: math.MaxInt64, maxT: math.MinInt64}
 	l.runs = l.runs[:0]
 	refs, samples := s.Refs(), 0
-	for _, row := range rows {
-		begin, end := samplesOf(s, int(row))
+	for _, row := range rows.sorted {
+		begin, end := rows.samples(s, row)
 		if begin == end {
 			continue
 		}
-		r.minT, r.maxT = min(r.minT, s.Time(begin)), max(r.maxT, s.Time(end-1))
+		first := s.Time(begin)
+		last := first
+		if end-begin > 1 {
+			last = s.Time(end - 1)
+		}
+		r.minT, r.maxT = min(r.minT, first), max(r.maxT, last)
 		samples += end - begin
 		ref, each := refs[row], uint32(end-begin)
 		if n := len(l.runs); n > 0 && l.runs[n-1].each == each && l.runs[n-1].from+series.Ref(l.runs[n-1].n) == ref {

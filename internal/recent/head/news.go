@@ -9,6 +9,7 @@ type news struct {
 }
 
 func (n *news) End(row int) int   { return n.ends[row] }
+func (n *news) Single() bool      { return false }
 func (n *news) Time(i int) int64  { return n.t[i] }
 func (n *news) Values() []float64 { return n.v }
 

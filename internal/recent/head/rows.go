@@ -11,6 +11,7 @@ import (
 // neighbours: what a head has of them lies together in memory.
 type rows struct {
 	sorted []uint32
+	single bool     // each row has one sample
 	at     []uint32 // by ref: one more than the row; zeros between two calls of sort
 }
 
@@ -44,4 +45,15 @@ func (r *rows) sort(refs []series.Ref, n int) {
 		}
 	}
 	clear(r.at[low:high])
+}
+
+// samples returns where the samples of a row of the segment begin and end.
+func (r *rows) samples(s Segment, row uint32) (from, end int) {
+	if r.single {
+		return int(row), int(row) + 1
+	}
+	if row > 0 {
+		from = s.End(int(row) - 1)
+	}
+	return from, s.End(int(row))
 }
