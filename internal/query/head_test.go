@@ -77,7 +77,8 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 		kept.Stored(tenant.Default, name, content)
 		own = append(own, head.Source{Name: name, MaxT: at + 1000})
 	}
-	texts := []string{`m`, `rate(m[1m])`, `sum by (j) (rate(m{i!="3"}[2m]))`, `count_over_time(m[7m])`, `m{i="4"} / on (j) group_left m{i="7"}`, `max(m) - min(m{j=~"1|2"})`, `absent(m{i="99"})`, `avg_over_time(sum(m)[1m:10s])`, `histogram_count(m)`, `sum(m offset 30s)`, `timestamp(m{i="2"})`}
+	texts := []string{`m`, `rate(m[1m])`, `sum by (j) (rate(m{i!="3"}[2m]))`, `count_over_time(m[7m])`, `m{i="4"} / on (j) group_left m{i="7"}`, `max(m) - min(m{j=~"1|2"})`, `absent(m{i="99"})`, `avg_over_time(sum(m)[1m:10s])`, `histogram_count(m)`, `sum(m offset 30s)`, `timestamp(m{i="2"})`,
+		`sum by (j) (rate(m[1m])) * on (j) group_right rate(m[1m])`, `rate(m[1m]) - on (j) group_left max by (j) (rate(m[1m]))`, `sum by (__name__) (last_over_time(m[1m]))`}
 	for n := range 40 {
 		rows = append(rows, scrape()...)
 		if n%20 == 9 {

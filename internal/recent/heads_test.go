@@ -85,7 +85,7 @@ func (x *storing) ask(mint int64, ms ...*labels.Matcher) (out string) {
 	if len(ms) == 0 {
 		ms = []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "__name__", "m")}
 	}
-	found, ok := r.Select(ms, begun+mint, math.MaxInt64, 100, 1000)
+	found, ok := r.Select(ms, begun+mint, math.MaxInt64, 100, 1000, new(head.Room))
 	if !ok {
 		return "no"
 	}
@@ -178,7 +178,7 @@ func TestHeadSelects(t *testing.T) {
 			}
 			r, ok := x.head().Read(begun, ulid.ULID{})
 			require.True(t, ok)
-			found, ok := r.Select(set, begun, math.MaxInt64, 100, 1000)
+			found, ok := r.Select(set, begun, math.MaxInt64, 100, 1000, new(head.Room))
 			require.True(t, ok)
 			r.Close()
 			got := map[string]bool{}

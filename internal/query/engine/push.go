@@ -46,7 +46,7 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 		if err != nil {
 			return err
 		}
-		q.view.snap, q.view.wide = &p.Snap, p.Wide
+		q.view.snap, q.view.wide = p.Snap, p.Wide
 		if len(results) == 0 {
 			q.exec.Metrics.Kept.Inc()
 			return nil
@@ -62,6 +62,7 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 	}
 	err = q.exec.Metrics.Measure("push", func() (err error) {
 		notes, err = q.Attempt(ctx, func(p *exec.Attempt) error {
+			defer p.Release()
 			p.Recent = true
 			o := q.Options(ctx)
 			err := try(p, o)
@@ -83,7 +84,7 @@ func (q *Query) Expr() parser.Expr { return q.expr.Expr }
 // snapshot.Range.Read does.
 func (q *Query) Attempt(ctx context.Context, fn func(*exec.Attempt) error) (annotations.Annotations, error) {
 	span := q.exec.Snapshots.Range(q.times())
-	return span.ReadWide(ctx, func(snap catalog.Snapshot, wide bool) error { return fn(q.exec.Attempt(span, snap, wide)) })
+	return span.ReadShared(ctx, func(snap *catalog.Snapshot, wide bool) error { return fn(q.exec.Attempt(span, snap, wide)) })
 }
 
 // Options returns what the planner must know of the query.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -19,8 +20,22 @@ type view struct {
 	storage.Queryable
 	snap    *catalog.Snapshot // that the plan was made on; nil: none was
 	wide    bool              // snap is wider than the query's range by replica.Around
-	results map[string]*exec.Result
+	results results
 	whole   *exec.Result // that is the answer; nil: none is
+}
+
+// results are those of the pushed subtrees of a plan, in its order.
+type results []*exec.Result
+
+// of returns the result for which the selector with a matcher stands, nil if there is none.
+func (r results) of(m *labels.Matcher) *exec.Result {
+	if m.Name != plan.PushedLabel {
+		return nil
+	}
+	if i, err := strconv.Atoi(m.Value); err == nil && i >= 0 && i < len(r) {
+		return r[i]
+	}
+	return nil
 }
 
 // Querier implements storage.Queryable.
@@ -42,13 +57,13 @@ func (v *view) release() {
 
 type viewQuerier struct {
 	storage.Querier
-	results map[string]*exec.Result
+	results results
 }
 
 // Select implements storage.Querier.
 func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	for _, m := range ms {
-		if r := q.results[m.Value]; r != nil && m.Name == plan.PushedLabel {
+		if r := q.results.of(m); r != nil {
 			if err := request.Evaluated(ctx, r.Len()); err != nil {
 				return storage.ErrSeriesSet(err)
 			}

@@ -12,21 +12,19 @@ import (
 	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/promlake/promlake/internal/query/exec"
-	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
 // whole returns the result that is the answer of the query, nil if upstream's engine is to evaluate
 // the expression that is left: it is more than the selector of a pushed subtree at the query's
 // times, or statistics of each step are asked for.
-func (q *Query) whole(left parser.Expr, results map[string]*exec.Result) *exec.Result {
+func (q *Query) whole(left parser.Expr, all results) *exec.Result {
 	sel, ok := left.(*parser.VectorSelector)
 	if !ok || sel.Timestamp != nil || q.stats.Samples.StepTrackingEnabled() {
 		return nil
 	}
 	for _, m := range sel.LabelMatchers {
-		r := results[m.Value]
-		if r != nil && m.Name == plan.PushedLabel && r.Grid.Start == timestamp.FromTime(q.asked.Start) {
+		if r := all.of(m); r != nil && r.Grid.Start == timestamp.FromTime(q.asked.Start) {
 			return r
 		}
 	}

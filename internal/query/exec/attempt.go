@@ -5,9 +5,9 @@ package exec
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -51,85 +51,103 @@ type Executor struct {
 // Attempt is one try to evaluate parts of a query, on one snapshot.
 type Attempt struct {
 	*Executor
-	Span     *snapshot.Range                               // of the query
-	Snap     catalog.Snapshot                              // of Span
-	Wide     bool                                          // Snap is wider than Span by replica.Around
-	Recent   bool                                          // samples may come from the memory of those that this process has stored
-	Resolved map[*parser.VectorSelector]*lookup.Resolution // by Plan
+	Span   *snapshot.Range   // of the query
+	Snap   *catalog.Snapshot // of Span
+	Wide   bool              // Snap is wider than Span by replica.Around
+	Recent bool              // samples may come from the memory of those that this process has stored
 
-	known map[string]*selected  // by selectorKey
-	reads map[*plan.Leaf]*Input // of a remote store, planned before anything is read
-	raw   []*Input              // likewise, of the engine's selectors
+	short   bool // the query is evaluated before it could be ended
+	scratch *scratch
+	reads   map[*plan.Leaf]*Input // of a remote store, planned before anything is read
+	raw     []*Input              // likewise, of the engine's selectors
 }
 
 // selected are the series of a selector, as they were found and as the planner sees them.
 type selected struct {
-	found   *lookup.Resolution
+	lookup.Selector
+	expr    *parser.VectorSelector
+	found   *lookup.Resolution // nil: they were not looked up
 	planned *plan.Resolution
 }
 
 // Attempt returns a try on a snapshot of a time range, or of a wider one (snapshot.ReadWide).
-func (x *Executor) Attempt(span *snapshot.Range, snap catalog.Snapshot, wide bool) *Attempt {
-	return &Attempt{Executor: x, Span: span, Snap: snap, Wide: wide, known: map[string]*selected{}}
+func (x *Executor) Attempt(span *snapshot.Range, snap *catalog.Snapshot, wide bool) *Attempt {
+	return &Attempt{Executor: x, Span: span, Snap: snap, Wide: wide, scratch: scratches.Get().(*scratch)}
 }
+
+// shortQuery is the number of samples and values up to which a query at one time is so short that
+// it need not be ended.
+const shortQuery = 64 << 10
 
 // Plan finds the series of the selectors, and lets the planner decide which parts of the query are
 // pushed down. It charges the labels of the series to the query's budgets.
 func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, error) {
-	p.Resolved = map[*parser.VectorSelector]*lookup.Resolution{}
-	resolved := map[*parser.VectorSelector]*plan.Resolution{}
 	var count, values int64
-	if err := p.held(ctx, planned.Selectors()); err != nil {
+	if err := p.note(ctx, planned.Selectors()); err != nil {
 		return nil, err
 	}
-	for _, sel := range planned.Selectors() {
-		mint, maxt := p.Span.Clip(sel.MinT, sel.MaxT)
-		k := selectorKey(mint, maxt, sel.Matchers)
-		s := p.known[k]
-		if s == nil {
-			m, err := p.Series.Match(ctx, p.Snap, p.Wide, mint, maxt, sel.Matchers)
-			if err != nil {
+	resolved := p.scratch.resolved
+	clear(resolved)
+	for i := range p.scratch.selected {
+		s := &p.scratch.selected[i]
+		if s.found == nil {
+			if err := p.look(ctx, s, i); err != nil {
 				return nil, err
 			}
-			if err := request.Found(ctx, m.Series, lookup.LabelsOf); err != nil {
-				return nil, err
-			}
-			if m.HasDeltas() && !p.Wide {
-				return nil, request.ErrNarrow // the engine's reads of the counters need it
-			}
-			s = seen(m.Resolution())
-			p.known[k] = s
 		}
 		r := s.found
-		if err := request.Selected(ctx, r.Series, func(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }); err != nil {
+		if err := request.Selected(ctx, r.Series, labelsOf); err != nil {
 			return nil, err
 		}
-		p.Resolved[sel.Expr], resolved[sel.Expr] = r, s.planned
+		resolved[s.expr] = s.planned
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("plan a query: %w", err)
 		}
 		count, values = count+r.Samples, values+int64(len(r.Series)*planned.Steps())
 	}
+	p.short = planned.Flat() && count+values <= shortQuery
 	planned.Bound(p.Settings.maxRows(count, values))
 	pl := planned.Build(resolved)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("plan a query: %w", err)
 	}
-	p.Logger.Debug("plan a query", "tenant", tenant.From(ctx), "plan", pl)
+	if p.Logger.Enabled(ctx, slog.LevelDebug) {
+		p.Logger.Debug("plan a query", "tenant", tenant.From(ctx), "plan", pl)
+	}
 	return pl, nil
 }
 
-// held notes the selectors that can be read from memory, if all can.
-func (p *Attempt) held(ctx context.Context, all []plan.Selector) error {
-	if !p.Recent || p.Wide || len(p.known) > 0 {
+// Resolution returns the series of a selector that Plan has found, nil if it is none of the
+// query's.
+func (p *Attempt) Resolution(of *parser.VectorSelector) *lookup.Resolution {
+	for i := range p.scratch.selected {
+		if s := &p.scratch.selected[i]; s.expr == of {
+			return s.found
+		}
+	}
+	return nil
+}
+
+func labelsOf(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }
+
+// note notes the selectors of a query, and finds the series of those that can be read from memory,
+// if all can. A query that is planned once more has the same selectors, whose series are known.
+func (p *Attempt) note(ctx context.Context, all []plan.Selector) error {
+	x := p.scratch
+	again := len(x.selected) > 0
+	for i, sel := range all {
+		if again {
+			x.selected[i].expr = sel.Expr
+			continue
+		}
+		s := lookup.Selector{Matchers: sel.Matchers}
+		s.MinT, s.MaxT = p.Span.Clip(sel.MinT, sel.MaxT)
+		x.asked, x.selected = append(x.asked, s), append(x.selected, selected{Selector: s, expr: sel.Expr})
+	}
+	if !p.Recent || p.Wide || again {
 		return nil
 	}
-	asked := make([]lookup.Selector, len(all))
-	for i, sel := range all {
-		asked[i].MinT, asked[i].MaxT = p.Span.Clip(sel.MinT, sel.MaxT)
-		asked[i].Matchers = sel.Matchers
-	}
-	found, err := p.Series.Held(ctx, p.Snap, asked)
+	found, err := p.Series.Held(ctx, *p.Snap, x.asked, &x.held)
 	if err != nil {
 		return err
 	}
@@ -140,44 +158,58 @@ func (p *Attempt) held(ctx context.Context, all []plan.Selector) error {
 		if r == nil {
 			continue
 		}
-		if err := request.Found(ctx, r.Series, func(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }); err != nil {
+		if err := request.Found(ctx, r.Series, labelsOf); err != nil {
 			return err
 		}
-		p.known[selectorKey(asked[i].MinT, asked[i].MaxT, asked[i].Matchers)] = seen(r)
+		x.selected[i].found, x.selected[i].planned = r, x.seen(r)
 	}
 	return nil
 }
 
-// seen returns the series of a selector with what the planner sees of them.
-func seen(r *lookup.Resolution) *selected {
-	to := &plan.Resolution{Rows: r.Samples, Refused: Refused(r), Starts: r.Starts}
-	if to.Refused == "" {
-		to.Series = make([]plan.Series, len(r.Series))
-		place := func(i int) int64 { return int64(i) + 1 } // small reads are not divided
-		if !r.Small() && !r.FromHead {
-			main := r.Largest()
-			place = func(i int) int64 { return r.Series[i].Place(main) }
-		}
-		for i := range r.Series {
-			to.Series[i] = plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: place(i)}
+// equalSelectors is the number of selectors among which one looks for an equal one.
+const equalSelectors = 64
+
+// look finds the series of the i-th selector in objects, or takes those of an equal one.
+func (p *Attempt) look(ctx context.Context, s *selected, i int) error {
+	for k := max(0, i-equalSelectors); k < i; k++ {
+		if o := &p.scratch.selected[k]; o.MinT == s.MinT && o.MaxT == s.MaxT && lookup.EqualMatchers(o.Matchers, s.Matchers) {
+			s.found, s.planned = o.found, o.planned
+			return nil
 		}
 	}
-	return &selected{r, to}
+	m, err := p.Series.Match(ctx, *p.Snap, p.Wide, s.MinT, s.MaxT, s.Matchers)
+	if err != nil {
+		return err
+	}
+	if err := request.Found(ctx, m.Series, lookup.LabelsOf); err != nil {
+		return err
+	}
+	if m.HasDeltas() && !p.Wide {
+		return request.ErrNarrow // the engine's reads of the counters need it
+	}
+	s.found = m.Resolution()
+	s.planned = p.scratch.seen(s.found)
+	return nil
 }
 
-// selectorKey returns a key: equal for equal ranges and matchers only.
-func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
-	b := make([]byte, 0, 128)
-	number := func(n int64) { b = binary.AppendVarint(b, n) }
-	text := func(s string) { number(int64(len(s))); b = append(b, s...) }
-	number(mint)
-	number(maxt)
-	for _, m := range ms {
-		text(m.Name)
-		number(int64(m.Type))
-		text(m.Value)
+// seen returns what the planner sees of the series of a selector.
+func (x *scratch) seen(r *lookup.Resolution) *plan.Resolution {
+	x.planned = append(x.planned, plan.Resolution{Rows: r.Samples, Refused: Refused(r), Starts: r.Starts})
+	to := &x.planned[len(x.planned)-1]
+	if to.Refused != "" {
+		return to
 	}
-	return string(b)
+	place := func(i int) int64 { return int64(i) + 1 } // small reads are not divided
+	if !r.Small() && !r.FromHead {
+		main := r.Largest()
+		place = func(i int) int64 { return r.Series[i].Place(main) }
+	}
+	begin, all := len(x.series), slices.Grow(x.series, len(r.Series))
+	for i := range r.Series {
+		all = append(all, plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: place(i)})
+	}
+	x.series, to.Series = all, slices.Clip(all[begin:])
+	return to
 }
 
 // maxDeletions is the number of tombstones that a statement can leave out, each by a condition on
@@ -186,9 +218,12 @@ const maxDeletions = 32
 
 // Refused returns the reason why SQL cannot evaluate over a resolution's series, "" if it can.
 func Refused(r *lookup.Resolution) string {
-	deleting := map[int]bool{}
+	var deleting map[int]bool
 	for i := range r.Series {
 		for _, k := range r.Series[i].Tombstones {
+			if deleting == nil {
+				deleting = map[int]bool{}
+			}
 			deleting[k] = true
 		}
 	}

@@ -22,7 +22,7 @@ func (p *Attempt) afford(ctx context.Context, pl *plan.Plan, planned *plan.Query
 	kept := int64(0) // samples that the engine reads
 	for _, sel := range Kept(pl, planned) {
 		// Rows at the ends of the range are estimated.
-		rows := p.Resolved[sel.Expr].Samples
+		rows := p.Resolution(sel.Expr).Samples
 		if rows/5*4 > int64(p.Settings.MaxSamples) {
 			return request.TooManySamples(p.Settings.MaxSamples, rows)
 		}
@@ -90,8 +90,9 @@ func (p *Attempt) inTime(ctx context.Context, pl *plan.Plan, kept int64) error {
 		if err != nil {
 			return err
 		}
+		mint, maxt := r.times()
 		for _, w := range r.wanted {
-			count += r.Rolled.Estimate(r.Res, w, r.Whole.MinT, r.Whole.MaxT)
+			count += r.Rolled.Estimate(r.Res, w, mint, maxt)
 		}
 	}
 	needed := least()

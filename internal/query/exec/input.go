@@ -21,7 +21,7 @@ type Input struct {
 	wanted  []int                // positions in res
 	mint    int64                // ms; samples that are shown, while Whole has more of replicas
 	maxt    int64                // ms
-	Whole   *samples.Collector   // of wanted
+	Whole   *samples.Collector   // of wanted; nil: the series have their samples
 	Rolled  *samples.Rollups     // nil: samples are read everywhere
 	Taken   [][]lookup.Row       // by object: of which rollups are read
 	Files   []source.Parts       // parts of blocks' files, once they are planned
@@ -35,7 +35,7 @@ type Input struct {
 // Wanted returns the resolution of a leaf's selector, and the positions of the leaf's series in it.
 // These are some of the selector's series, in the same order.
 func (p *Attempt) Wanted(l *plan.Leaf) (res *lookup.Resolution, wanted []int, err error) {
-	res = p.Resolved[l.Selector.Expr]
+	res = p.Resolution(l.Selector.Expr)
 	if res == nil {
 		return nil, nil, fmt.Errorf("plan the read of %s: its series are not known", l)
 	}
@@ -63,16 +63,28 @@ func (p *Attempt) ReadOf(ctx context.Context, l *plan.Leaf) (*Input, error) {
 		return nil, err
 	}
 	mint, maxt := p.Span.Clip(l.Range())
-	out := &Input{Res: res, wanted: wanted, mint: mint, maxt: maxt, Whole: p.Samples.Collect(res.Match(wanted, mint, maxt))}
+	out := &Input{Res: res, wanted: wanted, mint: mint, maxt: maxt}
+	if res.FromHead {
+		return out, nil
+	}
+	out.Whole = p.Samples.Collect(res.Match(wanted, mint, maxt))
 	if out.Rolled = samples.FindRollups(l, res, wanted, mint, maxt); out.Rolled != nil {
 		out.edges, out.Taken = out.Rolled.Split(out.Whole, wanted)
 	}
 	return out, nil
 }
 
+// times returns the range (ms) of the samples that are read.
+func (s *Input) times() (mint, maxt int64) {
+	if s.Whole == nil {
+		return s.mint, s.maxt
+	}
+	return s.Whole.MinT, s.Whole.MaxT
+}
+
 // PlanFiles sets Files, once.
 func (s *Input) PlanFiles(ctx context.Context) {
-	if s.planned {
+	if s.planned || s.Whole == nil {
 		return
 	}
 	s.planned = true
@@ -85,7 +97,7 @@ func (s *Input) PlanFiles(ctx context.Context) {
 
 // RawReadOf returns the planned read of a selector whose samples the engine reads.
 func (p *Attempt) RawReadOf(ctx context.Context, sel plan.Selector) *Input {
-	res := p.Resolved[sel.Expr]
+	res := p.Resolution(sel.Expr)
 	wanted := make([]int, len(res.Series))
 	for i := range wanted {
 		wanted[i] = i

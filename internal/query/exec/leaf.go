@@ -44,13 +44,16 @@ func (l *Values) rows() []vector.Row {
 // and so the answer, is the same each time.
 func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Values, err error) {
 	r.Metrics.Pushed.Leaves.Inc()
+	if res := r.Resolution(l.Selector.Expr); res != nil && res.FromHead && res.Small() && s.Fold(l) == nil {
+		return r.few(l, res)
+	}
 	read, err := r.ReadOf(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	batches := read.batches()
 	inPlace := len(batches) == 1 && read.Rolled == nil && r.Files.Local() // what is read is planned once
-	if !inPlace {
+	if !inPlace && read.Whole != nil {
 		release, err := r.prefetch(ctx, read)
 		if err != nil {
 			return nil, err
@@ -109,13 +112,17 @@ func (s *Input) batches() [][]uint32 {
 		}
 		return [][]uint32{all}
 	}
-	return s.Res.Batches(s.wanted, s.Whole.MinT, s.Whole.MaxT, func(series int) int64 {
-		return s.Rolled.Estimate(s.Res, series, s.Whole.MinT, s.Whole.MaxT)
-	})
+	mint, maxt := s.times()
+	return s.Res.Batches(s.wanted, mint, maxt, func(series int) int64 { return s.Rolled.Estimate(s.Res, series, mint, maxt) })
 }
 
 // joined returns the values of all threads.
 func joined(threads []evaluation, fold *plan.Fold) (*Values, error) {
+	if len(threads) == 1 && fold == nil {
+		out := &threads[0].Values
+		out.present = out.I
+		return out, nil
+	}
 	out := &Values{}
 	for w := range threads {
 		e := &threads[w]
@@ -161,14 +168,23 @@ type evaluation struct {
 	groups []uint32      // by ordinal
 }
 
+// kernel returns the kernel of a function for a leaf.
+func (r *Run) kernel(l *plan.Leaf, function string) (*promsql.Kernel, error) {
+	var room [192]byte
+	spec := append(l.Spec.Append(room[:0]), " budget="...)
+	return promsql.NewKernel(function, string(strconv.AppendInt(spec, int64(r.Budget.ID()), 10)))
+}
+
 func (e *evaluation) open(r *Run, read *Input, l *plan.Leaf, fold *plan.Fold) (err error) {
 	e.Run, e.read = r, read
-	e.kernel, err = promsql.NewKernel(read.Rolled.Kernel(l.Func), l.Spec.String()+" budget="+strconv.Itoa(r.Budget.ID()))
+	e.kernel, err = r.kernel(l, read.Rolled.Kernel(l.Func))
 	if err == nil && fold != nil {
 		e.groups = fold.To
 		e.fold, err = promsql.NewFold(fold.Op, fold.N, e.kernel.Steps(), r.Budget)
 	}
-	e.memory = samples.TakeMemory()
+	if read.Whole != nil {
+		e.memory = samples.TakeMemory()
+	}
 	return err
 }
 
@@ -188,6 +204,9 @@ func (e *evaluation) close() {
 // are all, and that nobody has counted yet what is read.
 func (e *evaluation) batch(ctx context.Context, ordinals []uint32, inPlace bool) error {
 	read := e.read
+	if read.Whole == nil {
+		return e.held(ordinals)
+	}
 	some, match, only := read.wanted, read.Whole.Match, len(ordinals) == len(read.wanted)
 	if !only || read.Rolled != nil {
 		some = make([]int, len(ordinals))
@@ -207,36 +226,51 @@ func (e *evaluation) batch(ctx context.Context, ordinals []uint32, inPlace bool)
 	if err := read.Rolled.Read(ctx, got, some); err != nil {
 		return err
 	}
-	e.Values.Samples += got.Held()
-	e.Metrics.Samples.Add(float64(got.Held()))
-	n := e.kernel.Steps()
+	e.count(got.Held())
 	for i, o := range ordinals {
 		t, v, facts := got.Joined(i)
 		if len(t) == 0 {
 			continue
 		}
-		more := (len(ordinals) - i) * n
-		if e.fold != nil { // the next series has the same memory
-			more = n
-		}
-		values := e.next(n, more)
-		present, err := e.kernel.Eval(t, v, values, facts)
-		if err != nil {
+		if err := e.series(o, t, v, facts, len(ordinals)-i); err != nil {
 			return err
 		}
-		if !present {
-			continue
-		}
-		if e.fold != nil {
-			e.present = append(e.present, o)
-			if err := e.fold.Add(e.groups[o], values); err != nil {
-				return err
-			}
-			continue
-		}
-		e.I, e.v = append(e.I, o), append(e.v, values)
-		e.keep(n)
 	}
+	return nil
+}
+
+// count counts samples that were read.
+func (e *evaluation) count(n int64) {
+	e.Values.Samples += n
+	e.Metrics.Samples.Add(float64(n))
+}
+
+// series evaluates the samples of the series of an ordinal, of which its batch has at most left
+// more, this one included.
+func (e *evaluation) series(ordinal uint32, t []int64, v []float64, facts promsql.Facts, left int) error {
+	if e.fold == nil {
+		return e.eval(e.kernel, ordinal, t, v, facts, left)
+	}
+	n := e.kernel.Steps()
+	values := e.next(n, n) // the next series has the same memory
+	present, err := e.kernel.Eval(t, v, values, facts)
+	if err != nil || !present {
+		return err
+	}
+	e.present = append(e.present, ordinal)
+	return e.fold.Add(e.groups[ordinal], values)
+}
+
+// eval evaluates the samples of the series of an ordinal, and holds its values.
+func (l *Values) eval(k *promsql.Kernel, ordinal uint32, t []int64, v []float64, facts promsql.Facts, left int) error {
+	n := k.Steps()
+	values := l.next(n, left*n)
+	present, err := k.Eval(t, v, values, facts)
+	if err != nil || !present {
+		return err
+	}
+	l.I, l.v = append(l.I, ordinal), append(l.v, values)
+	l.keep(n)
 	return nil
 }
 

@@ -25,11 +25,11 @@ const (
 	maxShrink  = shrinkStep * shrinkStep
 )
 
-// Evaluate evaluates the pushed subtrees of a plan and returns their results by name. It refuses a
-// query that cannot be afforded. From a remote store it first fetches what the query reads, the
-// engine's selectors included. A query that exceeds its memory is tried again in smaller parts,
-// because the samples of a part are only estimated.
-func (p *Attempt) Evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Query) (results map[string]*Result, err error) {
+// Evaluate evaluates the pushed subtrees of a plan and returns their results, by subtree. It
+// refuses a query that cannot be afforded. From a remote store it first fetches what the query
+// reads, the engine's selectors included. A query that exceeds its memory is tried again in smaller
+// parts, because the samples of a part are only estimated.
+func (p *Attempt) Evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Query) (results []*Result, err error) {
 	if err := p.planReads(ctx, pl, planned); err != nil {
 		return nil, err
 	}
@@ -45,27 +45,35 @@ func (p *Attempt) Evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Que
 		return nil, nil
 	}
 	for shrink := int64(1); ; shrink *= shrinkStep {
-		results = map[string]*Result{}
+		results = make([]*Result, len(pl.Pushed))
 		err = p.Budgeted(ctx, shrink, func(r *Run) error {
-			for _, s := range pl.Pushed {
-				if results[s.Name], err = r.subtree(ctx, s); err != nil {
+			for i, s := range pl.Pushed {
+				if results[i], err = r.subtree(ctx, s); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		var limit *request.LimitError
-		if shrink == maxShrink || !errors.As(err, &limit) || limit.Flag != request.MemoryFlag {
+		if err == nil || shrink == maxShrink || !tooMuchMemory(err) {
 			return results, err
 		}
 	}
+}
+
+// tooMuchMemory reports whether the query may fit in smaller parts.
+func tooMuchMemory(err error) bool {
+	var limit *request.LimitError
+	return errors.As(err, &limit) && limit.Flag == request.MemoryFlag
 }
 
 // Budgeted calls fn with a Run whose memory is that of one query. Its error names the limit that a
 // statement exceeded.
 func (p *Attempt) Budgeted(ctx context.Context, shrink int64, fn func(*Run) error) (err error) {
 	r := &Run{Attempt: p, Budget: promsql.NewBudget(p.Settings.QueryMemoryBytes), shrink: shrink}
-	stop := context.AfterFunc(ctx, r.Budget.Cancel)
+	stop := func() bool { return true }
+	if !p.short {
+		stop = context.AfterFunc(ctx, r.Budget.Cancel)
+	}
 	defer func() {
 		stop()
 		if err != nil {
@@ -73,19 +81,24 @@ func (p *Attempt) Budgeted(ctx context.Context, shrink int64, fn func(*Run) erro
 		}
 		err = errors.Join(err, r.Budget.Close())
 	}()
-	err = fn(r)
+	if err = fn(r); err != nil {
+		err = r.exceeded(err)
+	}
+	return err
+}
+
+// exceeded returns the error of the limit that a statement exceeded, err if there is none.
+func (r *Run) exceeded(err error) error {
 	var full *promsql.MemoryError
 	var process *memory.Error
 	var derr *duck.Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(r.Budget.Err(), &process):
 		return process
 	case errors.As(r.Budget.Err(), &full):
 		return request.TooMuchMemory(full.Limit, full.Needed)
 	case errors.As(err, &derr) && derr.OutOfMemory:
-		return &request.LimitError{Limit: "bytes of memory of DuckDB", Value: p.Settings.DuckMemoryBytes, Flag: "--query.memory-limit"}
+		return &request.LimitError{Limit: "bytes of memory of DuckDB", Value: r.Settings.DuckMemoryBytes, Flag: "--query.memory-limit"}
 	}
 	return err
 }

@@ -178,7 +178,7 @@ func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query
 }
 
 func (e *explainer) selector(sel plan.Selector) Selector {
-	r := e.Resolved[sel.Expr]
+	r := e.Resolution(sel.Expr)
 	out := Selector{Selector: sel.Expr.String(), Series: len(r.Series), Samples: r.Samples, Refused: exec.Refused(r)}
 	for i := range r.Replicas {
 		out.Replicas += len(r.Replicas[i])

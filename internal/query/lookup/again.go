@@ -61,7 +61,7 @@ func (a *again) find(q *matched) *Match {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, x := range a.last {
-		if x.objects == q.objects && x.tombstones == q.tombstones && x.count == q.count && x.mint == q.mint && x.maxt == q.maxt && slices.EqualFunc(x.sets, q.sets, equalMatchers) {
+		if x.objects == q.objects && x.tombstones == q.tombstones && x.count == q.count && x.mint == q.mint && x.maxt == q.maxt && slices.EqualFunc(x.sets, q.sets, EqualMatchers) {
 			m := *x.match
 			m.Rows = slices.Clone(m.Rows) // the caller may replace them
 			return &m
@@ -90,7 +90,8 @@ func (a *again) keep(q *matched, m *Match) {
 	a.last = append(a.last, q)
 }
 
-func equalMatchers(a, b []*labels.Matcher) bool {
+// EqualMatchers reports whether two lists of matchers are equal.
+func EqualMatchers(a, b []*labels.Matcher) bool {
 	return slices.EqualFunc(a, b, func(a, b *labels.Matcher) bool {
 		return a == b || a.Type == b.Type && a.Name == b.Name && a.Value == b.Value
 	})

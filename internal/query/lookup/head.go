@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"context"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -21,11 +22,35 @@ type Selector struct {
 	Matchers   []*labels.Matcher
 }
 
+// Room is memory for what Held returns. The zero value is ready.
+type Room struct {
+	samples head.Room
+	series  []ResolvedSeries
+	found   []Resolution
+	ids     map[uint64]struct{}
+}
+
+// keptSeries is the number of series up to which the memory of a room is used again.
+const keptSeries = 1 << 10
+
+// Reset takes all memory back. What Held has returned must not be used any more.
+func (r *Room) Reset() {
+	r.samples.Reset()
+	if cap(r.series) > keptSeries || cap(r.found) > keptSeries {
+		r.series, r.found, r.ids = nil, nil, nil
+		return
+	}
+	clear(r.series)
+	clear(r.found)
+	r.series, r.found = r.series[:0], r.found[:0]
+}
+
 // Held finds the series of several selectors with their samples in the memory of those that this
 // process has stored, all of the same moment, and in objects where they are older. It returns nil
 // if one of them needs more than that: objects of other processes, or a view of the series that is
-// not that of the store; and nil of a selector that ends before the memory begins.
-func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selector) ([]*Resolution, error) {
+// not that of the store; and nil of a selector that ends before the memory begins. What it returns
+// lies in memory of room.
+func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selector, room *Room) ([]*Resolution, error) {
 	if asked := request.From(ctx); len(all) == 0 || c.recent == nil || !asked.AsOf.IsZero() || asked.Snapshot != nil || len(snap.Tombstones) > 0 {
 		return nil, nil
 	}
@@ -45,7 +70,7 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 		return nil, err
 	}
 	if read, ok = from.Read(mint, deletions); !ok {
-		return c.partly(ctx, snap, objects, all, mint, maxt)
+		return c.partly(ctx, snap, objects, all, mint, maxt, room)
 	}
 	defer read.Close()
 	for i := len(objects) - 1; i >= 0; i-- {
@@ -54,15 +79,15 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 			return nil, nil
 		}
 	}
-	out, room := make([]*Resolution, len(all)), int64(heldSamples)
+	out, left := make([]*Resolution, len(all)), int64(heldSamples)
 	for i := range all {
 		s := &all[i]
-		series, ok := read.Select(s.Matchers, s.MinT, s.MaxT, c.maxSeries, int(room))
+		series, ok := read.Select(s.Matchers, s.MinT, s.MaxT, c.maxSeries, int(left), &room.samples)
 		if !ok || c.hasViews(ctx, series, s.Matchers) {
 			return nil, nil
 		}
-		out[i] = held(series)
-		room -= out[i].Samples
+		out[i] = room.held(series)
+		left -= out[i].Samples
 	}
 	return out, nil
 }
@@ -80,16 +105,38 @@ func (c *Chooser) hasViews(ctx context.Context, series []head.Series, ms []*labe
 }
 
 // held returns the resolution of series with their samples.
-func held(series []head.Series) *Resolution {
-	out := &Resolution{Scope: Scope{FromHead: true}, Series: make([]ResolvedSeries, len(series)), IDsAgree: true}
-	ids := make(map[uint64]struct{}, len(series))
+func (r *Room) held(series []head.Series) *Resolution {
+	all := slices.Grow(r.series, len(series))
+	begin, samples := len(all), int64(0)
 	for i := range series {
 		x := &series[i]
-		out.Series[i] = ResolvedSeries{Series: Series{Labels: x.Labels, Hash: x.ID, Head: x}, ID: x.ID}
-		out.Samples += int64(len(x.T))
-		_, taken := ids[x.ID]
-		out.IDsAgree = out.IDsAgree && !taken
-		ids[x.ID] = struct{}{}
+		all = append(all, ResolvedSeries{Series: Series{Labels: x.Labels, Hash: x.ID, Head: x}, ID: x.ID})
+		samples += int64(len(x.T))
 	}
-	return out
+	r.series = all
+	own := slices.Clip(all[begin:])
+	r.found = append(r.found, Resolution{Scope: Scope{FromHead: true}, Series: own, IDsAgree: r.distinct(own), Samples: samples})
+	return &r.found[len(r.found)-1]
+}
+
+// distinct reports whether no two series have the same id.
+func (r *Room) distinct(all []ResolvedSeries) bool {
+	if len(all) <= fewSeries {
+		for i := range all {
+			for k := range i {
+				if all[k].ID == all[i].ID {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	if r.ids == nil {
+		r.ids = make(map[uint64]struct{}, len(all))
+	}
+	clear(r.ids)
+	for i := range all {
+		r.ids[all[i].ID] = struct{}{}
+	}
+	return len(r.ids) == len(all)
 }

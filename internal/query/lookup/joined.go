@@ -22,8 +22,8 @@ const (
 
 // partly is Held for queries that begin before the memory does. Their last samples are mostly in
 // segments, which are many.
-func (c *Chooser) partly(ctx context.Context, snap catalog.Snapshot, objects []source.Object, all []Selector, mint, maxt int64) ([]*Resolution, error) {
-	newer, from, ok := c.newest(ctx, snap, objects, all, maxt)
+func (c *Chooser) partly(ctx context.Context, snap catalog.Snapshot, objects []source.Object, all []Selector, mint, maxt int64, room *Room) ([]*Resolution, error) {
+	newer, from, ok := c.newest(ctx, snap, objects, all, maxt, room)
 	if !ok || from <= mint {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func (c *Chooser) partly(ctx context.Context, snap catalog.Snapshot, objects []s
 }
 
 // newest returns the samples of selectors that are in memory, which are those from a time (ms) on.
-func (c *Chooser) newest(ctx context.Context, snap catalog.Snapshot, objects []source.Object, all []Selector, maxt int64) (out []*Resolution, from int64, ok bool) {
+func (c *Chooser) newest(ctx context.Context, snap catalog.Snapshot, objects []source.Object, all []Selector, maxt int64, room *Room) (out []*Resolution, from int64, ok bool) {
 	read, from, ok := c.recent.Head(snap.Tenant).Newest(snap.Manifest.LastTombstone)
 	if !ok {
 		return nil, 0, false
@@ -70,18 +70,18 @@ func (c *Chooser) newest(ctx context.Context, snap catalog.Snapshot, objects []s
 		return nil, 0, false
 	}
 	out = make([]*Resolution, len(all))
-	room := int64(heldSamples)
+	left := int64(heldSamples)
 	for i := range all {
 		s := &all[i]
 		if s.MaxT < from {
 			continue
 		}
-		series, ok := read.Select(s.Matchers, max(s.MinT, from), s.MaxT, c.maxSeries, int(room))
+		series, ok := read.Select(s.Matchers, max(s.MinT, from), s.MaxT, c.maxSeries, int(left), &room.samples)
 		if !ok || c.hasViews(ctx, series, s.Matchers) {
 			return nil, 0, false
 		}
-		out[i] = held(series)
-		room -= out[i].Samples
+		out[i] = room.held(series)
+		left -= out[i].Samples
 	}
 	return out, from, true
 }

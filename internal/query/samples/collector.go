@@ -64,9 +64,6 @@ func (r *Collector) Into(to *Memory) {
 
 // ReadFloats collects the float samples of a batch. Those of native histograms are left out.
 func (r *Collector) ReadFloats(ctx context.Context) error {
-	if r.FromHead {
-		return r.heads()
-	}
 	r.reserve()
 	if err := r.blockFloats(ctx); err != nil { // mostly older, so that fragments come in order
 		return err

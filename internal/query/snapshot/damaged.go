@@ -21,7 +21,7 @@ type leftOut struct {
 }
 
 // reading calls fn with a snapshot, without the objects that turn out to be damaged.
-func (s *Cache) reading(ctx context.Context, l *leftOut, snap catalog.Snapshot, fn func(catalog.Snapshot) error) error {
+func (s *Cache) reading(ctx context.Context, l *leftOut, snap *catalog.Snapshot, fn func(*catalog.Snapshot) error) error {
 	for {
 		err := fn(l.without(snap))
 		var d *source.DamagedError
@@ -47,14 +47,14 @@ func (s *Cache) reading(ctx context.Context, l *leftOut, snap catalog.Snapshot, 
 }
 
 // without returns the snapshot without the objects that are left out.
-func (l *leftOut) without(snap catalog.Snapshot) catalog.Snapshot {
+func (l *leftOut) without(snap *catalog.Snapshot) *catalog.Snapshot {
 	if len(l.objects) == 0 {
 		return snap
 	}
-	out := snap
+	out := *snap
 	out.Segments = slices.DeleteFunc(slices.Clone(snap.Segments), func(r catalog.SegmentRef) bool { return slices.Contains(l.objects, r.String()) })
 	out.Blocks = slices.DeleteFunc(slices.Clone(snap.Blocks), func(b catalog.Block) bool {
 		return slices.ContainsFunc(l.objects, func(name string) bool { return strings.HasPrefix(name, b.Key(snap.Tenant).Prefix()) })
 	})
-	return out
+	return &out
 }

@@ -50,8 +50,8 @@ type Range struct {
 	MinT, MaxT int64 // ms, inclusive, within what keys can name
 
 	mu    sync.Mutex
-	taken []extent // one of a moment
-	wide  bool     // what is taken from now on is wide
+	taken []*extent // one of a moment; none is ever changed
+	wide  bool      // what is taken from now on is wide
 }
 
 // extent is a snapshot of the range, or of one that is wider by replica.Around on both sides.
@@ -72,27 +72,27 @@ func (r *Range) Clip(mint, maxt int64) (int64, int64) {
 }
 
 // snapshot returns the range's snapshot for ctx's tenant and time; fresh replaces it by a new one.
-func (r *Range) snapshot(ctx context.Context, fresh bool) (e extent, err error) {
+func (r *Range) snapshot(ctx context.Context, fresh bool) (e *extent, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	req := request.From(ctx)
 	m := moment{tenant.From(ctx), req.AsOf}
-	i := slices.IndexFunc(r.taken, func(e extent) bool { return e.moment == m })
+	i := slices.IndexFunc(r.taken, func(e *extent) bool { return e.moment == m })
 	if i >= 0 && !fresh && (r.taken[i].wide || !r.wide) {
 		return r.taken[i], nil
 	}
 	snap, ok := req.Snapshot.Take(m.tenant)
 	if ok {
-		e = extent{snap, m, req.Snapshot.Wide}
+		e = &extent{snap, m, req.Snapshot.Wide}
 	} else {
 		mint, maxt := r.MinT, r.MaxT
 		if r.wide && mint <= maxt {
 			mint, maxt = max(mint-replica.Around, key.MinTime), min(maxt+replica.Around, key.MaxTime)
 		}
 		if snap, err = r.cache.take(ctx, m, mint, maxt); err != nil {
-			return e, err
+			return nil, err
 		}
-		e = extent{snap, m, r.wide}
+		e = &extent{snap, m, r.wide}
 	}
 	if i >= 0 {
 		r.taken[i] = e
@@ -107,13 +107,18 @@ func (r *Range) snapshot(ctx context.Context, fresh bool) (e extent, err error) 
 // more, from the store. If it still is, the read fails or fn is called without the object,
 // depending on the settings. The annotations name the objects without which fn was called last.
 func (r *Range) Read(ctx context.Context, fn func(catalog.Snapshot) error) (annotations.Annotations, error) {
-	return r.read(ctx, func(snap catalog.Snapshot, _ bool) error { return fn(snap) })
+	return r.read(ctx, func(snap *catalog.Snapshot, _ bool) error { return fn(*snap) })
 }
 
 // ReadWide is Read for a fn that may need the objects of a range that is wider by replica.Around on
 // both sides. wide reports whether the snapshot has them. If fn returns request.ErrNarrow, it is
 // called again with one that has.
 func (r *Range) ReadWide(ctx context.Context, fn func(snap catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
+	return r.ReadShared(ctx, func(snap *catalog.Snapshot, wide bool) error { return fn(*snap, wide) })
+}
+
+// ReadShared is ReadWide for a fn that keeps the snapshot, and does not change it.
+func (r *Range) ReadShared(ctx context.Context, fn func(snap *catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
 	notes, err := r.read(ctx, fn)
 	if errors.Is(err, request.ErrNarrow) {
 		r.mu.Lock()
@@ -124,14 +129,14 @@ func (r *Range) ReadWide(ctx context.Context, fn func(snap catalog.Snapshot, wid
 	return notes, err
 }
 
-func (r *Range) read(ctx context.Context, fn func(snap catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
+func (r *Range) read(ctx context.Context, fn func(snap *catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
 	s, left := r.cache, &leftOut{}
 	for _, fresh := range []bool{false, true} {
 		e, err := r.snapshot(ctx, fresh)
 		if err != nil {
 			return left.notes, err
 		}
-		err = s.reading(ctx, left, e.Snapshot, func(snap catalog.Snapshot) error { return fn(snap, e.wide) })
+		err = s.reading(ctx, left, &e.Snapshot, func(snap *catalog.Snapshot) error { return fn(snap, e.wide) })
 		switch {
 		case !errors.Is(err, objstore.ErrNotFound):
 			return left.notes, err

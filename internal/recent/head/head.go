@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
 
 	"github.com/promlake/promlake/internal/series"
 )
@@ -418,73 +416,4 @@ func (r Reading) Upto(name string, maxT int64) int64 {
 		return upto
 	}
 	return maxT
-}
-
-// Series is a series with its samples in the range of a read, at least one.
-type Series struct {
-	Labels labels.Labels
-	ID     uint64 // series.ID
-	T      []int64
-	V      []float64
-	Stale  bool // there are stale markers among the values
-}
-
-// Select returns the series that match and have samples in [mint, maxt] (ms), by labels. It reports
-// false if they are more than most or have more than room samples, if one has native histograms,
-// and if the matchers name no value to find them by. Callers must not change what they share: the
-// times of neighbours are one array where they are equal.
-func (r Reading) Select(ms []*labels.Matcher, mint, maxt int64, most, room int) (out []Series, ok bool) {
-	for _, g := range []*generation{r.h.last, r.h.before} {
-		if g == nil {
-			continue
-		}
-		had := len(out)
-		if out, ok = r.of(g, out, ms, mint, maxt, most, room); !ok {
-			return nil, false
-		}
-		for i := range out[had:] {
-			room -= len(out[had+i].V)
-		}
-		if had > 0 && len(out) > had {
-			slices.SortFunc(out, func(a, b Series) int { return labels.Compare(a.Labels, b.Labels) })
-		}
-	}
-	return out, true
-}
-
-// of is Select in a generation. It appends the series.
-func (r Reading) of(g *generation, out []Series, ms []*labels.Matcher, mint, maxt int64, most, room int) ([]Series, bool) {
-	found, ok := g.selections.find(&g.postings, ms)
-	if !ok || len(found) > most {
-		return nil, false
-	}
-	n := 0
-	for i := range found {
-		if _, other := g.others[found[i].ref]; other {
-			return nil, false
-		}
-		n += r.h.nodes.count(&g.chains[found[i].ref], mint, maxt)
-	}
-	if n > room {
-		return nil, false
-	}
-	if n == 0 {
-		return out, true
-	}
-	out = slices.Grow(out, len(found))
-	t, v := make([]int64, 0, n), make([]float64, 0, n)
-	for i := range found {
-		x, at, from := &found[i], len(t), len(v)
-		t, v = r.h.nodes.read(&g.chains[x.ref], mint, maxt, t, v)
-		if from == len(v) {
-			continue
-		}
-		s := Series{Labels: x.labels, ID: g.view.ID(x.ref), T: t[at:len(t):len(t)], V: v[from:len(v):len(v)]}
-		if k := len(out); k > 0 && slices.Equal(out[k-1].T, s.T) {
-			s.T, t = out[k-1].T, t[:at]
-		}
-		s.Stale = slices.ContainsFunc(s.V, value.IsStaleNaN)
-		out = append(out, s)
-	}
-	return out, true
 }

@@ -53,11 +53,13 @@ const (
 // find returns the series that match, by labels. It reports false if that would take too long. Callers
 // must not change them.
 func (x *selections) find(p *postings, ms []*labels.Matcher) ([]selected, bool) {
-	key := keyOf(ms)
+	var room [256]byte
+	named := appendKey(room[:0], ms)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	e := x.all[key]
+	e := x.all[string(named)]
 	if e == nil {
+		key := string(named)
 		e = x.order.PushFront(&selection{key: key, bytes: selectionBytes + int64(len(key))})
 		x.all[key] = e
 		x.bytes += e.Value.(*selection).bytes
@@ -98,14 +100,13 @@ func (x *selections) forget(e *list.Element) {
 	x.bytes -= s.bytes
 }
 
-// keyOf returns a key of matchers: equal for equal ones only.
-func keyOf(ms []*labels.Matcher) string {
-	b := make([]byte, 0, 128)
+// appendKey appends a key of matchers: equal for equal ones only.
+func appendKey(b []byte, ms []*labels.Matcher) []byte {
 	for _, m := range ms {
 		b = append(strconv.AppendInt(b, int64(len(m.Name)), 10), ' ')
 		b = append(append(b, m.Name...), m.Type.String()...)
 		b = append(strconv.AppendInt(b, int64(len(m.Value)), 10), ' ')
 		b = append(b, m.Value...)
 	}
-	return string(b)
+	return b
 }
