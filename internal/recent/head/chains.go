@@ -147,13 +147,11 @@ func (c *nodes) read(s *chain, mint, maxt int64, t []int64, v []float64) ([]int6
 			continue
 		}
 		d := newDecoder(x.data[:x.used])
-		for more := true; more; more = d.next() {
+		for _, more := d.seek(mint); more; more = d.next() {
 			if d.t > maxt {
 				return t, v
 			}
-			if d.t >= mint {
-				t, v = append(t, d.t), append(v, d.v)
-			}
+			t, v = append(t, d.t), append(v, d.v)
 		}
 	}
 	return t, v
@@ -165,7 +163,11 @@ func (c *nodes) has(s *chain, t int64, v float64) bool {
 	return len(ts) == 1 && math.Float64bits(vs[0]) == math.Float64bits(v)
 }
 
-// count returns the number of samples of a series in the nodes that read reads, at most.
+// manySamples is the number of samples of a node from which count does not count all of them for
+// some.
+const manySamples = 128
+
+// count returns about how many samples read appends, and no fewer: those of the nodes that it reads.
 func (c *nodes) count(s *chain, mint, maxt int64) (n int) {
 	if s.t < mint {
 		return 0
@@ -179,6 +181,11 @@ func (c *nodes) count(s *chain, mint, maxt int64) (n int) {
 			continue
 		}
 		n += int(x.n)
+		if x.n > manySamples {
+			d := newDecoder(x.data[:x.used])
+			passed, _ := d.seek(mint)
+			n -= int(passed)
+		}
 	}
 	return n
 }

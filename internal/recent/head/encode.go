@@ -191,6 +191,23 @@ func (d *decoder) skip(n uint32) {
 	}
 }
 
+// seek moves on to the first sample at t (ms) or later, and returns how many it passed. It reports
+// false if there is none.
+func (d *decoder) seek(t int64) (passed uint32, found bool) {
+	for d.t < t {
+		if d.run > 1 && d.apart > 0 { // a constant has thousands of samples in one node
+			k := max(1, min(int64(d.run), (t-d.t)/d.apart))
+			d.run, d.t, passed = d.run-int(k), d.t+k*d.apart, passed+uint32(k)
+			continue
+		}
+		if !d.next() {
+			return passed, false
+		}
+		passed++
+	}
+	return passed, true
+}
+
 // value reads the value of a kind.
 func (d *decoder) value(kind byte) {
 	word := func(width byte) (w uint64) {

@@ -109,6 +109,26 @@ func TestNodesAreUsedAgain(t *testing.T) {
 	require.Len(t, got, 50)
 }
 
+// TestConstants: of the thousands of samples of a constant, which are in one node, those that are read
+// are counted, and are those of the range.
+func TestConstants(t *testing.T) {
+	var c nodes
+	var s chain
+	for i := range int64(3000) {
+		c.append(&s, i*15_000, 7, math.MinInt64)
+	}
+	require.EqualValues(t, 1, c.n)
+	for _, k := range []int64{0, 1, 126, 127, 128, 129, 2000, 2990} {
+		mint, maxt := k*15_000-1, k*15_000+135_000
+		got, v := c.read(&s, mint, maxt, nil, nil)
+		require.Len(t, got, 10)
+		require.Equal(t, k*15_000, got[0])
+		require.Equal(t, k*15_000+135_000, got[9])
+		require.Len(t, v, 10)
+		require.EqualValues(t, 3000-k, c.count(&s, mint, maxt), "to the end of the node")
+	}
+}
+
 // TestSizes: what usual series take.
 func TestSizes(t *testing.T) {
 	for name, tc := range map[string]struct {
