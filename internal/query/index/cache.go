@@ -103,7 +103,7 @@ func Get[T Sized](ctx context.Context, c *Cache, key string, load func() (T, err
 		}
 		v, err := load()
 		if err == nil {
-			c.add(key, v)
+			c.Add(key, v)
 		}
 		return v, err
 	})
@@ -140,8 +140,8 @@ func (c *Cache) get(key string) Sized {
 	return nil
 }
 
-// add adds a value, unless it alone exceeds the limit and would evict all others.
-func (c *Cache) add(key string, v Sized) {
+// Add adds a value, unless it alone exceeds the limit and would evict all others.
+func (c *Cache) Add(key string, v Sized) {
 	cost := v.Bytes() + int64(len(key))
 	if cost > c.limit {
 		return

@@ -121,26 +121,55 @@ func WantedBy(ms []*labels.Matcher) (out Wanted) {
 // Excludes reports whether no row of the table can match one of several lists of matchers. A nil
 // Glance excludes nothing.
 func (g *Glance) Excludes(sets []Wanted) bool {
-	return g != nil && excluded(sets, func(_ string, v wantedValue) bool { return g.has(v.glance) })
-}
-
-// StoredExcludes is Excludes by the filter in the footer of a segment. The filter does not know the
-// labels in the MAP.
-func StoredExcludes(info *segment.Info, sets []Wanted) bool {
-	return len(info.Values) > 0 && excluded(sets, func(name string, v wantedValue) bool {
-		return info.Values.Has(v.stored) || slices.Contains(info.MapNames, name)
-	})
-}
-
-// excluded reports whether no list of sets has only labels of which has reports one.
-func excluded(sets []Wanted, has func(name string, v wantedValue) bool) bool {
+	if g == nil {
+		return false
+	}
 	for _, w := range sets {
 		missing := func(l wantedLabel) bool {
-			return !slices.ContainsFunc(l.values, func(v wantedValue) bool { return has(l.name, v) })
+			return !slices.ContainsFunc(l.values, func(v wantedValue) bool { return g.has(v.glance) })
 		}
 		if !slices.ContainsFunc(w, missing) {
 			return false
 		}
 	}
 	return len(sets) > 0
+}
+
+// Footers are those of segments, which have filters.
+type Footers []*segment.Info
+
+// Exclude is Excludes for each of the segments, by the filters. It looks for one label in all of them
+// before the next label: most of the time is spent waiting for the memory of filters, and short loops
+// wait for several at once.
+func (f Footers) Exclude(sets []Wanted) []bool {
+	out := make([]bool, len(f)) // no list so far has only labels that the filter has
+	for i, info := range f {
+		out[i] = len(sets) > 0 && len(info.Values) > 0
+	}
+	missing := make([]bool, len(f)) // a label of the list
+	for _, w := range sets {
+		clear(missing)
+		for _, l := range w {
+			for i, info := range f {
+				if out[i] && !missing[i] {
+					missing[i] = l.missing(info)
+				}
+			}
+		}
+		for i := range out {
+			out[i] = out[i] && missing[i]
+		}
+	}
+	return out
+}
+
+// missing reports whether no series of a segment has the label, by the filter in the footer. The
+// filter does not know the labels in the MAP.
+func (l *wantedLabel) missing(info *segment.Info) bool {
+	for i := range l.values {
+		if info.Values.Has(l.values[i].stored) {
+			return false
+		}
+	}
+	return !slices.Contains(info.MapNames, l.name)
 }

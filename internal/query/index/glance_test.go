@@ -65,7 +65,7 @@ func TestGlance(t *testing.T) {
 					wanted[k] = WantedBy(ms)
 					only = only && len(wanted[k]) == len(ms)
 				}
-				filtered := StoredExcludes(info, wanted)
+				filtered := Footers{info}.Exclude(wanted)[0]
 				switch excluded := g.Excludes(wanted); {
 				case found > 0:
 					require.False(t, excluded || filtered, "%v", sets)
@@ -85,7 +85,10 @@ func TestGlance(t *testing.T) {
 	require.Greater(t, none, 3000)
 	require.Less(t, missed, none/100)
 	require.Less(t, unfiltered, none/50)
-	require.False(t, StoredExcludes(&segment.Info{}, []Wanted{WantedBy(matchers(1))}), "a segment without a filter")
+	require.Equal(t, []bool{false}, Footers{{}}.Exclude([]Wanted{WantedBy(matchers(1))}), "a segment without a filter")
+	other := []Wanted{WantedBy([]*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "absent", "x")})}
+	require.Equal(t, []bool{false, true, false}, Footers{{}, info, {}}.Exclude(other))
+	require.Equal(t, []bool{false}, Footers{info}.Exclude(nil), "no lists match everything")
 }
 
 func TestGlanceOfFewAndMany(t *testing.T) {

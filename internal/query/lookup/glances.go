@@ -41,21 +41,24 @@ func (s *glances) add(f *source.Footer, t *index.Table) {
 	}
 }
 
-// excluding returns a function that reports whether, by the filter in its footer or at a glance, no row
-// of an object matches one of sets.
-func (s *Tables) excluding(sets [][]*labels.Matcher) func(*source.Object) bool {
-	var wanted []index.Wanted
-	return func(o *source.Object) bool {
-		g, _ := s.glances.of(o.Footer.Number)
-		if g == nil && len(o.Footer.Values) == 0 {
-			return false
+// excluding returns a function that reports which of some objects of all have no row that matches
+// one of sets, by the filters in their footers or at a glance.
+func (s *Tables) excluding(sets [][]*labels.Matcher) func(all []source.Object, some []int) []bool {
+	return func(all []source.Object, some []int) []bool {
+		wanted := make([]index.Wanted, len(sets))
+		for i, ms := range sets {
+			wanted[i] = index.WantedBy(ms)
 		}
-		if wanted == nil {
-			wanted = make([]index.Wanted, len(sets))
-			for i, ms := range sets {
-				wanted[i] = index.WantedBy(ms)
+		footers := make(index.Footers, len(some))
+		for k, i := range some {
+			footers[k] = &all[i].Footer.Info
+		}
+		excluded := footers.Exclude(wanted)
+		for k, i := range some {
+			if g, _ := s.glances.of(all[i].Footer.Number); g.Excludes(wanted) {
+				excluded[k] = true
 			}
 		}
-		return index.StoredExcludes(&o.Footer.Info, wanted) || g.Excludes(wanted)
+		return excluded
 	}
 }

@@ -144,19 +144,24 @@ func (x *selection) part(o *source.Object) *objectRows {
 // known returns those of the objects that may have rows, with their parts, nil for those that are not
 // known, the numbers of these, and the series of the parts. It asks excluded about objects that are
 // new to the selection.
-func (x *selection) known(all []source.Object, excluded func(*source.Object) bool) (objs []source.Object, parts []*objectRows, unknown []int, found finder) {
+func (x *selection) known(all []source.Object, excluded func(all []source.Object, some []int) []bool) (objs []source.Object, parts []*objectRows, unknown []int, found finder) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var roomObjs [fewObjects]source.Object // most selectors have rows in a few objects of many
 	var roomParts [fewObjects]*objectRows
 	few, ofFew := roomObjs[:0], roomParts[:0]
+	fresh, out := x.fresh(all, excluded)
 	for i := range all {
+		isOut := false
+		if len(fresh) > 0 && fresh[0] == i {
+			isOut, fresh, out = out[0], fresh[1:], out[1:]
+		}
 		p := x.part(&all[i])
 		switch {
-		case p == noRows:
-			continue
-		case p == nil && excluded(&all[i]):
+		case isOut:
 			x.bytes += x.none.add(all[i].Footer.Number)
+			continue
+		case p == noRows:
 			continue
 		case p == nil:
 			unknown = append(unknown, len(few))
@@ -167,6 +172,20 @@ func (x *selection) known(all []source.Object, excluded func(*source.Object) boo
 	copy(objs, few)
 	copy(parts, ofFew)
 	return objs, parts, unknown, x.found.view()
+}
+
+// fresh returns the objects that are new to the selection, and which of them are excluded. The caller
+// holds mu.
+func (x *selection) fresh(all []source.Object, excluded func(all []source.Object, some []int) []bool) (some []int, out []bool) {
+	for i := range all {
+		if x.part(&all[i]) == nil {
+			some = append(some, i)
+		}
+	}
+	if len(some) > 0 {
+		out = excluded(all, some)
+	}
+	return some, out
 }
 
 // fewObjects is the number of objects up to which known needs no memory beside its results.

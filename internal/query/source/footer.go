@@ -64,6 +64,11 @@ func (f *Footer) identified() *Footer {
 	return f
 }
 
+// hasNamesOf reports whether two footers have equal label names.
+func (f *Footer) hasNamesOf(x *Footer) bool {
+	return slices.Equal(f.LabelColumns, x.LabelColumns) && slices.Equal(f.MapNames, x.MapNames)
+}
+
 // contains searches a sorted slice.
 func contains(sorted []string, s string) bool {
 	_, ok := slices.BinarySearch(sorted, s)
@@ -83,6 +88,9 @@ const WholeBytes = fetch.DefaultRequestBytes
 // Footer returns the footer of an object, from the cache or from the object. Concurrent calls for
 // one object share a load. Objects are immutable, so cached footers never expire.
 func (f *Files) footer(ctx context.Context, o *Ref) (*Footer, error) {
+	if ft := f.storedFooter(o, nil); ft != nil {
+		return ft, nil
+	}
 	ft, hit, err := index.Get(ctx, f.footers, o.Series, func() (*Footer, error) {
 		f.metrics.CountLookup("footer", false)
 		load := f.segmentFooter
@@ -132,25 +140,48 @@ func (f *Files) blockFooter(ctx context.Context, o *Ref) (*Footer, error) {
 }
 
 func (f *Files) segmentFooter(ctx context.Context, o *Ref) (*Footer, error) {
+	info, err := f.segmentInfo(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("read footer of segment %s: %w", o.Series, err)
+	}
+	return newSegmentFooter(o.Series, info).identified(), nil
+}
+
+// storedFooter returns the footer of a segment that this process has stored and nobody has read
+// since, and adds it to the cache; nil if the object is none. before is a footer that may have equal
+// label names; nil: there is none.
+func (f *Files) storedFooter(o *Ref, before *Footer) *Footer {
+	if o.IsBlock() {
+		return nil
+	}
 	info, known := f.stored.TakeFooter(o.Series, o.Size)
 	if !known {
-		var err error
-		if info, err = f.segmentInfo(ctx, o); err != nil {
-			return nil, fmt.Errorf("read footer of segment %s: %w", o.Series, err)
-		}
+		return nil
 	}
+	f.metrics.CountLookup("footer", false)
+	ft := newSegmentFooter(o.Series, info)
+	if ft.Number = f.numbers.Add(1); before != nil && ft.hasNamesOf(before) {
+		ft.names = before.names
+	} else {
+		ft.identified()
+	}
+	f.footers.Add(o.Series, ft)
+	return ft
+}
+
+func newSegmentFooter(key string, info segment.Info) *Footer {
 	ft := &Footer{Info: info, Descriptions: make([]unique.Handle[segment.Metadata], len(info.Metadata))}
 	for i, m := range info.Metadata {
 		ft.Descriptions[i] = unique.Make(m)
 	}
 	ft.Metadata = nil
-	ft.bytes = int64(400 + len(o.Series) + 8*len(ft.Descriptions) + len(ft.Values))
+	ft.bytes = int64(400 + len(key) + 8*len(ft.Descriptions) + len(ft.Values))
 	for _, names := range [][]string{ft.LabelColumns, ft.MapNames} {
 		for _, s := range names {
 			ft.bytes += int64(16 + len(s))
 		}
 	}
-	return ft.identified(), nil
+	return ft
 }
 
 func (f *Files) segmentInfo(ctx context.Context, o *Ref) (segment.Info, error) {

@@ -30,6 +30,14 @@ func (f *Files) locate(ctx context.Context, objs []Ref) ([]Object, error) {
 	out := make([]Object, len(objs))
 	rest := index.Held(f.footers, len(objs), func(i int) string { return objs[i].Series }, func(i int, ft *Footer) { out[i] = Object{&objs[i], ft} })
 	f.metrics.CountLookups("footer", len(objs)-len(rest), 0)
+	var last *Footer
+	rest = slices.DeleteFunc(rest, func(i int) bool {
+		ft := f.storedFooter(&objs[i], last)
+		if ft != nil {
+			out[i], last = Object{&objs[i], ft}, ft
+		}
+		return ft != nil
+	})
 	err := f.Each(ctx, len(rest), func(ctx context.Context, k int) error {
 		i := rest[k]
 		ft, err := f.footer(ctx, &objs[i])
