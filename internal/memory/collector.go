@@ -1,10 +1,12 @@
 package memory
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
+	"time"
 )
 
 // spareBytes is how much a heap of nothing but pointer-free memory grows until it is collected
@@ -13,9 +15,11 @@ import (
 const spareBytes = 32 << 20
 
 // TuneCollector makes the garbage collector run as often as it is cheap, from now on. By default
-// the heap grows to twice what is live, however little of that the collector has to read: large
-// tables of integers would double the memory of a process for nothing. With this, the heap grows by
-// what a collection reads, and by a constant, but never to more than twice what is live.
+// the heap grows to twice what is live, however little of that the collector has to read, and
+// however seldom it is needed: large tables of integers would double the memory of a process for
+// nothing. With this, the heap grows by what is allocated while collections take less than a
+// hundredth of a processor, but by no more than what a collection reads, and a constant, and never
+// to more than twice what is live.
 func TuneCollector() {
 	collected(&cycle{number: cycles.Add(1), target: percent, percent: defaultPercent})
 }
@@ -24,7 +28,7 @@ func TuneCollector() {
 // part of what is live, in percent. A process whose heap will be that large in the end collects
 // less garbage on the way, and does not become larger.
 func ReserveHeap(reserve int64, part int) {
-	c := &cycle{number: cycles.Add(1), target: func(live, roots, _ uint64) int { return percentTo(uint64(reserve), live+roots, part) }}
+	c := &cycle{number: cycles.Add(1), target: func(live, roots, _ uint64, _ float64) int { return percentTo(uint64(reserve), live+roots, part) }}
 	c.set(percentTo(uint64(reserve), 0, part))
 	collected(c)
 }
@@ -40,6 +44,9 @@ func SpareCollection(n int64) {
 
 const (
 	defaultPercent = 100
+	// scanPause is the time (seconds) until the next collection for each byte that one reads: a
+	// hundred and fifty times as long as reading it takes, which is about a nanosecond.
+	scanPause = 150e-9
 	// leastHeap is what the runtime takes as live, at the least, when it applies a target.
 	leastHeap = 4 << 20
 )
@@ -51,8 +58,11 @@ var cycles atomic.Int64
 // cycle is an object to which nothing refers: after each collection, its finalizer is called.
 type cycle struct {
 	number  int64
-	target  func(live, roots, scanned uint64) int // percent
-	percent int                                   // the target that was set last
+	target  func(live, roots, scanned uint64, rate float64) int // percent
+	percent int                                                 // the target that was set last
+
+	at        time.Time // of the last collection; zero: none was measured
+	allocated uint64    // bytes until then
 }
 
 func (c *cycle) set(percent int) {
@@ -67,9 +77,20 @@ func collected(c *cycle) {
 	if c.number != cycles.Load() {
 		return
 	}
-	s := measured("/gc/heap/live:bytes", "/gc/scan/stack:bytes", "/gc/scan/globals:bytes", "/gc/scan/heap:bytes")
-	c.set(c.target(s[0], s[1]+s[2], s[3]))
+	s := measured("/gc/heap/live:bytes", "/gc/scan/stack:bytes", "/gc/scan/globals:bytes", "/gc/scan/heap:bytes", "/gc/heap/allocs:bytes")
+	c.set(c.target(s[0], s[1]+s[2], s[3], c.rate(time.Now(), s[4])))
 	runtime.SetFinalizer(c, collected)
+}
+
+// rate returns the bytes that were allocated in a second since the last call, infinite at the first
+// one.
+func (c *cycle) rate(now time.Time, allocated uint64) float64 {
+	rate := math.Inf(1)
+	if !c.at.IsZero() {
+		rate = float64(allocated-c.allocated) / max(now.Sub(c.at).Seconds(), 1e-9)
+	}
+	c.at, c.allocated = now, allocated
+	return rate
 }
 
 // measured returns the values of metrics of the runtime.
@@ -86,14 +107,18 @@ func measured(names ...string) []uint64 {
 }
 
 // percent is the collector's target for a heap of live bytes of which scanned may hold pointers,
-// and roots of stacks and globals, which count as live for the target. It is a multiple of five, so
-// that it seldom changes.
-func percent(live, roots, scanned uint64) int {
+// roots of stacks and globals, which count as live for the target, and rate bytes that are allocated
+// in a second. It is a multiple of five, so that it seldom changes.
+func percent(live, roots, scanned uint64, rate float64) int {
 	all := live + roots
 	if all == 0 {
 		return defaultPercent
 	}
-	room := min(all, scanned+roots+spareBytes)
+	read := scanned + roots
+	room := min(all, read+spareBytes)
+	if needed := spareBytes + rate*scanPause*float64(read); needed < float64(room) {
+		room = uint64(needed)
+	}
 	return int((room*20+all-1)/all) * 5
 }
 

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -12,22 +13,38 @@ import (
 
 func TestPercent(t *testing.T) {
 	const mb = 1 << 20
+	many := math.Inf(1) // bytes a second
 	for _, test := range []struct {
 		name                 string
 		live, roots, scanned uint64
+		rate                 float64
 		want                 int
 	}{
-		{"nothing is live", 0, 0, 0, 100},
-		{"little is live", 20 * mb, mb, mb, 100},
-		{"all may hold pointers", 500 * mb, mb, 500 * mb, 100},
-		{"more than is live may hold pointers", 500 * mb, mb, 700 * mb, 100},
-		{"nothing holds pointers", 320 * mb, 0, 0, 10},
-		{"some of it does", 320 * mb, 0, 64 * mb, 30},
-		{"between two steps", 310 * mb, 0, 0, 15},
-		{"very much is live", 1 << 40, 0, 0, 5},
+		{"nothing is live", 0, 0, 0, many, 100},
+		{"little is live", 20 * mb, mb, mb, many, 100},
+		{"all may hold pointers", 500 * mb, mb, 500 * mb, many, 100},
+		{"more than is live may hold pointers", 500 * mb, mb, 700 * mb, many, 100},
+		{"nothing holds pointers", 320 * mb, 0, 0, many, 10},
+		{"some of it does", 320 * mb, 0, 64 * mb, many, 30},
+		{"between two steps", 310 * mb, 0, 0, many, 15},
+		{"very much is live", 1 << 40, 0, 0, many, 5},
+		{"nothing is allocated", 320 * mb, 0, 320 * mb, 0, 10},
+		{"little is allocated", 320 * mb, 0, 300 * mb, mb, 25},
+		{"the same, and a collection reads twice as much", 640 * mb, 0, 600 * mb, mb, 20},
+		{"much is allocated", 320 * mb, 0, 300 * mb, 100 * mb, 100},
 	} {
-		require.Equal(t, test.want, percent(test.live, test.roots, test.scanned), test.name)
+		require.Equal(t, test.want, percent(test.live, test.roots, test.scanned, test.rate), test.name)
 	}
+}
+
+// TestRate: the first rate is not known, later ones are those since the call before.
+func TestRate(t *testing.T) {
+	var c cycle
+	at := time.Unix(1_700_000_000, 0)
+	require.True(t, math.IsInf(c.rate(at, 1000), 1))
+	require.InDelta(t, 50, c.rate(at.Add(2*time.Second), 1100), 1e-6)
+	require.InDelta(t, 0, c.rate(at.Add(3*time.Second), 1100), 1e-6)
+	require.InDelta(t, 10, c.rate(at.Add(4*time.Second), 1110), 1e-6)
 }
 
 // TestTuneCollector holds memory without pointers: soon the heap may grow by much less than that.

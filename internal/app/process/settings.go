@@ -40,7 +40,7 @@ type Settings struct {
 	HeapReserve int64 `kong:"-"`
 
 	MemoryLimit int64 `name:"memory-limit" type:"bytes" placeholder:"BYTES" default:"0" min:"0" help:"Memory of the process, including DuckDB's. Beyond it requests are refused and the most expensive ones are ended. 0 is three quarters of what the cgroup or the machine has. In a function: the soft limit of the Go heap alone." when:"Set it if other processes share the machine."`
-	GCPercent   int   `name:"gc-percent" placeholder:"PERCENT" default:"0" min:"0" help:"Garbage collector target, in percent. 0 takes GOGC or, if that is not set, a target that follows how much of the heap a collection reads." when:"Rarely."`
+	GCPercent   int   `name:"gc-percent" placeholder:"PERCENT" default:"0" min:"0" help:"Garbage collector target, in percent. 0 takes GOGC or, if that is not set, a target that follows how much of the heap a collection reads, and how much is allocated." when:"Rarely."`
 }
 
 // DefaultSettings serve a directory to this machine only. A function logs JSON, whose attributes
