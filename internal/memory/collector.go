@@ -17,9 +17,9 @@ const spareBytes = 32 << 20
 // TuneCollector makes the garbage collector run as often as it is cheap, from now on. By default
 // the heap grows to twice what is live, however little of that the collector has to read, and
 // however seldom it is needed: large tables of integers would double the memory of a process for
-// nothing. With this, the heap grows by what is allocated while collections take less than a
-// hundredth of a processor, but by no more than what a collection reads, and a constant, and never
-// to more than twice what is live.
+// nothing. With this, the heap grows by what is allocated while collections take about a hundredth
+// of a processor, but by no more than what a collection reads, and a constant, and never to more
+// than twice what is live.
 func TuneCollector() {
 	collected(&cycle{number: cycles.Add(1), target: percent, percent: defaultPercent})
 }
@@ -45,8 +45,10 @@ func SpareCollection(n int64) {
 const (
 	defaultPercent = 100
 	// scanPause is the time (seconds) until the next collection for each byte that one reads: a
-	// hundred and fifty times as long as reading it takes, which is about a nanosecond.
-	scanPause = 150e-9
+	// hundred times as long as reading it takes, which is about a nanosecond.
+	scanPause = 100e-9
+	// rateSeconds is the time over which the rate of allocations is a mean.
+	rateSeconds = 60
 	// leastHeap is what the runtime takes as live, at the least, when it applies a target.
 	leastHeap = 4 << 20
 )
@@ -63,6 +65,7 @@ type cycle struct {
 
 	at        time.Time // of the last collection; zero: none was measured
 	allocated uint64    // bytes until then
+	mean      float64   // see rate
 }
 
 func (c *cycle) set(percent int) {
@@ -82,15 +85,22 @@ func collected(c *cycle) {
 	runtime.SetFinalizer(c, collected)
 }
 
-// rate returns the bytes that were allocated in a second since the last call, infinite at the first
-// one.
+// rate returns the bytes that are allocated in a second, about: a mean in which what was a minute ago
+// counts for a third, so that a burst, such as a merge, does not make the heap grow. It is infinite
+// at the first call, of which nothing is known.
 func (c *cycle) rate(now time.Time, allocated uint64) float64 {
-	rate := math.Inf(1)
-	if !c.at.IsZero() {
-		rate = float64(allocated-c.allocated) / max(now.Sub(c.at).Seconds(), 1e-9)
+	if c.at.IsZero() {
+		c.mean = math.Inf(1)
+	} else {
+		elapsed := max(now.Sub(c.at).Seconds(), 1e-9)
+		last := float64(allocated-c.allocated) / elapsed
+		if math.IsInf(c.mean, 1) {
+			c.mean = last
+		}
+		c.mean += (last - c.mean) * -math.Expm1(-elapsed/rateSeconds)
 	}
 	c.at, c.allocated = now, allocated
-	return rate
+	return c.mean
 }
 
 // measured returns the values of metrics of the runtime.

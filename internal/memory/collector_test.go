@@ -29,22 +29,32 @@ func TestPercent(t *testing.T) {
 		{"between two steps", 310 * mb, 0, 0, many, 15},
 		{"very much is live", 1 << 40, 0, 0, many, 5},
 		{"nothing is allocated", 320 * mb, 0, 320 * mb, 0, 10},
-		{"little is allocated", 320 * mb, 0, 300 * mb, mb, 25},
-		{"the same, and a collection reads twice as much", 640 * mb, 0, 600 * mb, mb, 20},
+		{"little is allocated", 320 * mb, 0, 300 * mb, mb, 20},
+		{"the same, and a collection reads twice as much", 640 * mb, 0, 600 * mb, mb, 15},
 		{"much is allocated", 320 * mb, 0, 300 * mb, 100 * mb, 100},
 	} {
 		require.Equal(t, test.want, percent(test.live, test.roots, test.scanned, test.rate), test.name)
 	}
 }
 
-// TestRate: the first rate is not known, later ones are those since the call before.
+// TestRate: the rate is not known at first, then the first one that is, and later it follows.
 func TestRate(t *testing.T) {
 	var c cycle
-	at := time.Unix(1_700_000_000, 0)
-	require.True(t, math.IsInf(c.rate(at, 1000), 1))
-	require.InDelta(t, 50, c.rate(at.Add(2*time.Second), 1100), 1e-6)
-	require.InDelta(t, 0, c.rate(at.Add(3*time.Second), 1100), 1e-6)
-	require.InDelta(t, 10, c.rate(at.Add(4*time.Second), 1110), 1e-6)
+	at, allocated := time.Unix(1_700_000_000, 0), uint64(1000)
+	after := func(d time.Duration, n uint64) float64 {
+		at, allocated = at.Add(d), allocated+n
+		return c.rate(at, allocated)
+	}
+	require.True(t, math.IsInf(after(0, 0), 1))
+	require.InDelta(t, 50, after(2*time.Second, 100), 1e-6)
+	require.InDelta(t, 50, after(20*time.Second, 1000), 1e-6)
+	burst := after(time.Second, 1050)
+	require.InDelta(t, 50+1000.0/60, burst, 1, "a burst counts for little")
+	require.InDelta(t, burst/math.E, after(time.Minute, 0), 1e-6)
+	for range 100 {
+		after(6*time.Second, 6*1000)
+	}
+	require.InDelta(t, 1000, c.mean, 1)
 }
 
 // TestTuneCollector holds memory without pointers: soon the heap may grow by much less than that.
