@@ -73,8 +73,9 @@ export class Api {
     const body = form(params);
     return this.slots.run(async () => {
       const began = performance.now();
+      const token = this.token;
       const { response, read, text } = await reached(this.decoder.read(...this.order(path, body, body.length > 1500), signal), signal);
-      if (response.status === 401) this.onUnauthorized();
+      this.authorized(response, token);
       const reply = checked(response, read, () => text) as ReplyBody & { data: Answer };
       return { data: reply.data, warnings: reply.warnings ?? [], infos: reply.infos ?? [], took: performance.now() - began };
     }, signal);
@@ -120,9 +121,16 @@ export class Api {
 
   private async request(path: string, body: string, post: boolean, signal?: AbortSignal): Promise<Response> {
     const [url, init] = this.order(path, body, post);
+    const token = this.token;
     const response = await reached(fetch(url, { ...init, ...(signal ? { signal } : {}) }), signal);
-    if (response.status === 401) this.onUnauthorized();
+    this.authorized(response, token);
     return response;
+  }
+
+  // authorized asks for a token if the server refuses the one that a request had, unless the user has
+  // set another one since.
+  private authorized(response: Response | ResponseInit, token: string): void {
+    if (response.status === 401 && token === this.token) this.onUnauthorized();
   }
 
   // order is what fetch needs for a request.

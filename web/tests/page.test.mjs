@@ -318,6 +318,26 @@ test("an operator lists the tenants of the store, and opens the lake of one", as
   }
 });
 
+test("who has set a token is not asked again for requests from before", async () => {
+  const page = await visit(browser, "about:blank");
+  let release;
+  const signed = new Promise((resolve) => (release = resolve));
+  await page.route("**/api/v1/**", async (route) => {
+    if (route.request().headers()["authorization"]) return route.continue();
+    if (route.request().url().includes("status/flags")) await signed;
+    await route.fulfill({ status: 401, json: { status: "error", errorType: "unauthorized", error: "no token" } });
+  });
+  await page.goto(`${server.url}/#/lake`);
+  await page.getByLabel("Bearer token").fill("a");
+  await page.getByRole("button", { name: "Use" }).click();
+  await page.getByRole("region", { name: "Stored" }).waitFor();
+  const late = page.waitForResponse((r) => r.status() === 401 && r.url().includes("status/flags"));
+  release();
+  await (await late).finished();
+  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)));
+  assert.equal(await page.getByRole("dialog").count(), 0);
+});
+
 test("the lake shows what a sample takes in each column", async () => {
   const page = await visit(browser, "about:blank");
   await page.route("**/api/v1/status/lake*", async (route) => {
