@@ -59,6 +59,7 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 			DeletesThrough: m.LastTombstone, MaxT: -1, Slice: r.Job.Slice,
 		},
 	}
+	memory.Collect(mergeSeriesBytes * int64(in.into.View().Len())) // what others left, before the merge adds to it
 	stats, err := w.write()
 	r.Read, r.Deleted, r.BytesRead, r.total = stats.Read, stats.Deleted, in.bytes, in.samples
 	if err != nil {

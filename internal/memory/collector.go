@@ -17,7 +17,7 @@ const spareBytes = 32 << 20
 // TuneCollector makes the garbage collector run as often as it is cheap, from now on. By default
 // the heap grows to twice what is live, however little of that the collector has to read, and
 // however seldom it is needed: large tables of integers would double the memory of a process for
-// nothing. With this, the heap grows by what is allocated while collections take about a hundredth
+// nothing. With this, the heap grows by what is allocated while collections take half a percent
 // of a processor, but by no more than what a collection reads, and a constant, and never to more
 // than twice what is live.
 func TuneCollector() {
@@ -44,9 +44,9 @@ func SpareCollection(n int64) {
 
 const (
 	defaultPercent = 100
-	// scanPause is the time (seconds) until the next collection for each byte that one reads: a
+	// scanPause is the time (seconds) until the next collection for each byte that one reads: two
 	// hundred times as long as reading it takes, which is about a nanosecond.
-	scanPause = 100e-9
+	scanPause = 200e-9
 	// rateSeconds is the time over which the rate of allocations is a mean.
 	rateSeconds = 60
 	// leastHeap is what the runtime takes as live, at the least, when it applies a target.

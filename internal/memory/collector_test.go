@@ -29,8 +29,8 @@ func TestPercent(t *testing.T) {
 		{"between two steps", 310 * mb, 0, 0, many, 15},
 		{"very much is live", 1 << 40, 0, 0, many, 5},
 		{"nothing is allocated", 320 * mb, 0, 320 * mb, 0, 10},
-		{"little is allocated", 320 * mb, 0, 300 * mb, mb, 20},
-		{"the same, and a collection reads twice as much", 640 * mb, 0, 600 * mb, mb, 15},
+		{"little is allocated", 320 * mb, 0, 300 * mb, mb, 30},
+		{"the same, and a collection reads twice as much", 640 * mb, 0, 600 * mb, mb, 25},
 		{"much is allocated", 320 * mb, 0, 300 * mb, 100 * mb, 100},
 	} {
 		require.Equal(t, test.want, percent(test.live, test.roots, test.scanned, test.rate), test.name)

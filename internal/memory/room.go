@@ -13,9 +13,9 @@ const (
 )
 
 // Collect is called after work that has left n bytes of garbage in large pieces, such as the columns
-// of a block. It collects them if they are a large share of the heap, so that the next large pieces
-// use their memory: these do not fit between small objects, and would make the process grow
-// although its heap has room.
+// of a block, and before it. It collects what is garbage if n is a large share of the heap, so that
+// the next large pieces use that memory: these do not fit between small objects, and would make the
+// process grow although its heap has room.
 func Collect(n int64) {
 	if n < leastGarbage {
 		return
