@@ -118,4 +118,12 @@ func TestDescribesUntilDurable(t *testing.T) {
 	}
 	require.Equal(t, of("B", "n"), described(g, "B"))
 	require.Equal(t, of("A", "m", "n"), described(remotewrite.NewGeneration(2), "A"), "another generation")
+
+	g.Use([]series.Ref{0, 1})
+	next := g.Next(3)
+	require.Same(t, g.Table, next.Table)
+	require.Equal(t, of("A", "m", "n"), described(next, "A"), "the next generation")
+	next.Stored.Note(of("A", "m", "n"))
+	require.Empty(t, described(next, "A"))
+	require.Equal(t, 2, next.Table.Len())
 }

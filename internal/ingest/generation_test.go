@@ -22,7 +22,8 @@ func (l *lake) generation() *remotewrite.Generation {
 	return l.stage.tenants[anonymous].known.Load().Generation
 }
 
-// TestGenerationOfAWindow learns label sets and metadata anew when the clock enters another window.
+// TestGenerationOfAWindow learns metadata anew when the clock enters another window, and label sets
+// as well if fewer than three quarters of them were used in the window before.
 func TestGenerationOfAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := quick()
@@ -38,9 +39,27 @@ func TestGenerationOfAWindow(t *testing.T) {
 		l.ok(protocolV1, []item{a}) // decoded before the flush that ends the generation
 		synctest.Wait()
 		require.NotSame(t, first, l.generation())
-		require.Zero(t, l.generation().Table.Len())
+		require.Same(t, first.Table, l.generation().Table)
 		l.ok(protocolV1, []item{a})
 		require.Equal(t, [][]segment.Metadata{{a.Meta}, nil, nil, {a.Meta}}, l.metadata())
+
+		use := func(names ...string) {
+			for _, name := range names {
+				l.ok(protocolV1, []item{gauge(name, at(time.Now().UnixMilli(), 1))})
+			}
+			synctest.Wait()
+		}
+		use("b", "c", "d", "a", "b")
+		time.Sleep(2 * time.Hour)
+		use("a", "a", "c", "d")
+		require.Equal(t, 4, l.generation().Table.Len(), "all were used")
+		time.Sleep(2 * time.Hour)
+		use("a", "a", "d")
+		require.Same(t, first.Table, l.generation().Table, "three of four were used")
+		time.Sleep(2 * time.Hour)
+		use("a", "b")
+		require.NotSame(t, first.Table, l.generation().Table, "two of four were used")
+		require.Equal(t, 1, l.generation().Table.Len())
 	})
 }
 
@@ -51,7 +70,12 @@ func TestGenerationsInOneGroup(t *testing.T) {
 		set := DefaultSettings()
 		set.FlushTimeout, set.SettleDelay, set.TenantIdle = 24*time.Hour, 48*time.Hour, 24*time.Hour
 		l := wall(t, set)
+		seldom := gauge("seldom", at(time.Now().UnixMilli(), 0))
+		l.ok(protocolV1, []item{seldom})
+		time.Sleep(2 * time.Hour)
 		begin := time.Now().UnixMilli()
+		l.ok(protocolV1, []item{seldom}) // ends the first generation
+		synctest.Wait()
 		sample := func(name string, v float64) item { return gauge(name, at(begin, v)) }
 		release := l.hold()
 		a := l.concurrently()
@@ -71,8 +95,8 @@ func TestGenerationsInOneGroup(t *testing.T) {
 		synctest.Wait()
 		finish()
 		require.Equal(t, map[int]int{204: 4}, a.codes(4))
-		require.Len(t, l.keys(anonymous), 3, "one segment of the first group, one of each generation of the second")
-		return l, want(t, protocolV1, []item{sample("m", 3), sample("old", 1), sample("new", 2), sample("slow", 3)})
+		require.Len(t, l.keys(anonymous), 2+3, "one segment of the first group, one of each table of the second")
+		return l, want(t, protocolV1, []item{seldom, sample("m", 3), sample("old", 1), sample("new", 2), sample("slow", 3)})
 	})
 }
 

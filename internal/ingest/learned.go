@@ -5,17 +5,22 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// rotate replaces the generation when a new window has begun on the wall clock or the tenant knows
-// too much.
+// rotate replaces the generation by the next one when a new window has begun on the wall clock, and
+// by an empty one when the tenant knows too much.
 func (t *tenantIngest) rotate() {
 	w := key.WindowOf(t.stage.now().UnixMilli())
 	t.rotating.Lock()
 	defer t.rotating.Unlock()
 	t.count()
-	if w != t.window || t.knowsTooMuch() {
-		t.window = w
-		t.renew(t.known.Load().limits)
+	k := t.known.Load()
+	switch {
+	case t.knowsTooMuch():
+		t.renew(k.limits)
+	case w != t.window:
+		t.known.Store(&knowledge{t.segments.next(k.Generation), k.limits, k.hour})
+		t.count()
 	}
+	t.window = w
 }
 
 // learning returns the knowledge with which a request is decoded under limits. It is bounded here:

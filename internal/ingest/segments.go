@@ -31,7 +31,7 @@ type segmentWriter struct {
 
 	mu     sync.Mutex // guards what encoding uses: writer, view, labels, and the orders of the generations
 	writer *segment.Writer
-	view   *series.View   // of the last generation
+	view   *series.View   // of the last table
 	labels *recent.Labels // the same for segments that are kept
 }
 
@@ -49,7 +49,7 @@ var (
 	sorters = sync.Pool{New: func() any { return new(layout.Sorter) }}
 )
 
-// encode makes one segment for each generation (mostly one) and window of the batches. name returns
+// encode makes one segment for each table (mostly one) and window of the batches. name returns
 // what makes a key unique: an identifier, and whether the samples came through the queue.
 func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULID, queued bool)) ([]encoded, error) {
 	w.mu.Lock()
@@ -59,15 +59,16 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 	var out []encoded
 	for from := 0; from < len(bs); {
 		// Requests that were decoded before and after a rotation may share a group.
-		g := bs[from].Generation
+		g := bs[from].Generation.Series
 		to := from + 1
-		for to < len(bs) && bs[to].Generation == g {
+		for to < len(bs) && bs[to].Generation.Series == g {
 			to++
 		}
 		w.look(g.Table)
 		g.Order.Extend(w.view)
 		for _, window := range layout.Windows(bs[from:to], w.now().UnixMilli()) {
 			rows := sorter.Rows(window, w.view, &g.Order)
+			g.Use(rows.Rows)
 			file, info, err := w.writer.Write(rows, &g.Repeats)
 			if err != nil {
 				return nil, fmt.Errorf("encode segment: %w", err)
@@ -80,6 +81,13 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 		from = to
 	}
 	return out, nil
+}
+
+// next returns the generation after g.
+func (w *segmentWriter) next(g *remotewrite.Generation) *remotewrite.Generation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return g.Next(newSeed())
 }
 
 // look brings the view up to date. The caller holds w.mu.

@@ -116,9 +116,12 @@ func (t *tenantIngest) flush(ctx context.Context, bs []*remotewrite.Batch) error
 	return nil
 }
 
-func newGeneration() *remotewrite.Generation {
+func newGeneration() *remotewrite.Generation { return remotewrite.NewGeneration(newSeed()) }
+
+// newSeed returns a seed that senders do not know.
+func newSeed() uint64 {
 	var seed [8]byte
 	// crypto/rand.Read never fails (Go 1.24 and later).
 	_, _ = rand.Read(seed[:])
-	return remotewrite.NewGeneration(binary.LittleEndian.Uint64(seed[:]))
+	return binary.LittleEndian.Uint64(seed[:])
 }

@@ -240,7 +240,7 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 		own = *m.given
 	}
 	if own.memo != nil {
-		if ref, ok := own.memo.in(g); ok {
+		if ref, ok := own.memo.of(g.Series.number); ok {
 			return series.Ref(ref), nil
 		}
 	} else if ref, ok := d.table.Lookup(m.key); ok {
@@ -270,7 +270,7 @@ func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
 	}
 	ref, err := d.intern(d.table.Intern)
 	if err == nil {
-		own.memo.note(g, uint32(ref))
+		own.memo.note(g.Series.number, uint32(ref))
 	}
 	return ref, err
 }

@@ -9,39 +9,84 @@ import (
 )
 
 // Generation is what a tenant's writer has learned: label sets, and metadata that is durable. It
-// only grows. Its owner replaces it as a whole, which bounds its memory; batches keep the
+// only grows. Its owner replaces it by the next one, which bounds its memory; batches keep the
 // generation that they were decoded with.
 type Generation struct {
+	*Series
+	Stored Descriptions // in segments
+	Queued Descriptions // in messages of the queue
+
+	number uint32 // of the generation in this process, from 1 on
+}
+
+// Series are the label sets of a generation, and of those after it that have them, too.
+type Series struct {
 	Table   *series.Table
 	Order   series.Order    // of Table's label sets; guarded by whoever encodes segments
 	Repeats segment.Repeats // of Table's label sets; guarded by the same
-	Stored  Descriptions    // in segments
-	Queued  Descriptions    // in messages of the queue
 
-	number  uint32                  // of the generation in this process, from 1 on
+	number  uint32                  // that of the first generation
 	dropped map[series.Key]struct{} // keys of series that relabeling drops; guarded by Table's lock
+
+	used  []uint64 // a bit for each label set: it was used since the generation began; guarded as Order is
+	inUse int      // bits that are set
 }
 
-// droppedBytes estimates the memory of a key in Generation.dropped.
+// mostInUse is the share of the label sets, in quarters, that the next generation takes over all of
+// them for.
+const mostInUse = 3
+
+// Use notes the label sets that a segment has samples of.
+func (s *Series) Use(refs []series.Ref) {
+	for _, r := range refs {
+		at, bit := int(r/64), uint64(1)<<(r%64)
+		if at >= len(s.used) {
+			s.used = append(s.used, make([]uint64, at+1-len(s.used))...)
+		}
+		if s.used[at]&bit == 0 {
+			s.used[at] |= bit
+			s.inUse++
+		}
+	}
+}
+
+// Next returns the generation after g, in which metadata is written anew. It has the label sets of g
+// if most of them were used since g began, so that what others keep by their references stays of
+// use. If not, it begins without any, which forgets those of series that have ended. seed is that of
+// NewGeneration. Whoever encodes segments calls it.
+func (g *Generation) Next(seed uint64) *Generation {
+	g.Table.RLock()
+	n := g.Table.Len()
+	g.Table.RUnlock()
+	if 4*g.inUse < mostInUse*n {
+		return NewGeneration(seed)
+	}
+	clear(g.used)
+	g.inUse = 0
+	return &Generation{Series: g.Series, number: generations.Add(1)}
+}
+
+// droppedBytes estimates the memory of a key in Series.dropped.
 const droppedBytes = 48
 
 // drop notes that the series of a key is dropped. The caller holds the table's lock.
-func (g *Generation) drop(k series.Key) {
-	if g.dropped == nil {
-		g.dropped = map[series.Key]struct{}{}
+func (s *Series) drop(k series.Key) {
+	if s.dropped == nil {
+		s.dropped = map[series.Key]struct{}{}
 	}
-	g.dropped[k] = struct{}{}
+	s.dropped[k] = struct{}{}
 }
 
 // drops reports whether the series of a key is dropped. The caller holds the table's lock.
-func (g *Generation) drops(k series.Key) bool {
-	_, ok := g.dropped[k]
+func (s *Series) drops(k series.Key) bool {
+	_, ok := s.dropped[k]
 	return ok
 }
 
 // NewGeneration returns an empty generation. Senders must not know the seed of its hashes.
 func NewGeneration(seed uint64) *Generation {
-	return &Generation{Table: series.NewTable(seed), number: generations.Add(1)}
+	n := generations.Add(1)
+	return &Generation{Series: &Series{Table: series.NewTable(seed), number: n}, number: n}
 }
 
 // generations counts those of the process, so that a Memo fits into a word.

@@ -10,8 +10,9 @@ import (
 // Memo keeps what a generation knows of a series, or of metadata, for a sender that has an object of
 // its own for each of them. The zero Memo knows nothing. It is safe for concurrent use.
 type Memo struct {
-	// word is the number of the generation << 32 | what it knows: the reference of the series, NoRef
-	// if relabeling drops it, or the changes of the durable metadata at a time when this was there.
+	// word is the number of the Series or, for metadata, of the generation << 32 | what it knows: the
+	// reference of the series, NoRef if relabeling drops it, or the changes of the durable metadata at
+	// a time when this was there.
 	word atomic.Uint64
 }
 
@@ -22,13 +23,13 @@ type Known uint64
 // Known returns what the memo knows.
 func (m *Memo) Known() Known { return Known(m.word.Load()) }
 
-// in returns what was known in a generation.
-func (k Known) in(g *Generation) (what uint32, ok bool) { return uint32(k), uint32(k>>32) == g.number }
+// of returns what was known of what has a number.
+func (k Known) of(number uint32) (what uint32, ok bool) { return uint32(k), uint32(k>>32) == number }
 
-// in returns what the memo knows in a generation.
-func (m *Memo) in(g *Generation) (what uint32, ok bool) { return m.Known().in(g) }
+// of returns what the memo knows of what has a number.
+func (m *Memo) of(number uint32) (what uint32, ok bool) { return m.Known().of(number) }
 
-func (m *Memo) note(g *Generation, what uint32) { m.word.Store(uint64(g.number)<<32 | uint64(what)) }
+func (m *Memo) note(number, what uint32) { m.word.Store(uint64(number)<<32 | uint64(what)) }
 
 // Remembers reports whether series may be given by memos: the labels of the rules make them other
 // series.
@@ -43,9 +44,10 @@ func (c *Collector) Recall(m *Memo, k Known) (known bool, err error) {
 	if c.begin == c.end {
 		return true, nil
 	}
-	ref, ok := k.in(c.d.Batch.Generation)
+	number := c.d.Batch.Generation.Series.number
+	ref, ok := k.of(number)
 	if !ok {
-		ref, ok = m.in(c.d.Batch.Generation)
+		ref, ok = m.of(number)
 	}
 	if !ok || series.Ref(ref) == NoRef {
 		return false, nil
@@ -59,12 +61,12 @@ func (c *Collector) Described(memo *Memo, m segment.Metadata) bool {
 	g := c.d.Batch.Generation
 	// Read first: what is noted meanwhile may replace what the look-up finds.
 	changes := c.d.durable.changes.Load()
-	if then, ok := memo.in(g); ok && then == changes {
+	if then, ok := memo.of(g.number); ok && then == changes {
 		return true
 	}
 	if !c.d.durable.has(m) {
 		return false
 	}
-	memo.note(g, changes)
+	memo.note(g.number, changes)
 	return true
 }

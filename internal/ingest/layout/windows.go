@@ -45,7 +45,7 @@ func (w *Window) add(b *remotewrite.Batch, from int) (to int) {
 	return to
 }
 
-// Windows divides batches of one generation by window, ascending. Metadata, which has no time of
+// Windows divides batches of one table by window, ascending. Metadata, which has no time of
 // its own, goes with the last window, or with the window of now (ms) if there is no sample at all.
 func Windows(bs []*remotewrite.Batch, now int64) []*Window {
 	byStart := map[key.Window]*Window{}
