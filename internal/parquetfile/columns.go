@@ -22,7 +22,7 @@ func Int64s(name string, s *Scratch, vals []int64) (Chunk, error) {
 func ByteInt64s(name string, s *Scratch, vals []int64) Chunk {
 	s.Data = delta.AppendBytes(s.Data[:0], vals)
 	return Chunk{
-		Path: []string{name}, Type: format.Int64, Pages: s.page(format.DeltaBinaryPacked, len(vals)), Min: Stat(slices.Min(vals)), Max: Stat(slices.Max(vals)),
+		Path: []string{name}, Type: format.Int64, Pages: s.page(format.DeltaBinaryPacked, len(vals)), Min: stat(slices.Min(vals)), Max: stat(slices.Max(vals)),
 	}
 }
 
@@ -34,7 +34,7 @@ func Uint64s(name string, s *Scratch, vals []uint64) Chunk {
 	}
 	c := Chunk{Path: []string{name}, Type: format.Int64, Pages: s.page(format.Plain, len(vals))}
 	if len(vals) > 0 {
-		c.Min, c.Max = Stat(slices.Min(vals)), Stat(slices.Max(vals))
+		c.Min, c.Max = stat(slices.Min(vals)), stat(slices.Max(vals))
 	}
 	return c
 }
@@ -64,8 +64,8 @@ func Binaries(name string, s *Scratch, vals [][]byte) Chunk {
 	return binaries([]string{name}, s, len(vals), vals)
 }
 
-// Stat encodes an INT64, signed or not, for statistics.
-func Stat[T int64 | uint64](v T) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
+// stat encodes an INT64, signed or not, for statistics.
+func stat[T int64 | uint64](v T) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
 
 // int64s appends the delta-coded values to s.Data, which already holds the page's levels.
 func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error) {
@@ -81,7 +81,7 @@ func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error)
 		for _, v := range vals {
 			lo, hi = min(lo, v), max(hi, v)
 		}
-		c.Min, c.Max = Stat(lo), Stat(hi)
+		c.Min, c.Max = stat(lo), stat(hi)
 	}
 	return c, nil
 }

@@ -89,7 +89,7 @@ func (c *Numbers) grow() {
 // aliases s.
 func (c *Numbers) Uint64s(name string, s *Scratch) Chunk {
 	out := c.chunk(name, format.Int64, s)
-	out.Min, out.Max = Stat(slices.Min(c.dict)), Stat(slices.Max(c.dict))
+	out.Min, out.Max = stat(slices.Min(c.dict)), stat(slices.Max(c.dict))
 	return out
 }
 
@@ -102,7 +102,7 @@ func (c *Numbers) PlainUint64s(name string, s *Scratch) Chunk {
 		}
 	}
 	return Chunk{
-		Path: []string{name}, Type: format.Int64, Pages: s.page(format.Plain, c.runs.rows), Min: Stat(slices.Min(c.dict)), Max: Stat(slices.Max(c.dict)),
+		Path: []string{name}, Type: format.Int64, Pages: s.page(format.Plain, c.runs.rows), Min: stat(slices.Min(c.dict)), Max: stat(slices.Max(c.dict)),
 	}
 }
 

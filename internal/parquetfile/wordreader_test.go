@@ -35,7 +35,7 @@ func wordPages(t *testing.T, rng *rand.Rand) (Chunk, []int64) {
 		case 0:
 			p.Encoding = format.Plain
 			for _, v := range page {
-				p.Data = append(p.Data, Stat(v)...)
+				p.Data = append(p.Data, stat(v)...)
 			}
 		case 1:
 			p.Data = delta.AppendBytes(nil, page)

@@ -165,7 +165,7 @@ func TestNumbers(t *testing.T) {
 		for v := range seen {
 			lo, hi = min(lo, v), max(hi, v)
 		}
-		require.Equal(t, [][]byte{Stat(lo), Stat(hi)}, [][]byte{ids.Min, ids.Max})
+		require.Equal(t, [][]byte{stat(lo), stat(hi)}, [][]byte{ids.Min, ids.Max})
 		w.Add(ids, nil)
 		_, err := w.EndGroup(len(want))
 		require.NoError(t, err)

@@ -173,9 +173,6 @@ func (q *Spool) sync(ctx context.Context, d *demand) error {
 	}
 }
 
-// Down reports whether the last append failed.
-func (q *Spool) Down() bool { return q.down.Load() }
-
 // Close stores what waits in memory, or writes it to the directory if that fails or ctx ends first.
 // Nothing may be added any more.
 func (q *Spool) Close(ctx context.Context) error {

@@ -20,7 +20,7 @@ type Histograms struct {
 func (h *Histograms) Quantile(phi float64, rows []Row, room Room) ([]Row, bool) {
 	var out []Row
 	buckets := make(promql.Buckets, 0, len(rows))
-	for to, members := range ByGroup(rows, h.To) {
+	for to, members := range byGroup(rows, h.To) {
 		if len(members) == 0 {
 			continue
 		}

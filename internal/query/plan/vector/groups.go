@@ -23,7 +23,7 @@ func Aggregate(op string, phi float64, rows []Row, to []uint32, room Room) []Row
 		f = func(out []float64, members []Row, _ Room) { quantileOf(phi, out, members) }
 	}
 	var out []Row
-	for g, members := range ByGroup(rows, to) {
+	for g, members := range byGroup(rows, to) {
 		if len(members) > 0 {
 			v := room.Blank(len(members[0].V))
 			f(v, members, room)
@@ -33,8 +33,8 @@ func Aggregate(op string, phi float64, rows []Row, to []uint32, room Room) []Row
 	return out
 }
 
-// ByGroup returns the rows of each group, in their order. to has the group of each ordinal.
-func ByGroup(rows []Row, to []uint32) [][]Row {
+// byGroup returns the rows of each group, in their order. to has the group of each ordinal.
+func byGroup(rows []Row, to []uint32) [][]Row {
 	n := 0
 	for _, r := range rows {
 		n = max(n, int(to[r.I])+1)

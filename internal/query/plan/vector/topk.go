@@ -10,7 +10,7 @@ import (
 // the group of each ordinal.
 func Top(op string, k int64, rows []Row, to []uint32, room Room) []Row {
 	chosen := make([][]float64, len(to))
-	for _, members := range ByGroup(rows, to) {
+	for _, members := range byGroup(rows, to) {
 		if int64(len(members)) <= k {
 			for _, r := range members {
 				chosen[r.I] = r.V
