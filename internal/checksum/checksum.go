@@ -17,6 +17,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Update adds bytes to a CRC-32C. The initial value is 0.
 func Update(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
 
+// UpdateUint64 adds a number to a CRC-32C, as its 8 bytes, little-endian.
+func UpdateUint64(crc uint32, v uint64) uint32 {
+	crc = ^crc
+	for range 8 {
+		crc = castagnoli[byte(crc)^byte(v)] ^ crc>>8
+		v >>= 8
+	}
+	return ^crc
+}
+
 // Page returns the checksum of a Parquet page as the Parquet format defines it: the CRC-32 of gzip
 // over the page's stored bytes.
 func Page(b []byte) uint32 { return crc32.ChecksumIEEE(b) }

@@ -27,7 +27,7 @@ func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
 	}
 	tail := make([]byte, min(size, TailGuess, max(LeastTail, size/tailShare)))
-	if _, err := io.ReadFull(io.NewSectionReader(r, size-int64(len(tail)), int64(len(tail))), tail); err != nil {
+	if err := readAt(r, tail, size-int64(len(tail))); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
 	n, err := footerLength(tail, size)
@@ -38,10 +38,22 @@ func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
 		return checkedFooter(tail[end-n:end], size)
 	}
 	footer := make([]byte, n)
-	if _, err := io.ReadFull(io.NewSectionReader(r, size-footerTrailer-n, n), footer); err != nil {
+	if err := readAt(r, footer, size-footerTrailer-n); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
 	return checkedFooter(footer, size)
+}
+
+// readAt fills b with the bytes at an offset. Errors are those of io.ReadFull.
+func readAt(r io.ReaderAt, b []byte, at int64) error {
+	n, err := r.ReadAt(b, at)
+	switch {
+	case n == len(b):
+		return nil
+	case n > 0 && (err == nil || errors.Is(err, io.EOF)):
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // footerOf is ReadFooter of a file in memory, which the footer aliases.
@@ -86,7 +98,7 @@ const keyValueField = 5
 // else from thousands of files, and a corrupt length cannot claim memory. The strings alias footer.
 func KeyValues(footer []byte) (map[string]string, error) {
 	kv := map[string]string{}
-	s := skimmer{footer}
+	s := skimmer{b: footer}
 	err := s.fields(func(id int64, typ byte) error {
 		if id == keyValueField {
 			return s.keyValues(typ, kv)

@@ -7,10 +7,11 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Layout describes the columns of a file, as its footer has them. Its strings alias the footer.
+// Layout describes the columns of a file, as its footer has them. The strings of its key-value
+// metadata alias the footer.
 type Layout struct {
 	Rows      int64
-	Leaves    []Leaf
+	Leaves    []Leaf // layouts of files with equal schemas share them, so nobody changes them
 	Groups    []Group
 	KeyValues map[string]string
 }

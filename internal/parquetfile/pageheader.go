@@ -74,11 +74,11 @@ type pageHead struct {
 // read decodes the header at the start of b and returns its length.
 func (h *pageHead) read(b []byte) (int, error) {
 	*h = pageHead{typ: -1, plain: -1, compressed: -1, values: -1, encoding: -1}
-	s := skimmer{b}
+	s := skimmer{b: b}
 	for last := int64(0); ; {
 		id, typ, err := s.field(last)
 		if err != nil || typ == 0 {
-			return len(b) - len(s.b), err
+			return s.at, err
 		}
 		switch last = id; {
 		case id == 1:
@@ -93,9 +93,9 @@ func (h *pageHead) read(b []byte) (int, error) {
 		case id == dataField || id == dictField:
 			err = h.inner(&s, typ)
 		case id > lastHeadID && typ == skimI32: // headSumID, unless a field before it has a damaged number
-			h.sumAt = len(b) - len(s.b)
+			h.sumAt = s.at
 			h.sum, err = s.integer(typ)
-			h.sumEnd = len(b) - len(s.b)
+			h.sumEnd = s.at
 		default:
 			err = s.skip(typ, 1)
 		}

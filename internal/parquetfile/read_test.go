@@ -348,3 +348,42 @@ func TestSplitDoubles(t *testing.T) {
 	_, err = short.Doubles(nil, 2, nil)
 	require.ErrorIs(t, err, ErrFormat)
 }
+
+// TestEqualSchemas: layouts of files with equal schemas share their leaves, and others do not.
+func TestEqualSchemas(t *testing.T) {
+	file := func(names ...string) []byte {
+		s := NewSchema("test")
+		for _, name := range names {
+			s.Add(Bare(name, format.Int64))
+		}
+		var out bytes.Buffer
+		z, err := (*Encoders)(nil).Get(zstd.SpeedFastest)
+		require.NoError(t, err)
+		w := NewWriter(z)
+		require.NoError(t, w.Begin(&out, s.Elements(), "test", 0))
+		require.NoError(t, w.End(nil))
+		return out.Bytes()
+	}
+	layout := func(names ...string) *Layout {
+		b := file(names...)
+		l, err := LayoutOf(b)
+		require.NoError(t, err)
+		clear(b) // the leaves are not of this memory
+		require.Len(t, l.Leaves, len(names))
+		for i, name := range names {
+			require.Equal(t, Leaf{Path: []string{name}, Type: format.Int64}, l.Leaves[i])
+		}
+		return l
+	}
+	first := layout("a", "b")
+	require.Same(t, &first.Leaves[0], &layout("a", "b").Leaves[0])
+	require.NotSame(t, &first.Leaves[0], &layout("a", "c").Leaves[0])
+	require.NotSame(t, &first.Leaves[0], &layout("a", "b", "c").Leaves[0], "a longer schema")
+	require.NotSame(t, &first.Leaves[0], &layout("a").Leaves[0])
+	for i := range 3 * keptSchemas {
+		layout("a", "b")
+		layout(fmt.Sprint("n", i))
+	}
+	require.Same(t, &first.Leaves[0], &layout("a", "b").Leaves[0], "it was used all the time")
+	require.LessOrEqual(t, len(schemas.last), keptSchemas)
+}

@@ -33,6 +33,7 @@ type ChunkReader struct {
 	left   int64 // values of the pages after the current one
 	body   []byte
 	head   pageHead
+	page   DataPage // that was read last
 }
 
 // DataPage is a data page. It is valid until the next one is read.
@@ -122,7 +123,8 @@ func (c *ChunkReader) dataPage(wanted func(n int) bool) (*DataPage, error) {
 	if c.codec != format.Uncompressed {
 		c.body = body
 	}
-	p := &DataPage{Encoding: format.Encoding(c.head.encoding), Entries: int(c.head.values), DictEntries: c.DictLen}
+	c.page = DataPage{Encoding: format.Encoding(c.head.encoding), Entries: int(c.head.values), DictEntries: c.DictLen}
+	p := &c.page
 	if c.nested {
 		if p.Repetition, body, err = levels(body); err != nil {
 			return nil, err

@@ -40,7 +40,7 @@ func (l *Layout) Read(i int, r io.ReaderAt, buf []byte, leaves []int) (GroupRead
 		from, to = min(from, s.Offset), max(to, s.Offset+s.Length)
 	}
 	g.base, g.data = from, slices.Grow(buf[:0], int(to-from))[:to-from]
-	if _, err := io.ReadFull(io.NewSectionReader(r, from, to-from), g.data); err != nil {
+	if err := readAt(r, g.data, from); err != nil {
 		return g, fmt.Errorf("read row group %d: %w", i, err)
 	}
 	return g, nil

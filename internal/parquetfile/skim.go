@@ -9,7 +9,10 @@ import (
 
 // skimmer walks over values in Thrift's compact protocol, and decodes no more than integers. Every
 // value takes at least one byte, so a corrupt length fails at the end of the bytes.
-type skimmer struct{ b []byte } // what follows
+type skimmer struct {
+	b  []byte
+	at int // position of what follows
+}
 
 // Types of the compact protocol.
 const (
@@ -39,12 +42,8 @@ func (s *skimmer) field(last int64) (id int64, typ byte, err error) {
 	if delta := head >> 4; delta > 0 {
 		return last + int64(delta), head & 15, nil
 	}
-	v, k := binary.Varint(s.b)
-	if k <= 0 {
-		return 0, 0, errSkim
-	}
-	s.b = s.b[k:]
-	return v, head & 15, nil
+	v, err := s.varint()
+	return v, head & 15, err
 }
 
 // skip walks over a value of a type.
@@ -122,7 +121,7 @@ func (s *skimmer) text(typ byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b := s.b
+	b := s.b[s.at:]
 	if err := s.bytes(n); err != nil {
 		return "", err
 	}
@@ -134,12 +133,7 @@ func (s *skimmer) integer(typ byte) (int64, error) {
 	if typ != skimI16 && typ != skimI32 && typ != skimI64 {
 		return 0, fmt.Errorf("an integer has thrift type %d", typ)
 	}
-	v, k := binary.Varint(s.b)
-	if k <= 0 {
-		return 0, errSkim
-	}
-	s.b = s.b[k:]
-	return v, nil
+	return s.varint()
 }
 
 func (s *skimmer) list(depth int) error {
@@ -188,27 +182,35 @@ func (s *skimmer) item(typ byte, depth int) error {
 }
 
 func (s *skimmer) byte() (byte, error) {
-	if len(s.b) == 0 {
+	if s.at >= len(s.b) {
 		return 0, errSkim
 	}
-	b := s.b[0]
-	s.b = s.b[1:]
-	return b, nil
+	s.at++
+	return s.b[s.at-1], nil
 }
 
 func (s *skimmer) number() (uint64, error) {
-	v, k := binary.Uvarint(s.b)
+	if s.at < len(s.b) && s.b[s.at] < 1<<7 { // as most are
+		s.at++
+		return uint64(s.b[s.at-1]), nil
+	}
+	v, k := binary.Uvarint(s.b[s.at:])
 	if k <= 0 {
 		return 0, errSkim
 	}
-	s.b = s.b[k:]
+	s.at += k
 	return v, nil
 }
 
+func (s *skimmer) varint() (int64, error) {
+	v, err := s.number()
+	return int64(v>>1) ^ -int64(v&1), err // zigzag
+}
+
 func (s *skimmer) bytes(n uint64) error {
-	if n > uint64(len(s.b)) {
+	if n > uint64(len(s.b)-s.at) {
 		return errSkim
 	}
-	s.b = s.b[n:]
+	s.at += int(n)
 	return nil
 }

@@ -67,9 +67,7 @@ func mismatch(what string, at, length int64, stored, computed uint32) error {
 // structSum returns the checksum of a struct at an offset of its file. b is the struct up
 // to the checksum.
 func structSum(b []byte, at int64) uint32 {
-	var place [8]byte
-	binary.LittleEndian.PutUint64(place[:], uint64(at))
-	return checksum.Update(checksum.Update(0, place[:]), b)
+	return checksum.Update(checksum.UpdateUint64(0, uint64(at)), b)
 }
 
 // addHeadSum adds a checksum field to a page header at an offset of its file; last is the number of

@@ -30,7 +30,7 @@ func Verify(r io.ReaderAt, size int64) (found bool, err error) {
 // checkMagic checks the beginning of a file, which no other reader reads.
 func checkMagic(r io.ReaderAt) error {
 	head := make([]byte, len(Magic))
-	if _, err := io.ReadFull(io.NewSectionReader(r, 0, int64(len(head))), head); err != nil {
+	if err := readAt(r, head, 0); err != nil {
 		return fmt.Errorf("read magic: %w", err)
 	}
 	if string(head) != Magic {
