@@ -25,6 +25,9 @@ type ChunkReader struct {
 	// PLAIN values of the chunk's dictionary, nil if it has none; owned by the caller
 	Dict    []byte
 	DictLen int
+	// Room is memory for the dictionary of the next chunk, which is used if that is compressed and
+	// fits; Reset takes it.
+	Room []byte
 
 	rest   []byte
 	at     int64 // offset of rest in the file
@@ -48,7 +51,8 @@ type DataPage struct {
 
 // Reset starts the chunk whose bytes are b and reads its dictionary.
 func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
-	c.Dict, c.DictLen = nil, 0
+	room := c.Room
+	c.Dict, c.DictLen, c.Room = nil, 0, nil
 	c.rest, c.at, c.codec, c.nested, c.left = b, info.Span.Offset, info.Codec, leaf.Nested, info.Values
 	if info.dict == 0 {
 		return nil
@@ -56,7 +60,7 @@ func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 	stored, err := c.open()
 	var body []byte
 	if err == nil {
-		body, err = c.content(nil, stored)
+		body, err = c.content(room, stored)
 	}
 	if err == nil && (c.head.typ != int64(format.DictionaryPage) || c.head.encoding != int64(format.Plain)) {
 		err = fmt.Errorf("page of type %d and encoding %d is not a dictionary", c.head.typ, c.head.encoding)

@@ -122,8 +122,9 @@ func RunsOf(kv map[string]string, columns int, rows int64) (LabelRuns, error) {
 		}
 		b = b[size:]
 	}
-	var runs LabelRuns
 	left := uint64(rows)
+	const least = 2 // bytes of a run
+	runs := make(LabelRuns, 0, min(len(b)/least, maxLabelRuns))
 	for len(b) > 0 {
 		of, set := number(), number()
 		if of == 0 || of > left || set >= n {

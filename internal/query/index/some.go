@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -16,7 +15,6 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
 )
 
 // Some selects the rows of an object that match one of several lists of matchers, and reads the
@@ -54,12 +52,9 @@ func (s Some) segment(ctx context.Context, in io.ReaderAt, size int64) (*Table, 
 		return nil, err
 	}
 	if idShare*int64(l.rows) > columns.Layout.Rows {
-		err = l.storedIDs()
-	} else {
-		l.hashedIDs()
-	}
-	if err != nil {
-		return nil, err
+		if err := l.storedIDs(); err != nil {
+			return nil, err
+		}
 	}
 	l.table.layout = columns.Layout
 	return l.table, l.lists(columns)
@@ -105,9 +100,17 @@ func (s Some) block(ctx context.Context, in io.ReaderAt, size int64, m *block.Me
 
 // loader returns a loader of the rows of a file, which must be closed.
 func (s Some) loader(in io.ReaderAt, layout *parquetfile.Layout) *someLoader {
-	l := &someLoader{loader: openLoader(in, layout, s.Seed), labels: labelsOf(layout), groups: make([]someGroup, len(layout.Groups))}
+	l := &someLoader{loader: openLoader(in, layout, s.Seed), labels: labelsOf(layout), groups: make([]someGroup, len(layout.Groups)), room: rooms.Get().(*columnRoom)}
+	l.wanted = l.labels.sorted
 	l.table.some = []uint32{}
 	return l
+}
+
+// close lets others have the memory of the loader, in which no table has anything.
+func (l *someLoader) close() {
+	l.loader.close()
+	l.room.release()
+	l.room = nil
 }
 
 // begin finds the rows. It reports false if too many match.
@@ -172,8 +175,10 @@ func (l *someLoader) partial(found bool) *Table {
 // someLoader reads the rows that match, in the order of the object.
 type someLoader struct {
 	loader // of as many rows as match
-	labels map[string]int
+	labels *labelLeaves
+	wanted []labelLeaf // of the labels, by name: those that the rows may have
 	groups []someGroup
+	room   *columnRoom
 }
 
 // someGroup is what is known of a row group.
@@ -233,23 +238,15 @@ func selectiveFirst(ms []*labels.Matcher) []*labels.Matcher {
 // present forgets the label columns in which no row of a segment has a value, if its footer says
 // which.
 func (l *someLoader) present() error {
-	var names []string
-	for leaf := range l.layout.Leaves {
-		if name, ok := strings.CutPrefix(l.layout.Leaves[leaf].Path[0], segment.LabelPrefix); ok {
-			names = append(names, name)
-		}
-	}
-	runs, err := segment.RunsOf(l.layout.KeyValues, len(names), l.layout.Rows)
+	runs, err := segment.RunsOf(l.layout.KeyValues, l.labels.columns, l.layout.Rows)
 	if err != nil || runs == nil {
 		return err
 	}
 	have := runs.Columns(l.table.some)
-	for i, name := range names {
-		if !have.Has(i) {
-			delete(l.labels, name)
-			for g := range l.groups {
-				delete(l.groups[g].columns, name)
-			}
+	l.wanted = nil
+	for _, x := range l.labels.sorted {
+		if x.column < 0 || have.Has(x.column) {
+			l.wanted = append(l.wanted, x)
 		}
 	}
 	return nil
@@ -272,19 +269,10 @@ func (l *someLoader) identify() error {
 	return l.sort()
 }
 
-// idShare is the inverse of the share of a segment's rows up to which it is cheaper to hash their
-// labels than to read the identifiers of all rows, its largest column.
+// idShare is the inverse of the share of a segment's rows up to which the identifiers of all rows,
+// its largest column, are not read: they are the hashes of the labels. Those of a block may differ
+// from these.
 const idShare = 64
-
-// hashedIDs computes the identifiers of the rows of a segment. Those of a block may differ from the
-// hashes.
-func (l *someLoader) hashedIDs() {
-	r := l.table.NewReader()
-	l.table.ids = make([]uint64, l.rows)
-	for i, row := range l.table.some {
-		l.table.ids[i] = series.ID(r.Labels(int(row)))
-	}
-}
 
 // storedIDs reads the identifiers of the rows.
 func (l *someLoader) storedIDs() error {

@@ -3,14 +3,10 @@ package index
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sort"
-	"strings"
 
-	"github.com/parquet-go/parquet-go/format"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/parquetfile"
@@ -30,29 +26,13 @@ type codePage struct {
 	codes    parquetfile.IndexCursor
 }
 
-// labelsOf returns the leaves of labels by name.
-func labelsOf(layout *parquetfile.Layout) map[string]int {
-	out := map[string]int{}
-	for leaf := range layout.Leaves {
-		e := &layout.Leaves[leaf]
-		name, ok := strings.CutPrefix(e.Path[0], segment.LabelPrefix)
-		if e.Path[0] == segment.ColMetric {
-			name, ok = model.MetricNameLabel, true
-		}
-		if ok && len(e.Path) == 1 && !e.Nested && e.Type == format.ByteArray {
-			out[name] = leaf
-		}
-	}
-	return out
-}
-
 // column returns the column of a label in a row group, nil if no series of the group has it.
 func (l *someLoader) column(group int, name string) (c *groupColumn, err error) {
 	columns := l.groups[group].columns
 	if c, ok := columns[name]; ok {
 		return c, nil
 	}
-	leaf, ok := l.labels[name]
+	leaf, ok := l.labels.byName[name]
 	if !ok {
 		return nil, nil // the names of the MAP are among the columns
 	}
@@ -76,7 +56,7 @@ func (l *someLoader) readLabels(group int, names []string) error {
 	var leaves []int
 	from, to := int64(math.MaxInt64), int64(0)
 	for _, name := range names {
-		leaf, ok := l.labels[name]
+		leaf, ok := l.labels.byName[name]
 		if _, known := g.columns[name]; ok && !known {
 			s := l.layout.Groups[group].Chunks[leaf].Span
 			from, to = min(from, s.Offset), max(to, s.Offset+s.Length)
@@ -86,7 +66,7 @@ func (l *someLoader) readLabels(group int, names []string) error {
 	if to-from > maxAtOnce {
 		return nil
 	}
-	read, err := l.layout.Read(group, l.in, nil, leaves)
+	read, err := l.layout.Read(group, l.in, l.room.take(int(max(0, to-from))), leaves)
 	g.labels = &read
 	return err
 }
@@ -101,18 +81,20 @@ func (l *someLoader) read(group, leaf int) (*groupColumn, error) {
 		}
 		l.memory.Buffer, g = read.Buffer(), &read
 	}
-	err := g.Chunk(leaf, &l.memory.Chunk)
+	chunk := &l.memory.Chunk
+	chunk.Room = l.room.free()
+	err := g.Chunk(leaf, chunk)
 	if err != nil {
 		return nil, err
 	}
-	l.memory.Chunk.Dict = slices.Clone(l.memory.Chunk.Dict) // it may alias the buffer
+	chunk.Dict = l.room.keep(chunk.Dict) // it may alias the buffer
 	c := &groupColumn{}
-	if c.values, err = l.memory.Chunk.Strings(nil); err != nil {
+	if c.values, err = chunk.Strings(l.room.strings(chunk)); err != nil {
 		return nil, err
 	}
 	rows := uint32(0)
-	err = l.memory.Chunk.Pages(func(p *parquetfile.DataPage) error {
-		p.Values = slices.Clone(p.Values) // the next page takes its memory
+	err = chunk.Pages(func(p *parquetfile.DataPage) error {
+		p.Values = l.room.keep(p.Values) // the next page takes its memory
 		codes, err := p.Indexes(p.Entries, len(c.values))
 		c.pages = append(c.pages, codePage{rows, rows + uint32(p.Entries), codes})
 		rows += uint32(p.Entries)
@@ -146,15 +128,23 @@ func (l *someLoader) mapColumns(group int) (map[string]*groupColumn, error) {
 
 // names returns the names of the labels that the rows' series may have.
 func (l *someLoader) names() []string {
-	seen := maps.Clone(l.labels)
+	out := make([]string, len(l.wanted))
+	for i := range l.wanted {
+		out[i] = l.wanted[i].name
+	}
+	n := len(out)
 	for i := range l.groups {
-		if len(l.groups[i].rows) > 0 {
-			for name := range l.groups[i].columns {
-				seen[name] = 0
+		for name := range l.groups[i].columns {
+			if _, own := l.labels.byName[name]; !own {
+				out = append(out, name) // of the MAP
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(seen))
+	if len(out) > n {
+		slices.Sort(out)
+		out = slices.Compact(out)
+	}
+	return out
 }
 
 // add adds the column of a label to the table.
@@ -173,7 +163,7 @@ func (l *someLoader) add(name string) error {
 			b.fill(int(b.rows) + count(l.groups[i].rows))
 			continue
 		}
-		if err := c.pick(b, l.groups[i].rows); err != nil {
+		if err := c.pick(b, l.groups[i].rows, l.room); err != nil {
 			return fmt.Errorf("label %s: %w", name, err)
 		}
 		delete(l.groups[i].columns, name) // no name is read twice
@@ -182,8 +172,8 @@ func (l *someLoader) add(name string) error {
 }
 
 // pick appends the values of rows to a builder.
-func (c *groupColumn) pick(b *builder, rows []Range) error {
-	known := make([]int32, len(c.values)) // the position in b.values, plus one
+func (c *groupColumn) pick(b *builder, rows []Range, room *columnRoom) error {
+	known := room.positions(len(c.values)) // in b.values, plus one
 	return c.each(rows, func(r Range, value int) {
 		if known[value] == 0 {
 			b.values = append(b.values, c.values[value])

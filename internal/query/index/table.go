@@ -32,7 +32,7 @@ type Table struct {
 	rowsKey string   // identifies them; empty: all
 
 	// by row, or parallel to some
-	ids    []uint64 // as stored; nil: series.ID of the labels, as this process has stored them
+	ids    []uint64 // as stored; nil: series.ID of the labels, as in segments
 	keys   []Key    // nil: the columns have their hashes, as in segments, which soon are merged
 	floats spans    // of the float samples among the object's
 	hists  spans    // the same for native histograms; empty if there are none

@@ -1,0 +1,69 @@
+package index
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// labelLeaves are the columns of labels in the files of a schema. They are immutable.
+type labelLeaves struct {
+	of      []parquetfile.Leaf
+	byName  map[string]int // leaves
+	sorted  []labelLeaf    // by name
+	columns int            // label columns, without that of the metric
+}
+
+// labelLeaf is the column of a label: its leaf, and its position among the label columns, -1 for that
+// of the metric.
+type labelLeaf struct {
+	name         string
+	leaf, column int
+}
+
+// lastLabels are the label columns of schemas that were read last, at their numbers of leaves modulo
+// their size: nearly all segments of a tenant have one schema.
+var lastLabels [8]atomic.Pointer[labelLeaves]
+
+// labelsOf returns the label columns of a file.
+func labelsOf(layout *parquetfile.Layout) *labelLeaves {
+	if len(layout.Leaves) == 0 {
+		return &labelLeaves{}
+	}
+	last := &lastLabels[len(layout.Leaves)%len(lastLabels)]
+	if l := last.Load(); l != nil && len(l.of) == len(layout.Leaves) && &l.of[0] == &layout.Leaves[0] {
+		return l
+	}
+	l := newLabelLeaves(layout.Leaves)
+	last.Store(l)
+	return l
+}
+
+func newLabelLeaves(leaves []parquetfile.Leaf) *labelLeaves {
+	l := &labelLeaves{of: leaves, byName: map[string]int{}}
+	columns := map[string]int{}
+	for leaf := range leaves {
+		e, column := &leaves[leaf], l.columns
+		name, ok := strings.CutPrefix(e.Path[0], segment.LabelPrefix)
+		if ok {
+			l.columns++
+		}
+		if e.Path[0] == segment.ColMetric {
+			name, ok, column = model.MetricNameLabel, true, -1
+		}
+		if ok && len(e.Path) == 1 && !e.Nested && e.Type == format.ByteArray {
+			l.byName[name], columns[name] = leaf, column
+		}
+	}
+	for name, leaf := range l.byName {
+		l.sorted = append(l.sorted, labelLeaf{name, leaf, columns[name]})
+	}
+	slices.SortFunc(l.sorted, func(a, b labelLeaf) int { return strings.Compare(a.name, b.name) })
+	return l
+}
