@@ -75,11 +75,15 @@ func (s *Snapshot) list(ctx context.Context, store Lister, mint, maxt int64, kno
 	if len(known.Consumed) > 0 {
 		all = objstore.ListExcept(ctx, store, prefix, prefix+first.String(), known.consumes)
 	}
+	end := ""
+	if last.End() <= key.MaxTime {
+		end = prefix + key.Window(last.End()).String()
+	}
 	for obj, err := range all {
 		if err != nil {
 			return fmt.Errorf("list segments of tenant %s: %w", s.Tenant, err)
 		}
-		if last.End() <= key.MaxTime && obj.Key >= prefix+key.Window(last.End()).String() {
+		if end != "" && obj.Key >= end {
 			break
 		}
 		seg, err := key.ParseSegment(obj.Key)

@@ -54,7 +54,9 @@ const (
 
 	windowLayout = "20060102T1504Z"
 	segmentExt   = ".parquet"
-	queuedMark   = "-q"
+	// segmentsFolder follows the tenant in the keys of segments.
+	segmentsFolder = "/segments/"
+	queuedMark     = "-q"
 )
 
 // ErrSyntax reports a string that does not match the grammar.
@@ -78,18 +80,27 @@ func (w Window) End() int64 { return int64(w) + WindowMillis }
 
 // String formats w as in keys.
 func (w Window) String() string {
+	if b, ok := w.text(); ok {
+		return string(b[:])
+	}
+	return time.UnixMilli(int64(w)).UTC().Format(windowLayout)
+}
+
+// text is String of a window that a key can name. Listings parse thousands of keys, without memory
+// for each.
+func (w Window) text() (b [len(windowLayout)]byte, ok bool) {
 	t := time.UnixMilli(int64(w)).UTC()
 	year, month, day := t.Date()
 	if year < 0 || year > 9999 {
-		return t.Format(windowLayout)
+		return b, false
 	}
-	b := [len(windowLayout)]byte{8: 'T', 13: 'Z'}
+	b[8], b[13] = 'T', 'Z'
 	decimals(b[0:4], year)
 	decimals(b[4:6], int(month))
 	decimals(b[6:8], day)
 	decimals(b[9:11], t.Hour())
 	decimals(b[11:13], t.Minute())
-	return string(b[:])
+	return b, true
 }
 
 // decimals fills b with the last digits of n.
@@ -113,7 +124,7 @@ func ParseWindow(s string) (Window, error) {
 	}
 	// Whatever is no window becomes the time of another one, or none.
 	w := Window(time.Date(n(0, 4), time.Month(n(4, 6)), n(6, 8), n(9, 11), n(11, 13), 0, 0, time.UTC).UnixMilli())
-	if WindowOf(int64(w)) != w || w.String() != s {
+	if text, ok := w.text(); !ok || WindowOf(int64(w)) != w || string(text[:]) != s {
 		return 0, fmt.Errorf("parse window %q: %w", s, ErrSyntax)
 	}
 	return w, nil
@@ -149,14 +160,26 @@ type Segment struct {
 func TenantPrefix(tenant string) string { return Version + "/" + tenant + "/" }
 
 // SegmentsPrefix returns the prefix of all segments of a tenant.
-func SegmentsPrefix(tenant string) string { return TenantPrefix(tenant) + "segments/" }
+func SegmentsPrefix(tenant string) string { return Version + "/" + tenant + segmentsFolder }
 
 // WindowPrefix returns the prefix of all segments in a tenant's window.
 func WindowPrefix(tenant string, w Window) string { return SegmentsPrefix(tenant) + w.String() + "/" }
 
 // String returns the key.
 func (s Segment) String() string {
-	return WindowPrefix(s.Tenant, s.Window) + s.Name() + segmentExt
+	window, ok := s.Window.text()
+	if !ok {
+		return WindowPrefix(s.Tenant, s.Window) + s.Name() + segmentExt
+	}
+	b := make([]byte, 0, 128) // enough for tenants whose names are not long
+	b = append(append(append(b, Version...), '/'), s.Tenant...)
+	b = append(append(append(b, segmentsFolder...), window[:]...), '/')
+	id := idText(s.ID)
+	b = append(b, id[:]...)
+	if s.Queued {
+		b = append(b, queuedMark...)
+	}
+	return string(append(b, segmentExt...))
 }
 
 // Name returns the last element of the key without its extension.
@@ -169,22 +192,21 @@ func (s Segment) Name() string {
 
 // ParseSegment is the inverse of Segment.String.
 func ParseSegment(k string) (Segment, error) {
-	p := strings.Split(k, "/")
-	if len(p) != 5 || p[0] != Version || p[1] == "" || p[2] != "segments" {
+	rest, ok := strings.CutPrefix(k, Version+"/")
+	tenant, rest, found := strings.Cut(rest, segmentsFolder)
+	window, name, inWindow := strings.Cut(rest, "/")
+	name, isSegment := strings.CutSuffix(name, segmentExt)
+	if !ok || !found || !inWindow || !isSegment || tenant == "" || strings.Contains(tenant, "/") {
 		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, ErrSyntax)
 	}
-	w, err := ParseWindow(p[3])
+	w, err := ParseWindow(window)
 	if err != nil {
 		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, err)
-	}
-	name, ok := strings.CutSuffix(p[4], segmentExt)
-	if !ok {
-		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, ErrSyntax)
 	}
 	name, queued := strings.CutSuffix(name, queuedMark)
 	id, err := parseID(name)
 	if err != nil {
 		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, err)
 	}
-	return Segment{Tenant: p[1], Window: w, ID: id, Queued: queued}, nil
+	return Segment{Tenant: tenant, Window: w, ID: id, Queued: queued}, nil
 }
