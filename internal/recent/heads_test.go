@@ -364,7 +364,7 @@ func TestHeadForgets(t *testing.T) {
 
 	reg := prometheus.NewRegistry()
 	s := recent.New(1<<20, nil, x.clock.now)
-	s.KeepHeads(30<<10, true, reg)
+	s.KeepHeads(8<<10, true, reg)
 	y := &storing{t: t, clock: x.clock, s: s}
 	y.rotate()
 	y.head().Keep()

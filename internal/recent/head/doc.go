@@ -12,6 +12,9 @@
 // Segments wait in a head until they are merged: it has their samples, and a log of which series
 // each of them has samples of. So a Part has exactly the samples of some segments.
 //
+// Series that get their samples together share their times. Each has its newest sample, and the
+// differences that lead from there to older ones.
+//
 // What a head holds has one sample of a series and time. If a segment has samples that are not
 // later than all before of their series, or start timestamps, the head begins anew, and does not
 // know what came before. Series with native histograms are read elsewhere.

@@ -10,7 +10,7 @@ import (
 // samples of a series move to the new one when its next samples come.
 type generation struct {
 	view       *series.View // of the last segment
-	chains     []chain      // by ref
+	chains     chains
 	postings   postings
 	selections *selections
 	others     map[series.Ref]struct{} // series that have native histograms, which are read elsewhere
@@ -28,28 +28,26 @@ func newGeneration(view *series.View, selectionBytes int64) *generation {
 // grow adds the series of a later view.
 func (g *generation) grow(view *series.View) {
 	g.view = view
-	if more := view.Len() - len(g.chains); more > 0 {
-		g.chains = append(g.chains, make([]chain, more)...)
-	}
+	g.chains.grow(view.Len())
 	g.postings.extend(view)
 }
 
 // bytes is the memory without that of samples and selections.
 func (g *generation) bytes() int64 {
-	const perChain, perID = 40, 24
+	const perID = 24
 	if g == nil {
 		return 0
 	}
-	return int64(cap(g.chains))*perChain + g.postings.bytes + int64(len(g.byID))*perID
+	return g.chains.bytes() + g.postings.bytes + int64(len(g.byID))*perID
 }
 
 // age makes it the generation before the last one.
-func (g *generation) age() {
+func (g *generation) age(of *nodes) {
 	g.byID, g.upto = map[uint64]series.Ref{}, math.MinInt64
-	for ref := range g.chains {
-		if g.chains[ref].first != 0 {
-			g.byID[g.view.ID(series.Ref(ref))] = series.Ref(ref)
-			g.upto = max(g.upto, g.chains[ref].t)
+	for ref, x := range g.chains.all() {
+		if x.line != 0 {
+			g.byID[g.view.ID(ref)] = ref
+			g.upto = max(g.upto, of.last(x))
 			g.left++
 		}
 	}
@@ -58,10 +56,10 @@ func (g *generation) age() {
 // adopt moves the samples of a series without samples from the generation before.
 func (g *generation) adopt(ref series.Ref, from *generation) {
 	at, ok := from.byID[g.view.ID(ref)]
-	if !ok || from.chains[at].first == 0 || !sameLabels(g.view, ref, from.view, at) {
+	if !ok || from.chains.at(at).line == 0 || !sameLabels(g.view, ref, from.view, at) {
 		return
 	}
-	g.chains[ref], from.chains[at] = from.chains[at], chain{}
+	*g.chains.at(ref), *from.chains.at(at) = *from.chains.at(at), chain{}
 	from.left--
 	if _, other := from.others[at]; other {
 		g.others[ref] = struct{}{}

@@ -156,7 +156,7 @@ func (h *Head) Stored(name string, s Segment) (kept bool) {
 		h.again() // the segment is the last one that the head does not know
 		return false
 	}
-	h.rows.sort(s.Refs(), len(h.last.chains))
+	h.rows.sort(s.Refs(), h.last.chains.len())
 	h.rows.single = s.Single()
 	if s = h.news(s); s == nil {
 		h.again()
@@ -228,7 +228,7 @@ func (h *Head) again() {
 	h.end()
 	h.begin()
 	if last != nil {
-		clear(last.chains)
+		last.chains.clear()
 		clear(last.others)
 		h.last = last
 	}
@@ -236,8 +236,8 @@ func (h *Head) again() {
 
 // chain returns the samples of a series, those of the table before included. The caller holds h.mu.
 func (h *Head) chain(ref series.Ref) *chain {
-	x := &h.last.chains[ref]
-	if x.t == 0 && h.before != nil {
+	x := h.last.chains.at(ref)
+	if x.line == 0 && h.before != nil {
 		h.last.adopt(ref, h.before)
 	}
 	return x
@@ -247,8 +247,14 @@ func (h *Head) chain(ref series.Ref) *chain {
 // caller holds h.mu.
 func (h *Head) ascending(s Segment) bool {
 	refs := s.Refs()
+	var line, at uint32 // of the series before, mostly of the same target
+	newest := int64(math.MinInt64)
 	for _, row := range h.rows.sorted {
-		last := h.chain(refs[row]).t
+		x := h.chain(refs[row])
+		if x.line != line || x.at != at {
+			line, at, newest = x.line, x.at, h.nodes.last(x)
+		}
+		last := newest
 		for from, end := h.rows.samples(s, row); from < end; from++ {
 			t := s.Time(from)
 			if t <= last {
@@ -264,7 +270,7 @@ func (h *Head) ascending(s Segment) bool {
 func (h *Head) add(s Segment) {
 	refs, values := s.Refs(), s.Values()
 	for _, row := range h.rows.sorted {
-		x := &h.last.chains[refs[row]]
+		x := h.last.chains.at(refs[row])
 		for from, end := h.rows.samples(s, row); from < end; from++ {
 			h.nodes.append(x, s.Time(from), values[from], h.floor)
 		}
@@ -288,8 +294,8 @@ func (h *Head) drop() {
 		if g == nil {
 			continue
 		}
-		for i := range g.chains {
-			h.nodes.forget(&g.chains[i], h.floor)
+		for _, x := range g.chains.all() {
+			h.nodes.forget(x, h.floor)
 		}
 	}
 	if b := h.before; b != nil && (b.left == 0 || b.upto <= h.floor) {
@@ -305,7 +311,7 @@ func (h *Head) turn(view *series.View) bool {
 			return false
 		}
 		h.before = h.last
-		h.before.age()
+		h.before.age(&h.nodes)
 		h.last = nil
 		h.forget()
 	}

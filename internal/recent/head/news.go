@@ -27,7 +27,7 @@ func (h *Head) news(s Segment) Segment {
 	from, values := 0, s.Values()
 	for row, ref := range s.Refs() {
 		x := h.chain(ref)
-		last := x.t
+		last := h.nodes.last(x)
 		for end := s.End(row); from < end; from++ {
 			t, v := s.Time(from), values[from]
 			switch {

@@ -32,7 +32,7 @@ func (h *Head) Part(names []string) (p *Part, ok bool) {
 	if h.last == nil {
 		return nil, false
 	}
-	in, after, minT, ok := h.log.find(names, len(h.last.chains))
+	in, after, minT, ok := h.log.find(names, h.last.chains.len())
 	if !ok || minT <= h.floor {
 		return nil, false
 	}
@@ -46,7 +46,7 @@ func (h *Head) Part(names []string) (p *Part, ok bool) {
 	for ref, k := range in {
 		if k > 0 {
 			p.Refs, p.N = append(p.Refs, series.Ref(ref)), append(p.N, k)
-			p.ends = append(p.ends, h.last.chains[ref].had-after[ref])
+			p.ends = append(p.ends, h.last.chains.at(series.Ref(ref)).had-after[ref])
 		}
 	}
 	return p, true
@@ -60,7 +60,7 @@ func (p *Part) Append(i int, t []int64, v []float64) ([]int64, []float64, error)
 	if h.epoch != p.epoch || h.floor >= p.minT {
 		return t, v, ErrGone
 	}
-	t, v = h.nodes.slice(&h.last.chains[p.Refs[i]], p.ends[i], p.N[i], t, v)
+	t, v = h.nodes.slice(h.last.chains.at(p.Refs[i]), p.ends[i], p.N[i], t, v)
 	return t, v, nil
 }
 
@@ -78,12 +78,12 @@ func (p *Part) Warm(series []uint32) (sum uint32) {
 	}
 	var next [64]uint32
 	for i, k := range series {
-		next[i] = h.last.chains[p.Refs[k]].first
+		next[i] = h.last.chains.at(p.Refs[k]).tail
 	}
 	for range warmSteps {
 		for i := range series {
 			if next[i] != 0 {
-				next[i] = h.nodes.at(next[i]).next
+				next[i] = h.nodes.node(next[i]).prev
 			}
 		}
 	}

@@ -17,8 +17,8 @@ type Room struct {
 }
 
 // Reset takes all memory back. What Select has returned must not be used any more: it has no
-// labels, and its samples are no numbers at the beginning of time, so that whoever does it
-// nevertheless is found out.
+// labels, and its samples are no numbers, at the beginning of time unless their times are those of
+// the head, so that whoever does it nevertheless is found out.
 func (r *Room) Reset() {
 	if cap(r.t) > keptSamples || cap(r.v) > keptSamples || cap(r.series) > keptSeries {
 		*r = Room{}

@@ -34,7 +34,7 @@ func (s *Series) Between(mint, maxt int64) ([]int64, []float64) {
 // Select returns the series that match and have samples in [mint, maxt] (ms), by labels, in memory
 // of room. It reports false if they are more than most or have more than samples samples, if one
 // has native histograms, and if the matchers name no value to find them by. Callers must not change
-// what they share: the times of neighbours are one array where they are equal.
+// what they share: the times of neighbours are one array where they are equal, mostly that of the head.
 func (r Reading) Select(ms []*labels.Matcher, mint, maxt int64, most, samples int, room *Room) ([]Series, bool) {
 	begin, v := len(room.series), len(room.v)
 	for _, g := range [...]*generation{r.h.last, r.h.before} {
@@ -65,7 +65,7 @@ func (r Reading) of(g *generation, room *Room, ms []*labels.Matcher, mint, maxt 
 				return false
 			}
 		}
-		n += r.h.nodes.count(&g.chains[found[i].ref], mint, maxt)
+		n += r.h.nodes.count(g.chains.at(found[i].ref), mint, maxt)
 	}
 	if n > samples {
 		return false
@@ -73,22 +73,26 @@ func (r Reading) of(g *generation, room *Room, ms []*labels.Matcher, mint, maxt 
 	if n == 0 {
 		return true
 	}
-	out, t, v := slices.Grow(room.series, len(found)), slices.Grow(room.t, n), slices.Grow(room.v, n)
+	out, v := slices.Grow(room.series, len(found)), slices.Grow(room.v, n)
 	var last []int64 // times of the last series
 	for i := range found {
-		x, at, from := &found[i], len(t), len(v)
-		t, v = r.h.nodes.read(&g.chains[x.ref], mint, maxt, t, v)
+		x, from, own := &found[i], len(v), len(room.t)
+		var times []int64
+		times, room.t, v = r.h.nodes.read(g.chains.at(x.ref), mint, maxt, room.t, v)
 		if from == len(v) {
 			continue
 		}
-		s := Series{Labels: x.labels, ID: g.view.ID(x.ref), T: t[at:len(t):len(t)], V: v[from:len(v):len(v)]}
-		if slices.Equal(last, s.T) {
-			s.T, t = last, t[:at]
+		if times == nil {
+			times = slices.Clip(room.t[own:])
 		}
-		last = s.T
+		if slices.Equal(last, times) {
+			times, room.t = last, room.t[:own]
+		}
+		last = times
+		s := Series{Labels: x.labels, ID: g.view.ID(x.ref), T: times, V: v[from:len(v):len(v)]}
 		s.Stale = slices.ContainsFunc(s.V, value.IsStaleNaN)
 		out = append(out, s)
 	}
-	room.series, room.t, room.v = out, t, v
+	room.series, room.v = out, v
 	return true
 }
