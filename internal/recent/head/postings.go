@@ -2,7 +2,6 @@ package head
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -10,8 +9,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// postings are the series of a table by their labels: for each metric and each value of a label the
-// refs of its series, ascending.
+// postings are the series of a table by their labels: for each metric and each value of a label those
+// that have it.
 type postings struct {
 	view    *series.View
 	n       series.Ref // refs below are there
@@ -23,15 +22,12 @@ type postings struct {
 
 // values are the refs by the ordinal of a value, and these ordinals.
 type values struct {
-	refs [][]series.Ref
+	refs []refs
 	ords map[string]int
 }
 
-// The memory of a ref and of a value in postings, about.
-const (
-	refBytes   = 6
-	valueBytes = 24 + 48
-)
+// valueBytes is the memory of a value in postings without its refs, about.
+const valueBytes = 24 + 48
 
 // extend adds the series of a later view of the same table.
 func (p *postings) extend(v *series.View) {
@@ -61,8 +57,10 @@ func (p *postings) add(to *values, ord uint32, texts []string) {
 		to.ords[texts[n]] = n
 		p.bytes += valueBytes
 	}
-	to.refs[ord] = append(to.refs[ord], p.n)
-	p.bytes += refBytes
+	const refBytes = 4
+	before := cap(to.refs[ord])
+	to.refs[ord] = to.refs[ord].add(p.n)
+	p.bytes += refBytes * int64(cap(to.refs[ord])-before)
 }
 
 // selectScanned is the number of series that are looked at one by one for matchers of which none
@@ -72,40 +70,42 @@ const selectScanned = 64 << 10
 // matching returns the series from a ref on that match all matchers, ascending. It reports false if it
 // would have to look at too many.
 func (p *postings) matching(ms []*labels.Matcher, from series.Ref) (out []series.Ref, ok bool) {
-	var best []series.Ref
+	var best refs
+	fewest := int(p.n - min(p.n, from))
 	named := false
 	for _, m := range ms {
 		if m.Type != labels.MatchEqual || m.Value == "" {
 			continue
 		}
-		refs := p.of(m.Name, m.Value)
-		refs = refs[sort.Search(len(refs), func(i int) bool { return refs[i] >= from }):]
-		if !named || len(refs) < len(best) {
-			best, named = refs, true
+		x := p.of(m.Name, m.Value)
+		if n := x.count(from, fewest); !named || n < fewest {
+			best, fewest, named = x, n, true
 		}
 	}
-	if !named && int(p.n-min(p.n, from)) > selectScanned {
-		return nil, false
-	}
 	if !named {
-		for ref := from; ref < p.n; ref++ {
-			best = append(best, ref)
+		if fewest > selectScanned {
+			return nil, false
+		}
+		if fewest > 0 {
+			best = refs{from, throughBit | (p.n - 1)}
 		}
 	}
 	tests := make([]func(series.Ref) bool, len(ms))
 	for i, m := range ms {
 		tests[i] = p.test(m)
 	}
-	for _, ref := range best {
-		if !slices.ContainsFunc(tests, func(test func(series.Ref) bool) bool { return !test(ref) }) {
-			out = append(out, ref)
+	for first, last := range best.runs(from) {
+		for ref := first; ref <= last; ref++ {
+			if !slices.ContainsFunc(tests, func(test func(series.Ref) bool) bool { return !test(ref) }) {
+				out = append(out, ref)
+			}
 		}
 	}
 	return out, true
 }
 
 // of returns the series with a value of a label.
-func (p *postings) of(name, value string) []series.Ref {
+func (p *postings) of(name, value string) refs {
 	v := &p.metrics
 	if name != model.MetricNameLabel {
 		i, ok := p.byName[name]
