@@ -255,7 +255,7 @@ func TestSizes(t *testing.T) {
 		"counter":    {func(i int) float64 { return float64(1e9 + i*12_345) }, 3},
 		"hundredths": {func(i int) float64 { return float64(123_456+i*731) / 100 }, 3},
 		"billionths": {func(i int) float64 { return float64(123_456+i*i*i%9_973) / 1e9 }, 3},
-		"random":     {func(i int) float64 { return 1 / float64(i+3) }, 9},
+		"random":     {func(i int) float64 { return 1 / float64(i+3) }, 8},
 	} {
 		var c nodes
 		var s chain
