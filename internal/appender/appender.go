@@ -78,12 +78,16 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 	if n == cap(a.tx.Samples) {
 		a.tx.grow()
 	}
-	a.tx.Samples = append(a.tx.Samples, Sample{ST: st, T: t, V: v, H: h, FH: fh, inOrder: opts.RejectOutOfOrder})
-	sample := &a.tx.Samples[n]
-	if err := a.appendable.order.admit(ref, ls, sample); err != nil {
-		a.tx.Samples = a.tx.Samples[:n]
+	sample := Sample{T: t, V: v}
+	if rare := (Rare{Histogram{h, fh}, st, opts.RejectOutOfOrder}); n > 0 {
+		sample.Rare = rare.after(a.tx.Samples[n-1].Rare)
+	} else {
+		sample.Rare = rare.after(nil)
+	}
+	if err := a.appendable.order.admit(ref, ls, &sample); err != nil {
 		return 0, err
 	}
+	a.tx.Samples = append(a.tx.Samples, sample)
 	for _, e := range opts.Exemplars {
 		if !e.HasTs {
 			e.Ts, e.HasTs = t, true
@@ -159,14 +163,15 @@ func validate(ls labels.Labels) (labels.Labels, error) {
 
 // asHistogram makes a stale marker a histogram if the last sample of its series is one, as
 // Prometheus stores it.
-func asHistogram(s *Sample, last *histograms) {
-	if s.H != nil || s.FH != nil || !value.IsStaleNaN(s.V) {
+func asHistogram(s *Sample, last Histogram) {
+	if s.Histogram() != (Histogram{}) || !value.IsStaleNaN(s.V) {
 		return
 	}
-	stale := math.Float64frombits(value.StaleNaN)
+	r, stale := s.rare(), math.Float64frombits(value.StaleNaN)
 	if last.H != nil {
-		s.V, s.H = 0, &histogram.Histogram{Sum: stale}
+		r.H = &histogram.Histogram{Sum: stale}
 	} else {
-		s.V, s.FH = 0, &histogram.FloatHistogram{Sum: stale}
+		r.FH = &histogram.FloatHistogram{Sum: stale}
 	}
+	s.V, s.Rare = 0, &r
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/prometheus/common/model"
@@ -125,7 +126,7 @@ func TestTransaction(t *testing.T) {
 	require.Error(t, app.Commit())
 	require.Len(t, got, 1)
 	for i := range got[0].Samples {
-		require.NotNil(t, got[0].Samples[i].series)
+		require.Equal(t, labels.FromStrings(model.MetricNameLabel, []string{"m_total", "up"}[i]), got[0].Samples[i].Labels())
 		got[0].Samples[i].series = nil
 	}
 	var described []segment.Metadata
@@ -135,7 +136,7 @@ func TestTransaction(t *testing.T) {
 	require.Equal(t, []segment.Metadata{{Metric: "m", Type: "counter", Help: "M."}, {Metric: "up", Type: "gauge"}}, described)
 	got[0].Metadata = nil
 	require.Equal(t, []*Transaction{{
-		Samples:   []Sample{{Labels: labels.FromStrings(model.MetricNameLabel, "m_total"), ST: 5, T: 10, V: 1}, {Labels: labels.FromStrings(model.MetricNameLabel, "up"), T: 10, V: 1}},
+		Samples:   []Sample{{Rare: &Rare{ST: 5}, T: 10, V: 1}, {T: 10, V: 1}},
 		Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 1, Ts: 10, HasTs: true}}},
 	}}, got)
 
@@ -179,14 +180,19 @@ func TestForgets(t *testing.T) {
 // TestTable finds random series, some of which have one hash, as a map does.
 func TestTable(t *testing.T) {
 	rng, all, want := rand.New(rand.NewPCG(3, 4)), newTable(), map[string]*state{}
+	all.hash = func(ls labels.Labels) uint64 {
+		i, err := strconv.Atoi(ls.Get("i"))
+		require.NoError(t, err)
+		return uint64(i%1000) * 0x9e3779b97f4a7c15
+	}
 	for range 50_000 {
 		i := rng.IntN(1500)
-		ls, hash := labels.FromStrings("i", fmt.Sprint(i)), uint64(i%1000)*0x9e3779b97f4a7c15
-		got := all.find(hash, ls)
+		ls := labels.FromStrings("i", fmt.Sprint(i))
+		got := all.find(ls)
 		require.Same(t, want[ls.String()], got)
 		switch {
 		case got == nil:
-			s := &state{hash: hash, labels: ls}
+			s := &state{labels: ls}
 			all.add(s)
 			want[ls.String()] = s
 		case rng.IntN(2) == 0:

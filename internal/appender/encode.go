@@ -22,21 +22,21 @@ func Encode(txs []*Transaction) ([]byte, error) {
 		exemplars := t.Exemplars
 		for i := range t.Samples {
 			s := &t.Samples[i]
-			ts := writev2.TimeSeries{LabelsRefs: symbols.SymbolizeLabels(s.Labels, nil)}
-			switch {
-			case s.FH != nil:
-				ts.Histograms = []writev2.Histogram{writev2.FromFloatHistogram(s.ST, s.T, s.FH)}
-			case s.H != nil:
-				ts.Histograms = []writev2.Histogram{writev2.FromIntHistogram(s.ST, s.T, s.H)}
+			ts := writev2.TimeSeries{LabelsRefs: symbols.SymbolizeLabels(s.Labels(), nil)}
+			switch r := s.rare(); {
+			case r.FH != nil:
+				ts.Histograms = []writev2.Histogram{writev2.FromFloatHistogram(r.ST, s.T, r.FH)}
+			case r.H != nil:
+				ts.Histograms = []writev2.Histogram{writev2.FromIntHistogram(r.ST, s.T, r.H)}
 			default:
-				ts.Samples = []writev2.Sample{{Value: s.V, Timestamp: s.T, StartTimestamp: s.ST}}
+				ts.Samples = []writev2.Sample{{Value: s.V, Timestamp: s.T, StartTimestamp: r.ST}}
 			}
 			for len(exemplars) > 0 && exemplars[0].Sample == i {
 				e := exemplars[0]
 				ts.Exemplars = append(ts.Exemplars, writev2.Exemplar{LabelsRefs: symbols.SymbolizeLabels(e.Labels, nil), Value: e.Value, Timestamp: e.Ts})
 				exemplars = exemplars[1:]
 			}
-			if m, ok := described.of(s.Labels.Get(model.MetricNameLabel)); ok {
+			if m, ok := described.of(s.Labels().Get(model.MetricNameLabel)); ok {
 				ts.Metadata = writev2.Metadata{
 					Type:    writev2.FromMetadataType(model.MetricType(m.Type)),
 					HelpRef: symbols.Symbolize(m.Help), UnitRef: symbols.Symbolize(m.Unit),

@@ -12,19 +12,24 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
+func with(r Rare, s Sample) Sample {
+	s.Rare = &r
+	return s
+}
+
 // TestJoin: joined messages are the message of all transactions.
 func TestJoin(t *testing.T) {
 	all := []*Transaction{
 		{
-			Samples:   []Sample{{Labels: labels.FromStrings("__name__", "a", "x", "1"), T: 1, V: 2}, {Labels: labels.FromStrings("__name__", "h"), T: 1, H: tsdbutil.GenerateTestHistogram(3)}},
+			Samples:   []Sample{NewSample(labels.FromStrings("__name__", "a", "x", "1"), 1, 2), with(Rare{Histogram: Histogram{H: tsdbutil.GenerateTestHistogram(3)}}, NewSample(labels.FromStrings("__name__", "h"), 1, 0))},
 			Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace", "b"), Value: 3, Ts: 1}}},
 		},
 		{
-			Samples:   []Sample{{Labels: labels.FromStrings("__name__", "b", "x", "1", "y", "new"), ST: 1, T: 2, V: 3}},
+			Samples:   []Sample{with(Rare{ST: 1}, NewSample(labels.FromStrings("__name__", "b", "x", "1", "y", "new"), 2, 3))},
 			Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace", "c"), Value: 3, Ts: 1}}},
 			Metadata:  []*Family{{Metadata: segment.Metadata{Metric: "b", Type: "gauge", Help: "Help.", Unit: "seconds"}}},
 		},
-		{Samples: []Sample{{Labels: labels.FromStrings("__name__", "a", "x", "1"), T: 3, V: 4}, {Labels: labels.FromStrings("__name__", "f"), T: 1, FH: tsdbutil.GenerateTestFloatHistogram(3)}}},
+		{Samples: []Sample{NewSample(labels.FromStrings("__name__", "a", "x", "1"), 3, 4), with(Rare{Histogram: Histogram{FH: tsdbutil.GenerateTestFloatHistogram(3)}}, NewSample(labels.FromStrings("__name__", "f"), 1, 0))}},
 	}
 	var parts [][]byte
 	for _, tx := range all {

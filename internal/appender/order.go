@@ -4,7 +4,6 @@ import (
 	"math"
 	"sync"
 
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
@@ -30,54 +29,53 @@ const (
 type order struct {
 	mu     sync.Mutex
 	series table
-	maxT   int64 // newest sample of all series
-	window int64 // ms; see SetOutOfOrderWindow
-	swept  int64 // maxT at the last sweep
+	hists  map[*state]Histogram // the last samples that are no floats
+	maxT   int64                // newest sample of all series
+	window int64                // ms; see SetOutOfOrderWindow
+	swept  int64                // maxT at the last sweep
 }
 
 // state is what is known of a series. The fields of its last sample are guarded by order.mu.
 // Pointers come first: the collector reads an object up to the last of them, and what it reads is
-// how much the heap may grow (memory.TuneCollector).
+// how much the heap may grow (memory.TuneCollector). There is one for each series, so it has no
+// field that few of them need.
 type state struct {
 	labels labels.Labels
-	hist   *histograms // the last sample; nil: it is a float
 	memo   remotewrite.Memo
-	hash   uint64
 	t      int64   // of the last sample; before the first commit what maxT was when the series was new
 	v      float64 // of the last sample
 	ref    uint32
 	has    bool // a last sample
+	hist   bool // the last sample is in order.hists
 }
 
-// histograms is a sample that is no float: one of both is set.
-type histograms struct {
-	H  *histogram.Histogram
-	FH *histogram.FloatHistogram
-}
-
-// last returns the histograms of the last sample.
-func (s *state) last() histograms {
-	if s.hist == nil {
-		return histograms{}
+// last returns the histograms of the last sample of a series. The caller holds o.mu.
+func (o *order) last(s *state) Histogram {
+	if !s.hist {
+		return Histogram{}
 	}
-	return *s.hist
+	return o.hists[s]
 }
 
-// follow makes a sample the last one.
-func (s *state) follow(x *Sample) {
+// follow makes a sample the last one of its series. The caller holds o.mu.
+func (o *order) follow(s *state, x *Sample) {
 	s.t, s.v, s.has = x.T, x.V, true
-	switch {
-	case x.H == nil && x.FH == nil:
-		s.hist = nil
-	case s.hist == nil:
-		s.hist = &histograms{x.H, x.FH}
-	default:
-		*s.hist = histograms{x.H, x.FH}
+	switch h := x.Histogram(); {
+	case h != (Histogram{}):
+		s.hist, o.hists[s] = true, h
+	case s.hist:
+		o.dropHistogram(s)
 	}
+}
+
+// dropHistogram forgets the histograms of the last sample of a series. The caller holds o.mu.
+func (o *order) dropHistogram(s *state) {
+	s.hist = false
+	delete(o.hists, s)
 }
 
 func newOrder() *order {
-	return &order{series: newTable(), maxT: math.MinInt64, swept: math.MinInt64}
+	return &order{series: newTable(), hists: map[*state]Histogram{}, maxT: math.MinInt64, swept: math.MinInt64}
 }
 
 func (o *order) setWindow(ms int64) {
@@ -96,9 +94,9 @@ func (o *order) admit(ref storage.SeriesRef, ls labels.Labels, x *Sample) error 
 	if err != nil {
 		return err
 	}
-	x.Labels, x.series = s.labels, s
-	if s.hist != nil {
-		asHistogram(x, s.hist)
+	x.series = s
+	if s.hist {
+		asHistogram(x, o.hists[s])
 	}
 	if o.maxT == math.MinInt64 {
 		o.maxT = x.T // the first sample of all counts before it is committed, as in Prometheus
@@ -118,11 +116,10 @@ func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := ls.Hash()
-	if s := o.series.find(hash, ls); s != nil {
+	if s := o.series.find(ls); s != nil {
 		return s, nil
 	}
-	s := &state{hash: hash, labels: ls, t: o.maxT}
+	s := &state{labels: ls, t: o.maxT}
 	o.series.add(s)
 	return s, nil
 }
@@ -141,10 +138,10 @@ func (o *order) refusal(s *state, x *Sample) error {
 		case !s.has || x.T > s.t:
 			return nil
 		case x.T == s.t:
-			return duplicate(s, x)
+			return o.duplicate(s, x)
 		}
 	}
-	if x.inOrder {
+	if x.rare().inOrder {
 		return storage.ErrOutOfOrderSample
 	}
 	switch {
@@ -156,15 +153,15 @@ func (o *order) refusal(s *state, x *Sample) error {
 	return storage.ErrOutOfOrderSample
 }
 
-// duplicate returns nil if two samples of the same time are equal.
-func duplicate(s *state, x *Sample) error {
-	last, same := s.last(), false
+// duplicate returns nil if two samples of the same time are equal. The caller holds o.mu.
+func (o *order) duplicate(s *state, x *Sample) error {
+	last, h, same := o.last(s), x.Histogram(), false
 	switch {
-	case x.H != nil:
-		same = last.H != nil && x.H.Equals(last.H)
-	case x.FH != nil:
-		same = last.FH != nil && x.FH.Equals(last.FH)
-	case s.hist != nil:
+	case h.H != nil:
+		same = last.H != nil && h.H.Equals(last.H)
+	case h.FH != nil:
+		same = last.FH != nil && h.FH.Equals(last.FH)
+	case s.hist:
 		return storage.NewDuplicateHistogramToFloatErr(x.T, x.V)
 	default:
 		if math.Float64bits(x.V) == math.Float64bits(s.v) {
@@ -199,7 +196,7 @@ func (o *order) commit(tx *Transaction) (due bool) {
 		}
 		due = due || !s.has || i == len(tx.Samples)-1 && x.T/describeEvery != s.t/describeEvery
 		if !s.has || x.T > s.t {
-			s.follow(x)
+			o.follow(s, x)
 		}
 		x.known = s.memo.Known()
 		o.maxT = max(o.maxT, x.T)
@@ -223,6 +220,9 @@ func (o *order) sweep() {
 	o.swept = o.maxT
 	for _, s := range o.series.byRef {
 		if s != nil && s.t < o.maxT-forgetAfter {
+			if s.hist {
+				o.dropHistogram(s)
+			}
 			o.series.remove(s)
 		}
 	}

@@ -3,8 +3,10 @@ package appender
 import "github.com/prometheus/prometheus/model/labels"
 
 // table finds series by their labels, and by their references, which it gives. It takes seven to
-// fourteen bytes a series in addition to a pointer, and no other pointers.
+// fourteen bytes a series in addition to a pointer, and no other pointers. The hash of a series is
+// not kept: it is computed again when the table grows, and when the series is forgotten.
 type table struct {
+	hash  func(labels.Labels) uint64
 	byRef []*state // nil where a series was forgotten; the reference 0 is none
 	free  []uint32 // references of forgotten series
 	slots []uint32 // references by hash, with linear probing; 0: empty
@@ -15,20 +17,20 @@ type table struct {
 const firstSlots = 64
 
 func newTable() table {
-	return table{byRef: []*state{nil}, slots: make([]uint32, firstSlots), tags: make([]uint8, firstSlots)}
+	return table{hash: labels.Labels.Hash, byRef: []*state{nil}, slots: make([]uint32, firstSlots), tags: make([]uint8, firstSlots)}
 }
 
 // tagOf returns a part of a hash that its slot does not depend on.
 func tagOf(hash uint64) uint8 { return uint8(hash >> 56) }
 
-// find returns the series with the labels and their hash, or nil.
-func (t *table) find(hash uint64, ls labels.Labels) *state {
-	mask := uint64(len(t.slots) - 1)
+// find returns the series with the labels, or nil.
+func (t *table) find(ls labels.Labels) *state {
+	hash, mask := t.hash(ls), uint64(len(t.slots)-1)
 	for i := hash & mask; t.slots[i] != 0; i = (i + 1) & mask {
 		if t.tags[i] != tagOf(hash) {
 			continue
 		}
-		if s := t.byRef[t.slots[i]]; s.hash == hash && labels.Equal(s.labels, ls) {
+		if s := t.byRef[t.slots[i]]; labels.Equal(s.labels, ls) {
 			return s
 		}
 	}
@@ -58,8 +60,7 @@ func (t *table) add(s *state) {
 
 // place puts a reference into the first slot that is empty.
 func (t *table) place(ref uint32) {
-	mask := uint64(len(t.slots) - 1)
-	hash := t.byRef[ref].hash
+	hash, mask := t.hash(t.byRef[ref].labels), uint64(len(t.slots)-1)
 	i := hash & mask
 	for t.slots[i] != 0 {
 		i = (i + 1) & mask
@@ -70,12 +71,12 @@ func (t *table) place(ref uint32) {
 // remove forgets a series and moves those behind it, so that no search ends at the empty slot.
 func (t *table) remove(s *state) {
 	mask := uint64(len(t.slots) - 1)
-	i := s.hash & mask
+	i := t.hash(s.labels) & mask
 	for t.slots[i] != s.ref {
 		i = (i + 1) & mask
 	}
 	for j := (i + 1) & mask; t.slots[j] != 0; j = (j + 1) & mask {
-		if home := t.byRef[t.slots[j]].hash & mask; (j-home)&mask >= (j-i)&mask {
+		if home := t.hash(t.byRef[t.slots[j]].labels) & mask; (j-home)&mask >= (j-i)&mask {
 			t.slots[i], t.tags[i] = t.slots[j], t.tags[j]
 			i = j
 		}

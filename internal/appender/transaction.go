@@ -12,18 +12,71 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Sample is one sample of a series: a float, or a histogram if H or FH is set. Pointers come first,
-// as in state.
+// Sample is one sample of a series: a float, unless it has a histogram. Pointers come first, as in
+// state. Those of some seconds wait in memory, so it has what most of them need.
 type Sample struct {
-	Labels labels.Labels
-	H      *histogram.Histogram
-	FH     *histogram.FloatHistogram
-	series *state // of the appendable; nil: it is not known
+	series *state
+	Rare   *Rare // nil: there is nothing of it
 
-	ST, T   int64 // ms; ST 0 = unknown
-	V       float64
-	known   remotewrite.Known // what the series' memo knew at the commit
-	inOrder bool              // refuse it if it is out of order at the commit, whatever the window
+	T     int64 // ms
+	V     float64
+	known remotewrite.Known // what the series' memo knew at the commit
+}
+
+// Rare is what few samples have. It does not change, so that samples share it.
+type Rare struct {
+	Histogram
+	ST int64 // ms; 0: unknown
+
+	inOrder bool // refuse it if it is out of order at the commit, whatever the window
+}
+
+// Histogram is what a sample has that is no float: one of both.
+type Histogram struct {
+	H  *histogram.Histogram
+	FH *histogram.FloatHistogram
+}
+
+// inOrder is what all results of rules have.
+var inOrder = &Rare{inOrder: true}
+
+// after returns what a sample has that follows one with last, or the first one if that is nil:
+// neighbours often began at the same time.
+func (r Rare) after(last *Rare) *Rare {
+	switch {
+	case r == Rare{}:
+		return nil
+	case r == *inOrder:
+		return inOrder
+	case last != nil && r == *last:
+		return last
+	}
+	own := r // so that only this one is allocated
+	return &own
+}
+
+// NewSample returns a sample of a series that no appendable knows, at t (ms).
+func NewSample(ls labels.Labels, t int64, v float64) Sample {
+	return Sample{series: &state{labels: ls}, T: t, V: v}
+}
+
+// Labels returns the labels of the series, sorted by name.
+func (s *Sample) Labels() labels.Labels { return s.series.labels }
+
+// rare returns what the sample has of Rare.
+func (s *Sample) rare() Rare {
+	if s.Rare == nil {
+		return Rare{}
+	}
+	return *s.Rare
+}
+
+// Histogram returns what a sample has that is no float; nothing of one that is.
+func (s *Sample) Histogram() Histogram {
+	if s.Rare == nil {
+		return Histogram{}
+	}
+	return s.Rare.Histogram
 }
 
 // Exemplar is an exemplar of the series of a sample.
@@ -93,7 +146,7 @@ func (t *Transaction) Release() {
 
 // The memory (bytes) of the parts of a transaction, roughly, without texts.
 const (
-	sampleBytes    = 80
+	sampleBytes    = 40
 	exemplarBytes  = 64
 	histogramBytes = 512
 )
@@ -108,8 +161,8 @@ func (t *Transaction) Bytes() int64 {
 
 func (t *Transaction) weigh() (n int64) {
 	for i := range t.Samples {
-		n += sampleBytes + int64(t.Samples[i].Labels.ByteSize())
-		if t.Samples[i].H != nil || t.Samples[i].FH != nil {
+		n += sampleBytes + int64(t.Samples[i].Labels().ByteSize())
+		if t.Samples[i].Histogram() != (Histogram{}) {
 			n += histogramBytes
 		}
 	}
@@ -139,10 +192,10 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 				}
 				var known bool
 				var err error
-				if s.series != nil && c.Remembers() {
+				if c.Remembers() {
 					known, err = c.Recall(&s.series.memo, s.known)
 				} else {
-					text = s.Labels.Bytes(text)
+					text = s.Labels().Bytes(text)
 					key = append(append(key[:0], remotewrite.KeysOfAppender), text...)
 					known, err = c.Series(c.Key(key))
 				}
@@ -152,7 +205,7 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 				if known {
 					continue
 				}
-				if err := c.LearnLabels(s.Labels); err != nil {
+				if err := c.LearnLabels(s.Labels()); err != nil {
 					return err
 				}
 			}
@@ -170,20 +223,24 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 }
 
 func addSample(c *remotewrite.Collector, s *Sample) error {
-	buckets := 0
+	if s.Rare == nil {
+		c.Float(s.T, s.V)
+		return nil
+	}
+	buckets, r := 0, s.Rare
 	switch {
-	case s.FH != nil:
-		buckets = len(s.FH.PositiveBuckets) + len(s.FH.NegativeBuckets)
-	case s.H != nil:
-		buckets = len(s.H.PositiveBuckets) + len(s.H.NegativeBuckets)
+	case r.FH != nil:
+		buckets = len(r.FH.PositiveBuckets) + len(r.FH.NegativeBuckets)
+	case r.H != nil:
+		buckets = len(r.H.PositiveBuckets) + len(r.H.NegativeBuckets)
 	default:
-		c.Started(s.ST, s.T, s.V)
+		c.Started(r.ST, s.T, s.V)
 		return nil
 	}
 	if err := c.HistogramRoom(buckets); err != nil {
 		return err
 	}
-	if err := c.Histogram(segment.Hist{ST: s.ST, T: s.T, H: s.H, FH: s.FH}); err != nil {
+	if err := c.Histogram(segment.Hist{ST: r.ST, T: s.T, H: r.H, FH: r.FH}); err != nil {
 		return c.Reject(err, 1)
 	}
 	return nil

@@ -71,8 +71,8 @@ const (
 func (m *Memory) Add(tx *appender.Transaction) error {
 	for i := range tx.Samples {
 		x := &tx.Samples[i]
-		s := m.series(x.Labels)
-		one := Sample{T: x.T, V: x.V, H: x.FH}
+		s := m.series(x.Labels())
+		one := Sample{T: x.T, V: x.V, H: x.Histogram().FH}
 		if one.H != nil && one.H.CounterResetHint == histogram.NotCounterReset {
 			// The hint is about the samples that the rule has read, not about those that it writes.
 			one.H = one.H.Copy()

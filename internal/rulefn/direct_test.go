@@ -90,7 +90,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	})
 	tx := &appender.Transaction{}
 	for i := range 6000 {
-		tx.Samples = append(tx.Samples, appender.Sample{Labels: labels.FromStrings("__name__", "m", "i", fmt.Sprint(i)), T: minute(0).UnixMilli(), V: 1})
+		tx.Samples = append(tx.Samples, appender.NewSample(labels.FromStrings("__name__", "m", "i", fmt.Sprint(i)), minute(0).UnixMilli(), 1))
 	}
 	require.NoError(t, w.base.Add(tx))
 	w.rules(rulestore.Group{Name: "g", Rules: []rulestore.Rule{{Alert: "A", Expr: "m", Labels: map[string]string{"at": "{{ with query \"time()\" }}{{ . | first | value }}{{ end }}"}}}})

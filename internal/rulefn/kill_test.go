@@ -132,7 +132,7 @@ func uninterrupted(t *testing.T, base *ruleeval.Memory, groups []rulestore.Group
 	written := ruleeval.NewMemory(math.MaxInt64, "")
 	to := appender.V1{Appendable: appender.New(func(tx *appender.Transaction) error {
 		for _, s := range tx.Samples {
-			samples[fmt.Sprintf("%s@%d", s.Labels, s.T)] = fmt.Sprintf("%016x", math.Float64bits(s.V))
+			samples[fmt.Sprintf("%s@%d", s.Labels(), s.T)] = fmt.Sprintf("%016x", math.Float64bits(s.V))
 		}
 		return written.Add(tx)
 	})}

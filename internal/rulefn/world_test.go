@@ -238,7 +238,7 @@ func decode(t testing.TB, body []byte) (out []appender.Sample) {
 		ls, err := ts.ToLabels(&b, req.Symbols)
 		require.NoError(t, err)
 		for _, s := range ts.Samples {
-			out = append(out, appender.Sample{Labels: ls, T: s.Timestamp, V: s.Value})
+			out = append(out, appender.NewSample(ls, s.Timestamp, s.Value))
 		}
 	}
 	return out
@@ -252,7 +252,7 @@ func (w *world) delivered() (samples, notifications map[string]string) {
 	samples, notifications = map[string]string{}, map[string]string{}
 	require.NoError(w.t, w.each(w.t.Context(), "samples/", func(body []byte) {
 		for _, s := range decode(w.t, body) {
-			k, v := fmt.Sprintf("%s@%d", s.Labels, s.T), fmt.Sprintf("%016x", math.Float64bits(s.V))
+			k, v := fmt.Sprintf("%s@%d", s.Labels(), s.T), fmt.Sprintf("%016x", math.Float64bits(s.V))
 			if old, ok := samples[k]; ok {
 				require.Equal(w.t, old, v, k)
 			}
@@ -316,7 +316,7 @@ func randomData(r *rand.Rand, length time.Duration) *ruleeval.Memory {
 			} else if !on {
 				continue
 			}
-			tx.Samples = append(tx.Samples, appender.Sample{Labels: ls, T: origin.UnixMilli() + t, V: v})
+			tx.Samples = append(tx.Samples, appender.NewSample(ls, origin.UnixMilli()+t, v))
 		}
 		if err := m.Add(tx); err != nil {
 			panic(err)

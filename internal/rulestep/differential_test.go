@@ -166,9 +166,9 @@ type record []string
 // add adds the samples of a transaction.
 func (r *record) add(tx *appender.Transaction) error {
 	for _, s := range tx.Samples {
-		text := fmt.Sprintf("%s %d %016x", s.Labels, s.T, math.Float64bits(s.V))
-		if s.FH != nil {
-			h := s.FH.Copy()
+		text := fmt.Sprintf("%s %d %016x", s.Labels(), s.T, math.Float64bits(s.V))
+		if fh := s.Histogram().FH; fh != nil {
+			h := fh.Copy()
 			h.CounterResetHint = histogram.UnknownCounterReset
 			text += fmt.Sprintf(" %s %016x", h, math.Float64bits(h.Sum))
 		}

@@ -80,7 +80,8 @@ func continueOne(t *testing.T, seed uint64) (continued int) {
 		there := &appender.Transaction{Samples: slices.Clone(tx.Samples)}
 		for i := range there.Samples {
 			if sent {
-				there.Samples[i].Labels = labels.NewBuilder(there.Samples[i].Labels).Set("cluster", external.Get("cluster")).Labels()
+				x := &there.Samples[i]
+				*x = appender.NewSample(labels.NewBuilder(x.Labels()).Set("cluster", external.Get("cluster")).Labels(), x.T, x.V)
 			}
 		}
 		return errors.Join(past.Add(tx), written.Add(there))

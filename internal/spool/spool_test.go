@@ -112,14 +112,19 @@ func newStore() *store { return &store{samples: map[string]int{}} }
 // transaction has one sample of each kind at t (ms).
 func transaction(t int64) *appender.Transaction {
 	l := func(name string) labels.Labels { return labels.FromStrings(model.MetricNameLabel, name, "job", "j") }
+	sample := func(name string, t int64, v float64, r *appender.Rare) appender.Sample {
+		s := appender.NewSample(l(name), t, v)
+		s.Rare = r
+		return s
+	}
 	return &appender.Transaction{
 		Tenant: "team",
 		Samples: []appender.Sample{
-			{Labels: l("a_total"), ST: t - 1000, T: t, V: float64(t)},
-			{Labels: l("b"), T: t, V: math.Float64frombits(value.StaleNaN)},
-			{Labels: l("h"), T: t, H: tsdbutil.GenerateTestHistogram(3)},
-			{Labels: l("f"), T: t, FH: tsdbutil.GenerateTestFloatHistogram(4)},
-			{Labels: l("h"), T: t + 1, H: &histogram.Histogram{Sum: math.Float64frombits(value.StaleNaN)}},
+			sample("a_total", t, float64(t), &appender.Rare{ST: t - 1000}),
+			sample("b", t, math.Float64frombits(value.StaleNaN), nil),
+			sample("h", t, 0, &appender.Rare{Histogram: appender.Histogram{H: tsdbutil.GenerateTestHistogram(3)}}),
+			sample("f", t, 0, &appender.Rare{Histogram: appender.Histogram{FH: tsdbutil.GenerateTestFloatHistogram(4)}}),
+			sample("h", t+1, 0, &appender.Rare{Histogram: appender.Histogram{H: &histogram.Histogram{Sum: math.Float64frombits(value.StaleNaN)}}}),
 		},
 		Exemplars: []appender.Exemplar{{Sample: 0, Exemplar: exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 2, Ts: t, HasTs: true}}},
 		Metadata:  []*appender.Family{{Metadata: segment.Metadata{Metric: "a_total", Type: "counter", Help: "A."}}},
@@ -379,7 +384,7 @@ func TestPartlyRefused(t *testing.T) {
 		q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), s, reg, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		tx := transaction(1_000_000)
-		tx.Samples = append(tx.Samples, appender.Sample{Labels: labels.FromStrings(model.MetricNameLabel, "long", "job", strings.Repeat("x", 1<<16)), T: 1_000_000, V: 1})
+		tx.Samples = append(tx.Samples, appender.NewSample(labels.FromStrings(model.MetricNameLabel, "long", "job", strings.Repeat("x", 1<<16)), 1_000_000, 1))
 		require.NoError(t, q.Add(tx))
 		require.NoError(t, q.Sync(t.Context()))
 		s.set(func(s *store) { s.away = false })
