@@ -179,6 +179,11 @@ func (t *Transaction) weigh() (n int64) {
 func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 	return func(c *remotewrite.Collector) error {
 		var key, text []byte
+		n := 0
+		for _, t := range txs {
+			n += len(t.Samples)
+		}
+		c.Expect(n)
 		for _, t := range txs {
 			exemplars := t.Exemplars
 			for i := range t.Samples {

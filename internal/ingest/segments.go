@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/spare"
 )
 
 // segmentWriter makes segments of a tenant's batches.
@@ -38,24 +40,34 @@ type segmentWriter struct {
 // encoded is a segment that waits for its put.
 type encoded struct {
 	key     key.Segment
-	file    *[]byte // of files
+	file    []byte // of files
 	info    segment.Info
 	content *recent.Segment // nil: it is not kept
 }
 
 // files and sorters are reusable memory for segments.
 var (
-	files   = sync.Pool{New: func() any { return new([]byte) }}
-	sorters = sync.Pool{New: func() any { return new(layout.Sorter) }}
+	files   = spare.New(spareFiles, func(f []byte) int { return cap(f) })
+	sorters = spare.New(runtime.GOMAXPROCS(0), func(s *layout.Sorter) int { return s.Room() })
 )
+
+// spareFiles is the number of files whose memory is kept: few are written at a time.
+const spareFiles = 4
 
 // encode makes one segment for each table (mostly one) and window of the batches. name returns
 // what makes a key unique: an identifier, and whether the samples came through the queue.
 func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULID, queued bool)) ([]encoded, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	sorter := sorters.Get().(*layout.Sorter)
-	defer sorters.Put(sorter)
+	samples := 0
+	for _, b := range bs {
+		samples += len(b.Floats)
+	}
+	sorter, ok := sorters.Get(samples)
+	if !ok {
+		sorter = new(layout.Sorter)
+	}
+	defer func() { sorters.Put(sorter) }()
 	var out []encoded
 	for from := 0; from < len(bs); {
 		// Requests that were decoded before and after a rotation may share a group.
@@ -74,8 +86,8 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 				return nil, fmt.Errorf("encode segment: %w", err)
 			}
 			id, queued := name()
-			kept := files.Get().(*[]byte)
-			*kept = append((*kept)[:0], file...) // file is valid until the next segment is encoded
+			kept, _ := files.Get(len(file))
+			kept = append(kept[:0], file...) // file is valid until the next segment is encoded
 			out = append(out, encoded{key.Segment{Tenant: w.tenant, Window: window.Start, ID: id, Queued: queued}, kept, info, w.recent.Of(rows, w.labels)})
 		}
 		from = to
@@ -134,12 +146,12 @@ func (w *segmentWriter) putAll(ctx context.Context, all []encoded) error {
 }
 
 func (w *segmentWriter) putOne(ctx context.Context, e encoded) error {
-	if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(*e.file), objstore.Condition{IfAbsent: true}); err != nil {
+	if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(e.file), objstore.Condition{IfAbsent: true}); err != nil {
 		return fmt.Errorf("put segment: %w", err)
 	}
-	w.met.stored(len(*e.file))
-	w.recent.Put(e.key.String(), int64(len(*e.file)), e.content)
-	w.recent.PutFooter(e.key.String(), int64(len(*e.file)), e.info)
+	w.met.stored(len(e.file))
+	w.recent.Put(e.key.String(), int64(len(e.file)), e.content)
+	w.recent.PutFooter(e.key.String(), int64(len(e.file)), e.info)
 	files.Put(e.file) // after an error the store may still read it
 	return nil
 }

@@ -76,9 +76,10 @@ func compact(b *segment.Batch, l *Labels) (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
+	m := columnsFor(len(b.V), len(b.Rows))
 	s := &Segment{
-		Labels: l, Rows: slices.Clone(b.Rows), V: slices.Clone(b.V), ST: slices.Clone(b.ST),
-		Hists: read.Hists, Exemplars: read.Exemplars, Metadata: read.Metadata,
+		Labels: l, Rows: append(m.rows, b.Rows...), V: append(m.values, b.V...), ST: slices.Clone(b.ST),
+		Hists: read.Hists, Exemplars: read.Exemplars, Metadata: read.Metadata, near: m.near,
 	}
 	if !s.times(b.TS) {
 		return nil, nil
@@ -91,18 +92,19 @@ func compact(b *segment.Batch, l *Labels) (*Segment, error) {
 // times stores the times of the float samples, and reports whether it could.
 func (s *Segment) times(ts []int64) bool {
 	if len(ts) == 0 {
+		s.near = nil
 		return true
 	}
 	first, last := slices.Min(ts), slices.Max(ts)
 	s.base = first
 	switch span := uint64(last) - uint64(first); {
 	case span <= math.MaxUint16:
-		s.near = make([]uint16, len(ts))
+		s.near = slices.Grow(s.near[:0], len(ts))[:len(ts)]
 		for i, t := range ts {
 			s.near[i] = uint16(t - first)
 		}
 	case span <= math.MaxUint32:
-		s.far = make([]uint32, len(ts))
+		s.near, s.far = nil, make([]uint32, len(ts))
 		for i, t := range ts {
 			s.far[i] = uint32(t - first)
 		}
@@ -201,7 +203,7 @@ func (s *Segment) Samples() int64 {
 // bytes is the memory of the segment without the label sets, which the writer has too.
 func (s *Segment) bytes() int64 {
 	const own = 384
-	return own + int64(4*cap(s.Rows)+8*cap(s.V)+8*cap(s.ST)+4*len(s.ends)+2*len(s.near)+4*len(s.far)) + s.more
+	return own + int64(4*cap(s.Rows)+8*cap(s.V)+8*cap(s.ST)+4*len(s.ends)+2*cap(s.near)+4*len(s.far)) + s.more
 }
 
 // View returns the label sets, for package head as the methods below.

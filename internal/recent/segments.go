@@ -40,6 +40,7 @@ type held struct {
 	size    int64 // of the object
 	since   time.Time
 	segment *Segment // nil: its samples are in a head
+	lent    bool     // somebody else has had segment
 	waiting Waiting  // if segment is nil
 }
 
@@ -110,14 +111,19 @@ func (s *Segments) Stored(tenant, key string, content *Segment) {
 	}
 }
 
-// leave leaves the samples of a segment to a head.
+// leave leaves the samples of a segment to a head. If nobody else has had them, their memory is used
+// again.
 func (s *Segments) leave(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.all[key]; e != nil {
 		h := e.Value.(*held)
 		before := h.cost()
-		h.waiting, h.segment = Waiting{h.segment.Labels, h.segment.Samples(), h.segment.Metadata}, nil
+		h.waiting = Waiting{h.segment.Labels, h.segment.Samples(), h.segment.Metadata}
+		if !h.lent {
+			h.segment.release()
+		}
+		h.segment = nil
 		s.add(h.cost() - before)
 	}
 }
@@ -197,7 +203,9 @@ func (s *Segments) Get(key string, size int64) *Segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.all[key]; e != nil && e.Value.(*held).size == size {
-		return e.Value.(*held).segment
+		h := e.Value.(*held)
+		h.lent = true
+		return h.segment
 	}
 	return nil
 }

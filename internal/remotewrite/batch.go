@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/spare"
 )
 
 // Batch is what one request or message adds: samples by reference into the label sets of one
@@ -28,6 +29,8 @@ type Batch struct {
 	Rejected int       // series that were refused, in whole or in part
 	Err      error     // why the first of them was refused
 	Offences []Offence // why the first Rules.Offences of them were refused
+
+	lent bool // Floats is of floats
 }
 
 // Offence is why a part of a message was refused.
@@ -55,7 +58,42 @@ type Exemplar struct {
 	exemplar.Exemplar
 }
 
-var batches = sync.Pool{New: func() any { return new(Batch) }}
+// batches are spare batches, and floats spare memory of those that expect many samples, of which a
+// process has few at a time.
+var (
+	batches = sync.Pool{New: func() any { return new(Batch) }}
+	floats  = spare.New(lentFloats, func(f []Float) int { return cap(f) })
+)
+
+const (
+	lentFloats = 4
+	manyFloats = 4 << 10 // from so many on, memory of floats is looked for
+)
+
+// expect makes room for n float samples, at once instead of step by step.
+func (b *Batch) expect(n int) {
+	if cap(b.Floats)-len(b.Floats) >= n {
+		return
+	}
+	if n < manyFloats || len(b.Floats) > 0 {
+		b.Floats = slices.Grow(b.Floats, n)
+		return
+	}
+	if f, ok := floats.Get(n); ok && cap(f) >= n {
+		b.Floats = f
+	} else {
+		b.Floats = make([]Float, 0, max(n, min(n+n/8, keepSamples))) // the next batch may be a little larger
+	}
+	b.lent = true
+}
+
+// giveBack gives memory of floats back, so that the batch has none.
+func (b *Batch) giveBack() {
+	if cap(b.Floats) <= keepSamples {
+		floats.Put(b.Floats[:0])
+	}
+	b.Floats, b.lent = nil, false
+}
 
 // A batch whose capacities exceed these is left to the garbage collector instead of the pool.
 const (
@@ -71,10 +109,11 @@ const (
 
 // fit returns to the pool memory that is far more than the batch needs: a batch can wait for long.
 func (b *Batch) fit() {
-	if cap(b.Floats) <= 2*len(b.Floats)+fitFloats && max(cap(b.Hists), cap(b.Exemplars), cap(b.Metadata)) <= fitOthers {
+	if (b.lent || cap(b.Floats) <= 2*len(b.Floats)+fitFloats) && max(cap(b.Hists), cap(b.Exemplars), cap(b.Metadata)) <= fitOthers {
 		return
 	}
-	pooled := Batch{Floats: b.Floats, Hists: b.Hists, Exemplars: b.Exemplars, Metadata: b.Metadata}
+	pooled := Batch{Floats: b.Floats, Hists: b.Hists, Exemplars: b.Exemplars, Metadata: b.Metadata, lent: b.lent}
+	b.lent = false
 	b.Floats, b.Hists = slices.Clone(b.Floats), slices.Clone(b.Hists)
 	b.Exemplars, b.Metadata = slices.Clone(b.Exemplars), slices.Clone(b.Metadata)
 	pooled.Release()
@@ -82,6 +121,9 @@ func (b *Batch) fit() {
 
 // Release returns the batch to the pool. It must not be used afterwards.
 func (b *Batch) Release() {
+	if b.lent {
+		b.giveBack()
+	}
 	if cap(b.Floats) > keepSamples || max(cap(b.Hists), cap(b.Exemplars), cap(b.Metadata)) > keepOthers {
 		return
 	}

@@ -52,6 +52,9 @@ func (c *Collector) Knows(k series.Key) bool {
 	return ok
 }
 
+// Expect makes room for n float samples that follow.
+func (c *Collector) Expect(n int) { c.d.Batch.expect(n) }
+
 // Float adds a sample at t (ms).
 func (c *Collector) Float(t int64, v float64) { c.d.addFloat(t, v, 0) }
 

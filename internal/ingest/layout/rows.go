@@ -24,6 +24,9 @@ type Sorter struct {
 	v      []float64
 }
 
+// Room returns the number of float samples for which there is memory.
+func (s *Sorter) Room() int { return cap(s.of) }
+
 // sized returns a slice of length n, in the memory of s if that suffices, with any elements.
 func sized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
