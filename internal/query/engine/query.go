@@ -72,14 +72,14 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 			return err
 		}
 		defer q.view.release()
-		if q.view.snap != nil { // the engine's reads see the objects that the plan has seen
-			r := request.From(ctx)
-			r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap, Wide: q.view.wide}
-			ctx = request.With(ctx, r)
-		}
 		if r := q.view.whole; r != nil {
 			res = q.answer(ctx, r)
 		} else {
+			if q.view.snap != nil { // the engine's reads see the objects that the plan has seen
+				r := request.From(ctx)
+				r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap, Wide: q.view.wide}
+				ctx = request.With(ctx, r)
+			}
 			res = q.evaluate(ctx)
 		}
 		if res.Err == nil {

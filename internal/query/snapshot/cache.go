@@ -86,17 +86,18 @@ func (m moment) String() string {
 	return string(append(b, m.tenant...))
 }
 
-// take returns the objects that may hold samples of [mint, maxt] (ms) at a moment.
-func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (catalog.Snapshot, error) {
+// take returns the objects that may hold samples of [mint, maxt] (ms) at a moment. Others may have
+// the same snapshot, which is never changed.
+func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (*catalog.Snapshot, error) {
 	if mint > maxt {
-		return catalog.Snapshot{Tenant: m.tenant}, nil
+		return &catalog.Snapshot{Tenant: m.tenant}, nil
 	}
 	if s.settings.MaxStaleness == 0 {
 		t, err := s.fresh(ctx, m, span{mint, maxt}, mint, maxt)
 		if err != nil {
-			return catalog.Snapshot{}, err
+			return nil, err
 		}
-		return t.Snapshot, nil
+		return &t.Snapshot, nil
 	}
 	oldest := s.now().Add(-s.settings.MaxStaleness)
 	if since := request.From(ctx).Since; m.asOf.IsZero() && since.After(oldest) {
@@ -105,7 +106,7 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (catalog.S
 	for {
 		t, err := s.shared(ctx, m, oldest, mint, maxt)
 		if err != nil {
-			return catalog.Snapshot{}, err
+			return nil, err
 		}
 		// A snapshot that was begun long before this read waited for it may be too old by now.
 		if !t.begun.Before(oldest) {

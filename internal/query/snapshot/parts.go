@@ -23,15 +23,16 @@ type parts struct {
 // part is the snapshot of all ranges that begin in mint and end in maxt.
 type part struct {
 	mint, maxt span
-	snap       catalog.Snapshot
+	snap       *catalog.Snapshot
 }
 
 func (x *part) has(mint, maxt int64) bool {
 	return x.mint.mint <= mint && mint <= x.mint.maxt && x.maxt.mint <= maxt && maxt <= x.maxt.maxt
 }
 
-// narrow returns the snapshot of [mint, maxt] (ms), which the snapshot covers.
-func (t *aged) narrow(mint, maxt int64) catalog.Snapshot {
+// narrow returns the snapshot of [mint, maxt] (ms), which the snapshot covers. It is shared, and never
+// changed.
+func (t *aged) narrow(mint, maxt int64) *catalog.Snapshot {
 	p := &t.parts
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +50,8 @@ func (t *aged) narrow(mint, maxt int64) catalog.Snapshot {
 
 // partOf returns the part of a snapshot that [mint, maxt] (ms) is in.
 func partOf(s *catalog.Snapshot, mint, maxt int64) part {
-	x := part{mint: span{key.MinTime, key.MaxTime}, maxt: span{key.MinTime, key.MaxTime}, snap: s.Narrow(mint, maxt)}
+	snap := s.Narrow(mint, maxt)
+	x := part{mint: span{key.MinTime, key.MaxTime}, maxt: span{key.MinTime, key.MaxTime}, snap: &snap}
 	for i := range s.Segments {
 		x.limit(mint, maxt, int64(s.Segments[i].Window), s.Segments[i].Window.End()-1)
 	}

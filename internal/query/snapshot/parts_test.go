@@ -54,7 +54,7 @@ func TestPartsAreNarrowSnapshots(t *testing.T) {
 			if a > b {
 				a, b = b, a
 			}
-			require.Equal(t, all.Narrow(a, b), all.narrow(a, b))
+			require.Equal(t, all.Narrow(a, b), *all.narrow(a, b))
 			require.LessOrEqual(t, len(all.parts.last), maxParts)
 		}
 	}
@@ -74,6 +74,7 @@ func TestPartsAreShared(t *testing.T) {
 		require.Len(t, all.narrow(2000+shift, 7000+shift).Blocks, 6)
 		next := all.narrow(3000+shift, 8000+shift)
 		require.Same(t, unsafe.SliceData(first.Blocks), unsafe.SliceData(next.Blocks))
+		require.Same(t, first, next)
 	}
 	require.NotSame(t, unsafe.SliceData(first.Blocks), unsafe.SliceData(all.narrow(4000, 9000).Blocks))
 	require.Len(t, all.parts.last, 3)

@@ -56,7 +56,7 @@ type Range struct {
 
 // extent is a snapshot of the range, or of one that is wider by replica.Around on both sides.
 type extent struct {
-	catalog.Snapshot
+	*catalog.Snapshot
 	moment moment
 	wide   bool
 }
@@ -81,18 +81,18 @@ func (r *Range) snapshot(ctx context.Context, fresh bool) (e *extent, err error)
 	if i >= 0 && !fresh && (r.taken[i].wide || !r.wide) {
 		return r.taken[i], nil
 	}
-	snap, ok := req.Snapshot.Take(m.tenant)
-	if ok {
-		e = &extent{snap, m, req.Snapshot.Wide}
+	if snap, ok := req.Snapshot.Take(m.tenant); ok {
+		e = &extent{&snap, m, req.Snapshot.Wide}
 	} else {
 		mint, maxt := r.MinT, r.MaxT
 		if r.wide && mint <= maxt {
 			mint, maxt = max(mint-replica.Around, key.MinTime), min(maxt+replica.Around, key.MaxTime)
 		}
-		if snap, err = r.cache.take(ctx, m, mint, maxt); err != nil {
+		shared, err := r.cache.take(ctx, m, mint, maxt)
+		if err != nil {
 			return nil, err
 		}
-		e = &extent{snap, m, r.wide}
+		e = &extent{shared, m, r.wide}
 	}
 	if i >= 0 {
 		r.taken[i] = e
@@ -136,7 +136,7 @@ func (r *Range) read(ctx context.Context, fn func(snap *catalog.Snapshot, wide b
 		if err != nil {
 			return left.notes, err
 		}
-		err = s.reading(ctx, left, &e.Snapshot, func(snap *catalog.Snapshot) error { return fn(snap, e.wide) })
+		err = s.reading(ctx, left, e.Snapshot, func(snap *catalog.Snapshot) error { return fn(snap, e.wide) })
 		switch {
 		case !errors.Is(err, objstore.ErrNotFound):
 			return left.notes, err
