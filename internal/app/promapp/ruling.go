@@ -70,7 +70,7 @@ func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.Notif
 	r := &ruling{evaluating: e, cancel: cancel, done: make(chan struct{}), tenant: id}
 	options := &rules.ManagerOptions{
 		NameValidationScheme: e.scheme, ExternalURL: e.url, QueryFunc: r.evaluate, NotifyFunc: notify, Context: ctx,
-		Appendable: to, Queryable: e.query, Logger: e.logger, Registerer: reg,
+		Appendable: to, Queryable: e.query, Logger: slog.New(&late{Handler: e.logger.Handler()}), Registerer: reg,
 		OutageTolerance: e.set.OutageTolerance, ForGracePeriod: e.set.GracePeriod, ResendDelay: e.set.ResendDelay,
 		DefaultRuleQueryOffset: e.offset, MaxConcurrentEvals: e.set.MaxConcurrency, ConcurrentEvalsEnabled: e.set.MaxConcurrency > 1,
 		RuleConcurrencyController: e.concurrency, Parser: e.parser, GroupLoader: load,
