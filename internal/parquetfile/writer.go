@@ -18,18 +18,19 @@ import (
 // Writer writes Parquet files, one at a time. It reuses its buffers for later files. After an error
 // the file is incomplete and must be discarded.
 type Writer struct {
-	zstd  *zstd.Encoder
-	out   io.Writer
-	at    int64 // bytes written
-	plain int   // chunks below this size (bytes) are stored uncompressed
-	group format.RowGroup
-	meta  format.FileMetaData
-	thr   thriftBuffer
-	body  []byte // compressed page
-	lits  Literals
-	words Words
-	sizes []int64 // of the pages of the last chunk, in bytes
-	err   error   // of a chunk of the current row group
+	zstd   *zstd.Encoder
+	out    io.Writer
+	at     int64 // bytes written
+	plain  int   // chunks below this size (bytes) are stored uncompressed
+	leaves int   // columns of the schema; 0: unknown
+	group  format.RowGroup
+	meta   format.FileMetaData
+	thr    thriftBuffer
+	body   []byte // compressed page
+	lits   Literals
+	words  Words
+	sizes  []int64 // of the pages of the last chunk, in bytes
+	err    error   // of a chunk of the current row group
 
 	prefix *Prefix // of the current file, if it was resumed
 }
@@ -41,6 +42,11 @@ func NewWriter(z *zstd.Encoder) *Writer { return &Writer{zstd: z} }
 func (w *Writer) Begin(out io.Writer, schema []format.SchemaElement, createdBy string, plain int) error {
 	w.start(out, createdBy, plain)
 	w.meta.Schema = schema
+	for i := range schema {
+		if !schema[i].NumChildren.Valid {
+			w.leaves++
+		}
+	}
 	if err := w.write([]byte(Magic)); err != nil {
 		return fmt.Errorf("write magic: %w", err)
 	}
@@ -48,7 +54,7 @@ func (w *Writer) Begin(out io.Writer, schema []format.SchemaElement, createdBy s
 }
 
 func (w *Writer) start(out io.Writer, createdBy string, plain int) {
-	w.out, w.at, w.plain, w.prefix = out, 0, plain, nil
+	w.out, w.at, w.plain, w.leaves, w.prefix = out, 0, plain, 0, nil
 	w.meta = format.FileMetaData{Version: 2, CreatedBy: createdBy}
 	w.group, w.err = format.RowGroup{}, nil
 }
@@ -104,6 +110,9 @@ func (w *Writer) add(c Chunk) error {
 		w.sizes[i] -= w.sizes[i-1]
 	}
 	m.TotalCompressedSize = w.at - begin
+	if w.group.Columns == nil {
+		w.group.Columns = make([]format.ColumnChunk, 0, w.leaves)
+	}
 	w.group.Columns = append(w.group.Columns, format.ColumnChunk{MetaData: m})
 	w.group.TotalByteSize += m.TotalUncompressedSize
 	w.group.TotalCompressedSize += m.TotalCompressedSize
