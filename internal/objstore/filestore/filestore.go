@@ -133,8 +133,12 @@ func (s *Store) LocalPath(key string) string {
 // path returns the path of a valid key's file.
 func (s *Store) path(key string) string { return filepath.Join(s.dir, filepath.FromSlash(key)) }
 
-func etagOf(fi fs.FileInfo) string {
-	return strconv.FormatInt(fi.Size(), 16) + "-" + strconv.FormatInt(fi.ModTime().UnixNano(), 16)
+func etagOf(fi fs.FileInfo) string { return etag(fi.Size(), fi.ModTime()) }
+
+// etag returns the entity tag of a file of size bytes.
+func etag(size int64, modified time.Time) string {
+	b := append(strconv.AppendInt(make([]byte, 0, 33), size, 16), '-')
+	return string(strconv.AppendInt(b, modified.UnixNano(), 16))
 }
 
 func objectOf(key string, fi fs.FileInfo) objstore.Object {

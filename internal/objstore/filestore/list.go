@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/promlake/promlake/internal/objstore"
 )
@@ -57,10 +60,15 @@ type item struct {
 // folder yields the objects whose keys begin with at ("" or ending with a slash). It returns false
 // if the listing must stop.
 func (w *walk) folder(at string) bool {
-	items, err := w.items(at)
+	f, items, err := w.open(at)
 	if err != nil {
 		return w.fail(err)
 	}
+	if len(items) == 0 {
+		return true
+	}
+	defer f.Close() // it is only read
+	dir := int(f.Fd())
 	for _, it := range items {
 		if err := w.ctx.Err(); err != nil {
 			return w.fail(err)
@@ -69,7 +77,7 @@ func (w *walk) folder(at string) bool {
 		if it.entry.IsDir() {
 			goOn = w.folder(it.key)
 		} else {
-			goOn = w.object(it)
+			goOn = w.object(dir, it)
 		}
 		if !goOn {
 			return false
@@ -78,35 +86,55 @@ func (w *walk) folder(at string) bool {
 	return true
 }
 
-func (w *walk) object(it item) bool {
-	fi, err := it.entry.Info()
+// object yields an object of the open folder dir. entry.Info would allocate the path of each file,
+// and all that the system knows of it: rules list the segments before each of their groups.
+func (w *walk) object(dir int, it item) bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, it.entry.Name(), &st, unix.AT_SYMLINK_NOFOLLOW)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Fstatat(dir, it.entry.Name(), &st, unix.AT_SYMLINK_NOFOLLOW)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
 		return true
 	case err != nil:
-		return w.fail(fmt.Errorf("stat object: %w", err))
+		return w.fail(fmt.Errorf("stat object %s: %w", it.key, err))
 	}
-	return w.yield(objectOf(it.key, fi), nil)
+	modified := time.Unix(st.Mtim.Unix())
+	return w.yield(objstore.Object{Key: it.key, Size: st.Size, ETag: etag(st.Size, modified), Modified: modified}, nil)
 }
 
 // items reads the folder with the prefix at and returns the entries that may contain wanted keys,
 // in order of keys.
 func (w *walk) items(at string) ([]item, error) {
-	if err := w.ctx.Err(); err != nil {
-		return nil, err
+	f, items, err := w.open(at)
+	if len(items) > 0 {
+		f.Close() // it was only read
 	}
-	f, err := os.Open(filepath.Join(w.dir, filepath.FromSlash(at)))
+	return items, err
+}
+
+// open is items with the folder, which it leaves open if there are any.
+func (w *walk) open(at string) (f *os.File, items []item, err error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	f, err = os.Open(filepath.Join(w.dir, filepath.FromSlash(at)))
 	if isAbsent(err) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open folder: %w", err)
+		return nil, nil, fmt.Errorf("open folder: %w", err)
 	}
+	defer func() {
+		if len(items) == 0 {
+			err = errors.Join(err, f.Close())
+		}
+	}()
 	entries, err := f.ReadDir(-1)
-	if err = errors.Join(err, f.Close()); err != nil && !isAbsent(err) {
-		return nil, fmt.Errorf("read folder: %w", err)
+	if err != nil && !isAbsent(err) {
+		return nil, nil, fmt.Errorf("read folder: %w", err)
 	}
-	var items []item
 	for _, e := range entries {
 		it := item{key: at + e.Name(), entry: e}
 		if e.IsDir() {
@@ -117,7 +145,7 @@ func (w *walk) items(at string) ([]item, error) {
 		}
 	}
 	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(a.key, b.key) })
-	return items, nil
+	return f, items, nil
 }
 
 // wants reports whether an object is to be listed, or a folder may contain one.
