@@ -214,7 +214,7 @@ var allowed = map[string][]string{
 		"internal/catalog", "internal/memory", "internal/query/duck",
 		"internal/query/duck/promsql", "internal/query/lookup", "internal/query/metrics",
 		"internal/query/plan", "internal/query/plan/vector", "internal/query/request", "internal/query/samples",
-		"internal/query/snapshot", "internal/query/source", "internal/tenant",
+		"internal/query/snapshot", "internal/query/source", "internal/spare", "internal/tenant",
 	},
 	"internal/query/explain": {
 		"internal/block", "internal/query/duck", "internal/query/engine",

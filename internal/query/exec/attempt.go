@@ -72,7 +72,7 @@ type selected struct {
 
 // Attempt returns a try on a snapshot of a time range, or of a wider one (snapshot.ReadWide).
 func (x *Executor) Attempt(span *snapshot.Range, snap *catalog.Snapshot, wide bool) *Attempt {
-	return &Attempt{Executor: x, Span: span, Snap: snap, Wide: wide, scratch: scratches.Get().(*scratch)}
+	return &Attempt{Executor: x, Span: span, Snap: snap, Wide: wide, scratch: newScratch()}
 }
 
 // shortQuery is the number of samples and values up to which a query at one time is so short that

@@ -31,7 +31,7 @@ type Room struct {
 }
 
 // keptSeries is the number of series up to which the memory of a room is used again.
-const keptSeries = 1 << 10
+const keptSeries = 4 << 10
 
 // Reset takes all memory back. What Held has returned must not be used any more.
 func (r *Room) Reset() {

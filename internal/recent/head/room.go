@@ -5,8 +5,8 @@ import "math"
 // keptSamples and keptSeries bound the memory of a room that is used again: one of a large query
 // would stay while nobody needs so much.
 const (
-	keptSamples = 16 << 10
-	keptSeries  = 1 << 10
+	keptSamples = 64 << 10
+	keptSeries  = 4 << 10
 )
 
 // Room is memory for what Select returns. The zero value is ready.
