@@ -393,3 +393,23 @@ promlake_head_limit_reached %d
 	require.Equal(t, "-", y.ask(now))
 	reached(1)
 }
+
+// TestHeadTakesWhatIsTooOld: a sample that is too old need not be later than those of its series that
+// are forgotten.
+func TestHeadTakesWhatIsTooOld(t *testing.T) {
+	x := newStoring(t, 1<<20)
+	x.head().Keep()
+	x.put(one("a", 10, 1))
+	for range 2 { // somebody must read
+		x.clock.t = x.clock.t.Add(head.Retention/2 + time.Minute)
+		x.ask(x.clock.t.UnixMilli() - begun)
+	}
+	now := x.clock.t.UnixMilli() - begun
+	name := x.put(one("b", now, 2))
+	old := x.put(one("a", 5, 1), one("b", now+1, 3))
+	x.put(one("a", now, 4))
+	require.Equal(t, fmt.Sprintf("a:%d=4 b:%[1]d=2 %d=3 ", now, now+1), x.ask(now))
+	for _, name := range []string{name, old} {
+		require.True(t, x.has(name, now+1, now))
+	}
+}
