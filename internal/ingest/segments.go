@@ -48,11 +48,11 @@ type encoded struct {
 // files and sorters are reusable memory for segments.
 var (
 	files   = spare.New(spareFiles, func(f []byte) int { return cap(f) })
-	sorters = spare.New(runtime.GOMAXPROCS(0), func(s *layout.Sorter) int { return s.Room() })
+	sorters = spare.New(4*runtime.GOMAXPROCS(0), func(s *layout.Sorter) int { return s.Room() })
 )
 
-// spareFiles is the number of files whose memory is kept: few are written at a time.
-const spareFiles = 4
+// spareFiles is the number of files whose memory is kept. Several tenants may write at a time.
+const spareFiles = 32
 
 // encode makes one segment for each table (mostly one) and window of the batches. name returns
 // what makes a key unique: an identifier, and whether the samples came through the queue.

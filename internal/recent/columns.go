@@ -13,7 +13,7 @@ type columns struct {
 	near   []uint16
 }
 
-var spareColumns = spare.New(2, func(c columns) int { return cap(c.values) })
+var spareColumns = spare.New(4, func(c columns) int { return cap(c.values) })
 
 // columnsFor returns empty columns for a segment with so many float samples and rows. They are not
 // much larger than these: a segment that no head takes keeps them until it is merged.

@@ -66,7 +66,7 @@ var (
 )
 
 const (
-	lentFloats = 4
+	lentFloats = 16
 	manyFloats = 4 << 10 // from so many on, memory of floats is looked for
 )
 
