@@ -19,15 +19,15 @@ const (
 	maxKeptSchema = 16 << 10
 )
 
-// schemas are the leaves of the schemas that were decoded last. Nearly all segments of a tenant have
-// the same one, and to decode its sixty columns takes as long as all else in the footer.
+// schemas are the leaves of the schemas that were decoded last. Nearly all segments of a tenant
+// have the same one, and to decode its sixty columns takes as long as all else in the footer.
 var schemas struct {
 	mu   sync.Mutex
 	last []keptSchema // the one that was used last comes first
 }
 
-// keptSchema is a schema that was decoded: the bytes of the list, and its leaves, whose strings alias
-// these.
+// keptSchema is a schema that was decoded: the bytes of the list, and its leaves, whose strings
+// alias these.
 type keptSchema struct {
 	list   []byte
 	leaves []Leaf

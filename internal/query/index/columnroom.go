@@ -7,9 +7,9 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-// columnRoom is memory for the columns of one object after the other: the first query for a host reads
-// a few columns of each of some objects, and would leave a megabyte of garbage. It belongs to one
-// loader at a time.
+// columnRoom is memory for the columns of one object after the other: the first query for a host
+// reads a few columns of each of some objects, and would leave a megabyte of garbage. It belongs to
+// one loader at a time.
 type columnRoom struct {
 	bytes  []byte // what was taken since release, or a later part of it
 	values []string
@@ -48,8 +48,8 @@ func (r *columnRoom) take(n int) []byte {
 	return r.bytes[from : from+n : from+n]
 }
 
-// keep returns bytes that stay what they are until release: b itself if that lies in free memory, or
-// a copy.
+// keep returns bytes that stay what they are until release: b itself if that lies in free memory,
+// or a copy.
 func (r *columnRoom) keep(b []byte) []byte {
 	if free := r.free(); len(b) > 0 && len(b) <= cap(free) && &b[0] == &free[:1][0] {
 		return r.take(len(b))

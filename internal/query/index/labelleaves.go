@@ -20,15 +20,15 @@ type labelLeaves struct {
 	columns int            // label columns, without that of the metric
 }
 
-// labelLeaf is the column of a label: its leaf, and its position among the label columns, -1 for that
-// of the metric.
+// labelLeaf is the column of a label: its leaf, and its position among the label columns, -1 for
+// that of the metric.
 type labelLeaf struct {
 	name         string
 	leaf, column int
 }
 
-// lastLabels are the label columns of schemas that were read last, at their numbers of leaves modulo
-// their size: nearly all segments of a tenant have one schema.
+// lastLabels are the label columns of schemas that were read last, each at its number of leaves
+// modulo their size: nearly all segments of a tenant have one schema.
 var lastLabels [8]atomic.Pointer[labelLeaves]
 
 // labelsOf returns the label columns of a file.

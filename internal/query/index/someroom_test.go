@@ -67,8 +67,8 @@ func TestSomeAtOnce(t *testing.T) {
 	}
 }
 
-// TestSomeGarbage: to read a few rows of a segment leaves less garbage than its label columns take, if
-// there is memory of an earlier read.
+// TestSomeGarbage: to read a few rows of a segment leaves less garbage than its label columns take,
+// if there is memory of an earlier read.
 func TestSomeGarbage(t *testing.T) {
 	file, _, err := segmenttest.Encode(scrapedRows(), nil)
 	require.NoError(t, err)
