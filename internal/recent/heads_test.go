@@ -394,8 +394,8 @@ promlake_head_limit_reached %d
 	reached(1)
 }
 
-// TestHeadTakesWhatIsTooOld: a sample that is too old need not be later than those of its series that
-// are forgotten.
+// TestHeadTakesWhatIsTooOld: a sample that is too old need not be later than those of its series
+// that are forgotten.
 func TestHeadTakesWhatIsTooOld(t *testing.T) {
 	x := newStoring(t, 1<<20)
 	x.head().Keep()

@@ -30,8 +30,8 @@ func (x *part) has(mint, maxt int64) bool {
 	return x.mint.mint <= mint && mint <= x.mint.maxt && x.maxt.mint <= maxt && maxt <= x.maxt.maxt
 }
 
-// narrow returns the snapshot of [mint, maxt] (ms), which the snapshot covers. It is shared, and never
-// changed.
+// narrow returns the snapshot of [mint, maxt] (ms), which the snapshot covers. It is shared, and
+// never changed.
 func (t *aged) narrow(mint, maxt int64) *catalog.Snapshot {
 	p := &t.parts
 	p.mu.Lock()

@@ -140,9 +140,9 @@ func TestBytes(t *testing.T) {
 	require.Less(t, e.bytesPerSeries(), 150.0)
 }
 
-// BenchmarkHead measures the processor time of a head for each sample that is stored, each selector of
-// a rule that reads five minutes, and each series of a merge of four minutes, and the memory of its
-// series.
+// BenchmarkHead measures the processor time of a head for each sample that is stored, each selector
+// of a rule that reads five minutes, and each series of a merge of four minutes, and the memory of
+// its series.
 //
 //	go test ./internal/recent/head -run '^$' -bench Head
 func BenchmarkHead(b *testing.B) {

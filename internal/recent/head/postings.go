@@ -9,8 +9,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// postings are the series of a table by their labels: for each metric and each value of a label those
-// that have it.
+// postings are the series of a table by their labels: for each metric and each value of a label
+// those that have it.
 type postings struct {
 	view    *series.View
 	n       series.Ref // refs below are there

@@ -34,7 +34,8 @@ func (s *Series) Between(mint, maxt int64) ([]int64, []float64) {
 // Select returns the series that match and have samples in [mint, maxt] (ms), by labels, in memory
 // of room. It reports false if they are more than most or have more than samples samples, if one
 // has native histograms, and if the matchers name no value to find them by. Callers must not change
-// what they share: the times of neighbours are one array where they are equal, mostly that of the head.
+// what they share: the times of neighbours are one array where they are equal, mostly that of the
+// head.
 func (r Reading) Select(ms []*labels.Matcher, mint, maxt int64, most, samples int, room *Room) ([]Series, bool) {
 	begin, v := len(room.series), len(room.v)
 	for _, g := range [...]*generation{r.h.last, r.h.before} {

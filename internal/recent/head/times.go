@@ -75,8 +75,8 @@ func (x *timelines) latest(t int64) (number uint32, i int, ok bool) {
 	return number, i, ok
 }
 
-// extend adds a time (ms) after all others of a timeline. Where it needs memory, it frees those up to
-// floor (ms).
+// extend adds a time (ms) after all others of a timeline. Where it needs memory, it frees those up
+// to floor (ms).
 func (x *timelines) extend(number uint32, t, floor int64) {
 	l := x.at(number)
 	if len(l.t) == cap(l.t) {
