@@ -11,12 +11,14 @@ GO ?= go
 # From v3 on, Go fuses multiplications and additions, and its results differ from those of the C
 # kernels in the last bit.
 export GOAMD64 := v1
+# Programs, tests and linters share what was compiled only if all of them trim paths; so do checkouts.
+export GOFLAGS := -trimpath $(GOFLAGS)
 export PYTHON ?= python3
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Go refuses to stamp a build where git does not know the commit.
 BUILDVCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && echo auto || echo false)
 LDFLAGS := -s -w -X github.com/promlake/promlake/internal/telemetry.version=$(VERSION)
-GOBUILD = $(GO) build -trimpath -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
+GOBUILD = $(GO) build -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
 # Go tools have their own module, so that go.mod lists only modules that the product imports.
 GO_TOOL := $(GO) tool -modfile=tests/tools/go.mod
 
@@ -125,8 +127,8 @@ TELEGRAF_TAGS := custom,inputs.mock,outputs.influxdb_v2,outputs.socket_writer,se
 
 .PHONY: senders
 senders: | system
-	@cd tests/collector && $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o ../../.cache/bin/collector .
-	@cd tests/telegraf && $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -tags $(TELEGRAF_TAGS) -o ../../.cache/bin/telegraf github.com/influxdata/telegraf/cmd/telegraf
+	@cd tests/collector && $(GO) build -buildvcs=false -ldflags '-s -w' -o ../../.cache/bin/collector .
+	@cd tests/telegraf && $(GO) build -buildvcs=false -ldflags '-s -w' -tags $(TELEGRAF_TAGS) -o ../../.cache/bin/telegraf github.com/influxdata/telegraf/cmd/telegraf
 
 .PHONY: e2e-programs
 e2e-programs: build versitygw lambda-emulator senders peers infra-programs
