@@ -151,7 +151,8 @@ const (
 	histogramBytes = 512
 )
 
-// Bytes estimates the memory of a transaction, to which nothing may be added any more.
+// Bytes estimates the memory that a transaction alone keeps. Nothing may be added to it any more.
+// The labels of a series that the ingest stage knows are those of its table, whoever waits.
 func (t *Transaction) Bytes() int64 {
 	if t.bytes == 0 {
 		t.bytes = t.weigh()
@@ -161,7 +162,10 @@ func (t *Transaction) Bytes() int64 {
 
 func (t *Transaction) weigh() (n int64) {
 	for i := range t.Samples {
-		n += sampleBytes + int64(t.Samples[i].Labels().ByteSize())
+		n += sampleBytes
+		if t.Samples[i].known == 0 {
+			n += int64(t.Samples[i].Labels().ByteSize())
+		}
 		if t.Samples[i].Histogram() != (Histogram{}) {
 			n += histogramBytes
 		}

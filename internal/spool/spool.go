@@ -92,31 +92,31 @@ func Open(s Settings, sink Sink, reg prometheus.Registerer, logger *slog.Logger)
 	return q, nil
 }
 
-// MemoryError reports that too many samples wait in memory.
-type MemoryError struct{ Max, Bytes int64 }
-
-func (e *MemoryError) Error() string {
-	return fmt.Sprintf("samples of %d bytes wait in memory, and no more fit into the limit of %d bytes (scrape.queue-memory): the samples are dropped", e.Bytes, e.Max)
-}
-
 // AddTo returns Add for the transactions of a tenant, as an appendable calls it.
 func (q *Spool) AddTo(tenant string) func(*appender.Transaction) error {
 	return func(t *appender.Transaction) error {
 		t.Tenant = tenant
-		return q.Add(t)
+		q.Add(t)
+		return nil
 	}
 }
 
-// Add takes a transaction of the tenant that it names. It does not wait for the store. After a
-// *MemoryError the samples are lost, and counted as dropped.
-func (q *Spool) Add(t *appender.Transaction) error {
+// Add takes a transaction of the tenant that it names. It does not wait for the store, unless the
+// memory is full: then it waits until some of what is in memory is stored, or is in the directory
+// because the store takes longer than Settings.Patience. So what produces samples faster than they
+// can be stored slows down.
+func (q *Spool) Add(t *appender.Transaction) {
 	n := t.Bytes()
 	q.mu.Lock()
-	if q.memory+n > q.set.MaxMemory {
-		err := &MemoryError{Max: q.set.MaxMemory, Bytes: q.memory}
+	for waits := false; q.memory > 0 && q.memory+n > q.set.MaxMemory && !q.closing; {
+		if !waits {
+			q.met.full.Inc()
+			waits = true
+		}
+		changed := q.changed
 		q.mu.Unlock()
-		q.met.dropped.Add(float64(len(t.Samples)))
-		return err
+		<-changed
+		q.mu.Lock()
 	}
 	q.waiting = append(q.waiting, t)
 	q.memory += n
@@ -127,7 +127,6 @@ func (q *Spool) Add(t *appender.Transaction) error {
 	if wake { // otherwise take waits for the end of the linger time
 		signal(q.wake)
 	}
-	return nil
 }
 
 func bytesOf(txs []*appender.Transaction) (n int64) {

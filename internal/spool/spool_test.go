@@ -150,7 +150,7 @@ func want(t *testing.T, times ...int64) map[string]int {
 	s := newStore()
 	q := open(t, settingsIn(filepath.Join(t.TempDir(), "q")), s)
 	for _, at := range times {
-		require.NoError(t, q.Add(transaction(at)))
+		q.Add(transaction(at))
 	}
 	require.NoError(t, q.Close(t.Context()))
 	return s.kept()
@@ -160,7 +160,7 @@ func TestStoredAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "queue")
 	s := newStore()
 	q := open(t, settingsIn(dir), s)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.NoError(t, q.Sync(t.Context()))
 	require.Len(t, s.kept(), 7)
 	require.NoError(t, q.Close(t.Context()))
@@ -183,10 +183,10 @@ func TestDemand(t *testing.T) {
 	set.Linger = time.Hour
 	s := newStore()
 	q := open(t, set, s)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.NoError(t, q.Sync(t.Context()))
 	require.Len(t, s.kept(), 7)
-	require.NoError(t, q.Add(transaction(2_000_000)))
+	q.Add(transaction(2_000_000))
 	require.NoError(t, q.Close(t.Context()), "a shutdown does not wait")
 	require.Len(t, s.kept(), 13)
 }
@@ -200,12 +200,12 @@ func TestLinger(t *testing.T) {
 	q := open(t, set, s)
 	stored := func(n int) func() bool { return func() bool { return len(s.kept()) == n } }
 	for range maxEarly + 1 { // once a second in the long run
-		require.NoError(t, q.Add(transaction(1_000_000)))
+		q.Add(transaction(1_000_000))
 		require.NoError(t, q.SyncSoon(t.Context()))
 	}
 	clear(s.samples)
 	q.SetLinger(time.Millisecond)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.Eventually(t, stored(7), time.Minute, 10*time.Millisecond)
 	q.SetLinger(time.Hour)
 	require.NoError(t, q.Close(t.Context()))
@@ -213,7 +213,7 @@ func TestLinger(t *testing.T) {
 	full := transaction(2_000_000)
 	set.MaxMemory, set.Dir = 2*full.Bytes(), filepath.Join(t.TempDir(), "queue")
 	q = open(t, set, s)
-	require.NoError(t, q.Add(full))
+	q.Add(full)
 	require.Eventually(t, stored(13), time.Minute, 10*time.Millisecond)
 	require.NoError(t, q.Close(t.Context()))
 }
@@ -239,10 +239,10 @@ func TestOutage(t *testing.T) {
 	s := newStore()
 	s.away = true
 	q := open(t, settingsIn(dir), s)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.NoError(t, q.Sync(t.Context()), "it is on disk")
 	require.True(t, q.down.Load())
-	require.NoError(t, q.Add(transaction(2_000_000)))
+	q.Add(transaction(2_000_000))
 	require.NoError(t, q.Close(t.Context()))
 	require.Empty(t, s.kept())
 
@@ -261,10 +261,10 @@ func TestStoreBack(t *testing.T) {
 	s := newStore()
 	s.away = true
 	q := open(t, settingsIn(filepath.Join(t.TempDir(), "queue")), s)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.NoError(t, q.Sync(t.Context()))
 	s.set(func(s *store) { s.away = false })
-	require.NoError(t, q.Add(transaction(2_000_000)))
+	q.Add(transaction(2_000_000))
 	require.Eventually(t, func() bool { return len(s.kept()) == 13 && !q.down.Load() && q.disk.size() == 0 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, q.Close(t.Context()))
 	require.Equal(t, want(t, 1_000_000, 2_000_000), s.kept())
@@ -278,12 +278,12 @@ func TestOrderOfFiles(t *testing.T) {
 	for n := range int64(maxParallel - 2) {
 		want = append(want, 1_000_000+n)
 		q := open(t, settingsIn(dir), s)
-		require.NoError(t, q.Add(transaction(1_000_000+n)))
+		q.Add(transaction(1_000_000 + n))
 		require.NoError(t, q.Close(t.Context()))
 	}
 	s.set(func(s *store) { s.away = false })
 	q := open(t, settingsIn(dir), s)
-	require.NoError(t, q.Add(transaction(2_000_000)))
+	q.Add(transaction(2_000_000))
 	require.NoError(t, q.Sync(t.Context()))
 	require.Eventually(t, func() bool { return !q.down.Load() && q.disk.size() == 0 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, q.Close(t.Context()))
@@ -298,7 +298,7 @@ func TestHangingStore(t *testing.T) {
 	s := newStore()
 	s.hang = true
 	q := open(t, set, s)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.NoError(t, q.Sync(t.Context()))
 	require.Positive(t, q.disk.size())
 	require.NoError(t, q.Close(t.Context()))
@@ -306,7 +306,7 @@ func TestHangingStore(t *testing.T) {
 	set.Patience = time.Hour
 	set.Dir = filepath.Join(t.TempDir(), "queue")
 	q = open(t, set, s)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, q.Close(ctx))
@@ -332,10 +332,10 @@ func TestFullQueue(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	q, err := Open(set, s, reg, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.NoError(t, q.Sync(t.Context()))
 	q.disk.max = q.disk.size() + 10
-	require.NoError(t, q.Add(transaction(2_000_000)))
+	q.Add(transaction(2_000_000))
 	require.NoError(t, q.Close(t.Context()))
 	got := counters(t, reg)
 	require.Equal(t, 5.0, got["promlake_queue_dropped_samples_total"])
@@ -343,35 +343,37 @@ func TestFullQueue(t *testing.T) {
 	require.LessOrEqual(t, q.disk.size(), q.disk.max)
 }
 
-// TestMemoryLimit: what waits in memory is bounded, and room is free again once it is stored.
+// TestMemoryLimit: what waits in memory is bounded. Who adds more waits until the store has taken
+// some, or until it is on disk because the store hangs; nothing is dropped.
 func TestMemoryLimit(t *testing.T) {
 	set := settingsIn(filepath.Join(t.TempDir(), "queue"))
-	size := transaction(1_000_000).Bytes()
-	set.Patience, set.MaxMemory = time.Hour, size
+	set.Patience, set.MaxMemory = 100*time.Millisecond, transaction(1_000_000).Bytes()
 	s := newStore()
-	s.hang = true
 	reg := prometheus.NewRegistry()
 	q, err := Open(set, s, reg, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.NoError(t, q.Add(transaction(1_000_000)))
-	var full *MemoryError
-	require.ErrorAs(t, q.Add(transaction(2_000_000)), &full)
-	require.EqualError(t, full, fmt.Sprintf("samples of %[1]d bytes wait in memory, and no more fit into the limit of %[1]d bytes (scrape.queue-memory): the samples are dropped", size))
-	require.Equal(t, 5.0, counters(t, reg)["promlake_queue_dropped_samples_total"])
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.NoError(t, q.Close(ctx))
-	require.Zero(t, q.memory)
-
-	s = newStore()
-	set.Dir = filepath.Join(t.TempDir(), "queue")
-	q = open(t, set, s)
-	for _, at := range []int64{1_000_000, 2_000_000} {
-		require.NoError(t, q.Add(transaction(at)))
-		require.NoError(t, q.Sync(t.Context()))
+	var adding sync.WaitGroup
+	for i := range int64(10) {
+		adding.Go(func() { q.Add(transaction((1 + i) * 1_000_000)) })
 	}
+	adding.Wait()
+	require.NoError(t, q.Sync(t.Context()))
+	require.Eventually(t, func() bool { return counters(t, reg)["promlake_queue_stored_samples_total"] >= 50 }, 2*time.Minute, 10*time.Millisecond)
+	all := len(s.kept())
+
+	s.set(func(s *store) { s.hang = true })
+	for i := range int64(4) {
+		q.Add(transaction((100 + i) * 1_000_000)) // returns because the one before is on disk
+	}
+	got := counters(t, reg)
+	require.Zero(t, got["promlake_queue_dropped_samples_total"])
+	require.GreaterOrEqual(t, got["promlake_queue_full_waits_total"], 3.0)
+	require.GreaterOrEqual(t, got["promlake_queue_spilled_samples_total"], 15.0)
+	s.set(func(s *store) { s.hang = false })
+	require.Eventually(t, func() bool { return len(s.kept()) > all && q.disk.count() == 0 }, 2*time.Minute, 10*time.Millisecond)
 	require.NoError(t, q.Close(t.Context()))
-	require.Len(t, s.kept(), 13)
+	require.Zero(t, q.memory)
+	require.Zero(t, counters(t, reg)["promlake_queue_dropped_samples_total"])
 }
 
 // TestPartlyRefused: what the store refuses of an append does not count as stored, be it appended
@@ -385,7 +387,7 @@ func TestPartlyRefused(t *testing.T) {
 		require.NoError(t, err)
 		tx := transaction(1_000_000)
 		tx.Samples = append(tx.Samples, appender.NewSample(labels.FromStrings(model.MetricNameLabel, "long", "job", strings.Repeat("x", 1<<16)), 1_000_000, 1))
-		require.NoError(t, q.Add(tx))
+		q.Add(tx)
 		require.NoError(t, q.Sync(t.Context()))
 		s.set(func(s *store) { s.away = false })
 		require.Eventually(t, func() bool { return len(s.kept()) == 7 && q.disk.size() == 0 }, time.Minute, 10*time.Millisecond)
@@ -403,7 +405,7 @@ func TestDirectoryIsMade(t *testing.T) {
 	s := newStore()
 	s.away = true
 	q := open(t, settingsIn(dir), s)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.NoError(t, q.Close(t.Context()))
 	require.DirExists(t, dir)
 	require.Positive(t, q.disk.size())
@@ -417,7 +419,7 @@ func TestRefusedAsAWhole(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), s, reg, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.NoError(t, q.Sync(t.Context()))
 	require.NoError(t, q.Close(t.Context()))
 	require.Empty(t, s.kept())
@@ -434,7 +436,7 @@ func TestDamagedFile(t *testing.T) {
 	s.away = true
 	for _, at := range []int64{1_000_000, 2_000_000} {
 		q := open(t, settingsIn(dir), s)
-		require.NoError(t, q.Add(transaction(at)))
+		q.Add(transaction(at))
 		require.NoError(t, q.Close(t.Context()))
 	}
 	first := filepath.Join(dir, fmt.Sprintf("%020d%s", 1, suffix))
@@ -459,10 +461,10 @@ func TestUnwritableQueue(t *testing.T) {
 	s.away = true
 	q := open(t, settingsIn(filepath.Join(t.TempDir(), "queue")), s)
 	q.disk.dir = filepath.Join(file, "queue")
-	require.NoError(t, q.Add(transaction(1_000_000)))
+	q.Add(transaction(1_000_000))
 	require.NoError(t, q.Sync(t.Context()))
 	s.set(func(s *store) { s.away = false })
-	require.NoError(t, q.Add(transaction(2_000_000)))
+	q.Add(transaction(2_000_000))
 	require.NoError(t, q.Close(t.Context()))
 	require.Equal(t, want(t, 2_000_000), s.kept())
 }
