@@ -53,7 +53,7 @@ type server struct {
 	lakes    Laker     // nil: the backend cannot describe its objects
 	weights  weights.Server
 
-	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
+	deprecated func() (map[string]http.Handler, error) // by upstream's path: see deprecatedHandlers
 }
 
 // New returns a handler for the paths of Patterns. It fails if the settings are invalid or if reg
@@ -87,7 +87,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s.weights = weights.Server{Parser: s.parser, Now: now}
 	s.weights.Weigher, _ = backend.(weights.Weigher)
 	s.weights.Asker, _ = backend.(weights.Asker)
-	upstream, err := s.upstream(reg, nil)
+	upstream, err := s.upstream(reg, answers.Lending(renderStats))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		Respond: s.respond, WriteTimeout: settings.WriteTimeout, MaxBodyBytes: settings.MaxBodyBytes, Expressions: settings.Expressions, Refused: refused, Memory: budget,
 	}
 	// built at the first use, because building an API takes a while
-	s.withStats = sync.OnceValues(s.statsHandlers)
+	s.deprecated = sync.OnceValues(s.deprecatedHandlers)
 
 	instrument := telemetry.Instrument(reg)
 	guarded := func(name string, h http.Handler) http.HandlerFunc {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/util/stats"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/query/api/answers"
 	"github.com/promlake/promlake/internal/query/api/guard"
@@ -68,35 +69,42 @@ func formValue(r *http.Request, name string) (string, *http.Request) {
 	return "", next
 }
 
-// statsAll requests all statistics of a query, including those of Promlake.
-const statsAll = "all"
+// Values of the parameter stats which upstream knows. Others are deprecated: they mean statsTrue,
+// and get a warning.
+const (
+	statsTrue = "true"
+	statsAll  = "all" // with those of Promlake
+)
 
-// evaluating returns the handler of a route that evaluates PromQL. Upstream validates the parameter
-// stats only with its own renderer, so only requests with stats=all go to a second upstream API,
-// which has renderStats.
+// evaluating returns the handler of a route that evaluates PromQL. Upstream warns of deprecated
+// values of the parameter stats only if it has its own renderer, so these requests go to a second
+// upstream API.
 func (s *server) evaluating(path string) choice {
 	return func(upstream http.Handler) http.Handler {
 		answered := answers.Handler(upstream)
 		return s.withAsOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			v, r := formValue(r, "stats")
-			if v != statsAll {
+			switch v {
+			case "", statsTrue:
 				answered.ServeHTTP(w, r)
-				return
+			case statsAll:
+				answered.ServeHTTP(w, r.WithContext(request.WithStats(r.Context(), &request.Stats{})))
+			default:
+				handlers, err := s.deprecated()
+				if err != nil {
+					s.respond.Error(w, r, respond.FailureOf(err), err)
+					return
+				}
+				handlers[path].ServeHTTP(w, r)
 			}
-			handlers, err := s.withStats()
-			if err != nil {
-				s.respond.Error(w, r, respond.FailureOf(err), err)
-				return
-			}
-			handlers[path].ServeHTTP(w, r.WithContext(request.WithStats(r.Context(), &request.Stats{})))
 		}))
 	}
 }
 
-// statsHandlers returns, by path, the handlers of an upstream API that renders statistics with
-// renderStats.
-func (s *server) statsHandlers() (map[string]http.Handler, error) {
-	api, err := s.upstream(nil, renderStats)
+// deprecatedHandlers returns, by path, the handlers of an upstream API that has upstream's renderer
+// of statistics.
+func (s *server) deprecatedHandlers() (map[string]http.Handler, error) {
+	api, err := s.upstream(nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +125,10 @@ type queryStats struct {
 // Builtin implements stats.QueryStats.
 func (s *queryStats) Builtin() stats.BuiltinStats { return s.BuiltinStats }
 
-// renderStats adds what the storage read to upstream's statistics of a query, if it recorded
-// anything.
-func renderStats(ctx context.Context, s *stats.Statistics, _ string) stats.QueryStats {
-	builtin := stats.NewQueryStats(s)
+// renderStats renders statistics as upstream does. It adds what the storage read if the request
+// records that, and anything was read.
+func renderStats(ctx context.Context, s *stats.Statistics, param string) stats.QueryStats {
+	builtin := v1.DefaultStatsRenderer(ctx, s, param)
 	st := request.From(ctx).Stats
 	if st == nil || st.Totals() == (request.Totals{}) {
 		return builtin
