@@ -67,7 +67,7 @@ func Function(ctx context.Context, s Settings, logger *slog.Logger, builders ...
 	logger = slog.New(requestHandler{logger.Handler(), current})
 	ready := make(chan struct{})
 	close(ready)
-	made, err := start(ctx, s, memoryLimit{bytes: lambda.MemoryBytes() / 10 * 9}, Parts{Logger: logger, Now: time.Now, Ready: ready, Settled: ready}, false, builders)
+	made, err := start(ctx, s, memoryLimit{bytes: lambda.MemoryBytes() / 10 * 9}, Parts{Logger: logger, Now: time.Now, Ready: ready}, false, builders)
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}

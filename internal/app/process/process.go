@@ -38,9 +38,6 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 		return fmt.Errorf("check settings: %w", err)
 	}
 	tuneGC(s)
-	serving, end := context.WithCancel(ctx)
-	defer end()
-	code := releaseCode(logger) // the code that read the flags
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
 		return fmt.Errorf("open listener: %w", err)
@@ -51,8 +48,8 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(limited{ln, conns}) }()
 
-	ready, settled := make(chan struct{}), make(chan struct{})
-	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready, Settled: settled, Handler: g, IdleTimeout: s.IdleTimeout}
+	ready := make(chan struct{})
+	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready, Handler: g, IdleTimeout: s.IdleTimeout}
 	made, err := start(ctx, s, s.budget(), p, isLoopback(ln.Addr()), builders)
 	if err == nil {
 		if err = conns.register(made.reg); err != nil {
@@ -65,8 +62,6 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	// Started last, so that it ends first: the ingest stage still accepts its last write.
 	all := append(made.stages, keepWriting(made.self))
 	spareFirstRequests(s)
-	code.release()
-	go code.keepReleasing(serving, func() { close(settled) })
 	g.open(made.handler)
 	close(ready)
 	logger.Info("serving", "url", p.URL, "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version)
@@ -98,7 +93,7 @@ func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Buil
 	s.CheckStore = false // the programs may only read
 	ready := make(chan struct{})
 	close(ready)
-	made, err := start(ctx, s, s.budget(), Parts{Logger: logger, Now: time.Now, Ready: ready, Settled: ready}, false, builders)
+	made, err := start(ctx, s, s.budget(), Parts{Logger: logger, Now: time.Now, Ready: ready}, false, builders)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -108,19 +108,6 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestRunSettles answers requests before it settles, and afterwards.
-func TestRunSettles(t *testing.T) {
-	f, s := newFakeStage(), settings(t)
-	run(t, s, f)
-	select {
-	case <-f.parts.Settled:
-	case <-time.After(2 * time.Minute):
-		require.Fail(t, "it does not settle")
-	}
-	code, _ := get(t, f.parts.URL+"/-/ready")
-	require.Equal(t, http.StatusOK, code)
-}
-
 func TestRunAnswersPendingRequestsBeforeItEnds(t *testing.T) {
 	f := newFakeStage()
 	r := run(t, settings(t), f)

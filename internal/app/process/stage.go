@@ -27,7 +27,6 @@ type Parts struct {
 	URL      string          // where this process answers on this machine, no trailing slash
 	Token    string          // what this process sends when it asks itself there; "" where requests need no token
 	Ready    <-chan struct{} // closed once the process answers requests
-	Settled  <-chan struct{} // closed some time after Ready: what a stage opens ahead runs much code
 
 	// Handler answers as the HTTP server does, behind the same guards; nil in programs without one.
 	Handler     http.Handler

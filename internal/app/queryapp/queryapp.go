@@ -69,11 +69,11 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 	}
 }
 
-// warm prepares the stage once the process has settled. An error here returns with the first query
+// warm prepares the stage once the process is ready. An error here returns with the first query
 // that needs the same part, which reports it.
 func warm(ctx context.Context, q *query.Stage, p process.Parts) {
 	select {
-	case <-p.Settled:
+	case <-p.Ready:
 	case <-ctx.Done():
 		return
 	}
