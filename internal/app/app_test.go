@@ -151,12 +151,14 @@ func TestWriteQueryRestart(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := defaults()
 			s.Process.Store = tc.store(t)
+			s.Query.Query.MaxStaleness = time.Hour // what the process itself writes is visible at once
 			now := time.Now()
 			paths := []string{"api/v1/write", "api/v1/push", "prometheus/api/v1/write", "prometheus/api/v1/push"}
 
 			srv := start(t, s)
 			for i, path := range paths {
 				write(t, srv.url, path, now, float64(i))
+				require.Len(t, query(t, srv.url, `x_total`, now), i+1)
 			}
 			check := func(url string) {
 				v := query(t, url, `sort(x_total)`, now).(model.Vector)

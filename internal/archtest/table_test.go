@@ -291,7 +291,7 @@ var allowed = map[string][]string{
 	"internal/message":                     {"internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/objstore":                    {},
 	"internal/objstore/filestore":          {"internal/objstore"},
-	"internal/objstore/instrument":         {"internal/objstore", "internal/telemetry"},
+	"internal/objstore/instrument":         {"internal/key", "internal/objstore", "internal/telemetry"},
 	"internal/objstore/memstore":           {"internal/objstore"},
 	"internal/objstore/probe":              {"internal/objstore"},
 	"internal/objstore/s3store":            {"internal/checksum", "internal/objstore"},

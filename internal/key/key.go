@@ -162,6 +162,14 @@ func TenantPrefix(tenant string) string { return Version + "/" + tenant + "/" }
 // SegmentsPrefix returns the prefix of all segments of a tenant.
 func SegmentsPrefix(tenant string) string { return Version + "/" + tenant + segmentsFolder }
 
+// QueriedTenant returns the tenant of a key that queries read first: that of a segment, or of a
+// manifest. ok is false for other keys.
+func QueriedTenant(k string) (tenant string, ok bool) {
+	rest, found := strings.CutPrefix(k, Version+"/")
+	tenant, rest, inTenant := strings.Cut(rest, "/")
+	return tenant, found && inTenant && (rest == "manifest"+manifestExt || strings.HasPrefix("/"+rest, segmentsFolder))
+}
+
 // WindowPrefix returns the prefix of all segments in a tenant's window.
 func WindowPrefix(tenant string, w Window) string { return SegmentsPrefix(tenant) + w.String() + "/" }
 

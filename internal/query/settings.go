@@ -32,7 +32,7 @@ type Settings struct {
 	SamplesPerSecond    int64 `name:"query.samples-per-second" default:"100000000" min:"1" help:"Most samples that one thread evaluates in a second. A query that would exceed its time even so is refused at once." when:"Lower it on slow processors. In a function, the default follows its memory."`
 	MinPushedSamples    int64 `name:"query.min-pushed-samples" default:"50000" min:"-1" help:"Samples from which a part of a query is evaluated in SQL, unless its values are few. With fewer, only such parts are evaluated outside of the PromQL engine. -1 is always." when:"Rarely; for measurements."`
 
-	MaxStaleness    time.Duration `name:"query.max-staleness" default:"1s" min:"0" help:"Longest time for which queries share a listing of the store. They miss what was stored since. 0 lists for every query." when:"Set 0 to read every acknowledged write at once, raise it to pay for fewer LIST requests."`
+	MaxStaleness    time.Duration `name:"query.max-staleness" default:"1s" min:"0" help:"Longest time for which queries share a listing of the store. They miss what other processes stored since. 0 lists for every query." when:"Set 0 to read at once what other processes have acknowledged, raise it to pay for fewer LIST requests."`
 	PartialResponse bool          `name:"query.partial-response" default:"false" help:"Answer without damaged objects, with a warning that names each and its time range. Otherwise such queries fail." when:"Set it while you repair a damaged store."`
 	RecentWindow    time.Duration `name:"query.recent-window" default:"1h" above:"0" help:"Time before now that metadata and cardinality cover." when:"Raise it if metrics are written less than hourly."`
 
@@ -53,6 +53,9 @@ type Settings struct {
 	Tenants Tenants `kong:"-"`
 	// Recent has segments that this process has stored, whose samples are read from memory. nil: none.
 	Recent *recent.Segments `kong:"-"`
+	// Written returns when this process last wrote to a tenant; zero: never. Later queries see
+	// that write. nil: others write.
+	Written func(tenant string) time.Time `kong:"-"`
 	// SpareDatabase lets each SQL statement find a database that was opened after the one before,
 	// in the background: for a process that runs between requests.
 	SpareDatabase bool `kong:"-"`

@@ -84,7 +84,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		CacheBytes: s.CacheBytes, MemoryBytes: s.IndexCacheBytes, FooterBytes: s.FooterCacheBytes,
 		MaxFetchedBytes: s.MaxFetchedBytes, Concurrency: s.FetchConcurrency,
 	}, store, work, s.Recent, m)
-	snapshots := snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, PartialResponse: s.PartialResponse}, store, files, cache, now, m, logger)
+	snapshots := snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, Written: s.Written, PartialResponse: s.PartialResponse}, store, files, cache, now, m, logger)
 	tables := lookup.New(files, cache, s.IndexCacheBytes/selectionShare, s.Recent, m, s.MaxSeries, s.MaxSegments)
 	rule := s.HA.Rule()
 	shown := &lookup.Chooser{Tables: tables, Rule: func(context.Context) replica.Rule { return rule }}

@@ -142,7 +142,8 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", publicURL(s.Store), err)
 	}
-	p.Registry, p.Store, p.Flags, p.Token = reg, instrument.New(store, reg), s.Flags, guard.OwnToken()
+	p.Writes = &instrument.Writes{}
+	p.Registry, p.Store, p.Flags, p.Token = reg, instrument.New(store, reg, p.Writes), s.Flags, guard.OwnToken()
 	if s.CheckStore {
 		if err := probe.Check(ctx, p.Store); err != nil {
 			return nil, fmt.Errorf("store %s: %w", publicURL(s.Store), err)

@@ -14,11 +14,13 @@ import (
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/instrument"
 )
 
 // Parts is what a process hands to each of its stages.
 type Parts struct {
-	Store    objstore.Store // instrumented
+	Store    objstore.Store     // instrumented
+	Writes   *instrument.Writes // to Store by this process
 	Registry *prometheus.Registry
 	Memory   *memory.Budget // of the process; nil: it has no limit
 	Flags    flags.Values   // of the process

@@ -32,10 +32,11 @@ const (
 	opNow    = "now"
 )
 
-// New returns store with counters in reg; stores with the same registerer share them. The result is
-// an objstore.Local exactly if store is one. New panics if other metrics have the same names.
-func New(store objstore.Store, reg prometheus.Registerer) objstore.Store {
-	s := &instrumented{Store: store, metrics: newMetrics(reg)}
+// New returns store with counters in reg; stores with the same registerer share them. writes
+// remembers what is put; nil: nobody asks. The result is an objstore.Local exactly if store is one.
+// New panics if other metrics have the same names.
+func New(store objstore.Store, reg prometheus.Registerer, writes *Writes) objstore.Store {
+	s := &instrumented{Store: store, metrics: newMetrics(reg), writes: writes}
 	if l, ok := store.(objstore.Local); ok {
 		return struct {
 			*instrumented
@@ -48,6 +49,7 @@ func New(store objstore.Store, reg prometheus.Registerer) objstore.Store {
 type instrumented struct {
 	objstore.Store
 	metrics *metrics
+	writes  *Writes
 }
 
 func (s *instrumented) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
@@ -68,6 +70,7 @@ func (s *instrumented) Put(ctx context.Context, key string, b io.ReadSeeker, con
 		err = fmt.Errorf("put %q: measure body: %w", key, err)
 	} else {
 		etag, err = s.Store.Put(ctx, key, b, cond)
+		s.writes.note(key)
 	}
 	s.metrics.observe(opPut, time.Since(start), err)
 	if err == nil {

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/objstore/instrument"
@@ -21,14 +24,14 @@ import (
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(*testing.T) objstore.Store {
-		return instrument.New(memstore.New(memstore.Settings{}), prometheus.NewRegistry())
+		return instrument.New(memstore.New(memstore.Settings{}), prometheus.NewRegistry(), nil)
 	})
 }
 
 func TestCounts(t *testing.T) {
 	script := &memstore.Script{}
 	reg := prometheus.NewRegistry()
-	s := instrument.New(memstore.New(memstore.Settings{Faults: script.Next}), reg)
+	s := instrument.New(memstore.New(memstore.Settings{Faults: script.Next}), reg, nil)
 	put := func(key, value string, cond objstore.Condition) error {
 		body := strings.NewReader("skip" + value)
 		_, err := body.Seek(4, io.SeekStart)
@@ -110,7 +113,7 @@ func TestLocal(t *testing.T) {
 	f, err := filestore.New(dir)
 	require.NoError(t, err)
 	reg := prometheus.NewRegistry()
-	l, ok := instrument.New(f, reg).(objstore.Local)
+	l, ok := instrument.New(f, reg, nil).(objstore.Local)
 	require.True(t, ok)
 	assert.Equal(t, f.LocalPath("a/b"), l.LocalPath("a/b"))
 	_, ok = l.(objstore.FolderLister)
@@ -125,12 +128,40 @@ promlake_objstore_requests_total{op="get",status="ok"} 0
 promlake_objstore_requests_total{op="list",status="ok"} 0
 promlake_objstore_requests_total{op="put",status="ok"} 0
 `), "promlake_objstore_requests_total"), "many deletions are one call")
-	_, ok = instrument.New(memstore.New(memstore.Settings{}), reg).(objstore.Local)
+	_, ok = instrument.New(memstore.New(memstore.Settings{}), reg, nil).(objstore.Local)
 	assert.False(t, ok, "and two stores share a registerer")
 }
 
 func TestForeignMetric(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "promlake_objstore_bytes_total", Help: "x"}))
-	assert.Panics(t, func() { instrument.New(memstore.New(memstore.Settings{}), reg) })
+	assert.Panics(t, func() { instrument.New(memstore.New(memstore.Settings{}), reg, nil) })
+}
+
+// TestWrites: writes of segments and of manifests count for their tenant, others do not. A put that
+// failed counts, because it may have had its effect.
+func TestWrites(t *testing.T) {
+	script, w := &memstore.Script{}, &instrument.Writes{}
+	s := instrument.New(memstore.New(memstore.Settings{Faults: script.Next}), prometheus.NewRegistry(), w)
+	segment := key.Segment{Tenant: "a", ID: ulid.ULID{1}}.String()
+	_, err := s.Put(t.Context(), key.Rules("a"), strings.NewReader("x"), objstore.Condition{})
+	require.NoError(t, err)
+	require.Zero(t, w.Last("a"))
+	_, err = s.Put(t.Context(), segment, strings.NewReader("x"), objstore.Condition{})
+	require.NoError(t, err)
+	first := w.Last("a")
+	require.NotZero(t, first)
+	require.Zero(t, w.Last("b"))
+	_, err = s.Put(t.Context(), key.Manifest("b"), strings.NewReader("x"), objstore.Condition{})
+	require.NoError(t, err)
+	require.NotZero(t, w.Last("b"))
+	script.Add(memstore.On(memstore.Put), memstore.Fault{Err: errors.New("fault")})
+	_, err = s.Put(t.Context(), segment, strings.NewReader("x"), objstore.Condition{})
+	require.Error(t, err)
+	require.True(t, w.Last("a").After(first))
+	for i := range 5000 {
+		_, err = s.Put(t.Context(), key.Segment{Tenant: "t" + strconv.Itoa(i)}.String(), strings.NewReader("x"), objstore.Condition{})
+		require.NoError(t, err)
+	}
+	require.False(t, w.Last("a").Before(first), "a forgotten tenant counts as written")
 }

@@ -27,6 +27,10 @@ import (
 type Settings struct {
 	MaxStaleness    time.Duration // age of a snapshot that a read may use; 0 = none is shared
 	PartialResponse bool          // reads answer without damaged objects
+
+	// Written returns when this process last wrote to a tenant; zero: never. A read uses no
+	// snapshot that was begun before. nil: the process only reads.
+	Written func(tenant string) time.Time
 }
 
 // Cache takes snapshots of tenants. Reads that begin within maxStaleness of each other share one if
@@ -102,6 +106,11 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (*catalog.
 	oldest := s.now().Add(-s.settings.MaxStaleness)
 	if since := request.From(ctx).Since; m.asOf.IsZero() && since.After(oldest) {
 		oldest = since
+	}
+	if s.settings.Written != nil && m.asOf.IsZero() {
+		if t := s.settings.Written(m.tenant); t.After(oldest) {
+			oldest = t
+		}
 	}
 	for {
 		t, err := s.shared(ctx, m, oldest, mint, maxt)
