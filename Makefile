@@ -112,6 +112,13 @@ rie: $(VENV_READY)
 test-go: rie versitygw | system ## Run the Go tests.
 	$(GO) test -p 2 -timeout 30m ./...
 
+# Packages whose goroutines share memory. The others run with the detector in make soak.
+RACED := $(addprefix ./internal/,appender/... auth/... compact/... ingest/... listen/... loopback/... memory/... objstore/... queue/... recent/... remotewrite/... spare/... spool/... $(addprefix query/,fetch/... index/... lookup/... lru/... request/... snapshot/... source/... usage/...))
+
+.PHONY: test-race
+test-race: versitygw | system ## Run the tests of concurrent packages with the race detector.
+	$(GO) test -race -p 2 -timeout 30m $(RACED)
+
 .PHONY: peers
 peers:
 	@tests/bench/fetch-peers.sh .cache/peers
@@ -153,8 +160,8 @@ test-spark: $(VENV_READY) bin/promlake ## Read the Iceberg tables with Spark, fr
 	PROMLAKE_E2E_PROGRAMS=ready PROMLAKE_IVY=.cache/ivy PYTHONPATH=.cache/spark $(VENV)/bin/python -m pytest tests/e2e/test_spark.py $(ARGS)
 
 .PHONY: test
-test: ## Run all stages of CI: lint, test-go, e2e, test-infra, test-web with test-localstack.
-	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go e2e test-infra test-web+test-localstack
+test: ## Run all stages of CI: lint, test-go, test-race, e2e, test-infra, test-web with test-localstack.
+	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go test-race e2e test-infra test-web+test-localstack
 
 include infra/infra.mk
 include infra/localstack/localstack.mk

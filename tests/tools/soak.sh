@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs the long tests: upstream's PromQL suite over every layout of the store, random PromQL against
 # upstream's engine, random timelines of alerts in which the rule function is killed at every
-# request, the simulation of the store's protocol with many schedules, its model with larger systems, an hour of hostile and random requests (PROMLAKE_RESOURCE_SECONDS), and every fuzz
-# target, one after another.
+# request, the simulation of the store's protocol with many schedules, its model with larger
+# systems, an hour of hostile and random requests (PROMLAKE_RESOURCE_SECONDS), all packages with the
+# race detector, and every fuzz target, one after another.
 # usage: soak.sh [DURATION]     of each fuzz target, default 30s
 # PROMLAKE_SIM_SCHEDULES (default 20000; 1000000 take a night), PROMLAKE_FUZZPROMQL_QUERIES (default
 # 200000) and PROMLAKE_RULE_TIMELINES (default 1000) set the lengths.
@@ -26,6 +27,8 @@ PROMLAKE_MODEL_LARGE=1 go test -count=1 -v -parallel 1 -timeout 0 ./tests/model
 echo "soak: hostile and random requests"
 PROMLAKE_RESOURCE_SECONDS=${PROMLAKE_RESOURCE_SECONDS:-3600} PROMLAKE_RESOURCE_SEED=${PROMLAKE_RESOURCE_SEED:-$RANDOM} \
     go test -count=1 -v -timeout 0 ./tests/resource
+echo "soak: all packages with the race detector"
+go test -race -p 1 -timeout 0 ./internal/... ./cmd/... ./*-fn
 count=0
 failed=()
 while IFS=: read -r file target; do
