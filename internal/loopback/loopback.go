@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 )
 
@@ -51,17 +53,17 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// serve calls a handler. A handler that breaks its answer off gives an error, as it does in a
-// server.
+// serve calls a handler. A handler that panics gives an error, as it does in a server.
 func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		switch p := recover(); p {
 		case nil:
+			return
 		case http.ErrAbortHandler:
-			err = errors.New("the answer was broken off; the log says why")
 		default:
-			panic(p)
+			slog.Error("a handler panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 		}
+		err = errors.New("the answer was broken off; the log says why")
 	}()
 	h.ServeHTTP(w, r)
 	return nil

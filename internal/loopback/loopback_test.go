@@ -69,10 +69,15 @@ func TestBrokenOff(t *testing.T) {
 		if r.URL.Path == "/half" {
 			_, _ = io.WriteString(w, "half")
 		}
+		if r.URL.Path == "/defect" {
+			panic("a defect")
+		}
 		panic(http.ErrAbortHandler)
 	}))}
-	_, err := client.Get("http://anywhere/none")
-	require.ErrorContains(t, err, "the answer was broken off")
+	for _, path := range []string{"none", "defect"} {
+		_, err := client.Get("http://anywhere/" + path)
+		require.ErrorContains(t, err, "the answer was broken off")
+	}
 	resp, err := client.Get("http://anywhere/half")
 	require.NoError(t, err)
 	_, err = io.ReadAll(resp.Body)
