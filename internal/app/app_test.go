@@ -40,10 +40,11 @@ func (l *lines) String() string              { l.mu.Lock(); defer l.mu.Unlock();
 
 // server is a running Promlake.
 type server struct {
-	url  string
-	out  *lines
-	stop context.CancelFunc
-	done chan error
+	url    string
+	flight string // the address of Flight SQL
+	out    *lines
+	stop   context.CancelFunc
+	done   chan error
 }
 
 // defaults returns settings that serve and compact a local directory without a demo.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -45,11 +46,12 @@ func startFlight(t *testing.T, change func(*queryapp.Settings)) (server, *flight
 	q := queryapp.DefaultSettings()
 	change(&q)
 	set := settings.Default[flightapp.Settings]()
-	set.Listen = "127.0.0.1:0"
+	set.Listen, set.MaxConnections = "127.0.0.1:0", 4
 	f := flightapp.New(set)
 	srv := startFunc(t, func(ctx context.Context, _ io.Writer, logger *slog.Logger) error {
 		return process.Run(ctx, s, logger, ingestapp.New(settings.Default[ingest.Settings]()), queryapp.New(q), f.Build)
 	})
+	srv.flight = f.Addr()
 	require.NoError(t, caller{token: "a"}.write(t, srv.url, "of_a"))
 	require.NoError(t, caller{token: "b"}.write(t, srv.url, "of_b"))
 	c, err := flightsql.NewClient(f.Addr(), nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -228,6 +230,23 @@ func TestFlightCatalog(t *testing.T) {
 	rows, err := run(basic, c, "SELECT metric FROM samples")
 	require.NoError(t, err)
 	require.Equal(t, []string{"of_a"}, rows)
+	srv.end(t)
+}
+
+// TestFlightConnections: a connection that makes no call gives way to one that does.
+func TestFlightConnections(t *testing.T) {
+	srv, c := startFlight(t, func(*queryapp.Settings) {})
+	for range 3 {
+		for range 8 {
+			conn, err := net.Dial("tcp", srv.flight)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+		require.Eventually(t, func() bool { // a call may meet a connection that was just closed
+			rows, err := run(as(t, "a", ""), c, "SELECT metric FROM samples")
+			return err == nil && len(rows) == 1
+		}, 2*time.Minute, time.Millisecond)
+	}
 	srv.end(t)
 }
 

@@ -108,7 +108,7 @@ var allowed = map[string][]string{
 	"internal/lambda":            {"internal/settings"},
 	"internal/lambda/emulator":   {},
 	"internal/lambda/lambdatest": {"internal/lambda/emulator"},
-	"internal/flightsql":         {},
+	"internal/flightsql":         {"internal/memory"},
 	"internal/loopback":          {},
 	"internal/memory":            {},
 	"internal/scrape":            {},

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// endpoint is the address of the API behind the transport, which is a handler of this process.
-const endpoint = "http://localhost/api/v1/sql"
+// address is that of the API behind the transport, which is a handler of this process.
+const address = "http://localhost"
 
 // statement is a statement with its parameters. Its JSON is the body of a request to the API, and
 // the handle of a prepared statement.
@@ -31,17 +31,12 @@ type statement struct {
 // passed are the names of the metadata that become headers of a request.
 var passed = []string{"authorization", "x-scope-orgid"}
 
-// ask sends a statement to the API, and returns the reader of its result. The caller releases it
-// and closes the body.
-func (s *service) ask(ctx context.Context, st statement) (*ipc.Reader, io.Closer, error) {
-	st.Format = "arrow"
-	body, err := json.Marshal(st)
+// do sends a request with the caller's token and tenant, and returns an answer of status 200. The
+// caller closes its body.
+func (s *service) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, address+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, status.Errorf(codes.InvalidArgument, "write the parameters as JSON: %v", err)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
-	if err != nil {
-		return nil, nil, status.FromContextError(err).Err()
+		return nil, status.FromContextError(err).Err()
 	}
 	r.Header.Set("Content-Type", "application/json")
 	md, _ := metadata.FromIncomingContext(ctx)
@@ -52,63 +47,73 @@ func (s *service) ask(ctx context.Context, st statement) (*ipc.Reader, io.Closer
 	}
 	answer, err := s.api.Do(r)
 	if err != nil {
-		return nil, nil, failure(err)
+		return nil, failure(err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		err := refusal(answer)
-		return nil, nil, errors.Join(err, answer.Body.Close())
+		return nil, errors.Join(refusal(answer), answer.Body.Close())
+	}
+	return answer, nil
+}
+
+// result reads the rows of an answer. To release it closes the answer.
+type result struct {
+	*ipc.Reader
+	body io.Closer
+}
+
+// Release implements array.RecordReader. What was read is complete, or Err has told.
+func (r result) Release() {
+	r.Reader.Release()
+	_ = r.body.Close()
+}
+
+// Err implements array.RecordReader.
+func (r result) Err() error {
+	if err := r.Reader.Err(); err != nil {
+		return failure(fmt.Errorf("the result is incomplete: %w", err))
+	}
+	return nil
+}
+
+// ask sends a statement to the API, and returns its result, which the caller releases.
+func (s *service) ask(ctx context.Context, st statement) (result, error) {
+	st.Format = "arrow"
+	body, err := json.Marshal(st)
+	if err != nil {
+		return result{}, status.Errorf(codes.InvalidArgument, "write the parameters as JSON: %v", err)
+	}
+	answer, err := s.do(ctx, http.MethodPost, "/api/v1/sql", body)
+	if err != nil {
+		return result{}, err
 	}
 	in, err := ipc.NewReader(answer.Body)
 	if err != nil {
 		_ = answer.Body.Close() // the read has failed already
-		return nil, nil, failure(fmt.Errorf("read the result: %w", err))
+		return result{}, failure(fmt.Errorf("read the result: %w", err))
 	}
-	return in, answer.Body, nil
+	return result{in, answer.Body}, nil
 }
 
 // stream asks a statement and passes its rows on as they come.
 func (s *service) stream(ctx context.Context, st statement) (*arrow.Schema, <-chan flight.StreamChunk, error) {
-	in, body, err := s.ask(ctx, st)
+	in, err := s.ask(ctx, st)
 	if err != nil {
 		return nil, nil, err
 	}
-	schema, out := in.Schema(), make(chan flight.StreamChunk)
-	go func() {
-		defer close(out)
-		defer func() { _ = body.Close() }() // what was read is complete, or an error is passed on
-		defer in.Release()
-		send := func(c flight.StreamChunk) bool {
-			select {
-			case out <- c:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		}
-		for in.Next() {
-			b := in.RecordBatch()
-			b.Retain()
-			if !send(flight.StreamChunk{Data: b}) {
-				b.Release()
-				return
-			}
-		}
-		if err := in.Err(); err != nil {
-			send(flight.StreamChunk{Err: failure(fmt.Errorf("the result is incomplete: %w", err))})
-		}
-	}()
-	return schema, out, nil
+	out := make(chan flight.StreamChunk)
+	go flight.StreamChunksFromReader(ctx, in, out)
+	return in.Schema(), out, nil
 }
 
 // schema returns the schema of a statement's result, which is not computed.
 func (s *service) schema(ctx context.Context, st statement) (*arrow.Schema, error) {
 	st.Query = "SELECT * FROM (\n" + st.Query + "\n) LIMIT 0"
-	in, body, err := s.ask(ctx, st)
+	in, err := s.ask(ctx, st)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Release()
-	return in.Schema(), body.Close()
+	return in.Schema(), nil
 }
 
 // failure gives an error the code of a call.

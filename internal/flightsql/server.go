@@ -7,26 +7,54 @@ package flightsql
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/flight/flightsql"
-	"golang.org/x/net/netutil"
+	"github.com/apache/arrow-go/v18/arrow/flight/gen/flight"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/promlake/promlake/internal/memory"
 )
+
+// Connections bounds the connections of a server.
+type Connections interface {
+	net.Listener
+	// Note takes down that a connection of the listener has calls (http.StateActive), or none
+	// (http.StateIdle). Before the first note, it had none whose token is valid.
+	Note(net.Conn, http.ConnState)
+}
 
 // Settings of a server. Callers fill every field.
 type Settings struct {
-	Listen         string        // HOST:PORT
-	MaxConnections int           // at once; others wait
+	Connections    Connections
 	IdleTimeout    time.Duration // after which a connection without a call is closed
-	Version        string        // of the program, for clients that ask
+	ConnectTimeout time.Duration // within which a connection must speak HTTP/2
+	ReadTimeout    time.Duration // within which the messages of a call must arrive
+
+	MaxCalls        int            // at once
+	MaxMessageBytes int            // of a message; a call acquires it from Memory
+	Memory          *memory.Budget // of the process; nil: no limit
+
+	Version  string // of the program, for clients that ask
+	Logger   *slog.Logger
+	Registry prometheus.Registerer
 }
+
+const (
+	// maxStreams bounds the calls of a connection, and maxHeaderBytes the header of a call.
+	maxStreams     = 32
+	maxHeaderBytes = 32 << 10
+	// windowBytes is what a call may send before it is read. It does not grow by itself.
+	windowBytes = 64 << 10
+)
 
 // Server is a Flight SQL server.
 type Server struct {
@@ -35,23 +63,23 @@ type Server struct {
 	served   chan error
 }
 
-// Open listens, and answers with api: a transport to the handler of /api/v1/sql, which checks
-// tokens and tenants.
-func Open(ctx context.Context, s Settings, api http.RoundTripper) (*Server, error) {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("listen for Flight SQL: %w", err)
-	}
-	service := &service{api: &http.Client{Transport: api}}
+// Open serves the connections, and answers with api: a transport to the handler of /api/v1/sql,
+// which checks tokens and tenants.
+func Open(s Settings, api http.RoundTripper) (*Server, error) {
+	service := &service{api: &http.Client{Transport: api}, set: s, room: make(chan struct{}, s.MaxCalls), calls: promauto.With(s.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "promlake_flight_calls_total", Help: "Ended calls of Flight SQL by gRPC's code.",
+	}, []string{"code"})}
 	if err := service.describe(s.Version); err != nil {
-		return nil, errors.Join(err, ln.Close())
+		return nil, err
 	}
-	out := &Server{listener: ln, served: make(chan error, 1), grpc: grpc.NewServer(
+	out := &Server{listener: s.Connections, served: make(chan error, 1), grpc: grpc.NewServer(
+		grpc.Creds(plain{insecure.NewCredentials()}), grpc.ConnectionTimeout(s.ConnectTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: s.IdleTimeout}),
-		grpc.StreamInterceptor(shakeHands),
+		grpc.StreamInterceptor(service.call),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaderBytes), grpc.MaxRecvMsgSize(s.MaxMessageBytes), grpc.StaticStreamWindowSize(windowBytes),
 	)}
-	flight.RegisterFlightServiceServer(out.grpc, flightsql.NewFlightServer(service))
-	go func() { out.served <- out.grpc.Serve(netutil.LimitListener(ln, s.MaxConnections)) }()
+	flight.RegisterFlightServiceServer(streamed{out.grpc}, flightsql.NewFlightServer(service))
+	go func() { out.served <- out.grpc.Serve(s.Connections) }()
 	return out, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/flight/flightsql"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -22,7 +23,10 @@ import (
 // UNIMPLEMENTED by its base.
 type service struct {
 	flightsql.BaseServer
-	api *http.Client
+	set   Settings
+	api   *http.Client
+	room  chan struct{} // has an entry for each call
+	calls *prometheus.CounterVec
 }
 
 // info is the answer to a request for a result: one endpoint, at this server, with a ticket.
@@ -136,7 +140,7 @@ func (s *service) DoPutPreparedStatementQuery(_ context.Context, q flightsql.Pre
 	for in.Next() {
 		b := in.RecordBatch()
 		if rows += b.NumRows(); rows > 1 {
-			return nil, status.Errorf(codes.InvalidArgument, "the parameters have more than one row: run the statement once for each")
+			return nil, status.Error(codes.InvalidArgument, errRows.Error())
 		}
 		for i := range int(b.NumCols()) {
 			for row := range int(b.NumRows()) {
@@ -159,7 +163,12 @@ func (s *service) DoPutPreparedStatementQuery(_ context.Context, q flightsql.Pre
 }
 
 // parameter returns a value as JSON of /api/v1/sql has it: a time is a text.
-func parameter(a arrow.Array, row int) (any, error) {
+func parameter(a arrow.Array, row int) (_ any, err error) {
+	defer func() {
+		if recover() != nil { // such as the end of a text before its beginning
+			err = errDamaged
+		}
+	}()
 	if a.IsNull(row) {
 		return nil, nil
 	}
@@ -174,7 +183,7 @@ func parameter(a arrow.Array, row int) (any, error) {
 	case *array.Boolean, *array.String, *array.LargeString, *array.StringView, *array.Float32, *array.Int8, *array.Int16, *array.Int32, *array.Int64,
 		*array.Uint8, *array.Uint16, *array.Uint32, *array.Uint64, *array.Date32, *array.Null:
 	default:
-		return nil, fmt.Errorf("its type %s is not supported: want a boolean, a number, a text, a date or a timestamp", a.DataType())
+		return nil, errType
 	}
 	return a.GetOneForMarshal(row), nil
 }

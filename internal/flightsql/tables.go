@@ -11,6 +11,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/flight/flightsql"
 	"github.com/apache/arrow-go/v18/arrow/flight/flightsql/schema_ref"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // The names of the tables as statements have them: catalog.schema.table.
@@ -80,6 +82,9 @@ func (*service) GetFlightInfoSchemas(_ context.Context, _ flightsql.GetDBSchemas
 
 // DoGetDBSchemas implements flightsql.Server.
 func (*service) DoGetDBSchemas(_ context.Context, q flightsql.GetDBSchemas) (*arrow.Schema, <-chan flight.StreamChunk, error) {
+	if err := bounded(q.GetDBSchemaFilterPattern()); err != nil {
+		return nil, nil, err
+	}
 	if !inCatalog(q.GetCatalog()) || !like(q.GetDBSchemaFilterPattern(), schemaName) {
 		return rows(schema_ref.DBSchemas)
 	}
@@ -110,6 +115,9 @@ func tablesSchema(q flightsql.GetTables) *arrow.Schema {
 
 // DoGetTables implements flightsql.Server.
 func (s *service) DoGetTables(ctx context.Context, q flightsql.GetTables) (*arrow.Schema, <-chan flight.StreamChunk, error) {
+	if err := bounded(q.GetDBSchemaFilterPattern(), q.GetTableNameFilterPattern()); err != nil {
+		return nil, nil, err
+	}
 	names, err := s.tables(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -135,11 +143,10 @@ func (s *service) DoGetTables(ctx context.Context, q flightsql.GetTables) (*arro
 
 // tables returns the names of the tables.
 func (s *service) tables(ctx context.Context) (out []string, err error) {
-	in, body, err := s.ask(ctx, statement{Query: "SHOW TABLES"})
+	in, err := s.ask(ctx, statement{Query: "SHOW TABLES"})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = body.Close() }() // it was read to its end
 	defer in.Release()
 	for in.Next() {
 		if names, ok := in.RecordBatch().Column(0).(*array.String); ok {
@@ -148,10 +155,7 @@ func (s *service) tables(ctx context.Context) (out []string, err error) {
 			}
 		}
 	}
-	if err := in.Err(); err != nil {
-		return nil, failure(err)
-	}
-	return out, nil
+	return out, in.Err()
 }
 
 func inCatalog(catalog *string) bool {
@@ -165,6 +169,20 @@ func ofType(types []string) bool {
 		}
 	}
 	return len(types) == 0
+}
+
+// maxPattern is the length of the longest filter of names, in bytes. Matching takes time and memory
+// in proportion to it.
+const maxPattern = 1 << 10
+
+// bounded refuses patterns that are too long.
+func bounded(patterns ...*string) error {
+	for _, p := range patterns {
+		if p != nil && len(*p) > maxPattern {
+			return status.Errorf(codes.InvalidArgument, "a filter pattern has %d bytes; the limit is %d", len(*p), maxPattern)
+		}
+	}
+	return nil
 }
 
 // like reports whether a name matches a pattern of SQL's LIKE; nil and "" match every name.

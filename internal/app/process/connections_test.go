@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestIdleLongest: a connection beyond the limit takes the place of the one that has been idle
-// longest, and of none that is not idle.
-func TestIdleLongest(t *testing.T) {
-	c := newConnections(3, time.Minute)
+// TestWhoGivesWay: a connection beyond the limit takes the place of the oldest one without a request,
+// or else of the one that has been idle longest, and of none that is busy.
+func TestWhoGivesWay(t *testing.T) {
+	c := NewConnections(nil, "http", "web.max-connections", 3, time.Minute)
 	var ends, clients []net.Conn
 	admit := func() bool {
 		client, end := net.Pipe()
@@ -26,19 +26,37 @@ func TestIdleLongest(t *testing.T) {
 		_, err := clients[i].Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
 	}
+	for i := range 3 {
+		require.True(t, admit())
+		c.Note(ends[i], http.StateActive)
+	}
+	require.False(t, admit(), "all are busy")
+	for _, i := range []int{1, 0, 2} {
+		c.Note(ends[i], http.StateIdle)
+	}
+	require.True(t, admit()) // 4
+	closed(1)
+	require.True(t, admit()) // 5
+	closed(4)
+	require.True(t, admit()) // 6
+	closed(5)
+	c.Note(ends[6], http.StateActive)
+	require.True(t, admit()) // 7
+	closed(0)
+	for _, i := range []int{2, 7} {
+		c.Note(ends[i], http.StateActive)
+	}
+	require.False(t, admit(), "all are busy")
+	c.Note(ends[2], http.StateClosed)
+	require.True(t, admit())
+
+	c.spare = 2
+	c.Note(ends[9], http.StateActive)
 	for range 3 {
 		require.True(t, admit())
 	}
-	require.False(t, admit(), "none is idle")
-	for _, i := range []int{1, 0, 2} {
-		c.note(ends[i], http.StateIdle)
-	}
-	require.True(t, admit())
-	closed(1)
-	c.note(ends[0], http.StateActive)
-	require.True(t, admit())
-	closed(2)
-	require.False(t, admit(), "none is idle")
-	c.note(ends[0], http.StateClosed)
-	require.True(t, admit())
+	closed(10)
+	c.Note(ends[11], http.StateActive)
+	c.Note(ends[12], http.StateActive)
+	require.False(t, admit(), "all are busy, and the spare ones")
 }

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 )
 
+const healthyPath, readyPath = "/-/healthy", "/-/ready"
+
 // gate answers for the process before its stages exist and while they drain:
 //
 //	           /-/healthy   /-/ready   everything else
@@ -24,11 +26,11 @@ func (g *gate) drain() { g.draining.Store(true) }
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := g.stages.Load()
 	switch {
-	case r.URL.Path == "/-/healthy":
+	case r.URL.Path == healthyPath:
 		answer(w, http.StatusOK, "Promlake is healthy.\n")
-	case r.URL.Path == "/-/ready" && h != nil && !g.draining.Load():
+	case r.URL.Path == readyPath && h != nil && !g.draining.Load():
 		answer(w, http.StatusOK, "Promlake is ready.\n")
-	case r.URL.Path == "/-/ready" && h != nil:
+	case r.URL.Path == readyPath && h != nil:
 		answer(w, http.StatusServiceUnavailable, "Promlake is shutting down.\n")
 	case h == nil:
 		w.Header().Set("Retry-After", "1")

@@ -43,16 +43,17 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 		return fmt.Errorf("open listener: %w", err)
 	}
 	g := &gate{}
-	conns := newConnections(s.MaxConnections, s.WriteStallTimeout)
+	conns := NewConnections(ln, "http", "web.max-connections", s.MaxConnections, s.WriteStallTimeout)
+	conns.spare = spareConnections
 	srv := newServer(s, g, conns, logger)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(limited{ln, conns}) }()
+	go func() { served <- srv.Serve(conns) }()
 
 	ready := make(chan struct{})
-	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready, Handler: g, IdleTimeout: s.IdleTimeout}
+	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready, Handler: g, HTTP: s.Timeouts}
 	made, err := start(ctx, s, s.budget(), p, isLoopback(ln.Addr()), builders)
 	if err == nil {
-		if err = conns.register(made.reg); err != nil {
+		if err = conns.Register(made.reg); err != nil {
 			err = errors.Join(err, made.stages.end(ctx))
 		}
 	}
@@ -193,11 +194,11 @@ func routes(reg *prometheus.Registry, site *auth.Site, guard *auth.Guard, all st
 	return mux
 }
 
-func newServer(s Settings, h http.Handler, conns *connections, logger *slog.Logger) *http.Server {
+func newServer(s Settings, h http.Handler, conns *Connections, logger *slog.Logger) *http.Server {
 	// No WriteTimeout: remote read streams for as long as its query may take, and stages bound
 	// their own work. Clients that do not read are the connections' to close.
 	return &http.Server{
-		Handler:           h,
+		Handler:           conns.bounded(h),
 		ReadHeaderTimeout: s.ReadHeaderTimeout,
 		ReadTimeout:       s.ReadTimeout,
 		IdleTimeout:       s.IdleTimeout,

@@ -25,13 +25,11 @@ type Settings struct {
 	Self selfwrite.Settings    `embed:""`
 	Site auth.SiteSettings     `embed:""`
 
-	ReadHeaderTimeout time.Duration `name:"http.read-header-timeout" default:"10s" above:"0" help:"Longest wait for a request's header." when:"Rarely."`
-	ReadTimeout       time.Duration `name:"http.read-timeout" default:"1m" above:"0" help:"Longest wait for a whole request, including its body." when:"Raise it for senders on slow links."`
-	IdleTimeout       time.Duration `name:"http.idle-timeout" default:"3m" above:"0" help:"Time after which an idle connection is closed." when:"Keep it above that of a load balancer."`
-	WriteStallTimeout time.Duration `name:"http.write-stall-timeout" default:"1m" above:"0" help:"Time within which a client must read some of an answer. Otherwise its connection is closed." when:"Raise it for clients on slow links."`
-	MaxHeaderBytes    int           `name:"http.max-header-bytes" type:"bytes" default:"256KiB" min:"4KiB" help:"Largest request header." when:"Rarely."`
-	MaxConnections    int           `name:"web.max-connections" default:"512" min:"1" help:"Open connections. One more replaces the connection that has been idle longest, or gets a 503 if none is idle." when:"Raise it if many senders get 503."`
-	ShutdownTimeout   time.Duration `name:"shutdown-timeout" default:"30s" above:"0" help:"Longest time from a signal to the exit. Requests are answered and buffers flushed within it." when:"Keep it below the time after which your supervisor kills."`
+	Timeouts `embed:""`
+
+	MaxHeaderBytes  int           `name:"http.max-header-bytes" type:"bytes" default:"256KiB" min:"4KiB" help:"Largest request header." when:"Rarely."`
+	MaxConnections  int           `name:"web.max-connections" default:"512" min:"1" help:"Open connections. One more replaces the oldest without a complete header, or else the one that has been idle longest. If all are busy, it gets a 503, except for the health endpoints." when:"Raise it if many senders get 503."`
+	ShutdownTimeout time.Duration `name:"shutdown-timeout" default:"30s" above:"0" help:"Longest time from a signal to the exit. Requests are answered and buffers flushed within it." when:"Keep it below the time after which your supervisor kills."`
 
 	Flags  flags.Values    `kong:"-"` // of the process, for its stages: which were given
 	Lambda lambda.Settings `kong:"-"` // of Function; the functions' programs have flags for it
@@ -41,6 +39,14 @@ type Settings struct {
 
 	MemoryLimit int64 `name:"memory-limit" type:"bytes" placeholder:"BYTES" default:"0" min:"0" help:"Memory of the process, including DuckDB's. Beyond it requests are refused and the most expensive ones are ended. 0 is three quarters of what the cgroup or the machine has. In a function: the soft limit of the Go heap alone." when:"Set it if other processes share the machine."`
 	GCPercent   int   `name:"gc-percent" placeholder:"PERCENT" default:"0" min:"0" help:"Garbage collector target, in percent. 0 takes GOGC or, if that is not set, a target that follows how much of the heap a collection reads, and how much is allocated." when:"Rarely."`
+}
+
+// Timeouts are those of connections. The tags are those of package settings.
+type Timeouts struct {
+	ReadHeaderTimeout time.Duration `name:"http.read-header-timeout" default:"10s" above:"0" help:"Longest wait for a request's header." when:"Rarely."`
+	ReadTimeout       time.Duration `name:"http.read-timeout" default:"1m" above:"0" help:"Longest wait for a whole request, including its body." when:"Raise it for senders on slow links."`
+	IdleTimeout       time.Duration `name:"http.idle-timeout" default:"3m" above:"0" help:"Time after which an idle connection is closed." when:"Keep it above that of a load balancer."`
+	WriteStallTimeout time.Duration `name:"http.write-stall-timeout" default:"1m" above:"0" help:"Time within which a client must read some of an answer. Otherwise its connection is closed." when:"Raise it for clients on slow links."`
 }
 
 // DefaultSettings serve a directory to this machine only. A function logs JSON, whose attributes

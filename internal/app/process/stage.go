@@ -31,8 +31,8 @@ type Parts struct {
 	Ready    <-chan struct{} // closed once the process answers requests
 
 	// Handler answers as the HTTP server does, behind the same guards; nil in programs without one.
-	Handler     http.Handler
-	IdleTimeout time.Duration // of connections
+	Handler http.Handler
+	HTTP    Timeouts
 }
 
 // Route is one HTTP handler of a stage.

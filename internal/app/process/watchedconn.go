@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"net"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,8 +14,8 @@ import (
 // with its body.
 type watchedConn struct {
 	net.Conn
-	*connections
-	sooner atomic.Int64 // the deadline that a handler has set: Unix ns; 0: none
+	connections *Connections
+	sooner      atomic.Int64 // the deadline that a handler has set: Unix ns; 0: none
 
 	// Only the goroutine that serves the connection uses these.
 	fresh bool     // nothing was written of the answer to the last request
@@ -34,11 +35,17 @@ func (w *watchedConn) SetWriteDeadline(t time.Time) error {
 
 // deadline is that of the next part.
 func (w *watchedConn) deadline() time.Time {
-	end := time.Now().Add(w.stall)
+	end := time.Now().Add(w.connections.stall)
 	if t := w.sooner.Load(); t != 0 && t < end.UnixNano() {
 		return time.Unix(0, t)
 	}
 	return end
+}
+
+// Close implements net.Conn. The connection gives up its place.
+func (w *watchedConn) Close() error {
+	w.connections.Note(w, http.StateClosed)
+	return w.Conn.Close()
 }
 
 // writePart is how much a client must read within the stall timeout.
@@ -62,7 +69,7 @@ func (w *watchedConn) Write(b []byte) (int, error) {
 		done += n
 		if err != nil {
 			if e, ok := err.(net.Error); ok && e.Timeout() {
-				w.stalled.Inc()
+				w.connections.stalled.Inc()
 			}
 			return done, err
 		}

@@ -26,7 +26,7 @@ func (*recorded) SetWriteDeadline(time.Time) error { return nil }
 
 // TestHeadGoesWithTheBody: the first piece of an answer waits for the next one, and no other does.
 func TestHeadGoesWithTheBody(t *testing.T) {
-	conns, inner := newConnections(10, time.Minute), &recorded{}
+	conns, inner := NewConnections(nil, "http", "web.max-connections", 10, time.Minute), &recorded{}
 	w := &watchedConn{Conn: inner, connections: conns}
 	require.True(t, conns.admit(w))
 	write := func(text, want string) {
@@ -38,20 +38,19 @@ func TestHeadGoesWithTheBody(t *testing.T) {
 	}
 	const first = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na"
 	for range 2 {
-		conns.note(w, http.StateActive)
+		w.fresh = true
 		write(first, "")
 		write("bc", first+"bc")
 		write(first, first) // that is in a body
-		conns.note(w, http.StateIdle)
 	}
-	conns.note(w, http.StateActive)
+	w.fresh = true
 	write(first+"bc", first+"bc")
 }
 
 // TestAnswersOfAllSizes: answers of all sizes around that of net/http's buffer arrive as they are, one
 // after the other on a connection, with and without a length, and to HEAD.
 func TestAnswersOfAllSizes(t *testing.T) {
-	conns := newConnections(10, time.Minute)
+
 	text := bytes.Repeat([]byte("0123456789abcde\n"), 20<<10)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(r.FormValue("n"))
@@ -70,8 +69,8 @@ func TestAnswersOfAllSizes(t *testing.T) {
 		}
 		_, _ = w.Write(text[n/3 : n])
 	}))
-	srv.Listener = limited{srv.Listener, conns}
-	srv.Config.ConnState = conns.note
+	conns := NewConnections(srv.Listener, "http", "web.max-connections", 10, time.Minute)
+	srv.Listener, srv.Config.ConnState = conns, conns.note
 	srv.Start()
 	t.Cleanup(srv.Close)
 	sizes := []int{0, 1, 100, 12_000, 70_000, 200_000, len(text)}
