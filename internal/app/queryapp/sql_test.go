@@ -3,6 +3,7 @@ package queryapp_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -180,6 +181,24 @@ func TestSQLLimits(t *testing.T) {
 		require.Equal(t, 422, resp.StatusCode, body)
 		require.Contains(t, body, tc.flag)
 	}
+}
+
+// TestRangeQueriesFromInside: a range query has at most the steps of /api/v1/query_range, wherever it
+// is asked.
+func TestRangeQueriesFromInside(t *testing.T) {
+	base := serve(t, queryapp.DefaultSettings())
+	const call = "FROM promql('vector(1)', TIMESTAMPTZ '1970-01-01', %s, INTERVAL 1 MILLISECOND)"
+	for _, prefix := range []string{"", "EXPLAIN ", "EXPLAIN ANALYZE ", "DESCRIBE ", "SUMMARIZE "} {
+		resp, body := ask(t, base, url.Values{"query": {prefix + fmt.Sprintf(call, "now()")}})
+		require.Equal(t, 400, resp.StatusCode, body)
+		require.Contains(t, body, "exceeded maximum resolution of 11,000 points", prefix)
+	}
+	code, body := get(t, base+"/api/v1/explain?query=vector(1)&start=0&end=11.001&step=0.001")
+	require.Equal(t, 400, code, body)
+	require.Contains(t, body, "exceeded maximum resolution of 11,000 points")
+	resp, body := ask(t, base, url.Values{"query": {"SELECT count(*) AS n " + fmt.Sprintf(call, "TIMESTAMPTZ '1970-01-01 00:00:11'")}, "format": {"csv"}})
+	require.Equal(t, 200, resp.StatusCode, body)
+	require.Equal(t, "n\n11001\n", body)
 }
 
 // TestSQLEndsWithItsTime: a statement ends at the timeout, and when its client is gone.

@@ -34,9 +34,6 @@ type ExplainQuery struct {
 	WithoutStatements bool
 }
 
-// maxSteps is upstream's limit on the points per series of a range query.
-const maxSteps = 11000
-
 // explain answers /api/v1/explain. Its parameters are query, and time as for /query, or start, end
 // and step as for /query_range; analyze, and statements=false.
 func (s *server) explain(r *http.Request) (any, error) {
@@ -101,8 +98,6 @@ func (q *ExplainQuery) steps(r *http.Request, now time.Time) (err error) {
 		return respond.BadRequest("invalid parameter \"end\": end timestamp must not be before start time")
 	case q.Step <= 0:
 		return respond.BadRequest("invalid parameter \"step\": zero or negative query resolution step widths are not accepted. Try a positive integer")
-	case q.End.Sub(q.Start)/q.Step > maxSteps:
-		return respond.BadRequest("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
 	}
 	return nil
 }

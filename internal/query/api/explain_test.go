@@ -59,8 +59,6 @@ func TestExplain(t *testing.T) {
 		{url.Values{"query": {"up"}, "start": {"1"}, "end": {"3"}, "step": {"x"}}, 400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"step\": cannot parse \"x\" to a valid duration"}`},
 		{url.Values{"query": {"up"}, "start": {"1"}, "end": {"3"}, "step": {"0"}}, 400,
 			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"step\": zero or negative query resolution step widths are not accepted. Try a positive integer"}`},
-		{url.Values{"query": {"up"}, "start": {"0"}, "end": {"11001"}, "step": {"1"}}, 400,
-			`{"status":"error","errorType":"bad_data","error":"exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)"}`},
 	} {
 		for _, path := range []string{"/api/v1/explain", "/prometheus/api/v1/explain"} {
 			rec := get(t, h, path+"?"+c.form.Encode())

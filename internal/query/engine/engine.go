@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -109,8 +110,15 @@ func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts 
 	})
 }
 
+// errResolution is upstream's error of /api/v1/query_range, which checks the number of steps before it
+// asks the engine. Here it is checked for range queries from everywhere.
+var errResolution = errors.New("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
+
 // NewRangeQuery implements promql.QueryEngine.
 func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, text string, start, end time.Time, interval time.Duration) (promql.Query, error) {
+	if interval > 0 && end.Sub(start)/interval > 11_000 {
+		return nil, errResolution
+	}
 	return e.query(q, opts, text, parser.EvalStmt{Start: start, End: end, Interval: interval}, func(v *view) (promql.Query, error) {
 		return e.upstream.NewRangeQuery(ctx, v, opts, text, start, end, interval)
 	})

@@ -64,4 +64,4 @@ FROM (PIVOT (SELECT range % 1000000 AS i, range AS v FROM range(1000000000)) ON 
 SELECT count(*) FROM generate_series(TIMESTAMPTZ '1970-01-01', TIMESTAMPTZ '9999-01-01', INTERVAL 1 MICROSECOND)
 SELECT max(len(j::VARCHAR)) FROM (SELECT json_group_object(range::VARCHAR, range) AS j FROM range(1000000000))
 SELECT count(*) FROM (SELECT unnest(l) AS u FROM (SELECT list(range) AS l FROM range(1000000)), range(1000000000)) WHERE hash(u) = 2
-SELECT count(*) FROM promql('count(count_over_time({__name__=~".+"}[1h:1ms]))', 0, now(), '1ms')
+SELECT count(*) FROM promql('count(count_over_time({__name__=~".+"}[1h:1ms]))', now() - INTERVAL 1 HOUR, now(), '1m')
