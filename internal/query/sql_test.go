@@ -319,3 +319,26 @@ func (l *lake) columns(text string) []string {
 	head, _, _ := strings.Cut(out.String(), "\n")
 	return strings.Split(head, ",")
 }
+
+// TestSQLSumsWithTheirBits: sums in a stated order have the same bits however the samples are stored,
+// and PromQL's aggregates have them in any order.
+func TestSQLSumsWithTheirBits(t *testing.T) {
+	rows := randomRows(rand.New(rand.NewPCG(51, 52)))
+	want := map[string][]string{}
+	for _, layout := range layouts {
+		l := newLake(t, newDirStore(t), query.Settings{Threads: 2})
+		layout.write(l, tenant.Default, rows)
+		for _, text := range []string{
+			"SELECT sum(value / 3 ORDER BY metric, labels, ts), avg(value / 3 ORDER BY metric, labels, ts) FROM samples WHERE isfinite(value)",
+			"SELECT labels['job'] AS job, sum(value / 3 ORDER BY metric, labels, ts) FROM samples WHERE isfinite(value) GROUP BY job",
+			"SELECT metric, labels, prom_sum_over_time(ts, value / 3, '-inf', 'inf') FROM samples WHERE isfinite(value) GROUP BY metric, labels",
+		} {
+			got := l.sql(text)
+			require.NotEmpty(t, got)
+			if want[text] == nil {
+				want[text] = got
+			}
+			require.Equal(t, want[text], got, "%s: %s", layout.name, text)
+		}
+	}
+}
