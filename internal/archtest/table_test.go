@@ -257,7 +257,7 @@ var allowed = map[string][]string{
 		"internal/query/source", "internal/replica", "internal/tenant",
 	},
 	"internal/query/sql": {
-		"internal/catalog", "internal/expression", "internal/key", "internal/timeparam", "internal/objstore", "internal/query/duck",
+		"internal/catalog", "internal/expression", "internal/key", "internal/memory", "internal/timeparam", "internal/objstore", "internal/query/duck",
 		"internal/query/duck/arrowrows", "internal/query/duck/guard", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/engine",
 		"internal/query/price", "internal/query/request", "internal/query/snapshot", "internal/query/source",
 		"internal/query/sql/encode", "internal/query/sql/pushdown", "internal/query/sql/statement",

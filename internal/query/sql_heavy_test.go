@@ -43,7 +43,7 @@ func TestHeavySQL(t *testing.T) {
 	cache := t.TempDir()
 	l := newLake(t, newDirStore(t), query.Settings{
 		CacheDir: cache,
-		Timeout:  time.Second, MaxConcurrency: 2, QueryMemoryBytes: memory, SpillBytes: spill, Threads: 2, SQL: sql.Limits{MaxRows: 10_000, MaxBytes: 1 << 20},
+		Timeout:  time.Second, MaxConcurrency: 2, QueryMemoryBytes: memory, SpillBytes: spill, Threads: 2, SQL: sql.Limits{MaxRows: 10_000, MaxBytes: 1 << 20, MaxPlanBytes: 64 << 20},
 	})
 	writeMixture(l, "a", randomRows(rand.New(rand.NewPCG(41, 42))))
 	srv := l.server()
@@ -64,7 +64,7 @@ func TestHeavySQL(t *testing.T) {
 		case http.StatusServiceUnavailable:
 			require.Contains(t, body, "--query.timeout", line)
 		case http.StatusUnprocessableEntity:
-			require.Regexp(t, "--(query.max-memory|query.max-subquery-steps|sql.max-rows|sql.max-result-bytes)", body, line)
+			require.Regexp(t, "--(query.max-memory|query.max-subquery-steps|sql.max-rows|sql.max-result-bytes|sql.max-plan-bytes)", body, line)
 		default:
 			t.Errorf("%s\n%d %s", line, code, body)
 		}

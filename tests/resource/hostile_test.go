@@ -125,6 +125,52 @@ func TestQueriesEndWithTheirClients(t *testing.T) {
 	s.recovers()
 }
 
+// statements returns statements of SQL whose plans are exponential, or that ask for more steps than a
+// range query may have.
+func statements() map[string]string {
+	chain := func(part string) string {
+		text := "WITH a0 AS (SELECT 1 AS x)"
+		for i := range 30 {
+			text += fmt.Sprintf(", a%d AS NOT MATERIALIZED (%s)", i+1, strings.ReplaceAll(part, "@", fmt.Sprintf("a%d", i)))
+		}
+		return text + " FROM a30"
+	}
+	aliases, nested := "SELECT 1 AS a0", "1"
+	for i := range 30 {
+		aliases += fmt.Sprintf(", a%d + a%d AS a%d", i, i, i+1)
+		nested = "CASE nullif(" + nested + ", 7) WHEN 1 THEN 1 WHEN 2 THEN 2 END"
+	}
+	return map[string]string{
+		"joined queries": chain("SELECT l.x FROM @ l JOIN @ r USING (x)"),
+		"united queries": "EXPLAIN " + chain("FROM @ UNION ALL FROM @"),
+		"columns":        "DESCRIBE " + chain("SELECT *, * FROM @"),
+		"aliases":        aliases,
+		"cases":          "SELECT " + nested,
+		"promql":         "FROM promql('vector(1)', TIMESTAMPTZ '1970-01-01', now(), INTERVAL 1 MILLISECOND)",
+	}
+}
+
+// TestHostileStatements sends each statement, then all at once, and leaves them.
+func TestHostileStatements(t *testing.T) {
+	s := start(t)
+	for name, text := range statements() {
+		a := s.query("/api/v1/sql", instant(text))
+		require.Contains(t, []int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}, a.code, a.body)
+		s.idle()
+		s.holds()
+		t.Logf("%s: %d, at most %d MiB so far", name, a.code, s.most.Load()>>20)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, text := range statements() {
+		all.Go(func() { s.post(ctx, "/api/v1/sql", formType, []byte(instant(text).Encode())) })
+	}
+	s.serves()
+	leave()
+	all.Wait()
+	s.recovers()
+}
+
 // dial opens a connection and sends text.
 func (s *server) dial(text string) net.Conn {
 	s.t.Helper()

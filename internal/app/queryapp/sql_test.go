@@ -169,6 +169,7 @@ func TestSQLLimits(t *testing.T) {
 		set         func(*query.Settings)
 	}{
 		{"--sql.max-rows", "FROM range(11)", func(s *query.Settings) { s.SQL.MaxRows = 10 }},
+		{"--sql.max-plan-bytes", "SELECT 1 AS a, a + a AS b, b + b AS c, c + c AS d, d + d AS e, e + e AS f, f + f AS g", func(s *query.Settings) { s.SQL.MaxPlanBytes = 1 << 20 }},
 		{"--sql.max-result-bytes", "FROM range(11)", func(s *query.Settings) { s.SQL.MaxBytes = 10 }},
 		{"--query.max-series", "FROM samples", func(s *query.Settings) { s.MaxSeries = 2 }},
 		{"--query.max-series", "FROM series", func(s *query.Settings) { s.MaxSeries = 2 }},

@@ -65,11 +65,7 @@ func Run(ctx context.Context, s Settings, sql string, w io.Writer) (err error) {
 
 // check refuses what DuckDB would crash on.
 func check(ctx context.Context, db *duck.DB, sql string) error {
-	var tree []byte
-	err := db.Each(ctx, "SELECT json_serialize_sql("+duck.Literal(sql)+")::VARCHAR", []string{duck.Varchar}, func(_ int, columns []duck.Vector) error {
-		tree = append(tree, columns[0].Strings()[0].Bytes()...)
-		return nil
-	})
+	tree, err := db.Text(ctx, "SELECT json_serialize_sql("+duck.Literal(sql)+")::VARCHAR")
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type Rows struct {
 	args  [][]byte
 	// allowed are the types that the statement may have; none = every type
 	allowed []mapping.StatementType
+	plans   bool // another statement: its execution is planning, too
 	err     error
 	done    bool
 	whole   bool // the result was read to its end
@@ -56,11 +57,14 @@ func (d *DB) Query(ctx context.Context, sql string, types ...string) (*Rows, err
 
 // QueryWith is Query for a statement whose parameters $1, $2, ... are the BLOBs args.
 func (d *DB) QueryWith(ctx context.Context, sql string, args [][]byte, types ...string) (*Rows, error) {
-	conn, err := d.acquire(ctx)
-	if err != nil {
+	return d.query(&Rows{db: d, ctx: ctx, sql: sql, args: args}, types...)
+}
+
+func (d *DB) query(r *Rows, types ...string) (_ *Rows, err error) {
+	if r.conn, err = d.acquire(r.ctx); err != nil {
 		return nil, err
 	}
-	r := &Rows{db: d, ctx: ctx, conn: conn, sql: sql, args: args, stop: interruptWhenDone(ctx, conn)}
+	r.stop = interruptWhenDone(r.ctx, r.conn)
 	err = r.start()
 	if err == nil {
 		err = r.check(types)
@@ -95,6 +99,8 @@ func (d *DB) EachWith(ctx context.Context, sql string, args [][]byte, types []st
 }
 
 func (r *Rows) start() error {
+	planned := r.db.settings.Guard.Plan()
+	defer planned()
 	if guard.Prepare(r.conn, r.sql, &r.stmt) == mapping.StateError {
 		return &Error{Message: mapping.PrepareError(r.stmt), SQL: r.sql}
 	}
@@ -106,6 +112,9 @@ func (r *Rows) start() error {
 	}
 	if err := r.ctx.Err(); err != nil {
 		return err
+	}
+	if !r.plans {
+		planned()
 	}
 	if bindings.ExecutePreparedStreaming(r.stmt, &r.res) == mapping.StateError {
 		return r.failure(mapping.ResultError(&r.res))

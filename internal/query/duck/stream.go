@@ -23,6 +23,20 @@ func (d *DB) Stream(ctx context.Context, sql string, allowed ...mapping.Statemen
 	return r, nil
 }
 
+// Text runs a statement that parses or plans another one, and returns its only value. The guard of
+// the database counts all of its work as planning.
+func (d *DB) Text(ctx context.Context, sql string) (out []byte, err error) {
+	rows, err := d.query(&Rows{db: d, ctx: ctx, sql: sql, plans: true}, Varchar)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		out = append(out, rows.Columns()[0].Strings()[0].Bytes()...)
+	}
+	return out, rows.Err()
+}
+
 // With calls fn with a connection that it owns until it returns.
 func (d *DB) With(ctx context.Context, fn func(mapping.Connection) error) error {
 	conn, err := d.acquire(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/sql/pushdown"
 	"github.com/promlake/promlake/internal/query/sql/statement"
@@ -55,13 +56,20 @@ func (x *execution) close() error {
 	return errors.Join(x.db.Close(), x.closeBudget())
 }
 
-// text runs a statement that returns one text.
-func (x *execution) text(sql string) (out []byte, err error) {
-	err = x.db.Each(x.ctx, sql, []string{duck.Varchar}, func(_ int, columns []duck.Vector) error {
-		out = append(out, columns[0].Strings()[0].Bytes()...)
-		return nil
-	})
-	return out, err
+// treeFactor is about the memory that Go takes for a byte of DuckDB's trees.
+const treeFactor = 16
+
+// text runs a statement that parses or plans the statement of x, and returns DuckDB's answer. What Go
+// will make of it counts as planning, too.
+func (x *execution) text(sql string) ([]byte, error) {
+	answer, err := x.db.Text(x.ctx, sql)
+	if err == nil {
+		err = memory.Of(x.ctx).Charge(treeFactor * int64(len(answer)))
+	}
+	if err == nil && int64(len(answer)) > x.Settings.MaxPlanBytes/treeFactor {
+		err = x.planTooLarge()
+	}
+	return answer, err
 }
 
 // check lets the rules decide about the statement and puts its parameters into its text.

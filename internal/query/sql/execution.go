@@ -294,6 +294,8 @@ func (x *execution) because(err error) error {
 		return failed
 	case x.db.guard.Exceeded() || x.budget != nil && x.budget.Err() != nil:
 		return x.tooMuchMemory()
+	case x.db.guard.Planned():
+		return x.planTooLarge()
 	case !errors.As(err, &d) || d.Internal:
 		return err
 	case d.OutOfMemory:

@@ -52,7 +52,7 @@ const (
 
 // open opens a session.
 func (r *Runner) open() (*session, error) {
-	g, err := guard.New(guardFactor*r.Settings.MemoryBytes + guardBytes)
+	g, err := guard.New(guardFactor*r.Settings.MemoryBytes+guardBytes, r.Settings.MaxPlanBytes)
 	if err != nil {
 		return nil, fmt.Errorf("open a database for SQL: %w", err)
 	}

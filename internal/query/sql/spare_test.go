@@ -64,7 +64,7 @@ func TestSpare(t *testing.T) {
 
 // unopened returns a session whose database opens at its first statement.
 func unopened(t *testing.T) *session {
-	g, err := guard.New(1 << 20)
+	g, err := guard.New(1<<20, 1<<20)
 	require.NoError(t, err)
 	return &session{DB: duck.New(duck.Settings{Connections: 1}), guard: g}
 }

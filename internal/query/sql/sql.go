@@ -40,8 +40,9 @@ import (
 
 // Limits are the limits of the results of SQL statements. The tags are those of package settings.
 type Limits struct {
-	MaxRows  int64 `name:"sql.max-rows" default:"100000000" min:"1" help:"Rows that the result of one SQL statement may have." when:"Lower it if clients ask for more than they can use."`
-	MaxBytes int64 `name:"sql.max-result-bytes" type:"bytes" default:"10GiB" min:"1" help:"Size of the result of one SQL statement, as it is sent." when:"Lower it to bound what one statement may transfer."`
+	MaxRows      int64 `name:"sql.max-rows" default:"100000000" min:"1" help:"Rows that the result of one SQL statement may have." when:"Lower it if clients ask for more than they can use."`
+	MaxPlanBytes int64 `name:"sql.max-plan-bytes" type:"bytes" default:"256MiB" min:"1" help:"What planning one SQL statement may allocate, counting what it frees again. Queries that are written inside each other, such as WITH … NOT MATERIALIZED, are planned at each mention." when:"Raise it if generated statements are refused."`
+	MaxBytes     int64 `name:"sql.max-result-bytes" type:"bytes" default:"10GiB" min:"1" help:"Size of the result of one SQL statement, as it is sent." when:"Lower it to bound what one statement may transfer."`
 }
 
 // Settings of a runner. Callers fill every field.
@@ -212,6 +213,11 @@ func (r *Runner) tooMuchMemory() error {
 	return &request.LimitError{
 		Limit: "bytes of memory of DuckDB per statement", Value: r.Settings.MemoryBytes, Flag: request.MemoryFlag, Advice: "or --query.spill-bytes",
 	}
+}
+
+// planTooLarge is the error of a statement whose plan grows beyond its text.
+func (r *Runner) planTooLarge() error {
+	return &request.LimitError{Limit: "bytes that planning a SQL statement allocates", Value: r.Settings.MaxPlanBytes, Flag: "--sql.max-plan-bytes"}
 }
 
 // String describes the scans of the statement.

@@ -13,9 +13,13 @@ struct prom_guard {
 	int64_t limit;
 	atomic_bool exceeded;
 	atomic_bool stopped;
+	atomic_bool planning;
+	_Atomic int64_t left; // bytes that the planning may still allocate
+	atomic_bool planned;  // a planning had none left
 };
 
 static _Thread_local prom_guard *current;
+static _Thread_local size_t fresh; // bytes of operator new that are not taken from current->left yet
 
 prom_guard *prom_guard_new(int64_t limit) {
 	prom_guard *g = calloc(1, sizeof *g);
@@ -39,6 +43,44 @@ bool prom_guard_exceeded(prom_guard *g) {
 
 void prom_guard_enter(prom_guard *g) {
 	current = g;
+	fresh = 0;
+}
+
+void prom_guard_plan(prom_guard *g, int64_t limit) {
+	atomic_store(&g->left, limit);
+	atomic_store(&g->planning, limit > 0);
+}
+
+bool prom_guard_planned(prom_guard *g) {
+	return atomic_load(&g->planned);
+}
+
+// The C++ runtime's exceptions of the calling thread, as the Itanium ABI lays them out.
+struct exceptions {
+	void *caught;
+	unsigned thrown;
+};
+struct exceptions *__cxa_get_globals(void);
+
+// A thread may be refused once for each STEP bytes. In between, DuckDB makes its error of a refusal.
+// While it handles an exception or unwinds the stack for one, nothing is refused: a second exception
+// could leave DuckDB or a destructor, and end the process.
+bool prom_guard_refuses(size_t n) {
+	enum { STEP = 256 << 10 };
+	prom_guard *g = current;
+	if (!g || !atomic_load_explicit(&g->planning, memory_order_relaxed) || (fresh += n) < STEP) {
+		return false;
+	}
+	struct exceptions *e = __cxa_get_globals();
+	if (e->caught || e->thrown) {
+		return false;
+	}
+	bool none = atomic_fetch_sub(&g->left, (int64_t)fresh) < (int64_t)fresh;
+	fresh = 0;
+	if (none) {
+		atomic_store(&g->planned, true);
+	}
+	return none || atomic_load(&g->stopped);
 }
 
 // admit counts n bytes more, unless they are refused.

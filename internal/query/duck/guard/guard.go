@@ -3,6 +3,11 @@
 // (replace, regexp_replace, list_transform) is bounded by neither. A guard refuses the large
 // allocations of such a call: DuckDB then fails as it does without memory.
 //
+// The plan of a short statement may be exponential: a chain of queries each of which mentions the one
+// before twice, an alias in the definition of the next one, a CASE of a CASE, SELECT *, * of the same.
+// DuckDB parses and binds without looking for an interrupt. What it does there it allocates, in small
+// pieces, so a guard bounds the bytes that one planning allocates, and refuses more once it is stopped.
+//
 // The linker directs all calls of malloc, realloc and free in the program's archives, and those of
 // DuckDB's jemalloc, to this package, which also has the operators new and delete. Threads that
 // entered no guard pass with the cost of a comparison.
@@ -35,13 +40,15 @@ import (
 // Guard is the guard of one database. It is safe for concurrent use.
 type Guard struct {
 	c       *C.prom_guard
+	plan    int64 // bytes
 	tasks   C.duckdb_task_state
 	workers sync.WaitGroup
 }
 
-// New returns a guard that refuses what goes beyond limit bytes. It must be closed.
-func New(limit int64) (*Guard, error) {
-	g := &Guard{c: C.prom_guard_new(C.int64_t(limit))}
+// New returns a guard that refuses what goes beyond limit bytes at a time, or beyond plan bytes in
+// all while a statement is planned. It must be closed.
+func New(limit, plan int64) (*Guard, error) {
+	g := &Guard{c: C.prom_guard_new(C.int64_t(limit)), plan: plan}
 	if g.c == nil {
 		return nil, errors.New("no memory for a guard")
 	}
@@ -88,6 +95,19 @@ func (g *Guard) Stop() { C.prom_guard_stop(g.c) }
 
 // Exceeded reports whether an allocation was refused because of the limit.
 func (g *Guard) Exceeded() bool { return bool(C.prom_guard_exceeded(g.c)) }
+
+// Plan begins the planning of a statement, which ends before its rows are read: DuckDB's destructors
+// must not be refused anything. A nil guard bounds nothing.
+func (g *Guard) Plan() (end func()) {
+	if g == nil {
+		return func() {}
+	}
+	C.prom_guard_plan(g.c, C.int64_t(g.plan))
+	return func() { C.prom_guard_plan(g.c, 0) }
+}
+
+// Planned reports whether a planning was refused an allocation because of its limit.
+func (g *Guard) Planned() bool { return bool(C.prom_guard_planned(g.c)) }
 
 // Close frees the guard, which no thread may have entered.
 func (g *Guard) Close() {

@@ -5,11 +5,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "guard.h"
+
 void _ZSt17__throw_bad_allocv(void); // std::__throw_bad_alloc()
 
 // operator new(size_t)
 void *_Znwm(size_t n) {
-	void *p = malloc(n ? n : 1);
+	void *p = prom_guard_refuses(n) ? NULL : malloc(n ? n : 1);
 	if (!p) {
 		_ZSt17__throw_bad_allocv();
 	}
