@@ -18,7 +18,9 @@ func (s LogSettings) Validate() error {
 	return err
 }
 
-// NewLogger returns a structured logger that writes one line per record to w.
+// NewLogger returns a structured logger that writes one line per record to w. Texts of more than
+// 8 KiB are cut. Above level debug, a message is written 100 times, then 10 times a second; the
+// attribute "left_out" of the next line counts the others.
 func NewLogger(w io.Writer, s LogSettings) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.Level)); err != nil {
@@ -27,9 +29,9 @@ func NewLogger(w io.Writer, s LogSettings) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: level}
 	switch s.Format {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, opts)), nil
+		return slog.New(&bounded{slog.NewTextHandler(w, opts), &rates{of: map[string]*rate{}}}), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
+		return slog.New(&bounded{slog.NewJSONHandler(w, opts), &rates{of: map[string]*rate{}}}), nil
 	default:
 		return nil, fmt.Errorf("log format %q: want text or json", s.Format)
 	}
