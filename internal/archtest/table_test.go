@@ -206,7 +206,7 @@ var allowed = map[string][]string{
 		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel", "third_party/duckdb",
 	},
 	"internal/query/engine": {
-		"internal/catalog", "internal/memory", "internal/query/exec", "internal/query/fetch",
+		"internal/catalog", "internal/expression", "internal/memory", "internal/query/exec", "internal/query/fetch",
 		"internal/query/lru", "internal/query/plan", "internal/query/request", "internal/query/samples",
 		"internal/query/snapshot", "internal/query/usage", "internal/telemetry", "internal/tenant",
 	},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/query/lru"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
@@ -35,12 +36,11 @@ type known struct {
 	reach   reach // of a settled one
 }
 
-// The memory (bytes) of all expressions that are remembered, and of one, about: a constant, and more
-// for each byte of its text.
+// The memory (bytes) of all expressions that are remembered, and of one besides the parsed text,
+// about.
 const (
-	rememberedBytes  = 16 << 20
-	expressionBytes  = 512
-	bytesPerTextByte = 16
+	rememberedBytes = 64 << 20
+	expressionBytes = 512
 )
 
 func newRemembering(o parser.Options, withoutStarts bool, lookback time.Duration) *remembering {
@@ -84,7 +84,7 @@ func (p *remembering) parsed(text string) (*known, error) {
 	if k.settled {
 		k.reach = reachOf(expr, p.lookback)
 	}
-	if cost := int64(expressionBytes + bytesPerTextByte*len(text)); cost <= rememberedBytes/16 {
+	if cost := expressionBytes + expression.ParsedBytes(text); cost <= rememberedBytes/8 {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.last.Get(text) == nil {
