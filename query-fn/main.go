@@ -69,6 +69,7 @@ func (c *cli) builders() []process.Builder {
 	if c.Ruler.Enabled || c.Ruler.Application != "" { // another function behind the same address may have the API
 		c.Query.API.Ruler, c.Query.API.Application = true, c.Ruler.Application
 	}
+	c.Rules.Rules.Limits = c.Ruler.Limits
 	rules := ruleapp.New(c.Rules)
 	if c.Rules.Scheduled {
 		c.Query.API.Rules = rules

@@ -109,7 +109,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 	}
 	if s.Prometheus.Enabled() {
 		s.Prometheus.Queue.Patience += max(s.Ingest.FlushInterval, ingest.RemoteFlushInterval)
-		s.Prometheus.ExternalURL = s.Process.Site.ExternalURL
+		s.Prometheus.ExternalURL, s.Prometheus.Limits = s.Process.Site.ExternalURL, s.Ruler.Limits
 		monitor = promapp.New(s.Prometheus)
 		s.Query.API.Monitoring, s.Query.API.Rules = monitor, monitor
 		s.Query.API.GlobalURLs = s.Prometheus.GlobalURLs(s.Process.Listen)

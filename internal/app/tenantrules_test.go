@@ -121,10 +121,11 @@ alerting:
 	_, metrics := get(t, there.url+"/metrics")
 	for _, line := range []string{
 		"promlake_ruler_tenants 3", "promlake_ruler_groups 3", "promlake_ruler_load_failures_total 0",
-		`promlake_prometheus_rule_group_rules{rule_group="web;sums",tenant="team-a"} 3`,
+		"promlake_ruler_groups_refused 0", `promlake_prometheus_rule_evaluation_failures_total{tenant="team-a"} 0`,
 	} {
 		require.Contains(t, metrics, "\n"+line+"\n")
 	}
+	require.NotContains(t, metrics, "web;", "names of groups are no labels")
 
 	// A change replaces the group; what it no longer computes ends.
 	a.set(t, here.url, "web", "name: sums\ninterval: 300ms\nrules: [{record: sum, expr: sum(up) + 10}]\n")
@@ -150,6 +151,38 @@ alerting:
 		require.Empty(t, c.groups(t, there.url))
 	}
 	nobody.values(t, there.url, goesOn("of_api"), 1)
+	there.end(t)
+	here.end(t)
+}
+
+// TestRefusedRules: a process does not evaluate groups that are beyond its limits, though another
+// one has accepted them. It shows and counts them; the others go on.
+func TestRefusedRules(t *testing.T) {
+	store := "file://" + t.TempDir()
+	s, edits := evaluating(t, store), evaluating(t, store)
+	edits.Prometheus.Evaluate, edits.Ruler.MaxNameBytes = false, 1<<20
+	s.Ruler.MaxMemoryBytes = 80 << 10
+	there, here := start(t, s), start(t, edits)
+	a := caller{tenant: "a"}
+	group := func(name string) string {
+		return fmt.Sprintf("name: %s\ninterval: 300ms\nrules: [{record: %s, expr: vector(1)}]\n", name, name)
+	}
+	a.set(t, here.url, "n", group(strings.Repeat("a", 10_000)))
+	for _, name := range []string{"b", "c", "d"} {
+		a.set(t, here.url, "n", group(name))
+	}
+	a.values(t, there.url, "b or label_replace(c, \"x\", \"y\", \"\", \"\")", 2)
+	require.Eventually(t, func() bool {
+		_, metrics := get(t, there.url+"/metrics")
+		return strings.Contains(metrics, "\npromlake_ruler_groups_refused 2\n") && strings.Contains(metrics, "\npromlake_ruler_groups 2\n") && !strings.Contains(metrics, "aaa")
+	}, 2*time.Minute, 20*time.Millisecond)
+	_, body := a.get(t, there.url+"/api/v1/rules")
+	require.Less(t, len(body), 5000)
+	require.Contains(t, body, "bytes of the name of a rule group: 10000, the limit is 512 (--ruler.max-name-bytes)")
+	require.Contains(t, body, "the limit is 81920 (--ruler.max-memory-per-tenant)")
+	a.values(t, there.url, "d", 0)
+	a.set(t, here.url, "n/b", "")
+	a.values(t, there.url, "d", 1)
 	there.end(t)
 	here.end(t)
 }

@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 		"internal/app/flags", "internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/settings", "internal/telemetry",
 	},
 	"internal/app/promapp": {
-		"internal/app/process", "internal/appender", "internal/auth", "internal/objstore", "internal/promconfig", "internal/query", "internal/query/api", "internal/rulestore", "internal/settings", "internal/spool", "internal/tenant",
+		"internal/app/process", "internal/appender", "internal/auth", "internal/expression", "internal/memory", "internal/objstore", "internal/promconfig", "internal/query", "internal/query/api", "internal/rulestore", "internal/settings", "internal/spool", "internal/tenant",
 	},
 	"internal/app/pageapp": {"internal/app/process", "internal/auth", "internal/dashboards", "web"},
 	"internal/app/publishapp": {
@@ -94,11 +94,11 @@ var allowed = map[string][]string{
 	"internal/admission":         {"internal/objstore", "internal/remotewrite", "internal/replica", "internal/telemetry", "internal/tenant"},
 	"internal/appender":          {"internal/remotewrite", "internal/segment"},
 	"internal/promconfig":        {},
-	"internal/ruler":             {"internal/expression", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant"},
+	"internal/ruler":             {"internal/expression", "internal/memory", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant"},
 	"internal/notify":            {"internal/rulestate", "internal/secret", "internal/tenant"},
 	"internal/rulefn":            {"internal/appender", "internal/key", "internal/notify", "internal/objstore", "internal/queue", "internal/ruleeval", "internal/rulestate", "internal/rulestep", "internal/rulestore", "internal/settings", "internal/tenant"},
 	"internal/rulestate":         {"internal/checksum", "internal/key", "internal/objstore"},
-	"internal/rulestep":          {"internal/rulestate", "internal/rulestore"},
+	"internal/rulestep":          {"internal/expression", "internal/rulestate", "internal/rulestore"},
 	"internal/rulestore":         {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/listen":            {"internal/remotewrite"},
 	"internal/spool":             {"internal/appender", "internal/remotewrite"},

@@ -21,6 +21,7 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/rulestate"
 	"github.com/promlake/promlake/internal/rulestep"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // Store is the part of objstore.Store that has the rules and their states. Its promises are those
@@ -78,7 +79,8 @@ type Runner struct {
 	met     *metrics
 
 	mu        sync.Mutex
-	tenants   map[string]*rules // by tenant
+	tenants   map[string]*rules // by tenant; they take maxKept together, or are those of one tenant
+	kept      int64             // bytes of memory of tenants
 	delivered map[string]string // versions of states whose outboxes are delivered, by key
 }
 
@@ -91,6 +93,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	settings.Fill(&s.Limits)
 	u, err := s.external()
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/notify"
+	"github.com/promlake/promlake/internal/rulestore"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -32,6 +33,9 @@ type Settings struct {
 	MaxSeries     int   `name:"ruler.max-series-per-group" default:"20000" min:"1" help:"Series that the rules of a group may write at one time. A rule that goes beyond it has no result." when:"Raise it, and the function's memory, for groups with many series."`
 	MaxStateBytes int64 `name:"ruler.max-state-bytes" type:"bytes" default:"16MiB" min:"1KiB" help:"Size of the object with the state of a rule group. A group with a larger state is not evaluated." when:"Together with --ruler.max-series-per-group."`
 	MaxRules      int   `name:"ruler.max-rules-per-invocation" default:"1000" min:"1" help:"Rules that one invocation evaluates if there is a queue for others. Groups are not divided." when:"Lower it if invocations take longer than their interval."`
+
+	// Limits are those of the rules that tenants have set. A zero is the default.
+	Limits rulestore.Limits `kong:"-"`
 
 	Notify notify.Settings `embed:""`
 

@@ -3,6 +3,7 @@ package rulefn
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -23,9 +24,13 @@ type group struct {
 // tick is the time between two ticks.
 const tick = time.Minute
 
+// maxKept bounds the bytes of memory of rules that are kept for the next tick.
+const maxKept = 128 << 20
+
 // rules are the groups of a tenant.
 type rules struct {
 	etag   string // of the object
+	bytes  int64  // of memory
 	groups []*group
 	ended  bool // no state of a removed group is left to be ended
 }
@@ -100,7 +105,12 @@ func (r *Runner) current(ctx context.Context, tenant string) (*rules, error) {
 	t := &rules{etag: etag}
 	for _, ns := range doc.Namespaces {
 		for _, g := range ns.Groups {
-			one, err := rulestep.Compile(r.options, ns.Name, g)
+			var one *rulestep.Group
+			err := errors.Join(r.set.Limits.Names(ns.Name, g), r.set.Limits.Memory(t.bytes+g.Bytes()))
+			if err == nil {
+				t.bytes += g.Bytes()
+				one, err = rulestep.Compile(r.options, ns.Name, g)
+			}
 			if err != nil { // the API has checked it, perhaps as another version
 				r.met.groups.WithLabelValues("invalid").Inc()
 				r.Logger.ErrorContext(ctx, "a rule group cannot be evaluated", "tenant", tenant, "err", err)
@@ -111,7 +121,17 @@ func (r *Runner) current(ctx context.Context, tenant string) (*rules, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if old := r.tenants[tenant]; old != nil {
+		r.kept -= old.bytes
+	}
 	r.tenants[tenant] = t
+	r.kept += t.bytes
+	for id, other := range r.tenants { // whichever goes is read again when it is due
+		if r.kept > maxKept && id != tenant {
+			delete(r.tenants, id)
+			r.kept -= other.bytes
+		}
+	}
 	return t, nil
 }
 

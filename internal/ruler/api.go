@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/rulestore"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/tenant"
@@ -41,19 +42,20 @@ type api struct {
 	parser   parser.Parser
 	changed  func()
 	limited  limited
+	memory   *memory.Budget // of the process
 	logger   *slog.Logger
 }
 
 // Routes returns the API over a store. changed is called after an edit was stored. They are none if
-// the API is not enabled. It counts in reg:
+// the API is not enabled. The bodies of requests count in the memory budget. It counts in reg:
 //
-//	promlake_ruler_limited_total{limit}   groups, rules, bytes, expression
-func Routes(s Settings, store rulestore.Store, changed func(), reg prometheus.Registerer, logger *slog.Logger) []Route {
+//	promlake_ruler_limited_total{limit}   groups, rules, bytes, expression, name, memory
+func Routes(s Settings, store rulestore.Store, changed func(), budget *memory.Budget, reg prometheus.Registerer, logger *slog.Logger) []Route {
 	if !s.Enabled {
 		return nil
 	}
 	settings.Fill(&s)
-	a := &api{settings: s, store: store, parser: parser.NewParser(s.Parser), changed: changed, limited: newLimited(reg), logger: logger}
+	a := &api{settings: s, store: store, parser: parser.NewParser(s.Parser), changed: changed, limited: newLimited(reg), memory: budget, logger: logger}
 	var all []Route
 	for _, r := range []struct {
 		method, path string
@@ -105,14 +107,28 @@ func (a *api) set(r *http.Request) (any, error) {
 	if !utf8.ValidString(namespace) {
 		return nil, bad(errors.New("the namespace is not UTF-8"))
 	}
-	body, err := io.ReadAll(r.Body)
+	_, work, err := a.memory.Start(r.Context())
 	if err != nil {
+		return nil, err
+	}
+	defer work.End()
+	body, err := io.ReadAll(io.TeeReader(r.Body, charging{work}))
+	if err != nil {
+		if errors.Is(err, memory.ErrMemory) {
+			return nil, err
+		}
 		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, &failure{http.StatusRequestEntityTooLarge, &LimitError{limitBytes, "bytes of the body, at least", tooLarge.Limit + 1, tooLarge.Limit, "--ruler.max-bytes-per-tenant"}}
+			return nil, &failure{http.StatusRequestEntityTooLarge, &rulestore.LimitError{Name: limitBytes, What: "bytes of the body, at least", Got: tooLarge.Limit + 1, Max: tooLarge.Limit, Flag: "--ruler.max-bytes-per-tenant"}}
 		}
 		return nil, bad(fmt.Errorf("read the body: %w", err))
 	}
+	if err := work.Charge(parsing(body)); err != nil {
+		return nil, err
+	}
 	group, err := a.parse(body)
+	if err == nil {
+		err = a.settings.Names(namespace, group)
+	}
 	if err != nil {
 		return nil, bad(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/ruler"
@@ -29,13 +30,20 @@ type server struct {
 	url     string
 	changes atomic.Int64
 	reg     *prometheus.Registry
+	memory  *memory.Budget
 }
 
 func serve(t *testing.T, s ruler.Settings, store objstore.Store) *server {
 	t.Helper()
-	x := &server{reg: prometheus.NewRegistry()}
+	return serveWithin(t, s, store, nil)
+}
+
+// serveWithin serves within a memory budget.
+func serveWithin(t *testing.T, s ruler.Settings, store objstore.Store, budget *memory.Budget) *server {
+	t.Helper()
+	x := &server{reg: prometheus.NewRegistry(), memory: budget}
 	mux := http.NewServeMux()
-	for _, r := range ruler.Routes(s, store, func() { x.changes.Add(1) }, x.reg, slog.New(slog.DiscardHandler)) {
+	for _, r := range ruler.Routes(s, store, func() { x.changes.Add(1) }, x.memory, x.reg, slog.New(slog.DiscardHandler)) {
 		mux.Handle(r.Pattern, r.Handler)
 	}
 	h := httptest.NewServer(mux)
@@ -150,6 +158,7 @@ func TestSetGetListRemove(t *testing.T) {
 func TestRefused(t *testing.T) {
 	s := defaults()
 	s.MaxGroups, s.MaxRules, s.MaxBytes, s.MinInterval, s.Expressions = 2, 3, 2000, time.Second, expression.Limits{MaxDepth: 10}
+	s.MaxNameBytes, s.MaxMemoryBytes = 20, 76<<10
 	x := serve(t, s, memstore.New(memstore.Settings{}))
 	for _, name := range []string{"one", "two"} {
 		code, _, _ := x.do(t, "POST", "/config/v1/rules/n", "", "name: "+name+"\nrules: [{record: r, expr: v}]\n")
@@ -181,6 +190,9 @@ func TestRefused(t *testing.T) {
 		{"depth", "name: g\nrules: [{record: r, expr: '" + strings.Repeat("(", 11) + "'}]\n", 400, `group "g", rule 1, "r": expression exceeds the limit of 10 levels of brackets and operators`},
 		{"rules", "name: g\nrules: [" + strings.Repeat("{record: r, expr: v},", 4) + "]\n", 400, `rule group "g": rules of a group: 4, the limit is 3 (--ruler.max-rules-per-rule-group)`},
 		{"groups", "name: three\nrules: []\n", 400, `rule group "three": rule groups of the tenant: 3, the limit is 2 (--ruler.max-rule-groups-per-tenant)`},
+		{"name", "name: " + strings.Repeat("x", 21) + "\nrules: []\n", 400, "bytes of the name of a rule group: 21, the limit is 20 (--ruler.max-name-bytes)"},
+		{"name of a rule", "name: g\nrules: [{alert: " + strings.Repeat("x", 21) + ", expr: v}]\n", 400, "bytes of the name of a rule: 21, the limit is 20 (--ruler.max-name-bytes)"},
+		{"memory", "name: one\nrules: [{record: r, expr: v},{record: r, expr: v,labels: {a: b}}," + "{record: r, expr: " + strings.Repeat("v", 1500) + "}]\n", 400, `rule group "one": bytes of memory of the tenant's rule groups: `},
 		{"bytes", "name: one\nrules: [{record: r, expr: v, labels: {l: " + strings.Repeat("x", 1900) + "}}]\n", 400, `(--ruler.max-bytes-per-tenant)`},
 		{"body", "name: one\nrules: []\n" + strings.Repeat("#", 2000), 413, "bytes of the body, at least: 2001, the limit is 2000 (--ruler.max-bytes-per-tenant)"},
 	} {
@@ -190,18 +202,23 @@ func TestRefused(t *testing.T) {
 			require.Contains(t, body, tc.want)
 		})
 	}
-	code, body, _ := x.do(t, "POST", "/config/v1/rules/%ff", "", "name: one\nrules: []\n")
+	code, body, _ := x.do(t, "POST", "/config/v1/rules/"+strings.Repeat("x", 21), "", "name: one\nrules: []\n")
+	require.Equal(t, 400, code)
+	require.Contains(t, body, "bytes of the name of a namespace: 21, the limit is 20")
+	code, body, _ = x.do(t, "POST", "/config/v1/rules/%ff", "", "name: one\nrules: []\n")
 	require.Equal(t, 400, code, body)
 	code, body, _ = x.do(t, "GET", "/config/v1/rules", "a/b", "")
 	require.Equal(t, 400, code, body)
 	_, body, _ = x.do(t, "GET", "/config/v1/rules", "", "")
 	require.Equal(t, "\"n\":\n    - name: one\n      rules:\n        - record: r\n          expr: v\n    - name: two\n      rules:\n        - record: r\n          expr: v\n", body, "nothing was changed")
 	require.NoError(t, testutil.GatherAndCompare(x.reg, strings.NewReader(`
-# HELP promlake_ruler_limited_total Changes of rule groups that were refused because of a limit: groups and bytes of a tenant, rules of a group, expression of a rule.
+# HELP promlake_ruler_limited_total Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression of a rule, length of a name.
 # TYPE promlake_ruler_limited_total counter
 promlake_ruler_limited_total{limit="bytes"} 2
 promlake_ruler_limited_total{limit="expression"} 1
 promlake_ruler_limited_total{limit="groups"} 1
+promlake_ruler_limited_total{limit="memory"} 1
+promlake_ruler_limited_total{limit="name"} 3
 promlake_ruler_limited_total{limit="rules"} 1
 `)))
 
@@ -210,6 +227,21 @@ promlake_ruler_limited_total{limit="rules"} 1
 		code, _, _ = x.do(t, "POST", "/config/v1/rules/n", "", "name: "+name+"\nrules: []\n")
 		require.Equal(t, 202, code)
 	}
+}
+
+// TestBodiesCountInTheMemoryBudget: a body is charged as it arrives and before it is parsed, also
+// one of few bytes with many values.
+func TestBodiesCountInTheMemoryBudget(t *testing.T) {
+	budget := memory.New(64<<20, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, nil)
+	x := serveWithin(t, defaults(), memstore.New(memstore.Settings{}), budget)
+	code, body, _ := x.do(t, "POST", "/config/v1/rules/n", "", "name: g\nrules: ["+strings.Repeat("a,", 200_000)+"]\n")
+	require.Equal(t, 503, code, body)
+	require.Contains(t, body, "--memory-limit")
+	code, body, _ = x.do(t, "POST", "/config/v1/rules/n", "", `{"name":"g","rules":[{"record":"r","expr":"{a=~'`+strings.Repeat(`\\p{L}`, 9000)+`'}"}]}`)
+	require.Equal(t, 503, code, body)
+	code, body, _ = x.do(t, "POST", "/config/v1/rules/n", "", up)
+	require.Equal(t, 202, code, body)
+	require.NoError(t, budget.TryAcquire(64<<20), "all was released")
 }
 
 // TestAccepted: what Mimir's clients send besides Prometheus' fields.
@@ -257,5 +289,5 @@ func TestStoreFails(t *testing.T) {
 func TestDisabled(t *testing.T) {
 	s := defaults()
 	s.Enabled = false
-	require.Empty(t, ruler.Routes(s, memstore.New(memstore.Settings{}), nil, nil, nil))
+	require.Empty(t, ruler.Routes(s, memstore.New(memstore.Settings{}), nil, nil, nil, nil))
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/rulestore"
 )
 
@@ -21,6 +23,28 @@ type group struct {
 	SourceTenants   []string        `yaml:"source_tenants"`
 	Align           bool            `yaml:"align_evaluation_time_on_interval"`
 	EvaluationDelay *model.Duration `yaml:"evaluation_delay"` // former name of query_offset
+}
+
+// charging charges what a body takes in memory, with the slices that it outgrew. It implements
+// io.Writer.
+type charging struct{ *memory.Work }
+
+// Write implements io.Writer.
+func (c charging) Write(p []byte) (int, error) { return len(p), c.Charge(3 * int64(len(p))) }
+
+// nodeBytes is the memory of a value of YAML while a body is parsed, at most, about.
+const nodeBytes = 640
+
+// parsing returns the memory that the values of a body take at most while it is parsed, about.
+func parsing(body []byte) int64 {
+	values := 1
+	for _, c := range body {
+		switch c {
+		case '\n', ',', ':', '-', '[', '{', '*':
+			values++
+		}
+	}
+	return int64(values)*nodeBytes + 2*int64(len(body))
 }
 
 // parse reads the YAML of one group and checks it as Prometheus checks the groups of a rule file.
@@ -102,7 +126,7 @@ func (a *api) fields(g *group) error {
 		g.QueryOffset = g.EvaluationDelay
 	}
 	if n := len(g.Rules); n > a.settings.MaxRules {
-		return &LimitError{limitRules, "rules of a group", int64(n), int64(a.settings.MaxRules), "--ruler.max-rules-per-rule-group"}
+		return &rulestore.LimitError{Name: limitRules, What: "rules of a group", Got: int64(n), Max: int64(a.settings.MaxRules), Flag: "--ruler.max-rules-per-rule-group"}
 	}
 	if d := time.Duration(g.Interval); d != 0 && d < a.settings.MinInterval {
 		return fmt.Errorf("interval: want %s or more (--ruler.min-rule-evaluation-interval), got %s", a.settings.MinInterval, d)
@@ -137,7 +161,13 @@ func (a *api) check(g rulefmt.RuleGroup, node *yaml.Node) error {
 		if err := a.settings.Expressions.Check(r.Expr); err != nil {
 			return fmt.Errorf("group %q, rule %d, %q: %w", g.Name, i+1, name, err)
 		}
-		for _, wrong := range r.Validate(places.Rules[i], model.UTF8Validation, a.parser) {
+		n := expression.ParsedBytes(r.Expr)
+		if err := a.memory.TryAcquire(n); err != nil {
+			return err
+		}
+		found := r.Validate(places.Rules[i], model.UTF8Validation, a.parser)
+		a.memory.Release(n)
+		for _, wrong := range found {
 			errs = append(errs, &rulefmt.Error{Group: g.Name, Rule: i + 1, RuleName: name, Err: wrong})
 		}
 	}

@@ -2,7 +2,6 @@ package ruler
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -10,19 +9,6 @@ import (
 	"github.com/promlake/promlake/internal/rulestore"
 	"github.com/promlake/promlake/internal/telemetry"
 )
-
-// LimitError reports an edit that a limit refused.
-type LimitError struct {
-	Name     string // in metrics
-	What     string // is limited
-	Got, Max int64
-	Flag     string // changes the limit
-}
-
-// Error implements error.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: %d, the limit is %d (%s)", e.What, e.Got, e.Max, e.Flag)
-}
 
 // The limits of a tenant's rules, by their names in metrics.
 const (
@@ -32,11 +18,11 @@ const (
 	limitExpression = "expression" // expression.Limits
 )
 
-// admits returns a *LimitError if the rules are beyond the limits of a tenant. Rules that were
+// admits returns a *rulestore.LimitError if the rules are beyond the limits of a tenant. Rules that were
 // beyond them before may become fewer.
 func (s Settings) admits(before, after rulestore.Rules) error {
 	if n := after.Groups(); n > s.MaxGroups && n > before.Groups() {
-		return &LimitError{limitGroups, "rule groups of the tenant", int64(n), int64(s.MaxGroups), "--ruler.max-rule-groups-per-tenant"}
+		return &rulestore.LimitError{Name: limitGroups, What: "rule groups of the tenant", Got: int64(n), Max: int64(s.MaxGroups), Flag: "--ruler.max-rule-groups-per-tenant"}
 	}
 	old, err := size(before)
 	if err != nil {
@@ -47,7 +33,10 @@ func (s Settings) admits(before, after rulestore.Rules) error {
 		return err
 	}
 	if n > s.MaxBytes && n > old {
-		return &LimitError{limitBytes, "bytes of the tenant's rule groups", n, s.MaxBytes, "--ruler.max-bytes-per-tenant"}
+		return &rulestore.LimitError{Name: limitBytes, What: "bytes of the tenant's rule groups", Got: n, Max: s.MaxBytes, Flag: "--ruler.max-bytes-per-tenant"}
+	}
+	if n := after.Bytes(); n > before.Bytes() {
+		return s.Limits.Memory(n)
 	}
 	return nil
 }
@@ -63,16 +52,16 @@ type limited struct{ *prometheus.CounterVec }
 func newLimited(reg prometheus.Registerer) limited {
 	c := telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_ruler_limited_total",
-		Help: "Changes of rule groups that were refused because of a limit: groups and bytes of a tenant, rules of a group, expression of a rule.",
+		Help: "Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression of a rule, length of a name.",
 	}, []string{"limit"}))
-	for _, name := range []string{limitGroups, limitRules, limitBytes, limitExpression} {
+	for _, name := range []string{limitGroups, limitRules, limitBytes, limitExpression, rulestore.LimitName, rulestore.LimitMemory} {
 		c.WithLabelValues(name)
 	}
 	return limited{c}
 }
 
 func (l limited) note(err error) {
-	if e, ok := errors.AsType[*LimitError](err); ok {
+	if e, ok := errors.AsType[*rulestore.LimitError](err); ok {
 		l.WithLabelValues(e.Name).Inc()
 	} else if _, ok := errors.AsType[*expression.Error](err); ok {
 		l.WithLabelValues(limitExpression).Inc()

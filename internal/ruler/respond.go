@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/rulestore"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -27,6 +28,8 @@ func bad(err error) error { return &failure{http.StatusBadRequest, err} }
 func statusOf(err error) int {
 	var f *failure
 	switch {
+	case errors.Is(err, memory.ErrMemory):
+		return http.StatusServiceUnavailable
 	case errors.As(err, &f):
 		return f.code
 	case errors.Is(err, rulestore.ErrNoGroup), errors.Is(err, rulestore.ErrNoNamespace):

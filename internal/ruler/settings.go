@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/rulestore"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -21,6 +22,8 @@ type Settings struct {
 	MaxBytes    int64         `name:"ruler.max-bytes-per-tenant" type:"bytes" default:"4MiB" min:"1KiB" help:"Size of the object with all rule groups of a tenant, and of a request's body. A group with which it would be larger is refused." when:"Raise it for groups with long expressions and annotations."`
 	MinInterval time.Duration `name:"ruler.min-rule-evaluation-interval" default:"1s" min:"1ms" help:"Shortest interval that a rule group of a tenant may set. A shorter one is refused." when:"Raise it to bound how much rules cost."`
 	Application string        `name:"ruler.application" placeholder:"NAME" help:"Field application of /api/v1/status/buildinfo, by which Grafana decides whether its alerting page can change rules. Empty: there is no such field." when:"Set it to \"Grafana Mimir\" to edit rules in Grafana."`
+
+	rulestore.Limits `embed:""`
 
 	// Parser is the PromQL dialect of rules. It must be that of the engine that evaluates them.
 	Parser parser.Options `kong:"-"`

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/rulestore"
 )
 
@@ -55,7 +56,7 @@ type Group struct {
 type rule struct {
 	rulestore.Rule
 	key    string // name and labels
-	expr   parser.Expr
+	expr   *expression.Text
 	labels labels.Labels
 }
 
@@ -76,7 +77,7 @@ func Compile(o *Options, namespace string, g rulestore.Group) (*Group, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rule %d of group %q of namespace %q: %w", i+1, g.Name, namespace, err)
 		}
-		one := rule{Rule: r, expr: expr, labels: rules.FromMaps(g.Labels, r.Labels)}
+		one := rule{Rule: r, expr: expression.TextOf(expr), labels: rules.FromMaps(g.Labels, r.Labels)}
 		one.key = one.name() + one.labels.String()
 		out.rules = append(out.rules, one)
 	}

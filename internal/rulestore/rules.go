@@ -156,8 +156,8 @@ func findGroup(groups []Group, name string) (int, bool) {
 	return slices.BinarySearchFunc(groups, name, func(g Group, name string) int { return cmp.Compare(g.Name, name) })
 }
 
-// same reports whether two groups are equal.
-func same(a, b Group) bool {
+// Same reports whether two groups are equal.
+func Same(a, b Group) bool {
 	offset := (a.QueryOffset == nil) == (b.QueryOffset == nil) && (a.QueryOffset == nil || *a.QueryOffset == *b.QueryOffset)
 	return offset && a.Name == b.Name && a.Interval == b.Interval && a.Limit == b.Limit && maps.Equal(a.Labels, b.Labels) &&
 		slices.EqualFunc(a.Rules, b.Rules, func(x, y Rule) bool {
@@ -169,6 +169,6 @@ func same(a, b Group) bool {
 // equal reports whether two documents have the same groups.
 func equal(a, b Rules) bool {
 	return slices.EqualFunc(a.Namespaces, b.Namespaces, func(x, y Namespace) bool {
-		return x.Name == y.Name && slices.EqualFunc(x.Groups, y.Groups, same)
+		return x.Name == y.Name && slices.EqualFunc(x.Groups, y.Groups, Same)
 	})
 }

@@ -1,6 +1,7 @@
 package promapp
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -42,10 +43,13 @@ func TestFormattedRulesDependOnOthers(t *testing.T) {
 		for _, r := range all {
 			out = append(out, r.Name())
 		}
-		return out
+		slices.Sort(out)
+		return slices.Compact(out) // upstream names a rule once for each of its selectors
 	}
 	for _, texts := range [][]string{
-		{`sum(up)`, `a > 0`, `a + x`, `ALERTS{alertname="b"}`, `x`},
+		{`sum(up)`, `a > 0`, `a + x + a`, `ALERTS{alertname="b"}`, `x`, `{__name__=~"[ab]|c"} or d`},
+		{`up`, `b`, `e`, `{job="x"}`, `a`}, // uses are of earlier rules
+		{`{job="x"}`, `up`},
 		{`up`, `{job="x"}`, `a`}, // they may depend on any
 		{`up`, `up`},
 		{`up`},
@@ -53,7 +57,7 @@ func TestFormattedRulesDependOnOthers(t *testing.T) {
 		want := group(p.ParseExpr, texts)
 		got := group(func(text string) (parser.Expr, error) { return parsed(p, text) }, texts)
 		upstream.AnalyseRules(want)
-		dependencies{upstream}.AnalyseRules(got)
+		dependencies{upstream, p}.AnalyseRules(got)
 		for i := range want {
 			require.Equal(t, want[i].Query().String(), got[i].Query().String())
 			require.ElementsMatch(t, names(want[i].DependentRules()), names(got[i].DependentRules()), texts[i])

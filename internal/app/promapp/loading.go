@@ -1,15 +1,17 @@
 package promapp
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/rulestore"
 )
 
@@ -37,25 +39,80 @@ func (l fileLoader) Load(path string, ignoreUnknownFields bool, scheme model.Val
 func (l fileLoader) Parse(expr string) (parser.Expr, error) { return parsed(l.parser, expr) }
 
 // tenantLoader returns the groups that a tenant has set: a namespace is what a file is elsewhere.
+// One update at a time uses it.
 type tenantLoader struct {
-	parser parser.Parser
-	rules  atomic.Pointer[rulestore.Rules]
+	groups map[string][]*compiled // by namespace
+	next   []*formatted           // that upstream has not asked for: it asks in the order of the rules
+}
+
+// compiled is a group whose expressions were parsed. A group that did not change is not parsed
+// again.
+type compiled struct {
+	rulestore.Group
+	exprs []*formatted
 }
 
 // Load implements rules.GroupLoader. The groups were checked when they were set.
 func (l *tenantLoader) Load(namespace string, _ bool, _ model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
 	out := &rulefmt.RuleGroups{}
-	for _, g := range l.rules.Load().Namespace(namespace) {
+	l.next = l.next[:0]
+	for _, g := range l.groups[namespace] {
 		out.Groups = append(out.Groups, g.Upstream())
+		l.next = append(l.next, g.exprs...)
 	}
 	return out, nil
 }
 
 // Parse implements rules.GroupLoader.
-func (l *tenantLoader) Parse(expr string) (parser.Expr, error) {
-	e, err := parsed(l.parser, expr)
-	if err != nil {
-		return nil, fmt.Errorf("parse expression %s: %w", expr, err)
-	}
+func (l *tenantLoader) Parse(string) (parser.Expr, error) {
+	e := l.next[0]
+	l.next = l.next[1:]
 	return e, nil
+}
+
+// compiled returns a group of the tenant that is loaded, or nil if it is another one.
+func (l *tenantLoader) compiled(namespace string, g rulestore.Group) *compiled {
+	for _, old := range l.groups[namespace] {
+		if old.Name == g.Name && rulestore.Same(old.Group, g) {
+			return old
+		}
+	}
+	return nil
+}
+
+// compile parses the expressions of a group, one after another, until ctx ends. The memory of the
+// largest one is acquired meanwhile.
+func (e *evaluating) compile(ctx context.Context, g rulestore.Group) (*compiled, error) {
+	out := &compiled{g, make([]*formatted, len(g.Rules))}
+	if len(g.Rules) == 0 {
+		return out, nil
+	}
+	all, most, none := make([]rules.Rule, len(g.Rules)), int64(0), labels.EmptyLabels()
+	for i, r := range g.Rules {
+		if all[i] = rules.Rule(rules.NewRecordingRule(r.Record, nil, none)); r.Alert != "" {
+			all[i] = rules.NewAlertingRule(r.Alert, nil, 0, 0, none, none, none, "", false, nil)
+		}
+		most = max(most, expression.ParsedBytes(r.Expr))
+	}
+	if err := e.memory.TryAcquire(most); err != nil {
+		return nil, err
+	}
+	defer e.memory.Release(most)
+	a, err := e.dependencies.analyse(all, func(i int) (parser.Expr, error) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		expr, err := e.parser.ParseExpr(g.Rules[i].Expr)
+		if err != nil {
+			return nil, fmt.Errorf("parse the expression of rule %d: %w", i+1, err)
+		}
+		out.exprs[i] = &formatted{Text: expression.TextOf(expr)}
+		return expr, nil
+	})
+	for _, f := range out.exprs {
+		if err == nil {
+			f.group = a
+		}
+	}
+	return out, err
 }

@@ -138,9 +138,9 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 		}
 		return nil, false
 	}
-	e := newEvaluating(m.set, m.query, m.queue, m.pace, external, offset, c.GlobalConfig.MetricNameValidationScheme, component(p.Logger, "rules"), p.Now)
+	e := newEvaluating(m.set, m.query, m.queue, m.pace, external, offset, c.GlobalConfig.MetricNameValidationScheme, component(p.Logger, "rules"), p.Now, p.Memory)
 	link := external.String()
-	m.ruling = e.ruling(m.tenant, appender.V1{Appendable: m.to}, rules.SendAlerts(m.notifying.manager, link), fileLoader{e.parser, texts, e.logger}, p.Registry)
+	m.ruling = e.ruling(m.tenant, appender.V1{Appendable: m.to}, rules.SendAlerts(m.notifying.manager, link), fileLoader{e.parser, texts, e.logger}, rules.NewGroupMetrics(p.Registry))
 	if !m.set.Evaluate {
 		return nil
 	}

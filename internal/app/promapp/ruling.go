@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -15,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/spool"
 	"github.com/promlake/promlake/internal/tenant"
@@ -40,14 +40,16 @@ type evaluating struct {
 	parser parser.Parser
 	logger *slog.Logger
 	now    func() time.Time
+	memory *memory.Budget // of the process
 
-	answer      rules.QueryFunc
-	concurrency rules.RuleConcurrencyController // of the first manager; bounds the rules of all
+	dependencies dependencies // of the first manager
+	answer       rules.QueryFunc
+	concurrency  rules.RuleConcurrencyController // of the first manager; bounds the rules of all
 }
 
-func newEvaluating(s Settings, q Querying, queue *spool.Spool, p *pace, u *url.URL, offset func() time.Duration, scheme model.ValidationScheme, logger *slog.Logger, now func() time.Time) *evaluating {
+func newEvaluating(s Settings, q Querying, queue *spool.Spool, p *pace, u *url.URL, offset func() time.Duration, scheme model.ValidationScheme, logger *slog.Logger, now func() time.Time, budget *memory.Budget) *evaluating {
 	return &evaluating{
-		set: s, query: q, queue: queue, pace: p, url: u, offset: offset, scheme: scheme, parser: parser.NewParser(query.ParserOptions()), logger: logger, now: now,
+		set: s, query: q, queue: queue, pace: p, url: u, offset: offset, scheme: scheme, parser: parser.NewParser(query.ParserOptions()), logger: logger, now: now, memory: budget,
 		answer: rules.EngineQueryFunc(q.Engine(), q),
 	}
 }
@@ -61,23 +63,25 @@ type ruling struct {
 	done    chan struct{} // closed when the manager has ended
 	started bool
 	tenant  string
+	results *results // nil: they are not counted
 }
 
 // ruling returns the rule manager of a tenant, which does not evaluate anything yet. Its results go
 // to an appendable, and its alerts to notify. load reads its groups.
-func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.NotifyFunc, load rules.GroupLoader, reg prometheus.Registerer) *ruling {
+func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.NotifyFunc, load rules.GroupLoader, met *rules.Metrics) *ruling {
 	ctx, cancel := context.WithCancel(tenant.With(context.Background(), id))
 	r := &ruling{evaluating: e, cancel: cancel, done: make(chan struct{}), tenant: id}
 	options := &rules.ManagerOptions{
 		NameValidationScheme: e.scheme, ExternalURL: e.url, QueryFunc: r.evaluate, NotifyFunc: notify, Context: ctx,
-		Appendable: to, Queryable: e.query, Logger: slog.New(&late{Handler: e.logger.Handler()}), Registerer: reg,
+		Appendable: to, Queryable: e.query, Logger: slog.New(&late{Handler: e.logger.Handler()}), Metrics: met,
 		OutageTolerance: e.set.OutageTolerance, ForGracePeriod: e.set.GracePeriod, ResendDelay: e.set.ResendDelay,
 		DefaultRuleQueryOffset: e.offset, MaxConcurrentEvals: e.set.MaxConcurrency, ConcurrentEvalsEnabled: e.set.MaxConcurrency > 1,
 		RuleConcurrencyController: e.concurrency, Parser: e.parser, GroupLoader: load,
 	}
 	r.manager = rules.NewManager(options)
 	e.concurrency = options.RuleConcurrencyController
-	options.RuleDependencyController = dependencies{options.RuleDependencyController}
+	e.dependencies = dependencies{options.RuleDependencyController, e.parser}
+	options.RuleDependencyController = e.dependencies
 	return r
 }
 
@@ -99,6 +103,8 @@ const maxWait = 10 * time.Second
 // iterate evaluates a group once. The rules see what was committed before, because it is stored
 // then, and because their reads begin afterwards.
 func (r *ruling) iterate(ctx context.Context, g *rules.Group, at time.Time) {
+	ctx, end := r.results.begin(ctx, rules.GroupKey(g.File(), g.Name()))
+	defer end()
 	rules.DefaultEvalIterationFunc(r.fresh(ctx, r.queue.Sync), g, at)
 }
 
@@ -119,7 +125,11 @@ func (r *ruling) evaluate(ctx context.Context, expr string, at time.Time) (promq
 	if rule := rules.FromOriginContext(ctx); rule.Name != "" && !rule.NoDependencyRules {
 		ctx = r.fresh(ctx, r.queue.SyncSoon)
 	}
-	return r.answer(ctx, expr, at)
+	v, err := r.answer(ctx, expr, at)
+	if err == nil {
+		err = r.results.add(ctx, v)
+	}
+	return v, err
 }
 
 func (r *ruling) start() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/promconfig"
+	"github.com/promlake/promlake/internal/rulestore"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/spool"
 	"github.com/promlake/promlake/internal/tenant"
@@ -43,6 +44,9 @@ type Settings struct {
 	Drain             bool `name:"alertmanager.drain-notification-queue-on-shutdown" negatable:"" default:"true" help:"Send waiting notifications before the process ends." when:"Rarely."`
 
 	Queue spool.Settings `embed:""`
+
+	// Limits are those of the rules that tenants have set.
+	Limits rulestore.Limits `kong:"-"`
 
 	// Config replaces the file: it is called at the start and at each reload, with the URL of this
 	// process and the token of requests to it. nil: the file is read.

@@ -48,13 +48,14 @@ func (m *Monitor) Rules(ctx context.Context) (v1.RulesRetriever, error) {
 	if m.current.Load() == nil {
 		return nil, nil
 	}
-	var own *rules.Manager
+	var own *listed
 	if m.tenants != nil {
-		own = m.tenants.manager(tenant.From(ctx))
+		own = m.tenants.retriever(tenant.From(ctx))
 	}
 	switch files := m.shows(ctx); {
 	case files && own != nil:
-		return &both{m.ruling.manager, own}, nil
+		own.managers = append(own.managers, m.ruling.manager)
+		return own, nil
 	case files:
 		return m.ruling.manager, nil
 	case own != nil:
@@ -64,12 +65,19 @@ func (m *Monitor) Rules(ctx context.Context) (v1.RulesRetriever, error) {
 	}
 }
 
-// both are the rules of two managers. It implements v1.RulesRetriever.
-type both struct{ a, b *rules.Manager }
+// listed are the rules of managers, and those that are not evaluated. It implements
+// v1.RulesRetriever.
+type listed struct {
+	managers []*rules.Manager
+	refused  refusals
+}
 
 // RuleGroups implements v1.RulesRetriever. The groups are sorted like those of one manager.
-func (r *both) RuleGroups() []*rules.Group {
-	all := slices.Concat(r.a.RuleGroups(), r.b.RuleGroups())
+func (l *listed) RuleGroups() []*rules.Group {
+	all := l.refused.shown()
+	for _, m := range l.managers {
+		all = append(all, m.RuleGroups()...)
+	}
 	slices.SortStableFunc(all, func(x, y *rules.Group) int {
 		return cmp.Or(cmp.Compare(x.File(), y.File()), cmp.Compare(x.Name(), y.Name()))
 	})
@@ -77,8 +85,11 @@ func (r *both) RuleGroups() []*rules.Group {
 }
 
 // AlertingRules implements v1.RulesRetriever.
-func (r *both) AlertingRules() []*rules.AlertingRule {
-	return slices.Concat(r.a.AlertingRules(), r.b.AlertingRules())
+func (l *listed) AlertingRules() (all []*rules.AlertingRule) {
+	for _, m := range l.managers {
+		all = append(all, m.AlertingRules()...)
+	}
+	return all
 }
 
 // ConfigYAML implements api.Monitoring. Secrets are hidden.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/rules"
@@ -39,7 +42,6 @@ type tenantRules struct {
 	store  ruleStore
 	to     func(tenant string) storage.Appendable
 	notify func(tenant string) rules.NotifyFunc
-	reg    prometheus.Registerer
 	met    *tenantMetrics
 	logger *slog.Logger
 
@@ -49,6 +51,8 @@ type tenantRules struct {
 
 	mu       sync.Mutex
 	all      map[string]*owner // by tenant; none is ever removed
+	room     room
+	turned   map[string]turned // tenants without an owner, since there is no room for one
 	interval time.Duration     // of groups without one
 	external labels.Labels
 	applied  uint64 // configurations
@@ -60,9 +64,22 @@ type owner struct {
 	*ruling
 
 	loader  *tenantLoader
-	etag    string // in the listing for which the rules were loaded; "": there was no object
-	applied uint64 // configuration with which they are loaded
-	failed  bool   // the rules could not be loaded
+	id      ulid.ULID // of the loaded rules
+	etag    string    // in the listing for which the rules were loaded; "": there was no object
+	applied uint64    // configuration with which they are loaded
+	failed  bool      // the rules could not be loaded
+
+	// guarded by tenantRules.mu
+	held    int64 // bytes of the room for the groups
+	found   int64 // bytes of the room for their results
+	groups  int   // that are evaluated
+	refused refusals
+}
+
+// turned are rules of a tenant for which there is no room.
+type turned struct {
+	etag    string
+	refused refusals
 }
 
 func newTenantRules(e *evaluating, store ruleStore, to func(string) storage.Appendable, notify func(string) rules.NotifyFunc, reg prometheus.Registerer, logger *slog.Logger) (*tenantRules, error) {
@@ -71,8 +88,8 @@ func newTenantRules(e *evaluating, store ruleStore, to func(string) storage.Appe
 		return nil, err
 	}
 	return &tenantRules{
-		evaluating: e, store: store, to: to, notify: notify, reg: reg, met: met, logger: logger,
-		wake: make(chan struct{}, 1), all: map[string]*owner{},
+		evaluating: e, store: store, to: to, notify: notify, met: met, logger: logger,
+		wake: make(chan struct{}, 1), all: map[string]*owner{}, turned: map[string]turned{}, room: room{limit: e.memory.Limit() / roomShare},
 	}, nil
 }
 
@@ -158,6 +175,11 @@ func (t *tenantRules) poll(ctx context.Context) {
 	}
 	t.met.polls.WithLabelValues("ok").Inc()
 	t.mu.Lock()
+	for id := range t.turned {
+		if _, listed := etags[id]; !listed {
+			delete(t.turned, id)
+		}
+	}
 	for id := range t.all {
 		if _, listed := etags[id]; !listed {
 			etags[id] = "" // an operator removed the tenant
@@ -173,16 +195,26 @@ func (t *tenantRules) poll(ctx context.Context) {
 	t.met.count(t)
 }
 
-// refresh loads the rules of a tenant unless they are those that are loaded.
+// refresh loads the rules of a tenant unless they are those that are loaded. Groups for which there
+// was no room are tried again when others have given some back.
 func (t *tenantRules) refresh(ctx context.Context, id, etag string) {
 	t.mu.Lock()
 	o, interval, external, applied := t.all[id], t.interval, t.external, t.applied
+	was := t.turned[id]
+	if o != nil {
+		was = turned{o.etag, o.refused}
+	}
+	again := was.refused.full && was.refused.freed != t.room.freed
 	t.mu.Unlock()
-	if o != nil && o.etag == etag && o.applied == applied && !o.failed {
+	if o == nil && was.etag == etag && was.refused.full && !again {
+		return
+	}
+	same := o != nil && o.applied == applied && !o.failed && !again
+	if same && o.etag == etag {
 		return
 	}
 	now, _, err := rulestore.Read(ctx, t.store, id)
-	if err == nil && o != nil && o.loader.rules.Load().ID == now.ID && o.applied == applied && !o.failed {
+	if err == nil && same && o.id == now.ID {
 		o.etag = etag // of bytes that are loaded: the object changed between a listing and its read
 		return
 	}
@@ -190,21 +222,19 @@ func (t *tenantRules) refresh(ctx context.Context, id, etag string) {
 		if now.Groups() == 0 {
 			return
 		}
-		o = t.add(id)
+		if o = t.add(id, etag, now); o == nil {
+			return
+		}
 	}
 	if err == nil {
-		before := o.loader.rules.Swap(&now)
-		names := make([]string, 0, len(now.Namespaces))
-		for _, ns := range now.Namespaces {
-			names = append(names, ns.Name)
-		}
-		if err = o.update(interval, external, names); err != nil {
-			o.loader.rules.Store(before)
-		}
+		err = t.load(ctx, o, now, interval, external)
 	}
 	if err == nil {
 		o.etag, o.applied, o.failed = etag, applied, false
-		t.logger.Info("loaded the rules of a tenant", "tenant", id, "generation", now.Generation, "groups", now.Groups())
+		t.logger.Info("loaded the rules of a tenant", "tenant", id, "generation", now.Generation, "groups", o.groups)
+		if n := o.refused.count; n > 0 {
+			t.logger.Warn("rule groups of a tenant are not evaluated", "tenant", id, "groups", n, "err", o.refused.some[0].err)
+		}
 		return
 	}
 	if ctx.Err() != nil {
@@ -219,26 +249,90 @@ func (t *tenantRules) refresh(ctx context.Context, id, etag string) {
 	}
 }
 
-// add returns a new owner whose groups are evaluated as soon as they are loaded.
-func (t *tenantRules) add(id string) *owner {
-	loader := &tenantLoader{parser: t.parser}
-	loader.rules.Store(&rulestore.Rules{})
-	// Mimir's names, with Promlake's prefix: the metrics without it are those of rule_files.
-	reg := prometheus.WrapRegistererWith(prometheus.Labels{"tenant": id}, prometheus.WrapRegistererWithPrefix("promlake_", t.reg))
+// load makes the groups of a document the evaluated ones, as far as they fit.
+func (t *tenantRules) load(ctx context.Context, o *owner, doc rulestore.Rules, interval time.Duration, external labels.Labels) error {
+	groups, refused, bytes, err := t.fitting(ctx, o, doc)
+	if err != nil {
+		return err
+	}
+	before := o.loader.groups
+	o.loader.groups, o.id = groups, doc.ID
+	t.mu.Lock()
+	o.held = bytes
+	t.mu.Unlock()
+	if err := o.update(interval, external, slices.Sorted(maps.Keys(groups))); err != nil {
+		o.loader.groups, o.id = before, ulid.ULID{}
+		return err
+	}
+	o.ruling.results.forget(o.ruling.manager.RuleGroups())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := &owner{ruling: t.ruling(id, t.to(id), t.notify(id), loader, reg), loader: loader}
+	o.groups, o.refused = doc.Groups()-refused.count, refused
+	return nil
+}
+
+// add returns a new owner whose groups are evaluated as soon as they are loaded, or nil if there is
+// no room for one.
+func (t *tenantRules) add(id, etag string, doc rulestore.Rules) *owner {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.room.take(ownerBytes)
+	if err == nil {
+		if err = t.memory.TryAcquire(ownerBytes); err != nil {
+			t.room.give(ownerBytes)
+		}
+	}
+	if err != nil {
+		no := refusals{full: true, freed: t.room.freed}
+		no.add(doc.Namespaces[0].Name, doc.Namespaces[0].Groups[0], err)
+		no.count = doc.Groups()
+		if _, known := t.turned[id]; !known {
+			t.logger.Warn("rule groups of a tenant are not evaluated", "tenant", id, "groups", no.count, "err", err)
+		}
+		t.turned[id] = turned{etag, no}
+		return nil
+	}
+	delete(t.turned, id)
+	loader := &tenantLoader{}
+	o := &owner{ruling: t.ruling(id, t.to(id), t.notify(id), loader, t.met.of(id)), loader: loader}
+	o.ruling.results = &results{charge: func(n int64) error { return t.charge(o, n) }, of: map[string]int64{}}
 	o.start()
 	t.all[id] = o
 	return o
 }
 
-// manager returns what evaluates the rules that a tenant has set, or nil.
-func (t *tenantRules) manager(id string) *rules.Manager {
+// charge takes bytes for results of a tenant's rules, or gives -n back.
+func (t *tenantRules) charge(o *owner, n int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n <= 0 {
+		o.found, t.room.held = o.found+n, t.room.held+n
+		t.memory.Release(-n)
+		return nil
+	}
+	if err := t.set.Limits.Memory(o.held + o.found + n); err != nil {
+		return err
+	}
+	if err := t.room.take(n); err != nil {
+		return err
+	}
+	if err := t.memory.TryAcquire(n); err != nil {
+		t.room.held -= n
+		return err
+	}
+	o.found += n
+	return nil
+}
+
+// retriever returns the groups that a tenant has set, or nil if there are none.
+func (t *tenantRules) retriever(id string) *listed {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if o := t.all[id]; o != nil {
-		return o.ruling.manager
+		return &listed{managers: []*rules.Manager{o.ruling.manager}, refused: o.refused}
+	}
+	if no, ok := t.turned[id]; ok {
+		return &listed{refused: no.refused}
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func Editing(set ruler.Settings, limits expression.Limits, changed func()) proce
 	set.Parser, set.Expressions = query.ParserOptions(), limits
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		var a rulesAPI
-		for _, r := range ruler.Routes(set, p.Store, changed, p.Registry, p.Logger) {
+		for _, r := range ruler.Routes(set, p.Store, changed, p.Memory, p.Registry, p.Logger) {
 			access := auth.Read
 			if r.Changes {
 				access = auth.Admin
