@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/common/model"
 
@@ -144,12 +142,11 @@ func (d *decoder) line(fields []string, prefix int) error {
 	return nil
 }
 
-// labelsOf returns the labels of a metric of a line, sorted by name.
+// labelsOf returns the labels of a metric of a line.
 func (d *decoder) labelsOf(fields []string, metric string) []series.Label {
 	d.labels = append(d.labels[:0], series.Label{Name: model.MetricNameLabel, Value: metric})
 	for _, l := range d.Format.labels {
 		d.labels = append(d.labels, series.Label{Name: l.name, Value: fields[l.at]})
 	}
-	slices.SortStableFunc(d.labels, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 	return d.labels
 }

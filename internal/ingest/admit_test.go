@@ -256,8 +256,8 @@ func TestRelabelSeesWholeLabelSets(t *testing.T) {
 	w := l.send(protocolV1, []item{{Lset: many(150), Floats: []segment.Float{at(someTime, 1)}}}, team...)
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), "more label names than the limit of 100")
-	w = l.send(protocolV1, []item{{Lset: []string{"__name__", "m", "b", "1", "a", "2"}, Floats: []segment.Float{at(someTime, 1)}}}, team...)
-	require.Contains(t, w.Body.String(), "label names are not sorted")
+	w = l.send(protocolV1, []item{{Lset: []string{"label_x", "1", "__name__", "m", "label_x", "2"}, Floats: []segment.Float{at(someTime, 1)}}}, team...)
+	require.Contains(t, w.Body.String(), "duplicate label name")
 	require.Empty(t, l.store.Keys())
 }
 

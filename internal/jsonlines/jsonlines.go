@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -153,7 +152,7 @@ func (d *decoder) parse(line []byte) error {
 // usualLabels is the number of labels that are read without growth.
 const usualLabels = 16
 
-// labels returns the labels of the line at hand, sorted by name.
+// labels returns the labels of the line at hand.
 func (d *decoder) labels() ([]series.Label, error) {
 	if !utf8.Valid(d.metric) {
 		return nil, errors.New(`"metric" is not valid UTF-8`)
@@ -174,6 +173,5 @@ func (d *decoder) labels() ([]series.Label, error) {
 	if err != nil {
 		return nil, fmt.Errorf(`"metric": %w`, err)
 	}
-	slices.SortStableFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }

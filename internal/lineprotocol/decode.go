@@ -2,8 +2,6 @@ package lineprotocol
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -197,6 +195,5 @@ func (d *decoder) name(text, field []byte) error {
 	if database {
 		d.labels = append(d.labels, series.Label{Name: d.Naming.DatabaseLabel, Value: d.Database})
 	}
-	slices.SortStableFunc(d.labels, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }

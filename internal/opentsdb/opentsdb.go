@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
@@ -204,7 +202,7 @@ func (d *decoder) rejection(err error) error {
 	return &remotewrite.Rejection{Reason: remotewrite.ReasonPoint, Err: fmt.Errorf("data point %d: %w", d.points, err)}
 }
 
-// labels returns the labels of the data point at hand, sorted by name.
+// labels returns the labels of the data point at hand.
 func (d *decoder) labels() ([]series.Label, error) {
 	if !utf8.Valid(d.metric) || !utf8.Valid(d.tags) {
 		return nil, errors.New("metric or tags are not valid UTF-8")
@@ -218,7 +216,6 @@ func (d *decoder) labels() ([]series.Label, error) {
 		return nil, err
 	}
 	out := append(tags, series.Label{Name: model.MetricNameLabel, Value: metric})
-	slices.SortStableFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 

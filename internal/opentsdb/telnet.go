@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -84,7 +83,7 @@ func lineTime(text string) (int64, error) {
 	return int64(math.Round(seconds * 1000)), nil
 }
 
-// lineLabels returns the labels of a metric with tags, sorted by name.
+// lineLabels returns the labels of a metric with tags.
 func lineLabels(metric string, tags []string) ([]series.Label, error) {
 	out := []series.Label{{Name: model.MetricNameLabel, Value: metric}}
 	for _, tag := range tags {
@@ -99,6 +98,5 @@ func lineLabels(metric string, tags []string) ([]series.Label, error) {
 			return nil, errors.New("metric or tags are not valid UTF-8")
 		}
 	}
-	slices.SortStableFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }

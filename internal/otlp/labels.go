@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/otlptranslator"
@@ -38,10 +37,6 @@ func get(lset []series.Label, name string) string {
 		}
 	}
 	return ""
-}
-
-func sortLabels(lset []series.Label) {
-	slices.SortStableFunc(lset, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // name turns attributes into labels, in d.labels. Values of attributes whose names become equal are
@@ -137,7 +132,7 @@ func boundText(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// of returns the sorted labels of a member, or why it has none. It keeps shared as it is.
+// of returns the labels of a member, sorted by name, or why it has none. It keeps shared as it is.
 func (d *decoder) of(shared []series.Label, m member) ([]series.Label, error) {
 	f := d.metric.family
 	if f.err != nil {
@@ -148,7 +143,6 @@ func (d *decoder) of(shared []series.Label, m member) ([]series.Label, error) {
 		lset = set(lset, name, boundText(m.value))
 	}
 	lset = set(lset, model.MetricNameLabel, f.name+suffixes[m.kind])
-	sortLabels(lset)
 	lset, err := d.rules.Limits.CheckLabels(remotewrite.Extend(lset, d.rules.Labels))
 	if err != nil {
 		return nil, fmt.Errorf("metric %s: %w", quote(d.metric.name), err)

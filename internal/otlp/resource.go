@@ -149,7 +149,6 @@ func (d *decoder) learnTarget() error {
 	lset, err := d.name(kept)
 	if err == nil {
 		lset = set(d.identity(lset), model.MetricNameLabel, targetName)
-		sortLabels(lset)
 		lset, err = d.rules.Limits.CheckLabels(lset)
 	}
 	if err != nil {

@@ -3,11 +3,9 @@
 package promtext
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -142,7 +140,6 @@ func (d *decoder) sample(p textparse.Parser) error {
 	lset.Range(func(l labels.Label) {
 		d.labels = append(d.labels, series.Label{Name: l.Name, Value: l.Value})
 	})
-	slices.SortStableFunc(d.labels, func(a, b series.Label) int { return cmp.Compare(a.Name, b.Name) })
 	return d.c.Learn(d.labels)
 }
 

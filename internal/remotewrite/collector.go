@@ -118,7 +118,7 @@ func (c *Collector) Series(k series.Key) (known bool, err error) {
 	return c.begin == c.end || c.d.known(k, c.begin), nil
 }
 
-// Learn gives the labels of the last series, sorted by name. Their texts are copied.
+// Learn gives the labels of the last series, in any order. Their texts are copied.
 func (c *Collector) Learn(lset []series.Label) error {
 	d := c.d
 	size := 0
@@ -138,7 +138,7 @@ func (c *Collector) Learn(lset []series.Label) error {
 	return d.Reserve(0)
 }
 
-// LearnLabels is Learn for labels that do not change until Collect returns. They are sorted by name.
+// LearnLabels is Learn for labels that do not change until Collect returns.
 func (c *Collector) LearnLabels(ls labels.Labels) error {
 	c.d.left -= costSeries + costGiven
 	c.d.misses = append(c.d.misses, miss{key: c.last, given: &given{c.memo, ls}, from: c.begin, to: c.end, place: int32(c.d.place)})

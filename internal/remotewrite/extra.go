@@ -2,7 +2,6 @@ package remotewrite
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -23,15 +22,11 @@ func seedOf(table *series.Table, labels []series.Label) uint64 {
 	return seed ^ xxh3.HashSeed(text, seed)
 }
 
-// Extend adds labels to a label set that is sorted by name, instead of those of the same name. It
-// uses lset's memory. The labels must be sorted by name, too.
+// Extend adds labels to a label set, instead of those of the same name. It uses lset's memory.
 func Extend(lset, labels []series.Label) []series.Label {
-	for _, l := range labels {
-		lset = slices.DeleteFunc(lset, func(x series.Label) bool { return x.Name == l.Name })
-		at, _ := slices.BinarySearchFunc(lset, l, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
-		lset = slices.Insert(lset, at, l)
-	}
-	return lset
+	return append(slices.DeleteFunc(lset, func(x series.Label) bool {
+		return slices.ContainsFunc(labels, func(l series.Label) bool { return l.Name == x.Name })
+	}), labels...)
 }
 
 // CheckExtra checks labels that a request adds to all of its series. It returns them as Rules has

@@ -19,8 +19,8 @@ func TestExtend(t *testing.T) {
 	for name, tc := range map[string]struct{ lset, labels, want []series.Label }{
 		"none":         {set("a1"), nil, set("a1")},
 		"to nothing":   {nil, set("a1", "b2"), set("a1", "b2")},
-		"between":      {set("a1", "c3"), set("b2"), set("a1", "b2", "c3")},
-		"at the ends":  {set("b2"), set("a1", "c3"), set("a1", "b2", "c3")},
+		"one":          {set("a1", "c3"), set("b2"), set("a1", "c3", "b2")},
+		"two":          {set("b2"), set("a1", "c3"), set("b2", "a1", "c3")},
 		"replaces":     {set("a1", "b2"), set("b3"), set("a1", "b3")},
 		"a duplicate":  {set("a1", "b2", "b3"), set("b4"), set("a1", "b4")},
 		"out of order": {set("c3", "b2"), set("d4"), set("c3", "b2", "d4")},

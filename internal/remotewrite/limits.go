@@ -29,19 +29,16 @@ const LegacyNames = "legacy"
 // DefaultLimits returns the limits for ordinary use.
 func DefaultLimits() Limits { return settings.Default[Limits]() }
 
-// CheckLabels applies the remote-write specification and the limits to a label set as it was sent.
-// It returns the set without empty values, which mean "absent" in Prometheus. lset is changed in
-// place.
+// CheckLabels applies the remote-write specification and the limits to a label set in any order. It
+// returns the set sorted by name, without empty values, which mean "absent" in Prometheus. lset is
+// changed in place.
 func (l *Limits) CheckLabels(lset []series.Label) ([]series.Label, error) {
-	if err := l.checkNumber(lset); err != nil {
+	if err := l.sort(lset); err != nil {
 		return nil, err
 	}
 	out := lset[:0]
 	metric := ""
-	for i, x := range lset {
-		if err := checkOrder(lset, i); err != nil {
-			return nil, err
-		}
+	for _, x := range lset {
 		if err := l.checkLabel(x); err != nil {
 			return nil, err
 		}
@@ -63,14 +60,15 @@ func (l *Limits) CheckLabels(lset []series.Label) ([]series.Label, error) {
 	return out, nil
 }
 
-// checkForm checks the number of labels and their order.
-func (l *Limits) checkForm(lset []series.Label) error {
+// sort sorts labels by name. It refuses too many, and two of one name.
+func (l *Limits) sort(lset []series.Label) error {
 	if err := l.checkNumber(lset); err != nil {
 		return err
 	}
-	for i := range lset {
-		if err := checkOrder(lset, i); err != nil {
-			return err
+	series.SortLabels(lset)
+	for i := 1; i < len(lset); i++ {
+		if lset[i-1].Name == lset[i].Name {
+			return rejectf(ReasonDuplicate, "duplicate label name %s in series %s", Quote(lset[i].Name), Describe(lset))
 		}
 	}
 	return nil
@@ -81,17 +79,6 @@ func (l *Limits) checkNumber(lset []series.Label) error {
 		return rejectf(ReasonTooManyLabels, "series %s has more label names than the limit of %d", Describe(lset), l.MaxLabelNames)
 	}
 	return nil
-}
-
-// checkOrder checks that the name of label i comes after that of the label before it.
-func checkOrder(lset []series.Label, i int) error {
-	switch {
-	case i == 0 || lset[i-1].Name < lset[i].Name:
-		return nil
-	case lset[i-1].Name == lset[i].Name:
-		return rejectf(ReasonDuplicate, "duplicate label name %s in series %s", Quote(lset[i].Name), Describe(lset))
-	}
-	return rejectf(ReasonUnsorted, "label names are not sorted: %s after %s in series %s", Quote(lset[i].Name), Quote(lset[i-1].Name), Describe(lset))
 }
 
 func (l *Limits) checkLabel(x series.Label) error {

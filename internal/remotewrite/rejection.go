@@ -16,7 +16,6 @@ const (
 	ReasonMissingName   Reason = "missing_metric_name"
 	ReasonInvalidName   Reason = "metric_name_invalid"
 	ReasonInvalidLabel  Reason = "label_invalid"
-	ReasonUnsorted      Reason = "labels_not_sorted"
 	ReasonDuplicate     Reason = "duplicate_label_names"
 	ReasonTooManyLabels Reason = "max_label_names_per_series"
 	ReasonNameTooLong   Reason = "label_name_too_long"

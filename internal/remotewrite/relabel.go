@@ -11,7 +11,7 @@ import (
 // The set must have the form of one, so that the rules see all of it; what its names and values
 // are is checked afterwards.
 func (b *Builder) relabel() (keep bool, err error) {
-	if err := b.Limits.checkForm(b.labels); err != nil {
+	if err := b.Limits.sort(b.labels); err != nil {
 		return false, err
 	}
 	b.scratch.Reset()
