@@ -3,10 +3,12 @@ package ingest
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
@@ -93,8 +95,43 @@ func TestMetadataTypes(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, l.post(packed(t, &prompb.WriteRequest{Metadata: []prompb.MetricMetadata{{MetricFamilyName: "m", Type: 99}}})).Code)
 	require.Equal(t, "unknown", l.metadata()[0][0].Type)
 	w := l.post(packed(t, &prompb.WriteRequest{Metadata: []prompb.MetricMetadata{{Help: "of nothing"}}}))
-	require.Equal(t, http.StatusBadRequest, w.Code)
-	require.Contains(t, w.Body.String(), "metadata without the name of a metric family (invalid_metadata)")
+	require.Equal(t, http.StatusNoContent, w.Code, w.Body)
+	require.Len(t, l.refused(anonymous), 1)
+	require.Contains(t, l.refused(anonymous)[0].Error, `the metric family "": the name must be valid UTF-8 of 1 to 4096 bytes (invalid_metadata)`)
+}
+
+// TestLongMetadata: texts beyond the limit, or not of UTF-8, are stored as far as possible, with
+// type and unit, and samples are never refused for them.
+func TestLongMetadata(t *testing.T) {
+	help := long(4095) + "ü and more"
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
+		it := described("m", "counter", help)
+		it.Meta.Unit = "s\xff"
+		l.ok(version, []item{it})
+		l.tick()
+		l.ok(version, []item{it})
+		require.Equal(t, [][]segment.Metadata{{{Metric: "m", Type: "counter", Help: long(4095), Unit: "s\ufffd"}}, nil}, l.metadata())
+		require.Equal(t, want(t, version, []item{it}), l.read(anonymous))
+	})
+	text := "# HELP up " + help + "\n# TYPE up gauge\nup 1\n"
+	md := upMetrics(someTime, 0)
+	md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetDescription(help)
+	message, err := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
+	require.NoError(t, err)
+	for name, send := range map[string]func(*lake) *httptest.ResponseRecorder{
+		"text":        func(l *lake) *httptest.ResponseRecorder { return l.text("/api/v1/import/prometheus", text) },
+		"Pushgateway": func(l *lake) *httptest.ResponseRecorder { return l.pushed(http.MethodPut, "job/j", text) },
+		"OTLP": func(l *lake) *httptest.ResponseRecorder {
+			return l.otlp(string(message), "Content-Type", "application/x-protobuf")
+		},
+	} {
+		l := calm(t)
+		w := send(l)
+		require.Less(t, w.Code, 300, "%s: %s", name, w.Body)
+		require.Contains(t, l.metadata()[0], segment.Metadata{Metric: "up", Type: "gauge", Help: long(4095)}, name)
+		require.NotContains(t, w.Body.String(), "help", name)
+	}
 }
 
 // TestFamilyNames finds the family of a series of a classic histogram or summary, which 2.0 does

@@ -78,14 +78,6 @@ func offenders() []offender {
 		{"exemplar in the future", ex(exemplar.Exemplar{Ts: limit + 1}), remotewrite.ReasonExemplar, "exemplar: timestamp", gauge("with_exemplar", one...), 0},
 		{"exemplar with a bad label", ex(exemplar.Exemplar{Ts: someTime, Labels: labels.FromStrings("a", "\xff")}), remotewrite.ReasonExemplar, `exemplar: value of label "a"`, gauge("with_exemplar", one...), 0},
 		{"exemplar with many labels", ex(exemplar.Exemplar{Ts: someTime, Labels: longMany(102)}), remotewrite.ReasonExemplar, "exemplar: more label names than the limit of 100", gauge("with_exemplar", one...), 0},
-		{
-			"help that is too long", item{Lset: gauge("m").Lset, Floats: one, Meta: segment.Metadata{Metric: "m", Type: "gauge", Help: long(4097)}}, remotewrite.ReasonMetadata,
-			`help of metric family "m" has 4097 bytes, the limit is 4096`, gauge("m", one...), 0,
-		},
-		{
-			"unit that is not UTF-8", item{Lset: gauge("m").Lset, Floats: one, Meta: segment.Metadata{Metric: "m", Type: "gauge", Unit: "\xff"}}, remotewrite.ReasonMetadata,
-			`unit of metric family "m" is not valid UTF-8`, gauge("m", one...), 0,
-		},
 	}
 }
 

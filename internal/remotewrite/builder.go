@@ -267,14 +267,19 @@ func (b *Builder) rejectExemplar(err error) {
 	b.reject(&Rejection{ReasonExemplar, fmt.Errorf("exemplar: %w", err)}, 0)
 }
 
-// AddMetadata adds a metric family's metadata if it is valid and not known to be durable. The texts
-// may lie in the message.
+// AddMetadata adds a metric family's metadata, cut to its limits, unless it is known to be durable. A
+// family without a valid name is left out and counted; no message is refused for it. The texts may
+// lie in the message.
 func (b *Builder) AddMetadata(m segment.Metadata) {
-	if b.durable.has(m) { // and therefore valid
+	if b.durable.has(m) { // and therefore fits
 		return
 	}
-	if err := checkMetadata(&m); err != nil {
-		b.reject(err, 0)
+	if err := fitMetadata(&m); err != nil {
+		b.left -= costOffence
+		b.discard(ReasonMetadata, err, 0)
+		return
+	}
+	if b.durable.has(m) { // without what was cut
 		return
 	}
 	b.left -= costMetadata + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))

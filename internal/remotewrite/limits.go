@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -98,18 +99,21 @@ func (l *Limits) checkLabel(x series.Label) error {
 // maxMetadataBytes bounds each text of a metric family's metadata: a segment's footer carries them.
 const maxMetadataBytes = 4096
 
-// checkMetadata applies the limits to a metric family's metadata.
-func checkMetadata(m *segment.Metadata) error {
-	for _, x := range [...]struct{ what, text string }{{"name", m.Metric}, {"help", m.Help}, {"unit", m.Unit}} {
-		switch {
-		case len(x.text) > maxMetadataBytes:
-			return rejectf(ReasonMetadata, "%s of metric family %s has %d bytes, the limit is %d", x.what, Quote(m.Metric), len(x.text), maxMetadataBytes)
-		case !utf8.ValidString(x.text):
-			return rejectf(ReasonMetadata, "%s of metric family %s is not valid UTF-8", x.what, Quote(m.Metric))
-		}
+// fitMetadata cuts help and unit at the limit, and replaces what is not valid UTF-8: the texts of a
+// family never decide over its samples. It returns an error if no family can have the name.
+func fitMetadata(m *segment.Metadata) error {
+	if m.Metric == "" || len(m.Metric) > maxMetadataBytes || !utf8.ValidString(m.Metric) {
+		return rejectf(ReasonMetadata, "metadata of the metric family %s: the name must be valid UTF-8 of 1 to %d bytes", Quote(m.Metric), maxMetadataBytes)
 	}
-	if m.Metric == "" {
-		return rejectf(ReasonMetadata, "metadata without the name of a metric family")
+	for _, text := range []*string{&m.Help, &m.Unit} {
+		s := strings.ToValidUTF8(*text, string(utf8.RuneError))
+		if n := maxMetadataBytes; len(s) > n {
+			for !utf8.RuneStart(s[n]) {
+				n--
+			}
+			s = s[:n]
+		}
+		*text = s
 	}
 	return nil
 }
