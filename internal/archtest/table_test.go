@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"internal/app/human":     {},
 	"internal/app/flightapp": {"internal/app/process", "internal/flightsql", "internal/loopback", "internal/telemetry"},
 	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/datadog", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue", "internal/recent"},
-	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/lineprotocol", "internal/listen", "internal/opentsdb", "internal/remotewrite", "internal/statsd", "internal/tenant"},
+	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/lineprotocol", "internal/listen", "internal/memory", "internal/opentsdb", "internal/remotewrite", "internal/statsd", "internal/tenant"},
 	"internal/app/exclusive": {"internal/app/process", "internal/auth"},
 	"internal/app/exportapp": {"internal/key", "internal/query/sql/encode"},
 	"internal/app/importapp": {
@@ -312,7 +312,7 @@ var allowed = map[string][]string{
 	"internal/graphite":                    {"internal/pickle", "internal/remotewrite", "internal/series"},
 	"internal/pickle":                      {},
 	"internal/replica":                     {},
-	"internal/statsd":                      {"internal/remotewrite", "internal/segment", "internal/series"},
+	"internal/statsd":                      {"internal/memory", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/jsonlines":                   {"internal/jsontext", "internal/remotewrite", "internal/series"},
 	"internal/jsontext":                    {},
 	"internal/iceberg":                     {},

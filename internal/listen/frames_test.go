@@ -78,7 +78,7 @@ func FuzzConnection(f *testing.F) {
 // lines keeps the lines that it is given.
 type lines struct{ text []byte }
 
-func (a *lines) Add(lines []byte, _ func(string, error)) { a.text = append(a.text, lines...) }
+func (a *lines) Add(lines []byte, _, _ func(string, error)) { a.text = append(a.text, lines...) }
 
 func (*lines) Flush() (int, int64, Source) { return 0, 0, nil }
 

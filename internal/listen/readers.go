@@ -125,6 +125,9 @@ func (l *Listener) take(lines []byte, transport string, wait bool) {
 		l.protocol.Aggregate.Add(lines, func(reason string, err error) {
 			l.met.dropped.WithLabelValues(reason).Inc()
 			l.complain("a part of a line was left out", "err", err)
+		}, func(reason string, err error) {
+			l.met.ignored.WithLabelValues(reason).Inc()
+			l.complain("a part of an event was ignored", "err", err)
 		})
 		return
 	}

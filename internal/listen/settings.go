@@ -39,8 +39,8 @@ type Protocol struct {
 // Aggregate adds lines up in bounded memory. It is safe for concurrent use.
 type Aggregate interface {
 	// Add takes complete lines, which are valid until it returns. drop is called for each event
-	// that is left out.
-	Add(lines []byte, drop func(reason string, err error))
+	// that is left out, and ignore for each of which only a part is.
+	Add(lines []byte, drop, ignore func(reason string, err error))
 	// Flush returns what the lines add up to now: the number of samples, their memory in bytes, and
 	// their source.
 	Flush() (samples int, size int64, source Source)

@@ -25,13 +25,16 @@ type tally struct {
 	lines int
 }
 
-func (a *tally) Add(lines []byte, drop func(string, error)) {
+func (a *tally) Add(lines []byte, drop, ignore func(string, error)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for line := range bytes.Lines(lines) {
 		if bytes.Contains(line, []byte("bad")) {
 			drop("invalid_line", errors.New("a bad line"))
 			continue
+		}
+		if bytes.Contains(line, []byte("odd")) {
+			ignore("invalid_tag", errors.New("an odd tag"))
 		}
 		a.lines++
 	}
@@ -61,7 +64,7 @@ func TestSums(t *testing.T) {
 		sums := &tally{sink: s}
 		l, count := openFor(t, s, listen.Settings{Address: "127.0.0.1:0", Tenant: "team", MaxConnections: 10, Interval: interval},
 			listen.Protocol{Name: "test", Aggregate: sums})
-		write(t, dial(t, "tcp", l), "a\nbad\nb\n")
+		write(t, dial(t, "tcp", l), "a\nbad\nodd\n")
 		eventually(t, func() bool { return sums.has(2) })
 		if s.down {
 			eventually(t, func() bool { return count("failed_appends_total") > 1 })
@@ -77,6 +80,7 @@ func TestSums(t *testing.T) {
 		got := s.got()
 		require.NotEmpty(t, got)
 		sums.mu.Lock()
+		require.InDelta(t, 1, count("ignored_parts_total", "invalid_tag"), 0)
 		require.Len(t, got[len(got)-1], sums.lines, "the last one has all")
 		sums.mu.Unlock()
 		require.True(t, slices.IsSorted(got))

@@ -20,10 +20,12 @@ type Aggregator struct {
 	mu       sync.Mutex
 	entries  map[string]*entry // by labels
 	order    []*entry          // in the order of their first events
-	known    map[string]*entry // by texts of senders
+	known    map[string]known  // by texts of senders
 	kinds    map[string]*usage // by metric
 	series   int               // that a flush writes
 	members  int               // of all sets
+	bytes    int64             // of all of these, charged to the settings' Memory
+	texts    int64             // of these, those of known
 	flushed  int64             // ms, of the last flush or the beginning
 	text     []byte            // reused
 	observer int               // series of a timer
@@ -35,6 +37,12 @@ type usage struct {
 	entries int
 }
 
+// known is the entry of a text, and what was ignored of the text; nil: nothing.
+type known struct {
+	*entry
+	ignored error
+}
+
 // entry is what the events of one label set have added up to.
 type entry struct {
 	kind    kind
@@ -43,9 +51,23 @@ type entry struct {
 	value   float64 // counter, gauge
 	timer   timer
 	members map[uint64]struct{}
+	bytes   int64 // of the entry without members
 	touched time.Time
 	fresh   bool // no flush has it
 }
+
+// The memory (bytes) of parts of the state, roughly.
+const (
+	entryBytes   = 512       // an entry and its places in maps, without texts
+	summaryBytes = 128 << 10 // a summary with its buffers: 70 KiB when new, 175 KiB after many observations
+	nativeBytes  = 8 << 10   // a native histogram with dozens of buckets
+	memberBytes  = 50        // a value of a set
+	knownBytes   = 100       // a text of a sender, without its own bytes
+	textCopies   = 3         // of the labels of an entry: the sender's, the escaped ones, the key
+	flushCopies  = 10        // of the labels of a summary, while a flush writes its series
+	knownShare   = 4         // the inverse of the share that texts of senders may have of the state
+	processShare = 4         // the inverse of the share that the state may have of the process
+)
 
 // timer is a summary or a native histogram.
 type timer interface {
@@ -56,23 +78,27 @@ type timer interface {
 // New returns an aggregator without series.
 func New(s Settings, now func() time.Time) *Aggregator {
 	a := &Aggregator{
-		settings: s, now: now, entries: map[string]*entry{}, known: map[string]*entry{}, kinds: map[string]*usage{},
+		settings: s, now: now, entries: map[string]*entry{}, known: map[string]known{}, kinds: map[string]*usage{},
 		flushed: now().UnixMilli(), observer: 1,
 	}
 	if s.Timers == Summary {
 		a.observer = len(objectives) + 2
 	}
+	if most := s.Memory.Limit() / processShare; most > 0 {
+		a.settings.MaxStateBytes = min(s.MaxStateBytes, most)
+	}
 	return a
 }
 
-// Add takes complete lines. drop is called for each event that is left out.
-func (a *Aggregator) Add(lines []byte, drop func(reason string, err error)) {
+// Add takes complete lines. drop is called for each event that is left out, and ignore for each of
+// which only a part is.
+func (a *Aggregator) Add(lines []byte, drop, ignore func(reason string, err error)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	refused := func(err error) {
+	report := func(to func(string, error), err error) {
 		if r, ok := errors.AsType[*Refusal](err); ok { // as are all
-			drop(r.Reason, r)
+			to(r.Reason, r)
 		}
 	}
 	for line := range bytes.Lines(lines) {
@@ -80,18 +106,21 @@ func (a *Aggregator) Add(lines []byte, drop func(reason string, err error)) {
 			continue
 		}
 		parse(line, func(e *event) {
-			if err := a.add(e, now); err != nil {
-				refused(err)
+			ignored, err := a.add(e, now)
+			report(drop, err)
+			if err == nil {
+				report(ignore, ignored)
+				report(ignore, e.ignored)
 			}
-		}, refused)
+		}, func(err error) { report(drop, err) })
 	}
 }
 
-// add adds an event.
-func (a *Aggregator) add(e *event, now time.Time) error {
+// add adds an event. ignored says what is ignored of its tags.
+func (a *Aggregator) add(e *event, now time.Time) (ignored, err error) {
 	x, err := a.find(e)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	x.touched = now
 	switch {
@@ -106,39 +135,70 @@ func (a *Aggregator) add(e *event, now time.Time) error {
 	case e.kind == set:
 		id := xxh3.Hash(e.member)
 		if _, ok := x.members[id]; ok {
-			return nil
+			break
 		}
 		if a.members >= a.settings.MaxSetValues {
-			return refuse(ReasonSetValues, "the sets have %d values, which is the limit (statsd.max-set-values)", a.members)
+			return nil, refuse(ReasonSetValues, "the sets have %d values, which is the limit (statsd.max-set-values)", a.members)
+		}
+		if err := a.take(memberBytes); err != nil {
+			return nil, err
 		}
 		x.members[id] = struct{}{}
 		a.members++
 	}
+	return x.ignored, nil
+}
+
+// take takes memory for more state.
+func (a *Aggregator) take(n int64) error {
+	if a.bytes+n > a.settings.MaxStateBytes {
+		return refuse(ReasonStateBytes, "the state has %d bytes, and the limit is %d (statsd.max-state-bytes, and a quarter of memory-limit at most)", a.bytes, a.settings.MaxStateBytes)
+	}
+	if err := a.settings.Memory.TryAcquire(n); err != nil {
+		return refuse(ReasonStateBytes, "state: %w", err)
+	}
+	a.bytes += n
 	return nil
 }
 
-// find returns the entry of an event.
-func (a *Aggregator) find(e *event) (*entry, error) {
+func (a *Aggregator) give(n int64) {
+	a.settings.Memory.Release(n)
+	a.bytes -= n
+}
+
+// forgetTexts forgets what the texts of senders mean.
+func (a *Aggregator) forgetTexts() {
+	a.give(a.texts)
+	a.known, a.texts = map[string]known{}, 0
+}
+
+// find returns the entry of an event, and what is ignored of its tags.
+func (a *Aggregator) find(e *event) (known, error) {
 	a.text = append(append(append(append(a.text[:0], byte(e.kind)), e.name...), 0), e.tags...)
 	if x, ok := a.known[string(a.text)]; ok {
 		return x, nil
 	}
-	lset, err := labelsOf(e)
+	lset, ignored, err := labelsOf(e)
 	if err != nil {
-		return nil, refuse(ReasonLine, "metric %s: %w", quote(e.name), err)
+		return known{}, refuse(ReasonLine, "metric %s: %w", quote(e.name), err)
 	}
 	key := keyOf(lset)
-	x, ok := a.entries[string(key)]
+	x, ok := a.entries[view(key)]
 	if !ok || x.kind != e.kind {
 		if x, err = a.create(e.kind, lset, key); err != nil {
-			return nil, err
+			return known{}, err
 		}
 	}
-	if len(a.known) >= 2*a.settings.MaxSeries {
-		clear(a.known)
+	out := known{x, ignored}
+	n := knownBytes + int64(len(a.text))
+	if len(a.known) >= 2*a.settings.MaxSeries || a.texts+n > a.settings.MaxStateBytes/knownShare {
+		a.forgetTexts()
 	}
-	a.known[string(a.text)] = x
-	return x, nil
+	if a.take(n) == nil { // otherwise the text is read again
+		a.known[string(a.text)] = out
+		a.texts += n
+	}
+	return out, nil
 }
 
 // create makes an entry, unless there are too many or its metric has another kind.
@@ -152,6 +212,16 @@ func (a *Aggregator) create(k kind, lset []series.Label, key []byte) (*entry, er
 	if n := a.series + a.width(k); n > a.settings.MaxSeries {
 		return nil, refuse(ReasonSeries, "there are %d series, and the limit is %d (statsd.max-series)", a.series, a.settings.MaxSeries)
 	}
+	x.bytes = entryBytes + textCopies*int64(len(key))
+	switch {
+	case k == observer && a.settings.Timers == Summary:
+		x.bytes += summaryBytes + flushCopies*int64(len(key))
+	case k == observer:
+		x.bytes += nativeBytes
+	}
+	if err := a.take(x.bytes); err != nil {
+		return nil, err
+	}
 	switch k {
 	case observer:
 		x.timer = newTimer(a.settings.Timers)
@@ -164,7 +234,7 @@ func (a *Aggregator) create(k kind, lset []series.Label, key []byte) (*entry, er
 	}
 	u.entries++
 	a.series += a.width(k)
-	a.entries[string(key)] = x
+	a.entries[view(key)] = x // whose key does not change
 	a.order = append(a.order, x)
 	return x, nil
 }
@@ -177,9 +247,18 @@ func (a *Aggregator) width(k kind) int {
 	return 1
 }
 
+// empty removes the members of a set.
+func (a *Aggregator) empty(x *entry) {
+	a.members -= len(x.members)
+	a.give(memberBytes * int64(len(x.members)))
+	x.members = map[uint64]struct{}{}
+}
+
 // forget removes an entry from all but order and known.
 func (a *Aggregator) forget(x *entry) {
-	delete(a.entries, string(x.key))
+	a.empty(x)
+	delete(a.entries, view(x.key))
+	a.give(x.bytes)
 	a.series -= a.width(x.kind)
 	metric := metricOf(x.labels)
 	u := a.kinds[metric]

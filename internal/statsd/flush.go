@@ -72,12 +72,11 @@ func (a *Aggregator) Flush() *Flush {
 		}
 		x.fresh = false
 		if x.kind == set {
-			a.members -= len(x.members)
-			clear(x.members)
+			a.empty(x)
 		}
 	}
 	if len(kept) < len(a.order) {
-		clear(a.known)
+		a.forgetTexts()
 		clear(a.order[len(kept):])
 	}
 	a.order, a.flushed = kept, t

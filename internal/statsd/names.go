@@ -11,35 +11,34 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// labelsOf returns the labels of an event, sorted by name. Of equal tags the last counts. Names are
-// made valid in the way of statsd_exporter: what is not a letter, digit, underscore or colon
-// becomes an underscore.
-func labelsOf(e *event) ([]series.Label, error) {
+// labelsOf returns the labels of an event, sorted by name, and what is ignored of its tags: those
+// that are not a name and a value. Of equal tags the last counts. Names are made valid in the way of
+// statsd_exporter: what is not a letter, digit, underscore or colon becomes an underscore.
+func labelsOf(e *event) (lset []series.Label, ignored, err error) {
 	if !utf8.Valid(e.name) || !utf8.Valid(e.tags) {
-		return nil, errors.New("names and tags are not valid UTF-8")
+		return nil, nil, errors.New("names and tags are not valid UTF-8")
 	}
 	metric, tags, separator := splitName(string(e.name))
 	if metric == "" {
-		return nil, errors.New("the metric has no name")
+		return nil, nil, errors.New("the metric has no name")
 	}
 	out := []series.Label{{Name: model.MetricNameLabel, Value: escape(metric)}}
-	add := func(text, separator string) error {
+	add := func(text, separator string) {
 		for tag := range strings.SplitSeq(text, ",") {
-			if tag = strings.TrimSpace(tag); tag == "" {
+			if tag = strings.TrimPrefix(strings.TrimSpace(tag), "#"); tag == "" { // some senders repeat the #
 				continue
 			}
-			name, value, ok := strings.Cut(tag, separator)
-			if name = escape(name); !ok || name == "" || value == "" || name == model.MetricNameLabel {
-				return errors.New("a tag is not a name and a value with " + separator + " between them")
+			name, value, _ := strings.Cut(tag, separator)
+			if name = escape(name); name == "" || value == "" || name == model.MetricNameLabel {
+				ignored = refuse(ReasonTag, "metric %s: the tag %s is not a name and a value with %s between them", quote(e.name), quote([]byte(tag)), separator)
+				continue
 			}
 			out = append(out, series.Label{Name: name, Value: value})
 		}
-		return nil
 	}
-	if err := errors.Join(add(tags, separator), add(string(e.tags), ":")); err != nil {
-		return nil, err
-	}
-	return series.LastOfEach(out), nil
+	add(tags, separator)
+	add(string(e.tags), ":")
+	return series.LastOfEach(out), ignored, nil
 }
 
 // splitName divides a name from tags: name,tag=v (InfluxDB), name#tag=v (Librato), name[tag=v]rest

@@ -17,6 +17,7 @@ type event struct {
 	member   []byte // of a set
 	relative bool   // of a gauge
 	times    int    // that a timer was observed
+	ignored  error  // why a part of the parameters does not count; nil: all do
 }
 
 // maxTimes is how many observations an event of a timer may stand for: the lowest sample rate is
@@ -106,11 +107,11 @@ func (e *event) read(value, parameters []byte) error {
 		p, rest, more = bytes.Cut(rest, []byte("|"))
 		switch {
 		case len(p) > 0 && p[0] == '@':
-			r, err := strconv.ParseFloat(view(p[1:]), 64)
-			if err != nil || !(r > 0 && r <= 1) {
-				return errors.New("the sample rate is not a number above 0 and at most 1")
+			if r, err := strconv.ParseFloat(view(p[1:]), 64); err == nil && r > 0 && r <= 1 {
+				rate = r
+			} else {
+				e.ignored = refuse(ReasonRate, "metric %s: the sample rate %s is not a number above 0 and at most 1", quote(e.name), quote(p[1:]))
 			}
-			rate = r
 		case len(p) > 0 && p[0] == '#':
 			e.tags = p[1:]
 		case bytes.HasPrefix(p, []byte("c:")), bytes.HasPrefix(p, []byte("e:")), bytes.HasPrefix(p, []byte("card:")), len(p) > 1 && p[0] == 'T':

@@ -7,6 +7,8 @@ package statsd
 import (
 	"fmt"
 	"time"
+
+	"github.com/promlake/promlake/internal/memory"
 )
 
 // Timers is what timers, histograms and distributions become.
@@ -26,6 +28,11 @@ type Settings struct {
 	MaxSeries    int           // that are written at a flush
 	MaxSetValues int           // distinct values of all sets between two flushes
 	TTL          time.Duration // after its last event a series ends; 0: never
+
+	// MaxStateBytes bounds the memory of all of this. It counts as a quarter of the limit of Memory,
+	// the process's budget to which it is charged, if that is less.
+	MaxStateBytes int64
+	Memory        *memory.Budget
 }
 
 // The reasons for which events are left out.
@@ -35,9 +42,17 @@ const (
 	ReasonConflict  = "conflicting_type"
 	ReasonSeries    = "max_series"
 	ReasonSetValues = "max_set_values"
+	// ReasonStateBytes: there is no memory for more series, or for more values of sets.
+	ReasonStateBytes = "max_state_bytes"
 )
 
-// Refusal is the error for events that are left out.
+// The reasons for which a part of an event is ignored.
+const (
+	ReasonTag  = "invalid_tag"
+	ReasonRate = "invalid_sample_rate" // the event counts once
+)
+
+// Refusal is the error for events, or parts of them, that are left out.
 type Refusal struct {
 	Reason string
 	Err    error

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 	"github.com/promlake/promlake/internal/statsd"
@@ -26,7 +28,7 @@ type world struct {
 
 func newWorld(t testing.TB, change func(*statsd.Settings)) *world {
 	w := &world{t: t, at: time.UnixMilli(start)}
-	s := statsd.Settings{Timers: statsd.Summary, MaxSeries: 100, MaxSetValues: 10, TTL: time.Hour}
+	s := statsd.Settings{Timers: statsd.Summary, MaxSeries: 100, MaxSetValues: 10, TTL: time.Hour, MaxStateBytes: 1 << 30}
 	change(&s)
 	w.sum = statsd.New(s, func() time.Time { return w.at })
 	return w
@@ -34,9 +36,10 @@ func newWorld(t testing.TB, change func(*statsd.Settings)) *world {
 
 func plain(t testing.TB) *world { return newWorld(t, func(*statsd.Settings) {}) }
 
-// add adds lines and returns the reasons of what was left out.
+// add adds lines and returns the reasons of what was left out, events and parts of them.
 func (w *world) add(lines ...string) (dropped []string) {
-	w.sum.Add([]byte(strings.Join(lines, "\n")+"\n"), func(reason string, err error) { dropped = append(dropped, reason+": "+err.Error()) })
+	note := func(reason string, err error) { dropped = append(dropped, reason+": "+err.Error()) }
+	w.sum.Add([]byte(strings.Join(lines, "\n")+"\n"), note, note)
 	return dropped
 }
 
@@ -148,13 +151,8 @@ func TestLeftOut(t *testing.T) {
 		"a:NaN|c":                 "the value is not a number",
 		"a:inf|ms":                "the value is not a number",
 		"a:-1|c":                  "a counter cannot go down",
-		"a:1|c|@0":                "the sample rate is not a number above 0 and at most 1",
-		"a:1|c|@x":                "the sample rate",
 		"a:1|ms|@0.0001":          "the sample rate of a timer is below 0.001",
 		"a:1|c|x":                 "want name:value|type, with |@rate and |#tags at most",
-		"a:1|c|#x":                `a tag is not a name and a value with : between them`,
-		"a,x:1|c":                 `a tag is not a name and a value with = between them`,
-		"a:1|c|#__name__:x":       "a tag is not",
 		"#x=1:1|c":                "the metric has no name",
 		"a\xff:1|c":               "not valid UTF-8",
 		"_e{5,4}:title|text":      "event: events and service checks are not metrics",
@@ -167,6 +165,47 @@ func TestLeftOut(t *testing.T) {
 		require.Contains(t, got[0], want)
 		require.Less(t, len(got[0]), 300)
 		require.Len(t, w.flush(), 2, line)
+	}
+}
+
+// TestIgnoredParts: tags that are not a name and a value, and rates that are none, cost no event.
+func TestIgnoredParts(t *testing.T) {
+	tag, rate := statsd.ReasonTag, statsd.ReasonRate
+	for _, tc := range []struct {
+		line    string
+		ignored []string // the reasons
+		want    string   // the series and its value
+	}{
+		{"m:2|g|#production", []string{tag}, `{__name__="m"} 2`},
+		{"m:2|g|#production,env:x,", []string{tag}, `{__name__="m", env="x"} 2`},
+		{"m:2|g|#env:prod,#region:eu", nil, `{__name__="m", env="prod", region="eu"} 2`},
+		{"m:2|g|##env:prod", nil, `{__name__="m", env="prod"} 2`},
+		{"m:2|g|#", nil, `{__name__="m"} 2`},
+		{"m:2|g|#:x,y:,__name__:z,#,a:b:c", []string{tag}, `{__name__="m", a="b:c"} 2`},
+		{"m[a,b=c]:2|g", []string{tag}, `{__name__="m", b="c"} 2`},
+		{"m,a,b=c:2|g", []string{tag}, `{__name__="m", b="c"} 2`},
+		{"m#a,b=c:2|g|#d", []string{tag}, `{__name__="m", b="c"} 2`},
+		{"m:2|c|@0", []string{rate}, `{__name__="m"} 2`},
+		{"m:2|c|@-1|#a:b", []string{rate}, `{__name__="m", a="b"} 2`},
+		{"m:2|c|#a:b|@NaN", []string{rate}, `{__name__="m", a="b"} 2`},
+		{"m:2|c|@1.5|#a", []string{tag, rate}, `{__name__="m"} 2`},
+		{"m:2|c|@often", []string{rate}, `{__name__="m"} 2`},
+		{"m:2|c|@", []string{rate}, `{__name__="m"} 2`},
+		{"m:2|c|@Inf:3|c|@0.5", []string{rate}, `{__name__="m"} 8`},
+		{"m:1:1|c|@2|#a:b", []string{rate, rate}, `{__name__="m", a="b"} 2`},
+	} {
+		w := plain(t)
+		for range 2 { // the text is known then
+			got := slices.Clone(tc.ignored[:0])
+			for _, x := range w.add(tc.line) {
+				reason, _, _ := strings.Cut(x, ": ")
+				got = append(got, reason)
+			}
+			require.Equal(t, tc.ignored, got, tc.line)
+		}
+		w = plain(t)
+		w.add(tc.line)
+		require.Contains(t, w.flush(), tc.want+" @10", tc.line)
 	}
 }
 
@@ -192,6 +231,50 @@ func TestLimits(t *testing.T) {
 	require.Empty(t, w.add("s:5|s"))
 	require.Equal(t, []string{`{__name__="other"} 0 @10`, `{__name__="s"} 10 @10`}, w.flush())
 	require.Empty(t, w.add("other:x|s"))
+}
+
+// TestStateBytes: names and tags of senders, timers and sets take bounded memory, which is charged to
+// the process and given back.
+func TestStateBytes(t *testing.T) {
+	const limit = 1 << 20
+	reg := prometheus.NewRegistry()
+	budget := memory.New(4*limit, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, reg)
+	held := func() float64 {
+		all, err := reg.Gather()
+		require.NoError(t, err)
+		for _, f := range all {
+			if f.GetName() == "promlake_memory_acquired_bytes" {
+				return f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		t.Fatal("no metric")
+		return 0
+	}
+	pad := strings.Repeat("x", 16_000)
+	for kind, line := range map[string]string{"names": "n%d" + pad + ":1|c", "tags": "n:1|c|#a:%d" + pad, "timers": "t%d:1|ms", "sets": "s:%d|s", "texts": "n:1|c|#a:%d" + pad + ",a:1"} {
+		w := newWorld(t, func(s *statsd.Settings) { s.MaxSeries, s.MaxSetValues, s.Memory = 1_000_000, 1_000_000, budget })
+		refused := 0
+		for i := range map[bool]int{false: 200, true: 25_000}[kind == "sets"] {
+			for _, x := range w.add(fmt.Sprintf(line, i)) {
+				require.Contains(t, x, "the limit is 1048576 (statsd.max-state-bytes, and a quarter of memory-limit at most)")
+				refused++
+			}
+			if i%100 == 0 {
+				require.LessOrEqual(t, held(), float64(limit), kind)
+			}
+		}
+		require.Equal(t, kind == "texts", refused == 0, kind)
+		require.Greater(t, held(), float64(limit/10), kind)
+		w.at = w.at.Add(2 * time.Hour)
+		w.sum.Flush()
+		require.Zero(t, held(), kind)
+		require.Empty(t, w.add(fmt.Sprintf(line, 0)), kind)
+		w.at = w.at.Add(2 * time.Hour)
+		w.sum.Flush()
+	}
+	other := memory.New(limit, memory.Probe{Usage: func() int64 { return 2 * limit }, Now: time.Now}, nil)
+	w := newWorld(t, func(s *statsd.Settings) { s.Memory = other })
+	require.Contains(t, w.add("a:1|c")[0], "max_state_bytes: state: refused: the process is at its memory limit")
 }
 
 // TestManyTexts: a label set that is written in many ways takes no more memory for that.
@@ -228,7 +311,7 @@ func BenchmarkLines(b *testing.B) {
 	lines := []byte(strings.ReplaceAll(text.String(), "|g|", "|c|"))
 	drop := func(_ string, err error) { b.Fatal(err) }
 	for b.Loop() {
-		w.sum.Add(lines, drop)
+		w.sum.Add(lines, drop, drop)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/event")
 }

@@ -17,7 +17,7 @@ import (
 // Validate reports settings that make no sense.
 func (s Settings) Validate() error {
 	var errs []error
-	for _, p := range s.protocols(lineprotocol.Naming{}, time.Now) {
+	for _, p := range s.protocols(lineprotocol.Naming{}, nil, time.Now) {
 		if _, err := tenant.Parse(p.set.Tenant); err != nil {
 			errs = append(errs, fmt.Errorf("%s.tenant: %w", p.Flags, err))
 		}
@@ -51,7 +51,7 @@ func (l *Listeners) Build(ctx context.Context, p process.Parts) (process.Stage, 
 	if err := l.set.Validate(); err != nil {
 		return nil, err
 	}
-	for _, x := range l.set.protocols(l.naming, p.Now) {
+	for _, x := range l.set.protocols(l.naming, p.Memory, p.Now) {
 		one, err := listen.Open(ctx, listen.Settings{
 			Address: x.set.Listen, Tenant: x.set.Tenant, QueueBytes: x.set.QueueBytes, MaxConnections: x.set.MaxConnections, Interval: x.set.Interval,
 		}, x.Protocol, l.sink, p.Registry, p.Logger, p.Now)

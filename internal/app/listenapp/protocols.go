@@ -6,6 +6,7 @@ import (
 	"github.com/promlake/promlake/internal/graphite"
 	"github.com/promlake/promlake/internal/lineprotocol"
 	"github.com/promlake/promlake/internal/listen"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/opentsdb"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/statsd"
@@ -27,8 +28,9 @@ type protocol struct {
 	set Lines
 }
 
-// protocols returns those that are listened for. Lines of InfluxDB get their names by naming.
-func (s Settings) protocols(naming lineprotocol.Naming, now func() time.Time) (out []protocol) {
+// protocols returns those that are listened for. Lines of InfluxDB get their names by naming. What
+// StatsD adds up is charged to budget.
+func (s Settings) protocols(naming lineprotocol.Naming, budget *memory.Budget, now func() time.Time) (out []protocol) {
 	plaintext := func(lines []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 		return graphite.Decode(graphite.Request{Body: lines, Time: came.UnixMilli()}, g, rules, room)
 	}
@@ -56,6 +58,7 @@ func (s Settings) protocols(naming lineprotocol.Naming, now func() time.Time) (o
 		if p.Name == StatsD {
 			p.Aggregate = sums{statsd.New(statsd.Settings{
 				Timers: s.StatsD.Timers, MaxSeries: s.StatsD.MaxSeries, MaxSetValues: s.StatsD.MaxSetValues, TTL: s.StatsD.TTL,
+				MaxStateBytes: s.StatsD.MaxStateBytes, Memory: budget,
 			}, now)}
 		}
 		out = append(out, p)

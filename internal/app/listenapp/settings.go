@@ -36,8 +36,9 @@ type Sums struct {
 	MaxConnections int           `name:"max-connections" default:"1000" min:"1" help:"TCP connections to the listener at once. Each takes 16 KiB." when:"Raise it if there are more senders."`
 	Interval       time.Duration `name:"flush-interval" default:"10s" above:"0" help:"Time between two samples of each series of StatsD. Must be below the lookback of queries." when:"Raise it for fewer samples."`
 	Timers         statsd.Timers `name:"timers" default:"summary" enum:"summary,native-histogram" help:"What timers, histograms and distributions become, one of ${enum}. A summary has the quantiles 0.5, 0.9 and 0.99." when:"Set native-histogram for any quantile, also over several series."`
-	MaxSeries      int           `name:"max-series" default:"50000" min:"1" help:"Series of StatsD that are kept in memory. Events for more are left out. A summary takes five series and about 12 KiB." when:"Raise it if events are left out and memory is free."`
+	MaxSeries      int           `name:"max-series" default:"50000" min:"1" help:"Series of StatsD that are kept in memory. Events for more are left out. A summary takes five series." when:"Raise it if events are left out and memory is free."`
 	MaxSetValues   int           `name:"max-set-values" default:"200000" min:"1" help:"Distinct values of all sets of StatsD between two flushes. More are left out. Each takes about 50 bytes." when:"Raise it if values are left out and memory is free."`
+	MaxStateBytes  int64         `name:"max-state-bytes" type:"bytes" default:"1GiB" min:"1MiB" help:"Memory of what StatsD's events add up to, at most a quarter of memory-limit. Events that need more are left out. A summary counts as 128 KiB, a native histogram as 8 KiB." when:"Raise it if events are left out and memory is free."`
 	TTL            time.Duration `name:"ttl" default:"1h" min:"0" help:"Time after its last event at which a series of StatsD ends and is forgotten; 0 is never." when:"Lower it if names change often, raise it for gauges that are sent rarely."`
 }
 
