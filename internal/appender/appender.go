@@ -89,8 +89,8 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 	}
 	a.tx.Samples = append(a.tx.Samples, sample)
 	for _, e := range opts.Exemplars {
-		if !e.HasTs {
-			e.Ts, e.HasTs = t, true
+		if !e.HasTs { // which order.commit needs to know
+			e.Ts = t
 		}
 		a.tx.Exemplars = append(a.tx.Exemplars, Exemplar{n, e})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/segment"
@@ -137,7 +139,7 @@ func TestTransaction(t *testing.T) {
 	got[0].Metadata = nil
 	require.Equal(t, []*Transaction{{
 		Samples:   []Sample{{Rare: &Rare{ST: 5}, T: 10, V: 1}, {T: 10, V: 1}},
-		Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 1, Ts: 10, HasTs: true}}},
+		Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 1, Ts: 10}}},
 	}}, got)
 
 	// Of two transactions that append to the same series, the one that is committed late loses.
@@ -204,4 +206,65 @@ func TestTable(t *testing.T) {
 		require.Equal(t, len(want), all.n)
 	}
 	require.Greater(t, len(all.slots), 1000)
+}
+
+// TestExemplars: of the exemplars of scrapes, those are stored that Prometheus stores.
+func TestExemplars(t *testing.T) {
+	upstream := teststorage.New(t)
+	var got []exemplar.Exemplar
+	a := New(func(tx *Transaction) error {
+		for _, e := range tx.Exemplars {
+			e.HasTs = true
+			got = append(got, e.Exemplar)
+		}
+		return nil
+	})
+	ex := func(v float64, t int64, lset ...string) exemplar.Exemplar {
+		return exemplar.Exemplar{Labels: labels.FromStrings(lset...), Value: v, Ts: t, HasTs: t != 0}
+	}
+	lset := labels.FromStrings("__name__", "m")
+	for i, es := range [][]exemplar.Exemplar{
+		{ex(1, 0, "trace", "a")},
+		{ex(1, 0, "trace", "a")},
+		{ex(1, 0, "trace", "a")},
+		{ex(2, 0, "trace", "a")},
+		{ex(2, 0, "trace", "b")},
+		{ex(2, 0, "trace", "a")},
+		{},
+		{ex(2, 0, "trace", "a")},
+		{ex(3, 9_500, "trace", "c")},
+		{ex(3, 9_500, "trace", "c")},
+		{ex(4, 9_200, "trace", "older")},
+		{ex(3, 9_700, "trace", "c"), ex(5, 9_800)},
+		{ex(3, 9_700, "trace", "c"), ex(5, 9_800)},
+		{ex(5, 0)},
+	} {
+		at := int64(i+1) * 1000
+		for _, to := range []storage.AppendableV2{upstream, a} {
+			app := to.AppenderV2(t.Context())
+			opts := storage.AppendV2Options{}
+			for _, e := range es {
+				if !e.HasTs {
+					e.Ts = at // as a scrape does
+				}
+				opts.Exemplars = append(opts.Exemplars, e)
+			}
+			_, err := app.Append(0, lset, 0, at, 1, nil, nil, opts)
+			if to == storage.AppendableV2(a) {
+				require.NoError(t, err)
+			} // upstream reports exemplars that it leaves out
+			require.NoError(t, app.Commit())
+		}
+	}
+	q, err := upstream.ExemplarQuerier(t.Context())
+	require.NoError(t, err)
+	found, err := q.Select(0, math.MaxInt64, []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "__name__", "m")})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	want := slices.Clone(found[0].Exemplars)
+	for i := range want {
+		want[i].HasTs = true
+	}
+	require.Equal(t, want, got)
+	require.Less(t, len(got), 10)
 }

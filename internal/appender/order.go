@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
@@ -29,10 +30,11 @@ const (
 type order struct {
 	mu     sync.Mutex
 	series table
-	hists  map[*state]Histogram // the last samples that are no floats
-	maxT   int64                // newest sample of all series
-	window int64                // ms; see SetOutOfOrderWindow
-	swept  int64                // maxT at the last sweep
+	hists  map[*state]Histogram         // the last samples that are no floats
+	newest map[*state]exemplar.Exemplar // the newest exemplar of each series that has any
+	maxT   int64                        // newest sample of all series
+	window int64                        // ms; see SetOutOfOrderWindow
+	swept  int64                        // maxT at the last sweep
 }
 
 // state is what is known of a series. The fields of its last sample are guarded by order.mu.
@@ -75,7 +77,7 @@ func (o *order) dropHistogram(s *state) {
 }
 
 func newOrder() *order {
-	return &order{series: newTable(), hists: map[*state]Histogram{}, maxT: math.MinInt64, swept: math.MinInt64}
+	return &order{series: newTable(), hists: map[*state]Histogram{}, newest: map[*state]exemplar.Exemplar{}, maxT: math.MinInt64, swept: math.MinInt64}
 }
 
 func (o *order) setWindow(ms int64) {
@@ -176,7 +178,9 @@ func (o *order) duplicate(s *state, x *Sample) error {
 }
 
 // commit makes the samples of a transaction the last of their series, and removes those that became
-// out of order since they were appended. It reports whether metadata is due: one of the series is
+// out of order since they were appended. Exemplars that Prometheus does not store are removed: one
+// that a target repeats, also without a timestamp at the time of each scrape, and one that is older
+// than the newest of its series. It reports whether metadata is due: one of the series is
 // new, or the last one has no sample yet in the current period of describeEvery.
 func (o *order) commit(tx *Transaction) (due bool) {
 	o.mu.Lock()
@@ -201,7 +205,12 @@ func (o *order) commit(tx *Transaction) (due bool) {
 		x.known = s.memo.Known()
 		o.maxT = max(o.maxT, x.T)
 		for _, e := range own {
-			exemplars = append(exemplars, Exemplar{kept, e.Exemplar})
+			if last, ok := o.newest[s]; !ok || !last.Equals(e.Exemplar) && (exemplar.Compare(e.Exemplar, last) > 0 || e.Ts > last.Ts-o.window) {
+				exemplars = append(exemplars, Exemplar{kept, e.Exemplar})
+				if !ok || exemplar.Compare(e.Exemplar, last) > 0 {
+					o.newest[s] = e.Exemplar
+				}
+			}
 		}
 		if kept != i {
 			tx.Samples[kept] = *x
@@ -223,6 +232,7 @@ func (o *order) sweep() {
 			if s.hist {
 				o.dropHistogram(s)
 			}
+			delete(o.newest, s)
 			o.series.remove(s)
 		}
 	}
