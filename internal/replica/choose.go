@@ -209,63 +209,111 @@ func stretches(dst []Stretch, t []int64, of int, absent, free []span) []Stretch 
 	return dst
 }
 
-// trim takes samples from the ends of stretches at which the value only seems to fall.
+// trim takes samples from the ends of stretches where a counter only seems to fall, or to rise to a
+// value from before a reset. A stretch is compared with the one before it, and with those that end
+// at most Skew before it, as they were untrimmed.
 func trim(all []Stretch, of []Series) []Stretch {
 	if len(all) < 2 {
 		return all
 	}
-	type ends struct{ first, last bool }
-	cut := make([]ends, len(all))
-	for k := range all[1:] {
-		x, y := all[k], all[k+1]
-		switch last, next := x.To-1, y.From; {
-		case x.Of < y.Of:
-			cut[k+1].first = before(&of[y.Of], next, of[x.Of].T[last], of[x.Of].V[last])
-		case x.Of > y.Of:
-			cut[k].last = after(&of[x.Of], last, of[y.Of].T[next], of[y.Of].V[next])
+	cut := slices.Clone(all)
+	var own, other []sample
+	for k, y := range all {
+		for j := k - 1; j >= 0; j-- {
+			x := all[j]
+			last, first := of[x.Of].T[x.To-1], of[y.Of].T[y.From]
+			if j < k-1 && first-last > Skew {
+				break
+			}
+			switch {
+			case x.Of < y.Of:
+				own = of[x.Of].samples(own[:0], last-Reach, last, 1)
+				other = of[y.Of].samples(other[:0], last-Reach-Skew, last+Skew+Reach, 1)
+				cut[k].From = max(cut[k].From, min(notBefore(own, other, y.From), y.To))
+			case x.Of > y.Of: // the same, backwards
+				own = of[y.Of].samples(own[:0], first, first+Reach, -1)
+				other = of[x.Of].samples(other[:0], first-Skew-Reach, first+Reach+Skew, -1)
+				cut[j].To = min(cut[j].To, max(1-notBefore(own, other, 1-x.To), x.From))
+			}
 		}
 	}
-	out := all[:0]
-	for k, s := range all {
-		if cut[k].first {
-			s.From++
+	return append(all[:0], slices.DeleteFunc(cut, func(s Stretch) bool { return s.From >= s.To })...)
+}
+
+// sample is the k-th sample of a series.
+type sample struct {
+	t int64 // ms
+	v float64
+	k int
+}
+
+// samples appends the samples with from <= t <= to that have a value. With sign -1 times, values
+// and k are negated, so that they ascend backwards.
+func (s *Series) samples(dst []sample, from, to int64, sign int) []sample {
+	lo := sort.Search(len(s.T), func(k int) bool { return s.T[k] >= from })
+	for k := lo; k < len(s.T) && s.T[k] <= to; k++ {
+		if v := s.V[k]; v == v {
+			dst = append(dst, sample{int64(sign) * s.T[k], float64(sign) * v, sign * k})
 		}
-		if cut[k].last {
-			s.To--
-		}
-		if s.From < s.To {
-			out = append(out, s)
+	}
+	if sign < 0 {
+		slices.Reverse(dst)
+	}
+	return dst
+}
+
+// fall is between two samples of which the first has the larger value, v.
+type fall struct {
+	from, to int64 // ms
+	v        float64
+}
+
+func falls(in []sample) (out []fall) {
+	for i := 1; i < len(in); i++ {
+		if in[i].v < in[i-1].v {
+			out = append(out, fall{in[i-1].t, in[i].t, in[i-1].v})
 		}
 	}
 	return out
 }
 
-// before reports whether the sample k of s was taken before another replica's sample t, v (ms),
-// although it has the later time: the value falls, but s shows no reset around it.
-func before(s *Series, k int, t int64, v float64) bool {
-	if d := s.distance(k); d > 0 {
-		return s.T[k-1] < t && s.T[k]-t < d/2 && s.V[k-1] <= s.V[k] && s.V[k] < v
+// notBefore returns the first sample of other, from k on, that was not taken before the last one of
+// own, if the clocks of the two differ by at most Skew: the two have seen the same reset, or none,
+// and the value is not less, or other has seen a reset later than own. It returns k if there is none
+// until Skew later, and where the values are not those of a counter, with a reset at most.
+func notBefore(own, other []sample, k int) int {
+	i := slices.IndexFunc(other, func(x sample) bool { return x.k == k })
+	if len(own) == 0 || i < 0 {
+		return k // a stale marker, or no value
 	}
-	d := s.distance(k + 1)
-	return s.T[k]-t < d/2 && s.V[k] < v && v <= s.V[k+1]
-}
-
-// after reports whether the sample k of s was taken after another replica's sample t, v (ms),
-// although it has the earlier time.
-func after(s *Series, k int, t int64, v float64) bool {
-	if d := s.distance(k); d > 0 {
-		return t-s.T[k] < d/2 && s.V[k-1] <= v && v < s.V[k]
+	last, resets, theirs := own[len(own)-1], falls(own), falls(other)
+	if len(resets) > 1 {
+		return k
 	}
-	d := s.distance(k + 1)
-	return t-s.T[k] < d/2 && v < s.V[k] && s.V[k] <= s.V[k+1]
-}
-
-// distance returns the time (ms) from the sample before to the sample k, 0 if one of them does not
-// exist or they are further apart than Reach. Comparisons with a stale marker, which is a NaN, are
-// false.
-func (s *Series) distance(k int) int64 {
-	if k == 0 || k >= len(s.T) || s.T[k]-s.T[k-1] > Reach {
-		return 0
+	reset := fall{from: math.MaxInt64, to: own[0].t} // none since then
+	if len(resets) > 0 {
+		reset = resets[0]
 	}
-	return s.T[k] - s.T[k-1]
+	j := i
+	for ; j < len(other) && (j == 0 || other[j].t-other[j-1].t <= Reach); j++ {
+		x := other[j]
+		seen := sort.Search(len(theirs), func(n int) bool { return theirs[n].to > x.t })
+		same := seen > 0 && theirs[seen-1].to >= reset.from-Skew
+		switch {
+		case seen > 1:
+			return k
+		case seen > 0 && (theirs[0].from > reset.to+Skew || len(resets) == 0 && theirs[0].v <= last.v):
+			return x.k // behind a reset that own has not seen
+		case len(resets) > 0 && !same && seen < len(theirs) && theirs[seen].from <= reset.to+Skew:
+			// the reset that own has seen is still to come
+		case x.v >= last.v:
+			return x.k
+		case x.t > last.t+Skew:
+			return k
+		}
+	}
+	if i > 0 && other[i].t-other[i-1].t <= Reach { // the rest is not known yet
+		return other[j-1].k + 1
+	}
+	return k
 }

@@ -19,10 +19,12 @@
 // marker counts if all other replicas are absent, so that the end of one replica does not end the
 // series.
 //
-// Two replicas read one counter at different moments, and a scrape takes some time. So where the
-// series passes from one replica to another, the value may seem to fall although the counter was
-// never reset. There, the sample of the later replica in the order is left out if it is less than
-// half its own interval from the other sample, and its replica saw no reset.
+// Two replicas read one counter at different moments, their clocks differ by up to Skew, and a scrape
+// takes some time. So where the series passes from one replica to another, the value may seem to
+// fall although the counter was never reset. There, samples of the later replica in the order are
+// left out until the counter has reached the value of the other sample (or, where the series returns
+// to the earlier replica, from when on it has exceeded it), for at most Skew. Resets that one of the
+// two, or both, have seen within Reach are taken into account.
 //
 // Whether a sample counts depends on nothing but the samples within Around of its time: neither on
 // the range of a query nor on the objects in which the samples are.
@@ -45,11 +47,13 @@ type Settings struct {
 	FailoverTimeout time.Duration `name:"query.ha-failover-timeout" default:"30s" min:"1s" max:"5m" help:"Time without samples of a replica after which the next one takes over at the end of the data. Earlier gaps are filled whatever their length." when:"Raise it if replicas write with a delay of more than half a minute."`
 }
 
-// Reach is the largest interval (ms) between two samples of a series that is present, and Around is
-// how far (ms) the samples lie at most from a time on which they decide.
+// Reach is the largest interval (ms) between two samples of a series that is present, Around is how
+// far (ms) the samples lie at most from a time on which they decide, and Skew is how far (ms) the
+// clocks of replicas may differ.
 const (
 	Reach  = int64(5 * time.Minute / time.Millisecond)
 	Around = 3 * Reach
+	Skew   = int64(30 * time.Second / time.Millisecond)
 )
 
 // Rule is Settings in use. The zero value takes no series for a replica.
