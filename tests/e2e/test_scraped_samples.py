@@ -3,6 +3,7 @@
 import json
 import struct
 import time
+import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import pairwise
@@ -167,17 +168,20 @@ def test_alerts(programs: Programs, prometheus: Path, tmp_path: Path) -> None:
             # Held with two values, pending and firing; Kept and Named; and the times of these.
             assert len(got["promlake"]) == 4 + 2 + 2 + 2
             assert (
-                got["promlake"][_key({"__name__": "ALERTS", "alertname": "Named", "alertstate": "firing", "job": "j"}.items())]
+                got["promlake"][
+                    _key({"__name__": "ALERTS", "alertname": "Named", "alertstate": "firing", "job": "j", "replica": "a"}.items())
+                ]
                 == ["value", "stale"] * 2
             )
+            assert _seen(pair.urls["promlake"]) == _seen(pair.urls["prometheus"])
             pair.promlake.stop()
         finally:
             pair.cleanup()
 
 
 def _key(labels: Iterable[tuple[str, str]]) -> str:
-    """Returns labels as text, without the external ones, which Prometheus adds to what it is asked by remote_read."""
-    return json.dumps(sorted(set(labels) - {("replica", "a")}))
+    """Returns labels as text, with the external ones, which both servers add to what they are asked by remote_read."""
+    return json.dumps(sorted(labels))
 
 
 def _phases(url: str) -> dict[str, list[str]]:
@@ -191,6 +195,18 @@ def _phases(url: str) -> dict[str, list[str]]:
             times = [struct.unpack("<d", struct.pack("<Q", v))[0] for _, v in samples if v != STALE]
             assert len(set(times)) == out[_key(labels)].count("value"), "the time of activity changes only when an alert ends"
     return out
+
+
+def _seen(url: str) -> list[object]:
+    """Returns the series switch as other servers see it: how many match by its external label, and as text for federation."""
+    now = int(time.time() * 1000)
+    matchers = [(kind, "replica", value) for kind in (EQUAL, NOT_EQUAL, MATCHES) for value in ("a", "b")]
+    found = [len(read(url, now - 3_600_000, now, (EQUAL, "__name__", "switch"), m)) for m in matchers]
+    assert {0, 1} == set(found)
+    with urllib.request.urlopen(f"{url}/federate?match[]=switch", timeout=300) as response:
+        text = response.read().decode()
+    assert 'replica="a"' in text
+    return [found, text.rsplit(" ", 1)[0]]  # without the time
 
 
 @pytest.fixture

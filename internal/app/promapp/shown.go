@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/rules"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
@@ -90,6 +91,14 @@ func (l *listed) AlertingRules() (all []*rules.AlertingRule) {
 		all = append(all, m.AlertingRules()...)
 	}
 	return all
+}
+
+// ExternalLabels implements api.Monitoring.
+func (m *Monitor) ExternalLabels(ctx context.Context) labels.Labels {
+	if !m.shows(ctx) {
+		return labels.EmptyLabels()
+	}
+	return m.current.Load().GlobalConfig.ExternalLabels
 }
 
 // ConfigYAML implements api.Monitoring. Secrets are hidden.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/gate"
 	"github.com/prometheus/prometheus/util/httputil"
 
 	"github.com/promlake/promlake/internal/memory"
@@ -53,7 +54,10 @@ type server struct {
 	lakes    Laker     // nil: the backend cannot describe its objects
 	weights  weights.Server
 
-	deprecated func() (map[string]http.Handler, error) // by upstream's path: see deprecatedHandlers
+	reads   *gate.Gate       // of RemoteReadConcurrency
+	readers prometheus.Gauge // remote reads that run
+
+	deprecated func() map[string]http.Handler // by upstream's path: see deprecatedHandlers
 }
 
 // New returns a handler for the paths of Patterns. It fails if the settings are invalid or if reg
@@ -87,9 +91,14 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s.weights = weights.Server{Parser: s.parser, Now: now}
 	s.weights.Weigher, _ = backend.(weights.Weigher)
 	s.weights.Asker, _ = backend.(weights.Asker)
-	upstream, err := s.upstream(reg, answers.Lending(renderStats))
-	if err != nil {
-		return nil, err
+	s.reads = gate.New(settings.RemoteReadConcurrency)
+	s.readers = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "prometheus_remote_read_handler_queries", Help: "The current number of remote read queries that are in execution.",
+	})
+	if reg != nil {
+		if err := reg.Register(s.readers); err != nil {
+			return nil, fmt.Errorf("register remote read metrics: %w", err)
+		}
 	}
 	refused := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_query_expressions_refused_total",
@@ -99,7 +108,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		Respond: s.respond, WriteTimeout: settings.WriteTimeout, MaxBodyBytes: settings.MaxBodyBytes, Expressions: settings.Expressions, Refused: refused, Memory: budget,
 	}
 	// built at the first use, because building an API takes a while
-	s.deprecated = sync.OnceValues(s.deprecatedHandlers)
+	s.deprecated = sync.OnceValue(s.deprecatedHandlers)
 
 	instrument := telemetry.Instrument(reg)
 	guarded := func(name string, h http.Handler) http.HandlerFunc {
@@ -107,7 +116,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	}
 	federate := route.New()
 	federate.Get(federatePath, guarded(federatePath, answers.Zipped(httputil.CompressionHandler{Handler: http.HandlerFunc(s.federate)})))
-	v1 := s.routes(upstream, guarded)
+	v1 := s.routes(s.upstream(answers.Lending(renderStats)), guarded)
 
 	mux := http.NewServeMux()
 	for _, prefix := range []string{"", mimirPrefix} {
@@ -115,19 +124,4 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		mux.Handle(prefix+federatePath, http.StripPrefix(prefix, federate))
 	}
 	return mux, nil
-}
-
-// registerable is a Registerer whose MustRegister does not panic: it stores the first failure in
-// err.
-type registerable struct {
-	prometheus.Registerer
-	err *error
-}
-
-func (r registerable) MustRegister(cs ...prometheus.Collector) {
-	for _, c := range cs {
-		if err := r.Register(c); err != nil && *r.err == nil {
-			*r.err = fmt.Errorf("register remote read metrics: %w", err)
-		}
-	}
 }

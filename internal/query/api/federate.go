@@ -39,7 +39,7 @@ func (s *server) federate(w http.ResponseWriter, r *http.Request) {
 		expfmt.NewFormat(expfmt.TypeProtoCompact), expfmt.NewFormat(expfmt.TypeTextPlain))
 	w.Header().Set("Content-Type", string(format))
 	enc := expfmt.NewEncoder(w, format)
-	for _, family := range exposition.Families(samples, exposition.CarriesNativeHistograms(format)) {
+	for _, family := range exposition.Families(samples, s.externalLabels(r.Context()), exposition.CarriesNativeHistograms(format)) {
 		if err := enc.Encode(family); err != nil {
 			s.logger.Warn("write federation response", "family", family.GetName(), "err", err)
 			return

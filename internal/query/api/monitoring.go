@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
@@ -14,6 +15,8 @@ type Monitoring interface {
 	ScrapePools(ctx context.Context) v1.ScrapePoolsRetriever
 	Targets(ctx context.Context) v1.TargetRetriever
 	Alertmanagers(ctx context.Context) v1.AlertmanagerRetriever
+	// ExternalLabels are those of the configuration, for the same tenant only.
+	ExternalLabels(ctx context.Context) labels.Labels
 	// ConfigYAML is Prometheus' configuration file; "" if there is none.
 	ConfigYAML() string
 	// Reloaded reports whether the last attempt to read the configuration succeeded, and when one
@@ -26,6 +29,15 @@ type RuleGroups interface {
 	// Rules returns those of the tenant of ctx; nil: none. An error says that they cannot be read
 	// now.
 	Rules(ctx context.Context) (v1.RulesRetriever, error)
+}
+
+// externalLabels are those with which other servers see the series that a request reads, unless a
+// series has labels of these names.
+func (s *server) externalLabels(ctx context.Context) labels.Labels {
+	if s.settings.Monitoring == nil {
+		return labels.EmptyLabels()
+	}
+	return s.settings.Monitoring.ExternalLabels(ctx)
 }
 
 // retrievers are what upstream's API asks.

@@ -90,12 +90,7 @@ func (s *server) evaluating(path string) choice {
 			case statsAll:
 				answered.ServeHTTP(w, r.WithContext(request.WithStats(r.Context(), &request.Stats{})))
 			default:
-				handlers, err := s.deprecated()
-				if err != nil {
-					s.respond.Error(w, r, respond.FailureOf(err), err)
-					return
-				}
-				handlers[path].ServeHTTP(w, r)
+				s.deprecated()[path].ServeHTTP(w, r)
 			}
 		}))
 	}
@@ -103,17 +98,13 @@ func (s *server) evaluating(path string) choice {
 
 // deprecatedHandlers returns, by path, the handlers of an upstream API that has upstream's renderer
 // of statistics.
-func (s *server) deprecatedHandlers() (map[string]http.Handler, error) {
-	api, err := s.upstream(nil, nil)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) deprecatedHandlers() map[string]http.Handler {
 	handlers := map[string]http.Handler{}
-	api.Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
+	s.upstream(nil).Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
 		handlers[path] = answers.Zipped(h)
 		return h
 	}))
-	return handlers, nil
+	return handlers
 }
 
 // queryStats is upstream's statistics of a query, and what the storage read for it.

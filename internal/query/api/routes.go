@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/common/route"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/prometheus/prometheus/util/httputil"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
@@ -53,7 +55,7 @@ func (s *server) served() map[string]choice {
 		"/labels":             s.reading,
 		"/label/:name/values": s.countingLabel,
 		"/metadata":           replace(s.respond.JSON(s.metadata)), // upstream's reads scrape targets
-		"/read":               func(upstream http.Handler) http.Handler { return withReadStatus(s.shared(upstream)) },
+		"/read":               replace(withReadStatus(s.shared(http.HandlerFunc(s.remoteRead)))),
 
 		"/scrape_pools":          keep,
 		"/scrape_pools/config":   keep,
@@ -75,6 +77,22 @@ func (s *server) served() map[string]choice {
 		// upstream's has no context, so no tenant
 		"/status/tsdb": replace(s.withAsOf(s.respond.JSON(s.tsdbStatus))),
 	}
+}
+
+// remoteRead answers with a handler of upstream for each request: which external labels apply
+// depends on the tenant.
+func (s *server) remoteRead(w http.ResponseWriter, r *http.Request) {
+	if err := s.reads.Start(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer s.reads.Done()
+	s.readers.Inc()
+	defer s.readers.Dec()
+	current := latestConfig()
+	current.GlobalConfig.ExternalLabels = s.externalLabels(r.Context())
+	remote.NewReadHandler(s.logger, nil, s.backend, func() config.Config { return current },
+		s.settings.RemoteReadSampleLimit, 1, s.settings.RemoteReadFrameBytes).ServeHTTP(w, r)
 }
 
 // shared lets a tenant have at most half of the remote reads that run at once.

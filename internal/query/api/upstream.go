@@ -27,20 +27,10 @@ func always(h http.HandlerFunc) http.HandlerFunc                    { return h }
 func notes() []notifications.Notification                           { return nil }
 func noteStream() (<-chan notifications.Notification, func(), bool) { return nil, func() {}, false }
 
-// cautious returns a Registerer that stores its first failure in err. A nil reg stays nil.
-func cautious(reg prometheus.Registerer) (prometheus.Registerer, *error) {
-	err := new(error)
-	if reg == nil {
-		return nil, err
-	}
-	return registerable{reg, err}, err
-}
-
 // upstream builds upstream's API over the backend. With a nil render, statistics are upstream's.
 // The constructor also renders an OpenAPI document, which is not served: without paths it is
 // smallest.
-func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*v1.API, error) {
-	registerer, regErr := cautious(reg)
+func (s *server) upstream(render v1.StatsRenderer) *v1.API {
 	build := s.buildInfo()
 	shown := shownBy(s.settings.Monitoring)
 	api := v1.NewAPI(
@@ -56,14 +46,14 @@ func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*
 		enableSearch, maxSearchLimit,
 		s.logger,
 		rulesOf,
-		s.settings.RemoteReadSampleLimit, s.settings.RemoteReadConcurrency, s.settings.RemoteReadFrameBytes,
+		0, 0, 0, // remote reads are not its; see remoteRead
 		isAgent,
 		s.cors,
 		s.runtimeInfo,
 		&build,
 		notes, noteStream,
 		prometheus.Gatherers{},
-		registerer,
+		nil, // metrics
 		render,
 		false, nil, false, false, false, false, // nothing is written
 		s.settings.LookbackDelta,
@@ -75,5 +65,5 @@ func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*
 	)
 	api.ClearCodecs()
 	api.InstallCodec(answers.Codec{})
-	return api, *regErr
+	return api
 }

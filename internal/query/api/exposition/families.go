@@ -1,6 +1,9 @@
 package exposition
 
 import (
+	"slices"
+	"strings"
+
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -41,8 +44,15 @@ func CarriesNativeHistograms(f expfmt.Format) bool {
 }
 
 // Families groups sorted samples by name and kind. A name with samples of two kinds becomes two
-// families, which only Prometheus' own parser accepts, the intended reader.
-func Families(samples []Sample, native bool) []*dto.MetricFamily {
+// families, which only Prometheus' own parser accepts, the intended reader. A sample gets those of
+// the external labels whose names it does not have. There is always a label instance, if only an
+// empty one, which keeps the scraping server from adding its own.
+func Families(samples []Sample, external labels.Labels, native bool) []*dto.MetricFamily {
+	added := labelPairs(external)
+	if !external.Has(model.InstanceLabel) {
+		added = append(added, &dto.LabelPair{Name: new(string(model.InstanceLabel)), Value: new("")})
+	}
+	slices.SortFunc(added, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 	var (
 		res  []*dto.MetricFamily
 		last *dto.MetricFamily
@@ -55,13 +65,18 @@ func Families(samples []Sample, native bool) []*dto.MetricFamily {
 			last = &dto.MetricFamily{Name: new(s.Name), Type: s.Kind().Enum()}
 			res = append(res, last)
 		}
-		last.Metric = append(last.Metric, metric(s))
+		last.Metric = append(last.Metric, metric(s, added))
 	}
 	return res
 }
 
-func metric(s Sample) *dto.Metric {
+func metric(s Sample, added []*dto.LabelPair) *dto.Metric {
 	m := &dto.Metric{Label: labelPairs(s.Labels), TimestampMs: new(s.T)}
+	for _, l := range added {
+		if !s.Labels.Has(l.GetName()) {
+			m.Label = append(m.Label, l)
+		}
+	}
 	switch {
 	case s.H == nil:
 		m.Untyped = &dto.Untyped{Value: new(s.V)}
@@ -73,21 +88,13 @@ func metric(s Sample) *dto.Metric {
 	return m
 }
 
-// labelPairs returns the labels without the name. A series without an instance label gets an empty
-// one, which keeps the scraping server from adding its own.
-func labelPairs(ls labels.Labels) []*dto.LabelPair {
-	var pairs []*dto.LabelPair
-	hasInstance := false
+// labelPairs returns the labels without the name.
+func labelPairs(ls labels.Labels) (pairs []*dto.LabelPair) {
 	ls.Range(func(l labels.Label) {
-		if l.Name == model.MetricNameLabel || l.Value == "" {
-			return
+		if l.Name != model.MetricNameLabel && l.Value != "" {
+			pairs = append(pairs, &dto.LabelPair{Name: new(l.Name), Value: new(l.Value)})
 		}
-		hasInstance = hasInstance || l.Name == model.InstanceLabel
-		pairs = append(pairs, &dto.LabelPair{Name: new(l.Name), Value: new(l.Value)})
 	})
-	if !hasInstance {
-		pairs = append(pairs, &dto.LabelPair{Name: new(string(model.InstanceLabel)), Value: new("")})
-	}
 	return pairs
 }
 
