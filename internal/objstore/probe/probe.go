@@ -23,6 +23,9 @@ const (
 	// cleanupTimeout bounds the deletion of the keys after the check, even if the caller's context
 	// has ended.
 	cleanupTimeout = 30 * time.Second
+	// attempts bounds how often a check that was not answered is made. The waits in between are
+	// those of objstore.AfterRace, together at most 6 s.
+	attempts = 8
 )
 
 // ErrUnfit reports a store that lacks a property. Errors that wrap it are of type *Unfit.
@@ -68,22 +71,37 @@ func (u *Unfit) Unwrap() error { return ErrUnfit }
 
 // Check tests every property on fresh keys below Prefix, and deletes them at the end, even after a
 // failure. Concurrent checks do not affect each other. It sends 7 puts, 9 gets, 6 listings and 4
-// deletes. An error that does not wrap ErrUnfit means that the store could not be tested, for
-// example because it is not reachable or denies access.
-func Check(ctx context.Context, store objstore.Store) (err error) {
-	folder := Prefix + rand.Text() + "/"
-	c := &check{store: store, folder: folder, a: folder + "a", b: folder + "b", absent: folder + "c"}
-	defer func() {
-		if err = errors.Join(err, c.cleanup(ctx)); err != nil {
-			err = fmt.Errorf("check object store: %w", err)
+// deletes. If one of them gets no answer, the check is made anew with other keys, because a put
+// whose answer was lost may have taken effect. An error that does not wrap ErrUnfit means that the
+// store could not be tested in several attempts, for example because it is not reachable, is full or
+// denies access.
+func Check(ctx context.Context, store objstore.Store) error {
+	var left []string
+	err := persist(ctx, func() error {
+		folder := Prefix + rand.Text() + "/"
+		c := &check{store: store, folder: folder, a: folder + "a", b: folder + "b", absent: folder + "c"}
+		left = append(left, c.a, c.b, c.absent)
+		for _, step := range []func(context.Context) error{c.write, c.ifAbsent, c.ifMatch, c.list, c.delete} {
+			if err := step(ctx); err != nil {
+				return err
+			}
 		}
-	}()
-	for _, step := range []func(context.Context) error{c.write, c.ifAbsent, c.ifMatch, c.list, c.delete} {
-		if err := step(ctx); err != nil {
+		return nil
+	})
+	if err = errors.Join(err, cleanup(ctx, store, left)); err != nil {
+		return fmt.Errorf("check object store: %w", err)
+	}
+	return nil
+}
+
+// persist calls f until it succeeds or finds the store unfit, ctx ends, or all attempts are made.
+func persist(ctx context.Context, f func() error) error {
+	for n := 1; ; n++ {
+		err := f()
+		if err == nil || errors.Is(err, ErrUnfit) || n == attempts || objstore.AfterRace(ctx, n) != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 type check struct {
@@ -131,6 +149,10 @@ func (c *check) ifMatch(ctx context.Context) (err error) {
 	c.etagA, err = c.put(ctx, c.a, "three", objstore.Condition{IfMatch: first})
 	switch {
 	case errors.Is(err, objstore.ErrPrecondition):
+		// Something in between may have sent the put again, after an answer that it lost.
+		if took, rerr := c.read(ctx, c.a); rerr != nil || took.value == "three" {
+			return errors.Join(fmt.Errorf("%w, and the object has its bytes", err), rerr)
+		}
 		return &Unfit{IfMatchRight, "the write was refused"}
 	case err != nil:
 		return err
@@ -166,17 +188,18 @@ func (c *check) delete(ctx context.Context) error {
 	return c.lists(ctx, c.folder, "", ListAfterDelete, c.b)
 }
 
-// cleanup deletes all keys.
-func (c *check) cleanup(ctx context.Context) error {
+// cleanup deletes the keys of all attempts.
+func cleanup(ctx context.Context, store objstore.Store, left []string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	var errs []error
-	for _, k := range []string{c.a, c.b, c.absent} {
-		if err := c.store.Delete(ctx, k); err != nil {
-			errs = append(errs, fmt.Errorf("remove the check's object: %w", err))
+	return persist(ctx, func() error {
+		for ; len(left) > 0; left = left[1:] {
+			if err := store.Delete(ctx, left[0]); err != nil {
+				return fmt.Errorf("remove the check's object: %w", err)
+			}
 		}
-	}
-	return errors.Join(errs...)
+		return nil
+	})
 }
 
 func (c *check) put(ctx context.Context, key, value string, cond objstore.Condition) (string, error) {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,8 @@ type broken struct {
 	put func(key string, c objstore.Condition) objstore.Condition
 	// a rejected put that takes effect
 	take func(key string, c objstore.Condition) bool
+	// an accepted put that is sent again
+	lost func(c objstore.Condition) bool
 	etag func(etag string) string
 	list func(prefix, startAfter string) (string, string)
 	hide func(key string) bool // from listings
@@ -53,6 +56,9 @@ func (s *broken) Put(ctx context.Context, key string, body io.ReadSeeker, cond o
 		cond = s.put(key, cond)
 	}
 	etag, err := s.Store.Put(ctx, key, body, cond)
+	if err == nil && s.lost != nil && s.lost(cond) {
+		return s.Store.Put(ctx, key, body, cond)
+	}
 	if s.take != nil && errors.Is(err, objstore.ErrPrecondition) && s.take(key, cond) {
 		_, perr := s.Store.Put(ctx, key, strings.NewReader("took effect"), objstore.Condition{})
 		err = errors.Join(err, perr)
@@ -187,29 +193,68 @@ func TestCheckPassesStoresThatKeepTheProtocol(t *testing.T) {
 	}
 }
 
-// TestCheckThatCannotBeMade: a failing store is not reported as unfit, and no object stays behind.
+// TestCheckIsMadeAnew: one request without an answer, with or without an effect, does not end the
+// check, and no object stays behind.
+func TestCheckIsMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, ops := 0, map[memstore.Op]int{}
+		sound := memstore.New(memstore.Settings{Faults: func(c memstore.Call) memstore.Fault {
+			asked++
+			ops[c.Op]++
+			return memstore.Fault{}
+		}})
+		require.NoError(t, probe.Check(t.Context(), sound))
+		require.Equal(t, map[memstore.Op]int{memstore.Put: 7, memstore.Get: 9, memstore.List: 6, memstore.Delete: 4}, ops)
+		for n := range asked {
+			for _, when := range []memstore.When{memstore.Before, memstore.After} {
+				s := memstore.New(memstore.Settings{Faults: func(c memstore.Call) memstore.Fault {
+					if c.N == n {
+						return memstore.Fault{Err: errors.New("lost"), When: when}
+					}
+					return memstore.Fault{}
+				}})
+				require.NoError(t, probe.Check(t.Context(), s), "request %d", n)
+				require.Empty(t, s.Keys(), "request %d", n)
+			}
+		}
+	})
+}
+
+// TestCheckForgivesRepeatedPuts: something in between sends a put again after it lost the answer,
+// so the store refuses what has taken effect. That happens once.
+func TestCheckForgivesRepeatedPuts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, mine := range []func(objstore.Condition) bool{
+			func(c objstore.Condition) bool { return c.IfAbsent },
+			func(c objstore.Condition) bool { return c.IfMatch != "" && !strings.HasSuffix(c.IfMatch, "c") },
+		} {
+			s, again := &broken{Store: memstore.New(memstore.Settings{})}, true
+			s.lost = func(c objstore.Condition) bool {
+				lost := again && mine(c)
+				again = again && !lost
+				return lost
+			}
+			require.NoError(t, probe.Check(t.Context(), s))
+			require.False(t, again)
+			require.Empty(t, s.Keys())
+		}
+	})
+}
+
+// TestCheckThatCannotBeMade: a failing store is not reported as unfit.
 func TestCheckThatCannotBeMade(t *testing.T) {
-	boom := errors.New("boom")
-	asked, ops := 0, map[memstore.Op]int{}
-	sound := memstore.New(memstore.Settings{Faults: func(c memstore.Call) memstore.Fault {
-		asked++
-		ops[c.Op]++
-		return memstore.Fault{}
-	}})
-	require.NoError(t, probe.Check(t.Context(), sound))
-	require.Equal(t, map[memstore.Op]int{memstore.Put: 7, memstore.Get: 9, memstore.List: 6, memstore.Delete: 4}, ops)
-	for n := range asked - 3 { // except the deletes at the end
+	synctest.Test(t, func(t *testing.T) {
+		full := errors.New("full")
 		s := memstore.New(memstore.Settings{Faults: func(c memstore.Call) memstore.Fault {
-			if c.N == n {
-				return memstore.Fault{Err: boom}
+			if c.Op == memstore.Put {
+				return memstore.Fault{Err: full}
 			}
 			return memstore.Fault{}
 		}})
 		err := probe.Check(t.Context(), s)
-		require.ErrorIs(t, err, boom, "request %d", n)
+		require.ErrorIs(t, err, full)
 		require.NotErrorIs(t, err, probe.ErrUnfit)
-		require.Empty(t, s.Keys(), "request %d", n)
-	}
+	})
 }
 
 func TestCheckCleansUpAfterItsContextEnds(t *testing.T) {
