@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 		"internal/objstore", "internal/segment",
 	},
 	"internal/app/process": {
-		"internal/app/flags", "internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/settings", "internal/telemetry",
+		"internal/app/flags", "internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/rooted", "internal/objstore/storeurl", "internal/selfwrite", "internal/settings", "internal/telemetry",
 	},
 	"internal/app/promapp": {
 		"internal/app/process", "internal/appender", "internal/auth", "internal/expression", "internal/memory", "internal/objstore", "internal/promconfig", "internal/query", "internal/query/api", "internal/rulestore", "internal/settings", "internal/spool", "internal/tenant",
@@ -294,6 +294,7 @@ var allowed = map[string][]string{
 	"internal/objstore/instrument":         {"internal/key", "internal/objstore", "internal/telemetry"},
 	"internal/objstore/memstore":           {"internal/objstore"},
 	"internal/objstore/probe":              {"internal/objstore"},
+	"internal/objstore/rooted":             {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/objstore/s3store":            {"internal/checksum", "internal/objstore"},
 	"internal/objstore/s3test":             {"internal/freeaddr"},
 	"internal/objstore/storetest":          {"internal/objstore"},

@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/quota"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/message"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/opentsdb"
 	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/promtext"
@@ -83,7 +84,7 @@ func status(err error) int {
 		return http.StatusBadRequest
 	case errors.As(err, &rate):
 		return http.StatusTooManyRequests
-	case errors.As(err, &busy), errors.Is(err, memory.ErrMemory), errors.As(err, &slow), errors.Is(err, group.ErrClosing), errors.Is(err, errContended):
+	case errors.As(err, &busy), errors.Is(err, memory.ErrMemory), errors.As(err, &slow), errors.Is(err, group.ErrClosing), errors.Is(err, errContended), errors.Is(err, objstore.ErrReadOnly):
 		return http.StatusServiceUnavailable
 	case errors.As(err, &unsup):
 		return http.StatusUnsupportedMediaType
@@ -127,7 +128,7 @@ func newReference() string {
 // public is an error as a sender may see it.
 func (s *Stage) public(r *http.Request, err error, code int) string {
 	var known *errNotDurable
-	if retry := code == http.StatusInternalServerError || code == http.StatusServiceUnavailable && status(err) == http.StatusInternalServerError; !retry || errors.As(err, &known) || errors.Is(err, context.Canceled) {
+	if retry := code == http.StatusInternalServerError || code == http.StatusServiceUnavailable && (status(err) == http.StatusInternalServerError || errors.Is(err, objstore.ErrReadOnly)); !retry || errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err.Error()
 	}
 	e := notDurable(err)

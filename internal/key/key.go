@@ -15,6 +15,7 @@
 //	v1/<tenant>/usage/queries.json                      the counts of what queries asked for
 //	v1/<tenant>/iceberg/<table>/…                       the metadata of an Iceberg table
 //	rules/<tenant>.json                                 the tenant's rule groups
+//	store.json                                          the identity of the store
 //
 // <window> is the start of a window (2h, or that of the level) as YYYYMMDDTHHMMZ (UTC), so that
 // keys sort by time within years 0000–9999. <ulid> (26 characters, Crockford base32) makes keys

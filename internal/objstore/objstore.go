@@ -30,6 +30,9 @@ var (
 	ErrPrecondition = errors.New("precondition failed")
 	// ErrRange: the requested range begins at or after the object's end.
 	ErrRange = errors.New("range not satisfiable")
+	// ErrReadOnly: the store takes no writes at present, for example because its disk is full. The
+	// same write may succeed later.
+	ErrReadOnly = errors.New("the store takes no writes at present")
 	// ErrInvalidKey: ValidKey rejects the key, because not every implementation can store it.
 	ErrInvalidKey = errors.New("invalid key")
 )

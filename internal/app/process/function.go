@@ -92,7 +92,7 @@ func heapLimit(set int64, variable string, memory int64) int64 {
 // handlers are what the stages do with Lambda's events.
 func handlers(made *started, m *functionMetrics, current *currentRequest) (lambda.Handlers, error) {
 	g := &gate{}
-	g.open(made.handler)
+	g.open(made.handler, nil)
 	h := lambda.Handlers{
 		HTTP:   g,
 		Before: func(ctx context.Context) { current.enter(ctx); m.begin() },

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -13,21 +14,42 @@ const healthyPath, readyPath = "/-/healthy", "/-/ready"
 //	           /-/healthy   /-/ready   everything else
 //	starting   200          503        503
 //	open       200          200        the stages
+//	lost       200          503        503, except for /metrics: the store is gone or another one
 //	draining   200          503        the stages, on connections that are still open
 type gate struct {
+	store    store
 	stages   atomic.Pointer[http.Handler] // nil while starting
 	draining atomic.Bool
 }
 
-func (g *gate) open(h http.Handler) { g.stages.Store(&h) }
+// store is what a gate asks of a rooted.Store.
+type store interface {
+	Root(ctx context.Context) error
+	Writes() error
+}
+
+// open lets requests pass. store may be nil.
+func (g *gate) open(h http.Handler, store store) {
+	g.store = store
+	g.stages.Store(&h)
+}
 
 func (g *gate) drain() { g.draining.Store(true) }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := g.stages.Load()
+	var lost error
+	if h != nil && g.store != nil && r.URL.Path != "/metrics" {
+		lost = g.store.Root(r.Context())
+	}
 	switch {
 	case r.URL.Path == healthyPath:
 		answer(w, http.StatusOK, "Promlake is healthy.\n")
+	case lost != nil:
+		w.Header().Set("Retry-After", "1")
+		answer(w, http.StatusServiceUnavailable, "Promlake cannot use its store: "+lost.Error()+".\n")
+	case r.URL.Path == readyPath && h != nil && !g.draining.Load() && g.store != nil && g.store.Writes() != nil:
+		answer(w, http.StatusOK, "Promlake is ready, but "+g.store.Writes().Error()+".\n")
 	case r.URL.Path == readyPath && h != nil && !g.draining.Load():
 		answer(w, http.StatusOK, "Promlake is ready.\n")
 	case r.URL.Path == readyPath && h != nil:

@@ -20,7 +20,7 @@ func TestGate(t *testing.T) {
 		}
 	}
 	check(200, 503, 503)
-	g.open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	g.open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), nil)
 	check(200, 200, 418)
 	g.drain()
 	check(200, 503, 418)

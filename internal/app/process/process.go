@@ -21,10 +21,12 @@ import (
 
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/instrument"
 	"github.com/promlake/promlake/internal/objstore/probe"
+	"github.com/promlake/promlake/internal/objstore/rooted"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
 	"github.com/promlake/promlake/internal/selfwrite"
 	"github.com/promlake/promlake/internal/telemetry"
@@ -63,7 +65,17 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	// Started last, so that it ends first: the ingest stage still accepts its last write.
 	all := append(made.stages, keepWriting(made.self))
 	spareFirstRequests(s)
-	g.open(made.handler)
+	g.open(made.handler, made.root)
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	unfit := make(chan error, 1)
+	if made.root.Writes() != nil {
+		go func() {
+			if err := made.checkAgain(serving, logger); err != nil {
+				unfit <- err
+			}
+		}()
+	}
 	close(ready)
 	logger.Info("serving", "url", p.URL, "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version)
 	if !s.Auth.Enabled() && !isLoopback(ln.Addr()) {
@@ -76,6 +88,8 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 		err = nil
 	case err = <-served:
 		err = fmt.Errorf("serve: %w", err)
+	case err = <-unfit:
+		err = fmt.Errorf("store %s: %w", publicURL(s.Store), err)
 	}
 	return errors.Join(err, shutdown(ctx, s.ShutdownTimeout, g, srv, all))
 }
@@ -116,6 +130,8 @@ type started struct {
 	handler http.Handler      // of all stages, behind the guard
 	self    *selfwrite.Writer // nil: the process does not write its own metrics
 	reg     *prometheus.Registry
+	root    *rooted.Store  // nil in a function
+	store   objstore.Store // below root, instrumented
 }
 
 // start opens the store, builds the stages and routes to them. loopback means that only this
@@ -144,9 +160,10 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback
 		return nil, fmt.Errorf("open store %s: %w", publicURL(s.Store), err)
 	}
 	p.Writes = &instrument.Writes{}
-	p.Registry, p.Store, p.Flags, p.Token = reg, instrument.New(store, reg, p.Writes), s.Flags, guard.OwnToken()
-	if s.CheckStore {
-		if err := probe.Check(ctx, p.Store); err != nil {
+	made := &started{reg: reg, store: instrument.New(store, reg, p.Writes)}
+	p.Registry, p.Store, p.Flags, p.Token = reg, made.store, s.Flags, guard.OwnToken()
+	if !lambda.Running() { // a bucket of a function cannot be another one, and each start would wait
+		if p.Store, err = made.openRoot(ctx, s, store, p); err != nil {
 			return nil, fmt.Errorf("store %s: %w", publicURL(s.Store), err)
 		}
 	}
@@ -158,11 +175,62 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback
 	if s.Self.URL == selfwrite.Here {
 		own = all.writeHandler()
 	}
-	self, err := selfwrite.New(s.Self, reg, reg, own, p.Logger, p.Now)
-	if err != nil {
+	if made.self, err = selfwrite.New(s.Self, reg, reg, own, p.Logger, p.Now); err != nil {
 		return nil, errors.Join(err, all.end(ctx))
 	}
-	return &started{stages: all, handler: routes(reg, site, guard, all), self: self, reg: reg}, nil
+	made.stages, made.handler = all, routes(reg, site, guard, all)
+	return made, nil
+}
+
+// openRoot returns the store for the stages, and checks it if the settings ask for that. A store that
+// can be read, and does not answer the check, allows no writes: its disk may be full.
+func (made *started) openRoot(ctx context.Context, s Settings, store objstore.Store, p Parts) (objstore.Store, error) {
+	root, unread := rooted.New(ctx, store, p.Logger, p.Now)
+	made.root = root
+	var err error
+	if s.CheckStore {
+		within, end := context.WithTimeout(ctx, firstCheck)
+		err = probe.Check(within, made.store)
+		end()
+	}
+	switch {
+	case err == nil:
+		root.AllowWrites()
+	case unread != nil || errors.Is(err, probe.ErrUnfit) || ctx.Err() != nil:
+		return nil, errors.Join(err, unread)
+	default:
+		p.Logger.Error("writes are refused until a check of the store succeeds", "error", err)
+	}
+	return instrument.New(root.Objects(), made.reg, p.Writes), nil
+}
+
+const (
+	// firstCheck is how long readers wait for the check of a store.
+	firstCheck = 5 * time.Second
+	// checkPause is the time between two checks of a store that did not answer the first one.
+	checkPause = 3 * time.Second
+)
+
+// checkAgain checks the store until the check succeeds, and allows writes then. It returns an error
+// once the store turns out to be unfit.
+func (made *started) checkAgain(ctx context.Context, logger *slog.Logger) (unfit error) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	Repeat(ctx, checkPause, func() {
+		err := probe.Check(ctx, made.store)
+		switch {
+		case err == nil:
+			made.root.AllowWrites()
+			logger.Info("the store was checked, writes are accepted")
+			end()
+		case errors.Is(err, probe.ErrUnfit):
+			unfit = err
+			end()
+		default:
+			logger.Warn("writes are still refused", "error", err)
+		}
+	})
+	return unfit
 }
 
 // routes leads to the stages. Every handler is behind both guards; the health endpoints are the

@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/rooted"
 )
 
 // fakeStage has a handler that answers only once the stage drains, as ingest does with what it
@@ -106,6 +111,109 @@ func get(t *testing.T, url string) (int, string) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	return resp.StatusCode, string(body)
+}
+
+// answers is a stage that reads and writes one object.
+func answers(_ context.Context, p process.Parts) (process.Stage, error) {
+	return objects{Store: p.Store}, nil
+}
+
+type objects struct {
+	process.Idle
+	objstore.Store
+}
+
+func (o objects) Routes() []process.Route {
+	return []process.Route{{Pattern: "/object", Name: "/object", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		if r.Method == http.MethodPost {
+			_, err = o.Put(r.Context(), "v1/a/x", strings.NewReader("x"), objstore.Condition{})
+		} else {
+			_, _, err = objstore.ReadAll(r.Context(), o.Store, "v1/a/x")
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusTeapot)
+		}
+	})}}
+}
+
+// serve runs a process with the stage of objects, and returns a function that asks it.
+func serve(t *testing.T, s process.Settings) func(method, path string) (int, string) {
+	t.Helper()
+	f := newFakeStage()
+	ctx, cancel := context.WithCancel(context.Background())
+	done, built := make(chan error, 1), make(chan struct{})
+	go func() {
+		done <- process.Run(ctx, s, slog.New(slog.DiscardHandler), answers, func(ctx context.Context, p process.Parts) (process.Stage, error) {
+			defer close(built)
+			return f.build(ctx, p)
+		})
+	}()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+	<-built
+	<-f.parts.Ready
+	return func(method, path string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, f.parts.URL+path, nil)
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(body)
+	}
+}
+
+// TestRunOverStoreThatTakesNoWrites: a process over a store whose disk is full starts and reads. It
+// refuses writes until a check of the store has succeeded.
+func TestRunOverStoreThatTakesNoWrites(t *testing.T) {
+	s := settings(t)
+	dir := strings.TrimPrefix(s.Store, "file://")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "v1/a"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "v1/a/x"), []byte("x"), 0o600))
+	blocked := filepath.Join(dir, ".tmp")
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600)) // stands where writes need a folder
+	ask := serve(t, s)
+	code, _ := ask(http.MethodGet, "/object")
+	require.Equal(t, http.StatusOK, code)
+	code, text := ask(http.MethodPost, "/object")
+	require.Equal(t, http.StatusTeapot, code)
+	require.Contains(t, text, objstore.ErrReadOnly.Error())
+	code, text = ask(http.MethodGet, "/-/ready")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, text, objstore.ErrReadOnly.Error())
+	require.NoError(t, os.Remove(blocked))
+	require.Eventually(t, func() bool { code, _ := ask(http.MethodPost, "/object"); return code == http.StatusOK }, 2*time.Minute, 10*time.Millisecond)
+	_, text = ask(http.MethodGet, "/-/ready")
+	require.Equal(t, "Promlake is ready.\n", text)
+}
+
+// TestRunNoticesThatItsStoreIsGone: no request is answered as if the store were empty.
+func TestRunNoticesThatItsStoreIsGone(t *testing.T) {
+	s := settings(t)
+	dir := strings.TrimPrefix(s.Store, "file://")
+	ask := serve(t, s)
+	code, _ := ask(http.MethodPost, "/object")
+	require.Equal(t, http.StatusOK, code)
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	for range 2 {
+		for _, path := range []string{"/-/ready", "/object"} {
+			code, text := ask(http.MethodGet, path)
+			require.Equal(t, http.StatusServiceUnavailable, code, path)
+			require.Contains(t, text, rooted.ErrRoot.Error(), path)
+		}
+		for _, path := range []string{"/-/healthy", "/metrics"} {
+			code, _ := ask(http.MethodGet, path)
+			require.Equal(t, http.StatusOK, code, path)
+		}
+		require.NoError(t, os.MkdirAll(dir, 0o700)) // an empty one in its place
+	}
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.Rename(dir+".away", dir))
+	for _, path := range []string{"/-/ready", "/object"} {
+		code, _ := ask(http.MethodGet, path)
+		require.Equal(t, http.StatusOK, code, path)
+	}
 }
 
 func TestRunAnswersPendingRequestsBeforeItEnds(t *testing.T) {

@@ -18,17 +18,16 @@ var ErrCase = errors.New("the file system is case-insensitive, and the folder ex
 // grammar allows only one spelling of the folders below.
 const casedFolders = 2
 
-// foldsCase reports whether the file system is case-insensitive. file exists and has a name in
-// upper case; no file has that name in lower case.
-func foldsCase(file string) (bool, error) {
-	_, err := os.Lstat(filepath.Join(filepath.Dir(file), strings.ToLower(filepath.Base(file))))
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
+// foldsCase reports whether the file system of a store is case-insensitive, by a folder that exists
+// unless the store is empty. Nothing else has its name in upper case.
+func foldsCase(dir string) (bool, error) {
+	for _, name := range []string{tempDir, "v1"} {
+		_, err := os.Lstat(filepath.Join(dir, strings.ToUpper(name)))
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
+		}
 	}
-	return false, fmt.Errorf("probe case: %w", err)
+	return false, nil
 }
 
 // spelling checks the spelling of folders on a case-insensitive file system. A nil spelling allows

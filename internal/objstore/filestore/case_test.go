@@ -16,15 +16,13 @@ import (
 
 func TestFoldsCase(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "ABC")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	folds, err := foldsCase(file)
+	folds, err := foldsCase(dir)
 	require.NoError(t, err)
 	require.False(t, folds)
-	// On a case-insensitive file system the lower-case name refers to the same file. This test
-	// creates another file of that name instead.
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "abc"), nil, 0o600))
-	folds, err = foldsCase(file)
+	// On a case-insensitive file system the upper-case name refers to the same folder. This test
+	// creates another folder of that name instead.
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "V1"), 0o700))
+	folds, err = foldsCase(dir)
 	require.NoError(t, err)
 	require.True(t, folds)
 }

@@ -128,6 +128,9 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, fmt.Errorf("read the store's clock: %w", err)
 	}
+	if err := s.prepare(); err != nil {
+		return time.Time{}, fmt.Errorf("read the store's clock: %w", err)
+	}
 	err = s.clock.tick(s.now(), time.Unix(0, 0), func(t time.Time) error { now = t; return nil })
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the store's clock: %w", err)

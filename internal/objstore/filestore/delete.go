@@ -52,7 +52,7 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) (n int, err error)
 // was nothing to remove: the Delete that removed the file may not have synced yet. It returns an
 // empty folder if the store cannot hold the key.
 func (s *Store) remove(ctx context.Context, key string) (dir string, err error) {
-	if err := begin(ctx, key); err != nil {
+	if err := errors.Join(begin(ctx, key), s.prepare()); err != nil {
 		return "", err
 	}
 	if ok, err := s.spelling.right(key); !ok || err != nil {

@@ -26,6 +26,7 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/promlake/promlake/internal/objstore"
 )
@@ -61,18 +65,30 @@ var (
 	_ objstore.Local = (*Store)(nil)
 )
 
+// folder is an open folder: while it is open, no other one gets its inode.
+type folder struct {
+	file *os.File
+	stat unix.Stat_t
+}
+
 // Store is an objstore.Store over a directory. Between calls, it holds some folders open.
 type Store struct {
 	dir      string // absolute
+	root     atomic.Pointer[folder]
 	folders  durable
 	locks    locks
 	clock    *clock
 	now      func() time.Time // the machine's clock, which determines the age of temporary files
 	spelling *spelling        // nil: the file system is case-sensitive
+
+	preparing sync.Mutex
+	prepared  atomic.Bool // the folders of the store's own files exist
 }
 
-// New opens the store in dir. It creates the directory if necessary, checks that it is writable,
-// and removes temporary files that are older than an hour.
+// New opens the store in dir. It creates the directory if necessary, and removes temporary files
+// that are older than an hour. A directory that exists need not be writable, because its file system
+// may be full or its reader may have no right to write: each write tries to prepare the directory
+// until that succeeds.
 func New(dir string) (*Store, error) { return open(dir, time.Now) }
 
 func open(dir string, now func() time.Time) (*Store, error) {
@@ -81,13 +97,53 @@ func open(dir string, now func() time.Time) (*Store, error) {
 		return nil, fmt.Errorf("open directory store %q: %w", dir, err)
 	}
 	s := &Store{dir: abs, folders: durable{top: abs}, locks: locks{dir: filepath.Join(abs, lockDir)}, clock: newClock(abs), now: now}
-	if err := s.prepare(); err != nil {
+	err = s.prepare()
+	if oerr := s.Reopen(); oerr != nil {
+		return nil, fmt.Errorf("open directory store %q: %w", dir, cmp.Or(err, oerr))
+	}
+	folds, err := foldsCase(abs)
+	if err != nil {
 		return nil, fmt.Errorf("open directory store %q: %w", dir, err)
+	}
+	if folds {
+		s.spelling = newSpelling(abs)
 	}
 	return s, nil
 }
 
+// Same reports whether the store's path leads to the folder that was opened.
+func (s *Store) Same() bool {
+	var now unix.Stat_t
+	was := s.root.Load()
+	return unix.Stat(s.dir, &now) == nil && now.Dev == was.stat.Dev && now.Ino == was.stat.Ino
+}
+
+// Reopen opens the folder to which the store's path leads now.
+func (s *Store) Reopen() error {
+	f := new(folder)
+	var err error
+	if f.file, err = os.Open(s.dir); err != nil {
+		return err
+	}
+	if err := unix.Fstat(int(f.file.Fd()), &f.stat); err != nil {
+		return errors.Join(fmt.Errorf("stat the store's folder: %w", err), f.file.Close())
+	}
+	if f.stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return errors.Join(fmt.Errorf("%s is not a directory", s.dir), f.file.Close())
+	}
+	if was := s.root.Swap(f); was != nil {
+		return was.file.Close()
+	}
+	return nil
+}
+
+// prepare makes the folders of the store's own files, once.
 func (s *Store) prepare() error {
+	if s.prepared.Load() {
+		return nil
+	}
+	s.preparing.Lock()
+	defer s.preparing.Unlock()
 	top := s.dir // the deepest folder that exists
 	for !exists(top) && top != filepath.Dir(top) {
 		top = filepath.Dir(top)
@@ -103,18 +159,8 @@ func (s *Store) prepare() error {
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
-	probe, err := s.writeTemp(context.Background(), strings.NewReader("probe"))
-	if err != nil {
-		return err
-	}
-	folds, err := foldsCase(probe.Name())
-	if err == nil && folds {
-		s.spelling = newSpelling(s.dir)
-	}
-	if rerr := errors.Join(probe.Close(), os.Remove(probe.Name())); rerr != nil {
-		err = errors.Join(err, fmt.Errorf("remove probe: %w", rerr))
-	}
-	return err
+	s.prepared.Store(true)
+	return nil
 }
 
 func exists(path string) bool {

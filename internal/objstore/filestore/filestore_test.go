@@ -225,3 +225,27 @@ func TestLocksHoldAcrossStores(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "theirs", string(b))
 }
+
+// TestReadsNeedNoWrites: a directory that takes no writes is opened and read. A write succeeds once
+// the directory takes it.
+func TestReadsNeedNoWrites(t *testing.T) {
+	dir := t.TempDir()
+	full, err := New(dir)
+	require.NoError(t, err)
+	put(t, full, "v1/a/x", "x")
+	blocked := filepath.Join(dir, tempDir)
+	require.NoError(t, os.Remove(blocked))
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600)) // the folder cannot be made
+	s, err := New(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"v1/a/x"}, keys(t, s))
+	b, _, err := objstore.ReadAll(t.Context(), s, "v1/a/x")
+	require.NoError(t, err)
+	require.Equal(t, "x", string(b))
+	_, err = s.Put(t.Context(), "v1/a/y", strings.NewReader("y"), objstore.Condition{})
+	require.Error(t, err)
+	require.Error(t, s.Delete(t.Context(), "v1/a/x"))
+	require.NoError(t, os.Remove(blocked))
+	put(t, s, "v1/a/y", "y")
+	require.Equal(t, []string{"v1/a/x", "v1/a/y"}, keys(t, s))
+}

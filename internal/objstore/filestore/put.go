@@ -22,6 +22,11 @@ const maxPublishTries = 1000
 // key's name, and the name is synced before Put returns.
 func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
 	etag, err := s.put(ctx, key, body, cond)
+	for _, no := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
+		if errors.Is(err, no) {
+			err = fmt.Errorf("%w: %w", objstore.ErrReadOnly, err)
+		}
+	}
 	if err != nil {
 		return "", fmt.Errorf("put %q: %w", key, err)
 	}
@@ -32,7 +37,7 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if err := begin(ctx, key); err != nil {
 		return "", err
 	}
-	if err := s.spelling.claim(key); err != nil {
+	if err := errors.Join(s.prepare(), s.spelling.claim(key)); err != nil {
 		return "", err
 	}
 	f, err := s.writeTemp(ctx, body)

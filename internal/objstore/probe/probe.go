@@ -88,7 +88,7 @@ func Check(ctx context.Context, store objstore.Store) error {
 		}
 		return nil
 	})
-	if err = errors.Join(err, cleanup(ctx, store, left)); err != nil {
+	if err = errors.Join(err, cleanup(ctx, store, left, err == nil)); err != nil {
 		return fmt.Errorf("check object store: %w", err)
 	}
 	return nil
@@ -188,18 +188,22 @@ func (c *check) delete(ctx context.Context) error {
 	return c.lists(ctx, c.folder, "", ListAfterDelete, c.b)
 }
 
-// cleanup deletes the keys of all attempts.
-func cleanup(ctx context.Context, store objstore.Store, left []string) error {
+// cleanup deletes the keys of all attempts, and is persistent if the store has passed the check.
+func cleanup(ctx context.Context, store objstore.Store, left []string, passed bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	return persist(ctx, func() error {
+	all := func() error {
 		for ; len(left) > 0; left = left[1:] {
 			if err := store.Delete(ctx, left[0]); err != nil {
 				return fmt.Errorf("remove the check's object: %w", err)
 			}
 		}
 		return nil
-	})
+	}
+	if !passed {
+		return all()
+	}
+	return persist(ctx, all)
 }
 
 func (c *check) put(ctx context.Context, key, value string, cond objstore.Condition) (string, error) {
