@@ -24,7 +24,7 @@ type doctorCmd struct {
 }
 
 // errDamaged ends the program with 1 after the report.
-var errDamaged = errors.New("the store has damaged objects that still count")
+var errDamaged = errors.New("the store has objects that count and cannot be read")
 
 // Run examines and prints.
 func (c *doctorCmd) Run(ctx context.Context, io flags.Streams) error {

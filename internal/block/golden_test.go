@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 const (
-	goldenBlock  = "testdata/block-v1"
+	goldenBlock  = "testdata/block-v2"
 	goldenSchema = "../../schemas/block.schema.txt"
 )
 
@@ -87,7 +87,7 @@ func TestMetaSchema(t *testing.T) {
 		require.NoError(t, valid(b), "%s", b)
 	}
 	b := full.closed[block.MetaFile]
-	for _, change := range [][2]string{{`"version":1`, `"version":2`}, {`"level":"2h"`, `"level":"3h"`}, {`"first_row":0`, `"first_row":-1`}, {`"rank"`, `"grade"`}} {
+	for _, change := range [][2]string{{`"version":2`, `"version":3`}, {`"level":"2h"`, `"level":"3h"`}, {`"first_row":0`, `"first_row":-1`}, {`"rank"`, `"grade"`}} {
 		require.Error(t, valid(bytes.Replace(b, []byte(change[0]), []byte(change[1]), 1)), change[1])
 	}
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// FormatVersion is the version of blocks that this package writes and reads. meta.json has it, and
-// every Parquet file in its key-value metadata under KeyVersion.
-const FormatVersion = 1
+// FormatVersion is the version of blocks that this package writes. It reads all versions up to it
+// (schemas/block.md). meta.json has it, and every Parquet file in its key-value metadata under
+// KeyVersion.
+const FormatVersion = 2
 
 // KeyVersion is the key of the version in the key-value metadata of a block's Parquet files.
 const KeyVersion = "promlake.block.version"
@@ -38,7 +39,8 @@ func SamplesFile(n int) string { return fmt.Sprintf("%s%04d.parquet", samplesPre
 // HistogramsFile returns the name of the n-th file of native histograms, n from 0.
 func HistogramsFile(n int) string { return fmt.Sprintf("%s%04d.parquet", histogramsPrefix, n) }
 
-// ErrFormat reports bytes that are not a block of a version that this package reads.
+// ErrFormat reports bytes that are not a block. A block of a later version is a
+// checksum.ErrUnknownVersion.
 var ErrFormat = errors.New("not a promlake block")
 
 // Header is the part of meta.json that the caller of Writer.Close gives.
@@ -113,14 +115,18 @@ func (m *Meta) Bytes() int64 {
 	return n
 }
 
-// ReadMeta decodes a meta.json and verifies its checksum, if it has one. Errors: ErrFormat, also
-// for the meta.json of a later version.
+// ReadMeta decodes a meta.json and verifies its checksum, if it has one. Errors: ErrFormat, and
+// checksum.ErrUnknownVersion.
 func ReadMeta(b []byte) (Meta, error) {
 	if _, err := checksum.Verify(b); err != nil {
 		return Meta{}, fmt.Errorf("%w: %s: %w", ErrFormat, MetaFile, err)
 	}
 	var m Meta
-	if err := (&metaParser{Parser: jsontext.New(b)}).decode(&m); err != nil {
+	err := (&metaParser{Parser: jsontext.New(b)}).decode(&m)
+	switch {
+	case errors.Is(err, checksum.ErrUnknownVersion):
+		return Meta{}, fmt.Errorf("decode %s: %w", MetaFile, err)
+	case err != nil:
 		return Meta{}, fmt.Errorf("%w: decode %s: %w", ErrFormat, MetaFile, err)
 	}
 	for i := range m.Files {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/jsontext"
 )
 
@@ -25,8 +27,8 @@ func (p *metaParser) decode(m *Meta) error {
 		switch name {
 		case "version":
 			var n int64
-			if n, err = p.Integer("a version"); err == nil && n != FormatVersion {
-				err = versionError(n)
+			if n, err = p.Integer("a version"); err == nil {
+				err = checksum.CheckVersion("blocks", strconv.FormatInt(n, 10), FormatVersion)
 			}
 			m.Version = int(n)
 		case "level":
@@ -71,26 +73,15 @@ func (p *metaParser) decode(m *Meta) error {
 	if err == nil {
 		err = p.End()
 	}
-	if err == nil && m.Version != FormatVersion {
-		err = versionError(int64(m.Version))
+	if err == nil && m.Version == 0 {
+		err = errors.New("it has no version")
 	}
 	return err
 }
 
-// versionError is the version of a meta.json that this build does not read.
-type versionError int64
-
-func (v versionError) Error() string {
-	return fmt.Sprintf("version %d, this build reads %d", int64(v), FormatVersion)
-}
-
 // at adds the name of the member that an error is about.
 func at(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var v versionError
-	if errors.As(err, &v) {
+	if err == nil || errors.Is(err, checksum.ErrUnknownVersion) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)

@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/checksum"
 )
 
 // TestReadMetaAsJSON: ReadMeta decodes what encoding/json does, in any order of members and with
 // members that it does not know.
 func TestReadMetaAsJSON(t *testing.T) {
-	golden, err := os.ReadFile("testdata/block-v1/meta.json")
+	golden, err := os.ReadFile("testdata/block-v2/meta.json")
 	require.NoError(t, err)
 	_, paged := pagedBlock(t, 3, 10, 1440)
 	many, err := json.Marshal(paged)
@@ -46,9 +47,12 @@ func TestReadMetaAsJSON(t *testing.T) {
 // TestReadMetaErrors: errors name the version before anything that a later one may write, and the
 // member that cannot be read.
 func TestReadMetaErrors(t *testing.T) {
+	_, err := block.ReadMeta([]byte(`{"version":3,"files":7}`))
+	require.ErrorIs(t, err, checksum.ErrUnknownVersion)
+	require.NotErrorIs(t, err, block.ErrFormat)
+	require.ErrorContains(t, err, `unknown version "3" of blocks; this program reads up to 2; upgrade promlake`)
 	for text, want := range map[string]string{
-		`{"version":2,"files":7}`:     "version 2, this build reads 1",
-		`{}`:                          "version 0, this build reads 1",
+		`{}`:                          "it has no version",
 		`{"version":1} x`:             "where the end is expected",
 		`{"version":1,"series":1.5}`:  "series: ",
 		`{"version":1,"series":"1"}`:  "series: ",
@@ -68,7 +72,7 @@ func TestReadMetaErrors(t *testing.T) {
 
 // BenchmarkReadMeta decodes the meta.json of a small block, and of one with 400 row groups of pages.
 func BenchmarkReadMeta(b *testing.B) {
-	small, err := os.ReadFile("testdata/block-v1/meta.json")
+	small, err := os.ReadFile("testdata/block-v2/meta.json")
 	require.NoError(b, err)
 	g := block.RowGroup{Rows: 5120, FirstMetric: "http_requests_total", LastMetric: "node_cpu_seconds_total", LastSeries: 63, MinT: 1772503200000, MaxT: 1772533200000}
 	for i := range int64(8) {

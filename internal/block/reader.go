@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -158,8 +158,12 @@ func (r *Reader) open(f *File) (*openFile, error) {
 }
 
 func (o *openFile) check() error {
-	if v := o.layout.KeyValues[KeyVersion]; v != strconv.Itoa(FormatVersion) {
-		return fmt.Errorf("%w: version %q, this build reads %d", ErrFormat, v, FormatVersion)
+	v, ok := o.layout.KeyValues[KeyVersion]
+	if !ok {
+		return fmt.Errorf("%w: it has no version", ErrFormat)
+	}
+	if err := checksum.CheckVersion("blocks", v, FormatVersion); err != nil {
+		return err
 	}
 	if len(o.layout.Groups) != len(o.RowGroups) {
 		return fmt.Errorf("%w: %d row groups, meta.json records %d", ErrFormat, len(o.layout.Groups), len(o.RowGroups))

@@ -303,7 +303,7 @@ func TestReaderRefuses(t *testing.T) {
 func TestReaderRefusesMeta(t *testing.T) {
 	files, _ := write(t, everything(), someMetadata, block.Options{HasST: true, RowGroupRows: 50}, block.Header{})
 	for _, tc := range []struct{ name, old, new string }{
-		{"later version", `"version":1`, `"version":2`},
+		{"later version", `"version":2`, `"version":3`},
 		{"more series", `"series":17`, `"series":18`},
 		{"fewer samples", `"floats":251`, `"floats":250`},
 		{"row group begins elsewhere", `"first_row":41`, `"first_row":40`},

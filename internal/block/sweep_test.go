@@ -188,14 +188,27 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 	}
 }
 
-// TestWithoutChecksums reads a block that was written before its bytes had checksums.
-func TestWithoutChecksums(t *testing.T) {
-	old, err := readRows(loadGolden(t, goldenBlock+"-unsealed"))
+// oldBlock is the golden block of version 1.
+const oldBlock = "testdata/block-v1"
+
+// TestVersion1 reads a block of version 1.
+func TestVersion1(t *testing.T) {
+	old, err := readRows(loadGolden(t, oldBlock))
 	require.NoError(t, err)
 	now, err := readRows(loadGolden(t, goldenBlock))
 	require.NoError(t, err)
 	require.Equal(t, now, old)
-	files := loadGolden(t, goldenBlock+"-unsealed")
+	require.Equal(t, expect(t, everything()), read(t, loadGolden(t, oldBlock)))
+}
+
+// TestWithoutChecksums reads a block that was written before its bytes had checksums.
+func TestWithoutChecksums(t *testing.T) {
+	old, err := readRows(loadGolden(t, oldBlock+"-unsealed"))
+	require.NoError(t, err)
+	now, err := readRows(loadGolden(t, goldenBlock))
+	require.NoError(t, err)
+	require.Equal(t, now, old)
+	files := loadGolden(t, oldBlock+"-unsealed")
 	require.NotContains(t, string(files.closed[block.MetaFile]), "crc32c")
 	require.Equal(t, expect(t, everything()), read(t, files))
 	_, err = readInOrder(files)

@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-const createdBy = "promlake block version 1"
+const createdBy = "promlake block version 2"
 
 // outBuffer is how many bytes of a file are collected before they are written.
 const outBuffer = 256 << 10

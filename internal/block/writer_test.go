@@ -270,7 +270,7 @@ func TestAddedFilesAreListed(t *testing.T) {
 func TestReadMetaRefuses(t *testing.T) {
 	files, _ := write(t, everything(), nil, block.Options{HasST: true}, block.Header{})
 	good := files.closed[block.MetaFile]
-	for _, bad := range [][]byte{nil, []byte("{}"), []byte("[]"), good[:len(good)/2], bytes.Replace(good, []byte(`"version":1`), []byte(`"version":2`), 1), []byte(`{"version":1,"level":"7h"}`)} {
+	for _, bad := range [][]byte{nil, []byte("{}"), []byte("[]"), good[:len(good)/2], bytes.Replace(good, []byte(`"version":2`), []byte(`"version":3`), 1), []byte(`{"version":1,"level":"7h"}`)} {
 		_, err := block.ReadMeta(bad)
 		require.ErrorIs(t, err, block.ErrFormat, "%s", bad)
 	}

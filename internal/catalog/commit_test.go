@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/memstore"
@@ -400,15 +401,18 @@ func TestCommitTimes(t *testing.T) {
 func TestReadManifestRefuses(t *testing.T) {
 	store := newStore(t, nil)
 	for i, s := range []string{"", "{", `{"version":3}`, `{"version":0}`, `[]`} {
-		tenant := fmt.Sprint(i)
+		tenant, want := fmt.Sprint(i), catalog.ErrFormat
+		if strings.Contains(s, "3") {
+			want = checksum.ErrUnknownVersion
+		}
 		put(t, store, key.Manifest(tenant), s)
 		_, _, err := catalog.ReadManifest(t.Context(), store, tenant)
-		require.ErrorIs(t, err, catalog.ErrFormat, s)
+		require.ErrorIs(t, err, want, s)
 		_, err = catalog.Take(t.Context(), store, tenant, 0, 1)
-		require.ErrorIs(t, err, catalog.ErrFormat, s)
+		require.ErrorIs(t, err, want, s)
 		before := store.Keys()
 		_, err = catalog.Commit(t.Context(), store, tenant, tick(0))
-		require.ErrorIs(t, err, catalog.ErrFormat, s)
+		require.ErrorIs(t, err, want, s)
 		require.True(t, slices.Equal(before, store.Keys()))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/promlake/promlake/internal/checksum"
 )
@@ -32,9 +33,9 @@ func Encode(m Manifest) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// Decode is the inverse of Encode. The error wraps ErrFormat for bytes that are not a manifest or
-// of another version. A field that this version does not have is refused too: a committer would
-// drop it.
+// Decode is the inverse of Encode. The error wraps ErrFormat for bytes that are not a manifest, and
+// checksum.ErrUnknownVersion for a manifest of a later version. A field that this version does not
+// have is refused too: a committer would drop it.
 func Decode(b []byte) (Manifest, error) {
 	sealed, err := checksum.Verify(b)
 	if err != nil {
@@ -64,10 +65,12 @@ func decodeAny(b []byte, sealed bool) (Manifest, error) {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&object); err != nil {
-		return Manifest{}, fmt.Errorf("decode manifest: %w: %w", ErrFormat, foreign(b, err))
+		return Manifest{}, fmt.Errorf("decode manifest: %w", foreign(b, err))
 	}
 	m := object.Manifest
 	switch {
+	case m.Version > ManifestVersion:
+		return Manifest{}, fmt.Errorf("decode manifest: %w", foreign(b, nil))
 	case m.Version == 1:
 		m = m.upgrade()
 	case !sealed:
@@ -112,8 +115,8 @@ func foreign(b []byte, err error) error {
 	var v struct {
 		Version int `json:"version"`
 	}
-	if json.Unmarshal(b, &v) == nil && v.Version != ManifestVersion {
-		return fmt.Errorf("its version is %d, this program knows %d", v.Version, ManifestVersion)
+	if json.Unmarshal(b, &v) == nil && v.Version > ManifestVersion {
+		return checksum.CheckVersion("manifests", strconv.Itoa(v.Version), ManifestVersion)
 	}
-	return err
+	return fmt.Errorf("%w: %w", ErrFormat, err)
 }

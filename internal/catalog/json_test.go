@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -166,9 +167,13 @@ func TestDecodeRefuses(t *testing.T) {
 	good := string(b)
 	_, err = catalog.Decode(b)
 	require.NoError(t, err)
+	for _, s := range []string{`{"version":3,"blocks":"all of them"}`, `{"version":3}`} {
+		_, err := catalog.Decode([]byte(s))
+		require.ErrorIs(t, err, checksum.ErrUnknownVersion, s)
+		require.NotErrorIs(t, err, catalog.ErrFormat, s)
+	}
 	for name, s := range map[string]string{
 		"newer version":       strings.Replace(good, `"version":2`, `"version":3`, 1),
-		"newer, and unlike":   `{"version":3,"blocks":"all of them"}`,
 		"no version":          strings.Replace(good, `"version":2,`, ``, 1),
 		"trailing bytes":      good + "{}",
 		"cut":                 good[:len(good)/2],

@@ -26,8 +26,8 @@ var (
 	ErrConflict = errors.New("conflict with the manifest")
 	// ErrInvalid: the change could apply to no manifest.
 	ErrInvalid = errors.New("invalid change of the manifest")
-	// ErrFormat: bytes that are not a manifest, or a manifest of another version.
-	ErrFormat = errors.New("not a manifest of a known version")
+	// ErrFormat: bytes that are not a manifest.
+	ErrFormat = errors.New("not a manifest")
 	// ErrUnknownEffect: a commit may have taken effect or not, and history no longer shows which.
 	ErrUnknownEffect = errors.New("effect of the commit is unknown")
 	// ErrTooOld: the asked moment is before the oldest manifest that can still be read.

@@ -5,12 +5,25 @@ package checksum
 
 import (
 	"errors"
+	"fmt"
 	"hash/crc32"
+	"strconv"
 )
 
 // ErrDamaged reports bytes that do not match their checksum. Errors that wrap it name the object
 // and the byte range.
 var ErrDamaged = errors.New("bytes are damaged: they do not match their checksum")
+
+// ErrUnknownVersion reports bytes of a format that this program does not know: they may be sound.
+var ErrUnknownVersion = errors.New("unknown version")
+
+// CheckVersion returns ErrUnknownVersion unless text is a version from 1 to most of a format.
+func CheckVersion(format, text string, most int) error {
+	if n, err := strconv.Atoi(text); err == nil && 1 <= n && n <= most {
+		return nil
+	}
+	return fmt.Errorf("%w %q of %s; this program reads up to %d; upgrade promlake", ErrUnknownVersion, text, format, most)
+}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

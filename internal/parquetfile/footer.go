@@ -111,12 +111,17 @@ func KeyValues(footer []byte) (map[string]string, error) {
 	return kv, checkDeclared(kv, footer)
 }
 
-// checkDeclared checks that a footer has the checksum that its key-value metadata declare.
+// checkDeclared checks that a footer has the checksum that its key-value metadata declare, of a kind
+// that this package knows.
 func checkDeclared(kv map[string]string, footer []byte) error {
-	if kv[KeyChecksums] != "" && !hasSum(footer) {
+	kind := kv[KeyChecksums]
+	switch {
+	case kind == "":
+		return nil
+	case !hasSum(footer):
 		return fmt.Errorf("%w: the footer has the key %s, but no checksum field", checksum.ErrDamaged, KeyChecksums)
 	}
-	return nil
+	return checksum.CheckVersion("the checksums of Parquet files", kind, checksumsVersion)
 }
 
 // keyValues decodes the key-value metadata, of a type, into kv.

@@ -1,10 +1,13 @@
 package parquetfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/checksum"
 )
 
 // Layout describes the columns of a file, as its footer has them. The strings of its key-value
@@ -64,6 +67,9 @@ func LayoutOf(file []byte) (*Layout, error) {
 
 func layoutOf(footer []byte, size int64) (*Layout, error) {
 	l, err := decodeLayout(footer)
+	if errors.Is(err, checksum.ErrUnknownVersion) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: decode footer: %w", ErrFormat, err)
 	}

@@ -284,7 +284,7 @@ func TestReadFile(t *testing.T) {
 		require.Equal(t, slices.Concat(group(0), group(1)), got)
 		l, err := ReadLayout(bytes.NewReader(file), int64(len(file)))
 		require.NoError(t, err)
-		require.Equal(t, map[string]string{"k": "v", KeyChecksums: checksumsValue}, l.KeyValues)
+		require.Equal(t, map[string]string{"k": "v", KeyChecksums: "2"}, l.KeyValues)
 		require.Equal(t, int64(18), l.Rows)
 		require.Equal(t, 3, l.Column(ListPath("l")...))
 		require.Equal(t, -1, l.Column("l"))

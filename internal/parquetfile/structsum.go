@@ -39,8 +39,8 @@ const (
 // KeyChecksums is the key of the footer's key-value metadata that declares that the footer and all
 // page headers have checksum fields and that all pages have checksums.
 const (
-	KeyChecksums   = "promlake.checksums"
-	checksumsValue = "2" // in "1", page headers have the field of footers
+	KeyChecksums     = "promlake.checksums"
+	checksumsVersion = 2 // in 1, page headers have the field of footers
 )
 
 // DamageError reports bytes of a file that do not match their checksum. It is an ErrFormat and a

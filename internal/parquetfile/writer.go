@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -208,7 +209,7 @@ func (w *Writer) EndGroup(rows int) ([]Span, error) {
 // End writes the footer with the given key-value metadata. It does not close the io.Writer of the
 // file.
 func (w *Writer) End(kv []format.KeyValue) error {
-	w.meta.KeyValueMetadata = slices.Concat(kv, []format.KeyValue{{Key: KeyChecksums, Value: checksumsValue}})
+	w.meta.KeyValueMetadata = slices.Concat(kv, []format.KeyValue{{Key: KeyChecksums, Value: strconv.Itoa(checksumsVersion)}})
 	if w.prefix != nil {
 		w.meta.ColumnOrders = w.prefix.orders
 	}

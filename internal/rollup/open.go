@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
@@ -26,8 +27,12 @@ func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64
 	if err != nil {
 		return nil, asFormat(err)
 	}
-	if v := l.KeyValues[VersionKey]; !known(v) {
-		return nil, fmt.Errorf("%w: %s is %q, this reader knows 1 to %d", ErrFormat, VersionKey, v, Version)
+	v, ok := l.KeyValues[VersionKey]
+	if !ok {
+		return nil, fmt.Errorf("%w: there is no %s", ErrFormat, VersionKey)
+	}
+	if err := checksum.CheckVersion("rollups", v, Version); err != nil {
+		return nil, err
 	}
 	step, err := strconv.ParseInt(l.KeyValues[StepKey], 10, 64)
 	if err != nil || step <= 0 {
@@ -55,12 +60,6 @@ func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64
 		}
 	}
 	return &Columns{Step: step, layout: l}, nil
-}
-
-// known reports whether this package reads a version of the format.
-func known(version string) bool {
-	n, err := strconv.Atoi(version)
-	return err == nil && 1 <= n && n <= Version
 }
 
 // asFormat turns errors about a file's bytes into ErrFormat.

@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
@@ -68,8 +69,12 @@ func OpenReader(r io.ReaderAt, size int64) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open rollup: %w", err)
 	}
-	if v, _ := f.Lookup(VersionKey); !known(v) {
-		return nil, fmt.Errorf("%w: %s is %q, this reader knows 1 to %d", ErrFormat, VersionKey, v, Version)
+	v, ok := f.Lookup(VersionKey)
+	if !ok {
+		return nil, ErrFormat
+	}
+	if err := checksum.CheckVersion("rollups", v, Version); err != nil {
+		return nil, err
 	}
 	text, _ := f.Lookup(StepKey)
 	step, err := strconv.ParseInt(text, 10, 64)

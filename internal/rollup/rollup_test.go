@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/util/kahansum"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/rollup"
 )
 
@@ -260,16 +261,22 @@ func TestErrorsAreNotSwallowed(t *testing.T) {
 func TestOpenReaderRefuses(t *testing.T) {
 	_, err := rollup.OpenReader(bytes.NewReader([]byte("not a file")), 10)
 	require.Error(t, err)
-	for _, kv := range [][]parquet.WriterOption{
-		nil,
-		{parquet.KeyValueMetadata(rollup.VersionKey, "5"), parquet.KeyValueMetadata(rollup.StepKey, "1")},
-		{parquet.KeyValueMetadata(rollup.VersionKey, "2"), parquet.KeyValueMetadata(rollup.StepKey, "x")},
+	for _, tc := range []struct {
+		kv   []parquet.WriterOption
+		want error
+	}{
+		{nil, rollup.ErrFormat},
+		{[]parquet.WriterOption{parquet.KeyValueMetadata(rollup.VersionKey, "5"), parquet.KeyValueMetadata(rollup.StepKey, "1")}, checksum.ErrUnknownVersion},
+		{[]parquet.WriterOption{parquet.KeyValueMetadata(rollup.VersionKey, "2"), parquet.KeyValueMetadata(rollup.StepKey, "x")}, rollup.ErrFormat},
 	} {
 		var b bytes.Buffer
-		w := parquet.NewGenericWriter[struct{ X int64 }](&b, kv...)
+		w := parquet.NewGenericWriter[struct{ X int64 }](&b, tc.kv...)
 		require.NoError(t, w.Close())
-		_, err = rollup.OpenReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
-		require.ErrorIs(t, err, rollup.ErrFormat)
+		in := bytes.NewReader(b.Bytes())
+		_, err = rollup.OpenReader(in, in.Size())
+		require.ErrorIs(t, err, tc.want)
+		_, err = rollup.OpenColumns(in, in.Size(), 1, func(uint64, int) error { return nil })
+		require.ErrorIs(t, err, tc.want)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 const (
-	goldenFile   = "testdata/segment-v1.parquet"
+	goldenFile   = "testdata/segment-v2.parquet"
 	goldenSchema = "../../schemas/segment.schema.txt"
 	goldenSpec   = "../../schemas/segment.md"
 )

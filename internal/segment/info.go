@@ -10,6 +10,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
@@ -22,7 +23,8 @@ const (
 	kvLabels   = "promlake.segment.labels"   // base64 of LabelRuns; absent if there are none
 )
 
-// ErrFormat reports bytes that are not a segment of a supported version.
+// ErrFormat reports bytes that are not a segment. A segment of a later version is a
+// checksum.ErrUnknownVersion.
 var ErrFormat = errors.New("not a promlake segment")
 
 func describe(b *Batch, s shape, l known) Info {
@@ -51,12 +53,13 @@ func describe(b *Batch, s shape, l known) Info {
 	return i
 }
 
-// checkVersion refuses the key-value metadata of a file of another version.
+// checkVersion refuses the key-value metadata of a file of a version that this program does not know.
 func checkVersion(kv map[string]string) error {
-	if v := kv[kvVersion]; v != strconv.Itoa(FormatVersion) {
-		return fmt.Errorf("%w: version %q, this build reads %d", ErrFormat, v, FormatVersion)
+	v, ok := kv[kvVersion]
+	if !ok {
+		return fmt.Errorf("%w: it has no version", ErrFormat)
 	}
-	return nil
+	return checksum.CheckVersion("segments", v, FormatVersion)
 }
 
 func decodeMetadata(kv map[string]string) (m []Metadata, err error) {
@@ -100,7 +103,10 @@ func ReadInfo(r io.ReaderAt, size int64) (Info, error) {
 	if err := checkVersion(kv); err != nil {
 		return Info{}, err
 	}
-	info := Info{Version: FormatVersion}
+	var info Info
+	if info.Version, err = strconv.Atoi(kv[kvVersion]); err != nil {
+		return Info{}, fmt.Errorf("%w: decode version: %w", ErrFormat, err)
+	}
 	if err := json.Unmarshal([]byte(kv[kvInfo]), &info); err != nil {
 		return Info{}, fmt.Errorf("%w: decode info: %w", ErrFormat, err)
 	}

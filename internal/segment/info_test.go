@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
@@ -64,9 +65,7 @@ func TestReadInfoOfForeignFiles(t *testing.T) {
 		{"footer longer than the file", "footer of 255", append([]byte("PAR1\x00\xff\x00\x00\x00"), "PAR1"...)},
 		{"footer over the first magic", "footer of 2", append([]byte("PAR1\x00\x02\x00\x00\x00"), "PAR1"...)},
 		{"empty footer", "decode footer", footer()},
-		{"other Parquet file", `version ""`, foreign.Bytes()},
-		{"unknown version", `version "2"`, keyValues(versionKey, "2", infoKey, "{}")},
-		{"version that is no number", `version "1x"`, keyValues(versionKey, "1x", infoKey, "{}")},
+		{"other Parquet file", "it has no version", foreign.Bytes()},
 		{"no info", "decode info", keyValues(versionKey, "1")},
 		{"broken info", "decode info", keyValues(versionKey, "1", infoKey, `{"rows":"x"}`)},
 		{"broken metadata", "decode metadata", keyValues(versionKey, "1", infoKey, "{}", metadataKey, "[")},
@@ -88,6 +87,11 @@ func TestReadInfoOfForeignFiles(t *testing.T) {
 	}
 	_, err := readInfo(keyValues(versionKey, "1", infoKey, "{}"))
 	require.NoError(t, err)
+	for _, v := range []string{"3", "1x"} {
+		_, err := readInfo(keyValues(versionKey, v, infoKey, "{}"))
+		require.ErrorIs(t, err, checksum.ErrUnknownVersion, v)
+		require.NotErrorIs(t, err, segment.ErrFormat, v)
+	}
 }
 
 // TestReadInfoOfDamagedFiles truncates a footer and flips every byte of it: every error is

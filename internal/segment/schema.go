@@ -6,7 +6,7 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-const createdBy = "promlake segment version 1"
+const createdBy = "promlake segment version 2"
 
 // shape is the set of optional sample columns of a file.
 type shape struct{ st, hist, exemplars bool }

@@ -23,8 +23,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// FormatVersion is written to every file's key-value metadata under "promlake.segment.version".
-const FormatVersion = 1
+// FormatVersion is written to every file's key-value metadata under "promlake.segment.version". This
+// package reads all versions up to it (schemas/segment.md).
+const FormatVersion = 2
 
 // Column names.
 const (

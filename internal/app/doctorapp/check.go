@@ -74,12 +74,17 @@ func (d *doctor) once(ctx context.Context, src source) (n int64, found *Damaged,
 		if lerr != nil || !live {
 			return n, nil, lerr
 		}
+	case errors.Is(err, checksum.ErrUnknownVersion), errors.Is(err, errNotUnderstood):
+		out.NotUnderstood = true
 	case !isDamage(err):
 		return n, nil, err
 	}
 	out.Error = err.Error()
 	return n, out, nil
 }
+
+// errNotUnderstood reports an object with nothing but sound bytes, as their checksums prove.
+var errNotUnderstood = errors.New("every byte matches its checksum, but this program does not understand them; upgrade promlake")
 
 // isDamage reports whether an error means wrong bytes, and not a store that did not answer.
 func isDamage(err error) bool {
@@ -91,15 +96,22 @@ func isDamage(err error) bool {
 	return false
 }
 
-func (d *doctor) segment(ctx context.Context, ref *catalog.SegmentRef, out *Damaged) (int64, error) {
+func (d *doctor) segment(ctx context.Context, ref *catalog.SegmentRef, out *Damaged) (n int64, err error) {
 	out.Object = ref.String()
 	out.MinTime, out.MaxTime = moment(int64(ref.Window)), moment(ref.Window.End()-1)
 	body, _, err := objstore.ReadAll(ctx, d.store, ref.String())
-	n := int64(len(body))
+	n = int64(len(body))
 	if err != nil {
 		return n, err
 	}
 	in := bytes.NewReader(body)
+	defer func() {
+		if isDamage(err) {
+			if sealed, verr := parquetfile.Verify(in, n); sealed && verr == nil {
+				err = fmt.Errorf("%w: %w", errNotUnderstood, err)
+			}
+		}
+	}()
 	info, err := segment.ReadInfo(in, n)
 	if err != nil {
 		return n, err
@@ -131,9 +143,17 @@ func (d *doctor) block(ctx context.Context, b *catalog.Block, out *Damaged) (n i
 		err = errors.Join(err, files.Close())
 	}()
 	r, err := block.Open(files)
+	if isDamage(err) {
+		if b, _, rerr := objstore.ReadAll(ctx, d.store, k.File(block.MetaFile)); rerr == nil {
+			if sealed, verr := checksum.Verify(b); sealed && verr == nil {
+				err = fmt.Errorf("%w: %w", errNotUnderstood, err)
+			}
+		}
+	}
 	if err != nil || !d.settings.Verify {
 		return 0, err
 	}
+	all := true // files are sealed
 	for _, f := range r.Meta().Files {
 		in, size, err := files.Open(f.Name)
 		if err != nil {
@@ -142,11 +162,15 @@ func (d *doctor) block(ctx context.Context, b *catalog.Block, out *Damaged) (n i
 		if size != f.Bytes {
 			return 0, fmt.Errorf("%w: %s has %d bytes, meta.json records %d", block.ErrFormat, f.Name, size, f.Bytes)
 		}
-		if _, err := parquetfile.Verify(in, size); err != nil {
+		sealed, err := parquetfile.Verify(in, size)
+		if err != nil {
 			return 0, fmt.Errorf("verify %s: %w", f.Name, err)
 		}
+		all = all && sealed
 	}
-	_, err = r.Series(series.NewTable(0), nil)
+	if _, err = r.Series(series.NewTable(0), nil); all && isDamage(err) {
+		err = fmt.Errorf("%w: %w", errNotUnderstood, err)
+	}
 	return 0, err
 }
 

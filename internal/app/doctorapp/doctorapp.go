@@ -103,7 +103,7 @@ func (d *doctor) examine(ctx context.Context) (Tenant, error) {
 		if f == nil {
 			continue
 		}
-		if d.settings.Quarantine {
+		if d.settings.Quarantine && !f.NotUnderstood {
 			if err := d.quarantine(ctx, f); err != nil {
 				return t, fmt.Errorf("quarantine %s: %w", f.Object, err)
 			}

@@ -34,11 +34,14 @@ type Damaged struct {
 	Series      int64     `json:"series,omitempty"` // 0: not known
 	Samples     int64     `json:"samples,omitempty"`
 	Quarantined bool      `json:"quarantined"` // its bytes are kept under quarantine/, and it does not count any more
+	// NotUnderstood: its bytes may be sound, and a later version of the program may read them. It is
+	// never quarantined.
+	NotUnderstood bool `json:"not_understood,omitempty"`
 
 	source source
 }
 
-// Healthy reports whether no live object is damaged.
+// Healthy reports whether every live object can be read.
 func (r Report) Healthy() bool {
 	for _, t := range r.Tenants {
 		if t.Error != "" {
@@ -75,8 +78,11 @@ func (r Report) Text() string {
 
 func (d Damaged) text() string {
 	state := "DAMAGED"
-	if d.Quarantined {
+	switch {
+	case d.Quarantined:
 		state = "QUARANTINED"
+	case d.NotUnderstood:
+		state = "NOT UNDERSTOOD"
 	}
 	held := "it holds"
 	if d.Quarantined {

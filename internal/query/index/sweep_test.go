@@ -39,23 +39,23 @@ func TestEveryByteIsChecked(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
-	m, err := block.ReadMeta(golden("block/testdata/block-v1/meta.json"))
+	m, err := block.ReadMeta(golden("block/testdata/block-v2/meta.json"))
 	require.NoError(t, err)
 	some := index.Some{Seed: 1, Sets: everything, Most: 1 << 20}
 	for _, tc := range []struct {
 		name string
 		load func(b []byte) (*index.Table, error)
 	}{
-		{"segment/testdata/segment-v1.parquet", func(b []byte) (*index.Table, error) {
+		{"segment/testdata/segment-v2.parquet", func(b []byte) (*index.Table, error) {
 			return index.LoadSegment(bytes.NewReader(b), int64(len(b)), 1, nil)
 		}},
-		{"segment/testdata/segment-v1.parquet", func(b []byte) (*index.Table, error) {
+		{"segment/testdata/segment-v2.parquet", func(b []byte) (*index.Table, error) {
 			return some.Segment(t.Context(), bytes.NewReader(b), int64(len(b)))
 		}},
-		{"block/testdata/block-v1/series.parquet", func(b []byte) (*index.Table, error) {
+		{"block/testdata/block-v2/series.parquet", func(b []byte) (*index.Table, error) {
 			return some.Block(t.Context(), bytes.NewReader(b), int64(len(b)), &m)
 		}},
-		{"block/testdata/block-v1/series.parquet", func(b []byte) (*index.Table, error) {
+		{"block/testdata/block-v2/series.parquet", func(b []byte) (*index.Table, error) {
 			return index.LoadBlock(bytes.NewReader(b), int64(len(b)), &m, 1)
 		}},
 	} {

@@ -36,12 +36,15 @@ func (e *DamagedError) Warning() error {
 
 func rfc3339(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// Broken converts an error about wrong bytes of o to a DamagedError, and returns other errors
-// unchanged.
+// Broken converts an error about wrong bytes of o to a DamagedError. It returns other errors
+// unchanged, and adds the object to that of an unknown version, which no answer leaves out.
 func (o *Ref) Broken(err error) error {
 	var known *DamagedError
 	if err == nil || errors.As(err, &known) {
 		return err
+	}
+	if errors.Is(err, checksum.ErrUnknownVersion) {
+		return fmt.Errorf("object %s: %w", o.Name(), err)
 	}
 	for _, format := range []error{checksum.ErrDamaged, block.ErrFormat, segment.ErrFormat, rollup.ErrFormat, parquetfile.ErrFormat} {
 		if errors.Is(err, format) {
