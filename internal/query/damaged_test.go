@@ -1,6 +1,7 @@
 package query_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,4 +110,27 @@ func TestDamagedBlock(t *testing.T) {
 		require.Len(t, set.Warnings(), 1)
 		require.ErrorContains(t, set.Warnings().AsErrors()[0], filepath.ToSlash(prefix))
 	}
+}
+
+// TestLaterVersion: an object that only a later program understands is an error, also where damaged
+// objects are left out of answers.
+func TestLaterVersion(t *testing.T) {
+	store := newDirStore(t)
+	l := newLake(t, store, query.Settings{PartialResponse: true})
+	b := l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, []segment.Row{{Labels: metric("m"), Floats: []segment.Float{{T: 1000, V: 1}}}})[0]
+	path := store.LocalPath(b.Key(tenant.Default).File(block.MetaFile))
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	raw, err = checksum.Append(append(bytes.Replace(raw[:bytes.LastIndexByte(raw, ',')], []byte(`"version":2`), []byte(`"version":7`), 1), '}'))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, raw, 0o600))
+	q, err := l.Querier(0, 10_000)
+	require.NoError(t, err)
+	set := q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m"))
+	for set.Next() {
+		require.Fail(t, "there is a series")
+	}
+	require.ErrorIs(t, set.Err(), checksum.ErrUnknownVersion)
+	require.ErrorContains(t, set.Err(), b.Key(tenant.Default).Prefix())
+	require.Empty(t, set.Warnings())
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -185,8 +186,21 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback
 // openRoot returns the store for the stages, and checks it if the settings ask for that. A store that
 // can be read, and does not answer the check, allows no writes: its disk may be full.
 func (made *started) openRoot(ctx context.Context, s Settings, store objstore.Store, p Parts) (objstore.Store, error) {
-	root, unread := rooted.New(ctx, store, p.Logger, p.Now)
+	place, _ := store.(rooted.Place)
+	root, unread := rooted.New(ctx, made.store, place, p.Logger, p.Now)
 	made.root = root
+	promauto.With(made.reg).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "promlake_objstore_refuses",
+		Help: "0 if the store is used; 1 if writes are refused until its check succeeds; 2 if its root is gone or is another one, so that everything is refused.",
+	}, func() float64 {
+		switch {
+		case root.Root(context.Background()) != nil:
+			return 2
+		case root.Writes() != nil:
+			return 1
+		}
+		return 0
+	})
 	var err error
 	if s.CheckStore {
 		within, end := context.WithTimeout(ctx, firstCheck)
@@ -201,7 +215,7 @@ func (made *started) openRoot(ctx context.Context, s Settings, store objstore.St
 	default:
 		p.Logger.Error("writes are refused until a check of the store succeeds", "error", err)
 	}
-	return instrument.New(root.Objects(), made.reg, p.Writes), nil
+	return root.Objects(), nil
 }
 
 const (

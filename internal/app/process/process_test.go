@@ -202,10 +202,11 @@ func TestRunNoticesThatItsStoreIsGone(t *testing.T) {
 			require.Equal(t, http.StatusServiceUnavailable, code, path)
 			require.Contains(t, text, rooted.ErrRoot.Error(), path)
 		}
-		for _, path := range []string{"/-/healthy", "/metrics"} {
-			code, _ := ask(http.MethodGet, path)
-			require.Equal(t, http.StatusOK, code, path)
-		}
+		code, _ := ask(http.MethodGet, "/-/healthy")
+		require.Equal(t, http.StatusOK, code)
+		code, text := ask(http.MethodGet, "/metrics")
+		require.Equal(t, http.StatusOK, code)
+		require.Contains(t, text, "\npromlake_objstore_refuses 2\n")
 		require.NoError(t, os.MkdirAll(dir, 0o700)) // an empty one in its place
 	}
 	require.NoError(t, os.Remove(dir))

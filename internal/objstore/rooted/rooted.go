@@ -17,6 +17,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,12 +70,11 @@ type Store struct {
 	tried time.Time // to create it
 }
 
-// New returns the store with the identity that it has at present. It allows no writes. The store is
-// valid, and without an identity, if reading that fails: the process may not read the object, or the
-// store does not answer.
-func New(ctx context.Context, store objstore.Store, logger *slog.Logger, now func() time.Time) (*Store, error) {
-	s := &Store{Store: store, now: now, logger: logger}
-	s.place, _ = store.(Place)
+// New returns the store with the identity that it has at present. It allows no writes. place is nil
+// for a bucket. The store is valid, and without an identity, if reading that fails: the process may
+// not read the object, or the store does not answer.
+func New(ctx context.Context, store objstore.Store, place Place, logger *slog.Logger, now func() time.Time) (*Store, error) {
+	s := &Store{Store: store, place: place, now: now, logger: logger}
 	id, err := s.identity(ctx)
 	s.learn(id)
 	return s, err
@@ -184,6 +184,9 @@ func (s *Store) identity(ctx context.Context) (string, error) {
 	var d document
 	if _, err = checksum.Verify(b); err == nil {
 		err = json.Unmarshal(b, &d)
+	}
+	if err == nil {
+		err = checksum.CheckVersion("the identity of a store", strconv.Itoa(d.Version), version)
 	}
 	if err == nil && d.ID == "" {
 		err = errors.New("it is empty")

@@ -33,7 +33,8 @@ type swapped struct{ objstore.Store }
 
 func open(t *testing.T, store objstore.Store, c *clock) objstore.Store {
 	t.Helper()
-	s, err := rooted.New(t.Context(), store, slog.New(slog.DiscardHandler), c.now)
+	place, _ := store.(rooted.Place)
+	s, err := rooted.New(t.Context(), store, place, slog.New(slog.DiscardHandler), c.now)
 	require.NoError(t, err)
 	s.AllowWrites()
 	return s.Objects()
@@ -192,7 +193,7 @@ func TestStoresWithoutIdentity(t *testing.T) {
 func TestWritesWaitForTheCheck(t *testing.T) {
 	bucket := memstore.New(memstore.Settings{})
 	require.NoError(t, put(t.Context(), bucket, "v1/a/x"))
-	s, err := rooted.New(t.Context(), bucket, slog.New(slog.DiscardHandler), (&clock{}).now)
+	s, err := rooted.New(t.Context(), bucket, nil, slog.New(slog.DiscardHandler), (&clock{}).now)
 	require.NoError(t, err)
 	require.ErrorIs(t, put(t.Context(), s, "v1/a/y"), objstore.ErrReadOnly)
 	require.ErrorIs(t, s.Delete(t.Context(), "v1/a/x"), rooted.ErrUnchecked)
