@@ -70,6 +70,8 @@ func (c *cli) builders() []process.Builder {
 		c.Query.API.Ruler, c.Query.API.Application = true, c.Ruler.Application
 	}
 	c.Rules.Rules.Limits = c.Ruler.Limits
+	c.Rules.Rules.Templates = c.Ruler.Templates
+	c.Rules.Rules.Templates.Queries = c.Query.API.Expressions
 	rules := ruleapp.New(c.Rules)
 	if c.Rules.Scheduled {
 		c.Query.API.Rules = rules

@@ -4,7 +4,7 @@ package archtest
 // imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
 // several verbs.
 var (
-	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/recent", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/temporality", "internal/tenant", "internal/timeparam", "internal/upload"}
+	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/recent", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/ruletemplate", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/temporality", "internal/tenant", "internal/timeparam", "internal/upload"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/publish", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -93,13 +93,14 @@ var allowed = map[string][]string{
 	// it scrapes.
 	"internal/admission":         {"internal/objstore", "internal/remotewrite", "internal/replica", "internal/telemetry", "internal/tenant"},
 	"internal/appender":          {"internal/remotewrite", "internal/segment"},
-	"internal/promconfig":        {},
-	"internal/ruler":             {"internal/expression", "internal/memory", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant"},
+	"internal/promconfig":        {"internal/ruletemplate"},
+	"internal/ruler":             {"internal/expression", "internal/memory", "internal/rulestore", "internal/ruletemplate", "internal/settings", "internal/telemetry", "internal/tenant"},
 	"internal/notify":            {"internal/rulestate", "internal/secret", "internal/tenant"},
-	"internal/rulefn":            {"internal/appender", "internal/key", "internal/notify", "internal/objstore", "internal/queue", "internal/ruleeval", "internal/rulestate", "internal/rulestep", "internal/rulestore", "internal/settings", "internal/tenant"},
+	"internal/rulefn":            {"internal/appender", "internal/key", "internal/notify", "internal/objstore", "internal/queue", "internal/ruleeval", "internal/rulestate", "internal/rulestep", "internal/rulestore", "internal/ruletemplate", "internal/settings", "internal/tenant"},
 	"internal/rulestate":         {"internal/checksum", "internal/key", "internal/objstore"},
-	"internal/rulestep":          {"internal/expression", "internal/rulestate", "internal/rulestore"},
+	"internal/rulestep":          {"internal/expression", "internal/rulestate", "internal/rulestore", "internal/ruletemplate"},
 	"internal/rulestore":         {"internal/checksum", "internal/key", "internal/objstore"},
+	"internal/ruletemplate":      {"internal/expression", "internal/settings", "internal/telemetry"},
 	"internal/listen":            {"internal/remotewrite"},
 	"internal/spool":             {"internal/appender", "internal/remotewrite"},
 	"internal/auth":              {"internal/secret", "internal/tenant"},
@@ -114,8 +115,8 @@ var allowed = map[string][]string{
 	"internal/scrape":            {},
 	"internal/secret":            {},
 	"internal/secret/secrettest": {},
-	"internal/ruleeval":          {"internal/appender"},
-	"internal/ruletest":          {},
+	"internal/ruleeval":          {"internal/appender", "internal/ruletemplate"},
+	"internal/ruletest":          {"internal/ruletemplate"},
 	"internal/selfwrite":         {"internal/loopback", "internal/scrape", "internal/secret", "internal/settings", "internal/tenant"},
 
 	// Verbs.

@@ -19,7 +19,7 @@ func unrolled(texts []string) (n int) {
 			switch c := t[i]; c {
 			case '"', '\'', '`':
 				end := afterString(t, i)
-				n += (end - i) * repetitions(t[i:end])
+				n += Unrolled(t[i:end])
 				i = end
 			case '#':
 				i = afterLine(t, i) + 1
@@ -30,6 +30,10 @@ func unrolled(texts []string) (n int) {
 	}
 	return n
 }
+
+// Unrolled returns an upper bound of the length of a regular expression after expansion of its
+// repetitions, which compiling it does.
+func Unrolled(pattern string) int { return len(pattern) * repetitions(pattern) }
 
 // repetitions returns an upper bound of how often a part of a regular expression is repeated: the
 // product of all its repetition counts, at most maxRepetitions.

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/rules"
+
+	"github.com/promlake/promlake/internal/ruletemplate"
 )
 
 // Rules checks rule files.
@@ -17,7 +19,7 @@ func (c *Checker) Rules(paths []string) Result { return c.rules(paths, model.UTF
 func (c *Checker) rules(paths []string, scheme model.ValidationScheme) (r Result) {
 	for _, path := range paths {
 		c.say("Checking %s", path)
-		groups, errs := rulefmt.ParseFile(path, c.IgnoreUnknownFields, scheme, c.Parser, c.Logger)
+		groups, errs := ruletemplate.Limits{}.ParseFile(path, c.IgnoreUnknownFields, scheme, c.Parser, c.Logger)
 		r.add(c.groupsOf(groups, errs))
 		c.say("")
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/ruletemplate"
 )
 
 // Options say what is evaluated, over what.
@@ -50,6 +52,7 @@ type Evaluator struct {
 	parts   []*part
 	of      map[*Rule]*part
 	metrics *rules.Metrics
+	guard   *ruletemplate.Guard
 	url     *url.URL
 
 	failures atomic.Int64
@@ -58,7 +61,7 @@ type Evaluator struct {
 
 // New returns an evaluator.
 func New(o Options) (*Evaluator, error) {
-	e := &Evaluator{Options: o, graph: newGraph(o.Targets, o.Producers), of: map[*Rule]*part{}, metrics: rules.NewGroupMetrics(nil)}
+	e := &Evaluator{Options: o, graph: newGraph(o.Targets, o.Producers), of: map[*Rule]*part{}, metrics: rules.NewGroupMetrics(nil), guard: ruletemplate.NewGuard(ruletemplate.Limits{}, nil)}
 	var err error
 	if e.url, err = url.Parse(o.Rules.files.ExternalURL); err != nil {
 		return nil, fmt.Errorf("external URL: %w", err)

@@ -24,6 +24,8 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
+
+	"github.com/promlake/promlake/internal/ruletemplate"
 )
 
 // Files are rule files, and what a server would add to them.
@@ -72,7 +74,7 @@ type loader struct {
 
 // Load implements rules.GroupLoader.
 func (l *loader) Load(path string, ignoreUnknownFields bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
-	out, errs := rulefmt.ParseFile(path, ignoreUnknownFields, scheme, l.parser, slog.New(slog.DiscardHandler))
+	out, errs := ruletemplate.Limits{}.ParseFile(path, ignoreUnknownFields, scheme, l.parser, slog.New(slog.DiscardHandler))
 	if errs == nil {
 		for _, g := range out.Groups {
 			l.place[rules.GroupKey(path, g.Name)] = len(l.place)

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/ruletemplate"
 )
 
 // run is one call of Whole or Window.
@@ -95,9 +97,9 @@ func (r *run) steppers(p *part, s span) (all []*stepper) {
 		}
 		g.upstream = rules.NewGroup(rules.GroupOptions{
 			Name: from.Name(), File: from.File(), Interval: from.Group.Interval(), Limit: from.Limit(), Rules: made, QueryOffset: &offset,
-			Opts: r.opts(func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
+			Opts: r.opts(r.e.guard.Around(func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
 				return g.query(ctx, expr, t, offset, r.data(true))
-			}, to),
+			}), to),
 		})
 		all = append(all, g)
 	}
@@ -140,7 +142,8 @@ func (g *stepper) query(ctx context.Context, expr string, t time.Time, offset ti
 func (r *run) step(ctx context.Context, g *stepper) error {
 	at := g.at
 	g.at = at.Add(g.upstream.Interval())
-	g.upstream.Eval(ctx, at)
+	f := &r.e.Rules.files
+	g.upstream.Eval(ruletemplate.Begin(ctx, &ruletemplate.Evaluation{Rules: g.upstream.Rules(), At: at, ExternalLabels: f.ExternalLabels, Link: f.ExternalURL, URL: r.e.url}), at)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/rulestate"
 	"github.com/promlake/promlake/internal/rulestep"
+	"github.com/promlake/promlake/internal/ruletemplate"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -111,6 +112,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 		OutageTolerance: s.OutageTolerance, GracePeriod: s.GracePeriod,
 		Link:      func(expr string) string { return u.String() + explore + url.QueryEscape(expr) },
 		MaxSeries: s.MaxSeries, Retry: p.Retry, Now: p.Now, Logger: p.Logger,
+		Templates: ruletemplate.NewGuard(s.Templates, p.Registry),
 	}
 	o.Prepare()
 	return &Runner{Parts: p, set: s, options: o, met: met, tenants: map[string]*rules{}, delivered: map[string]string{}}, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/promlake/promlake/internal/notify"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/ruletemplate"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -38,6 +39,9 @@ type Settings struct {
 	Limits rulestore.Limits `kong:"-"`
 
 	Notify notify.Settings `embed:""`
+
+	// Templates are those of the API for rules.
+	Templates ruletemplate.Limits `kong:"-"`
 
 	ExternalURL string `name:"ruler.external.url" placeholder:"URL" help:"URL at which users reach the query function, for links in notifications." when:"Set it with a receiver of notifications."`
 }

@@ -49,7 +49,7 @@ type api struct {
 // Routes returns the API over a store. changed is called after an edit was stored. They are none if
 // the API is not enabled. The bodies of requests count in the memory budget. It counts in reg:
 //
-//	promlake_ruler_limited_total{limit}   groups, rules, bytes, expression, name, memory
+//	promlake_ruler_limited_total{limit}   groups, rules, bytes, expression, template, name, memory
 func Routes(s Settings, store rulestore.Store, changed func(), budget *memory.Budget, reg prometheus.Registerer, logger *slog.Logger) []Route {
 	if !s.Enabled {
 		return nil

@@ -188,6 +188,8 @@ func TestRefused(t *testing.T) {
 		{"both", "name: g\nrules:\n- {record: r, alert: a, expr: v}\n", 400, `group "g", rule 1, "a": only one of 'record' and 'alert' must be set`},
 		{"two errors", "name: g\nrules:\n- {alert: A, expr: v, annotations: {x: '{{ $y }}'}}\n- {record: r, expr: v, for: 1m}\n", 400, `rule 2, "r": invalid field 'for' in recording rule`},
 		{"depth", "name: g\nrules: [{record: r, expr: '" + strings.Repeat("(", 11) + "'}]\n", 400, `group "g", rule 1, "r": expression exceeds the limit of 10 levels of brackets and operators`},
+		{"depth of an annotation", "name: g\nrules: [{alert: A, expr: v, annotations: {a: '" + strings.Repeat("{{if.}}", 101) + "'}}]\n", 400, `group "g", rule 1, "A": annotation "a": template exceeds the limit of 100 levels`},
+		{"depth of a group's label", "name: g\nlabels: {a: '{{" + strings.Repeat("(", 101) + "}}'}\nrules: [{alert: A, expr: v}]\n", 400, `group "g": label "a": template exceeds the limit of 100 levels`},
 		{"rules", "name: g\nrules: [" + strings.Repeat("{record: r, expr: v},", 4) + "]\n", 400, `rule group "g": rules of a group: 4, the limit is 3 (--ruler.max-rules-per-rule-group)`},
 		{"groups", "name: three\nrules: []\n", 400, `rule group "three": rule groups of the tenant: 3, the limit is 2 (--ruler.max-rule-groups-per-tenant)`},
 		{"name", "name: " + strings.Repeat("x", 21) + "\nrules: []\n", 400, "bytes of the name of a rule group: 21, the limit is 20 (--ruler.max-name-bytes)"},
@@ -212,7 +214,7 @@ func TestRefused(t *testing.T) {
 	_, body, _ = x.do(t, "GET", "/config/v1/rules", "", "")
 	require.Equal(t, "\"n\":\n    - name: one\n      rules:\n        - record: r\n          expr: v\n    - name: two\n      rules:\n        - record: r\n          expr: v\n", body, "nothing was changed")
 	require.NoError(t, testutil.GatherAndCompare(x.reg, strings.NewReader(`
-# HELP promlake_ruler_limited_total Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression of a rule, length of a name.
+# HELP promlake_ruler_limited_total Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name.
 # TYPE promlake_ruler_limited_total counter
 promlake_ruler_limited_total{limit="bytes"} 2
 promlake_ruler_limited_total{limit="expression"} 1
@@ -220,6 +222,7 @@ promlake_ruler_limited_total{limit="groups"} 1
 promlake_ruler_limited_total{limit="memory"} 1
 promlake_ruler_limited_total{limit="name"} 3
 promlake_ruler_limited_total{limit="rules"} 1
+promlake_ruler_limited_total{limit="template"} 2
 `)))
 
 	// Whoever is beyond a limit that was lowered may still remove and shorten.

@@ -135,11 +135,14 @@ func (a *api) fields(g *group) error {
 }
 
 // check checks a group, which is the content of node, by upstream's rules. The texts of expressions
-// are bounded before they are parsed.
+// and templates are bounded before they are parsed.
 func (a *api) check(g rulefmt.RuleGroup, node *yaml.Node) error {
 	var places rulefmt.RuleGroupNode // the lines of fields
 	if err := node.Decode(&places); err != nil {
 		return fmt.Errorf("unable to decode rule group: %w", err)
+	}
+	if err := a.settings.Templates.Group(g); err != nil {
+		return err
 	}
 	var errs []error
 	if g.Limit < 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/ruletemplate"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -16,6 +17,7 @@ const (
 	limitRules      = "rules"
 	limitBytes      = "bytes"
 	limitExpression = "expression" // expression.Limits
+	limitTemplate   = "template"   // ruletemplate.Limits
 )
 
 // admits returns a *rulestore.LimitError if the rules are beyond the limits of a tenant. Rules that were
@@ -52,9 +54,9 @@ type limited struct{ *prometheus.CounterVec }
 func newLimited(reg prometheus.Registerer) limited {
 	c := telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_ruler_limited_total",
-		Help: "Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression of a rule, length of a name.",
+		Help: "Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name.",
 	}, []string{"limit"}))
-	for _, name := range []string{limitGroups, limitRules, limitBytes, limitExpression, rulestore.LimitName, rulestore.LimitMemory} {
+	for _, name := range []string{limitGroups, limitRules, limitBytes, limitExpression, limitTemplate, rulestore.LimitName, rulestore.LimitMemory} {
 		c.WithLabelValues(name)
 	}
 	return limited{c}
@@ -65,5 +67,7 @@ func (l limited) note(err error) {
 		l.WithLabelValues(e.Name).Inc()
 	} else if _, ok := errors.AsType[*expression.Error](err); ok {
 		l.WithLabelValues(limitExpression).Inc()
+	} else if _, ok := errors.AsType[*ruletemplate.Error](err); ok {
+		l.WithLabelValues(limitTemplate).Inc()
 	}
 }

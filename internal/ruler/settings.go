@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/ruletemplate"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -24,6 +25,8 @@ type Settings struct {
 	Application string        `name:"ruler.application" placeholder:"NAME" help:"Field application of /api/v1/status/buildinfo, by which Grafana decides whether its alerting page can change rules. Empty: there is no such field." when:"Set it to \"Grafana Mimir\" to edit rules in Grafana."`
 
 	rulestore.Limits `embed:""`
+	// Templates bound those of labels and annotations before they are parsed and expanded.
+	Templates ruletemplate.Limits `embed:""`
 
 	// Parser is the PromQL dialect of rules. It must be that of the engine that evaluates them.
 	Parser parser.Options `kong:"-"`

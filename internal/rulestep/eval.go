@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/rulestate"
+	"github.com/promlake/promlake/internal/ruletemplate"
 )
 
 // Result describes an evaluation.
@@ -183,7 +184,8 @@ func (e *evaluation) rule(ctx context.Context, r *rule, state *rulestate.Rule) e
 func (e *evaluation) alerts(ctx context.Context, r *rule, state *rulestate.Rule) (promql.Vector, []rulestate.Alert, error) {
 	o := e.group.opts
 	now := rules.NewAlertingRule(r.Alert, r.expr, time.Duration(r.For), 0, r.labels, labels.FromMap(r.Annotations), o.ExternalLabels, o.ExternalURL.String(), false, o.Logger)
-	if _, err := now.Eval(ctx, e.group.offset, e.at, e.query, o.ExternalURL, 0); err != nil {
+	guarded := ruletemplate.Begin(ctx, &ruletemplate.Evaluation{Rules: []rules.Rule{now}, At: e.at, ExternalLabels: o.ExternalLabels, Link: o.ExternalURL.String(), URL: o.ExternalURL})
+	if _, err := now.Eval(guarded, e.group.offset, e.at, o.Templates.Around(e.query), o.ExternalURL, 0); err != nil {
 		return nil, nil, err
 	}
 	if e.first && e.data.Past != nil && now.ActiveAlertsCount() > 0 && r.For > 0 && time.Duration(r.For) >= o.GracePeriod {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/ruletemplate"
 )
 
 // Options are what the groups of all tenants share.
@@ -35,9 +36,11 @@ type Options struct {
 	MaxSeries int // that the rules of a group may write at one time
 	// Retry reports whether a query failed for a reason that passes, such as a store that is away.
 	// Then the evaluation has no result, and is to be repeated.
-	Retry  func(error) bool
-	Now    func() time.Time // measures evaluations; their results do not depend on it
-	Logger *slog.Logger
+	Retry func(error) bool
+	// Templates bound what the templates of alerting rules do. nil: with the default limits.
+	Templates *ruletemplate.Guard
+	Now       func() time.Time // measures evaluations; their results do not depend on it
+	Logger    *slog.Logger
 
 	metrics *rules.Metrics // of upstream's groups, which only know their times here
 }
@@ -88,7 +91,12 @@ func Compile(o *Options, namespace string, g rulestore.Group) (*Group, error) {
 }
 
 // Prepare completes options for Compile.
-func (o *Options) Prepare() { o.metrics = rules.NewGroupMetrics(nil) }
+func (o *Options) Prepare() {
+	o.metrics = rules.NewGroupMetrics(nil)
+	if o.Templates == nil {
+		o.Templates = ruletemplate.NewGuard(ruletemplate.Limits{}, nil)
+	}
+}
 
 // Namespace is the namespace of the group.
 func (g *Group) Namespace() string { return g.namespace }

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
+
+	"github.com/promlake/promlake/internal/ruletemplate"
 )
 
 // Limits of a query in a test.
@@ -102,7 +104,7 @@ func (e *evaluation) due() ([]*alertCase, error) {
 // evaluate evaluates every group once and returns the errors of rules.
 func (e *evaluation) evaluate(ctx context.Context, at time.Time) (failed []error) {
 	for _, g := range e.groups {
-		g.Eval(ctx, at)
+		g.Eval(ruletemplate.Begin(ctx, &ruletemplate.Evaluation{Rules: g.Rules(), At: at, ExternalLabels: e.ExternalLabels, Link: e.ExternalURL}), at)
 		for _, rule := range g.Rules() {
 			if err := rule.LastError(); err != nil {
 				failed = append(failed, fmt.Errorf("    rule: %s, time: %s, err: %w", rule.Name(), at.Sub(time.Unix(0, 0).UTC()), err))
@@ -118,7 +120,7 @@ func (e *evaluation) load(files []string, order map[string]int) []error {
 	logger := slog.New(slog.DiscardHandler)
 	l := &loader{parser: e.Parser, logger: logger, place: map[string]int{}}
 	m := rules.NewManager(&rules.ManagerOptions{
-		QueryFunc: rules.EngineQueryFunc(e.engine, e.store), Appendable: e.store, Context: context.Background(),
+		QueryFunc: ruletemplate.NewGuard(ruletemplate.Limits{}, nil).Around(rules.EngineQueryFunc(e.engine, e.store)), Appendable: e.store, Context: context.Background(),
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Logger: logger, Parser: e.Parser, GroupLoader: l,
 	})
 	groups, errs := m.LoadGroups(time.Duration(e.Interval), e.ExternalLabels, e.ExternalURL, nil, e.IgnoreUnknownFields, files...)
@@ -148,7 +150,7 @@ type loader struct {
 
 // Load implements rules.GroupLoader.
 func (l *loader) Load(path string, ignoreUnknownFields bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
-	out, errs := rulefmt.ParseFile(path, ignoreUnknownFields, scheme, l.parser, l.logger)
+	out, errs := ruletemplate.Limits{}.ParseFile(path, ignoreUnknownFields, scheme, l.parser, l.logger)
 	if errs == nil {
 		for _, g := range out.Groups {
 			l.place[rules.GroupKey(path, g.Name)] = len(l.place)
