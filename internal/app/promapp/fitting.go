@@ -42,12 +42,6 @@ func (r *room) take(n int64) error {
 	return nil
 }
 
-// give gives bytes back.
-func (r *room) give(n int64) {
-	r.held -= n
-	r.freed++
-}
-
 // refusals are the groups of a tenant that are not evaluated.
 type refusals struct {
 	count int
@@ -98,7 +92,8 @@ func (r *refusals) shown() (out []*rules.Group) {
 }
 
 // fitting compiles the groups of a document that the limits admit, in their order, and takes their
-// memory in place of that of the owner's former groups. After an error, nothing has changed.
+// memory in place of that of the owner's former groups. After an error, which also says that the
+// process is at its memory limit now, nothing has changed.
 func (t *tenantRules) fitting(ctx context.Context, o *owner, doc rulestore.Rules) (groups map[string][]*compiled, refused refusals, bytes int64, err error) {
 	t.mu.Lock()
 	t.room.held -= o.held
@@ -108,7 +103,11 @@ func (t *tenantRules) fitting(ctx context.Context, o *owner, doc rulestore.Rules
 		defer t.mu.Unlock()
 		if err != nil {
 			t.room.held += o.held - bytes
-		} else if bytes < o.held {
+			t.memory.Release(bytes)
+			return
+		}
+		t.memory.Release(o.held)
+		if bytes < o.held {
 			t.room.freed++
 		}
 		refused.freed = t.room.freed
@@ -119,10 +118,16 @@ func (t *tenantRules) fitting(ctx context.Context, o *owner, doc rulestore.Rules
 			n := g.Bytes()
 			wrong := errors.Join(t.set.Limits.Names(ns.Name, g), t.set.Limits.Memory(bytes+n))
 			if wrong == nil {
+				if err = t.memory.TryAcquire(n); err != nil {
+					return nil, refused, bytes, err
+				}
 				t.mu.Lock()
 				wrong = t.room.take(n)
 				t.mu.Unlock()
-				refused.full = refused.full || wrong != nil
+				if wrong != nil {
+					t.memory.Release(n)
+					refused.full = true
+				}
 			}
 			if wrong != nil {
 				refused.add(ns.Name, g, wrong)
@@ -139,10 +144,5 @@ func (t *tenantRules) fitting(ctx context.Context, o *owner, doc rulestore.Rules
 			groups[ns.Name] = append(groups[ns.Name], one)
 		}
 	}
-	if more := bytes - o.held; more > 0 {
-		err = t.memory.TryAcquire(more)
-	} else {
-		t.memory.Release(-more)
-	}
-	return groups, refused, bytes, err
+	return groups, refused, bytes, nil
 }

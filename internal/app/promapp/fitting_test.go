@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/rulestore"
 	"github.com/promlake/promlake/internal/settings"
@@ -22,7 +24,8 @@ func TestFitting(t *testing.T) {
 	o := &rules.ManagerOptions{}
 	rules.NewManager(o)
 	p := parser.NewParser(query.ParserOptions())
-	e := &evaluating{parser: p, dependencies: dependencies{o.RuleDependencyController, p}}
+	budget := memory.New(1<<20, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, nil)
+	e := &evaluating{parser: p, dependencies: dependencies{o.RuleDependencyController, p}, memory: budget}
 	e.set.Limits = settings.Default[rulestore.Limits]()
 	group := func(name, expr string) rulestore.Group {
 		return rulestore.Group{Name: name, Rules: []rulestore.Rule{{Record: "r", Expr: expr}, {Alert: "A", Expr: "r>1"}}}
@@ -65,6 +68,12 @@ func TestFitting(t *testing.T) {
 	_, _, _, err := tr.fitting(ended, b, doc(group("a", "x"), group("z", "z")))
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, held, tr.room.held)
+	free := 1<<20 - held
+	require.NoError(t, budget.TryAcquire(free), "the groups that are loaded are acquired, and no others")
+	_, _, _, err = tr.fitting(t.Context(), a, doc(group("a", "x")))
+	require.ErrorIs(t, err, memory.ErrMemory)
+	require.ErrorIs(t, budget.TryAcquire(1), memory.ErrMemory)
+	budget.Release(free)
 
 	// Names and groups of former versions that are beyond a limit of the tenant are left out.
 	refused = load(b, doc(group(strings.Repeat("long", 1000), "x"), group("ok", "x")))

@@ -30,7 +30,7 @@ type ruleStore interface {
 const (
 	// updates is the number of tenants whose changed rules are read at once.
 	updates = 8
-	// pollTimeout bounds the listing and reading of changed rules.
+	// pollTimeout bounds the listing of rules, and the reading of those of a tenant.
 	pollTimeout = time.Minute
 )
 
@@ -160,10 +160,10 @@ func (t *tenantRules) cancelEvaluations() {
 
 // poll loads the rules that have changed. What cannot be read stays as it was until the next poll.
 func (t *tenantRules) poll(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	list, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	etags := map[string]string{}
-	for l, err := range rulestore.List(ctx, t.store) {
+	for l, err := range rulestore.List(list, t.store) {
 		if err != nil {
 			t.met.polls.WithLabelValues("failed").Inc()
 			if ctx.Err() == nil {
@@ -213,7 +213,9 @@ func (t *tenantRules) refresh(ctx context.Context, id, etag string) {
 	if same && o.etag == etag {
 		return
 	}
-	now, _, err := rulestore.Read(ctx, t.store, id)
+	read, cancel := context.WithTimeout(ctx, pollTimeout) // what is parsed afterwards is never parsed in vain
+	defer cancel()
+	now, _, err := rulestore.Read(read, t.store, id)
 	if err == nil && same && o.id == now.ID {
 		o.etag = etag // of bytes that are loaded: the object changed between a listing and its read
 		return
@@ -276,14 +278,16 @@ func (t *tenantRules) load(ctx context.Context, o *owner, doc rulestore.Rules, i
 func (t *tenantRules) add(id, etag string, doc rulestore.Rules) *owner {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	freed := t.room.freed
 	err := t.room.take(ownerBytes)
 	if err == nil {
 		if err = t.memory.TryAcquire(ownerBytes); err != nil {
-			t.room.give(ownerBytes)
+			t.room.held -= ownerBytes
+			freed-- // the next poll tries again
 		}
 	}
 	if err != nil {
-		no := refusals{full: true, freed: t.room.freed}
+		no := refusals{full: true, freed: freed}
 		no.add(doc.Namespaces[0].Name, doc.Namespaces[0].Groups[0], err)
 		no.count = doc.Groups()
 		if _, known := t.turned[id]; !known {
