@@ -65,6 +65,9 @@ func (s *sink) decode(lines []byte, _ time.Time, _ *remotewrite.Generation, _ re
 	if bytes.Contains(lines, []byte("bad")) {
 		return nil, errors.New("a bad batch")
 	}
+	if bytes.Contains(lines, []byte("defect")) {
+		panic("a defect")
+	}
 	for line := range bytes.Lines(lines) {
 		s.lines = append(s.lines, string(line))
 	}
@@ -232,6 +235,8 @@ func TestRefusedBatches(t *testing.T) {
 	require.Zero(t, count("dropped_lines_total"))
 	write(t, c, "bad\n")
 	eventually(t, func() bool { return count("dropped_lines_total", "batch_refused") == 1 })
+	write(t, c, "defect\n")
+	eventually(t, func() bool { return count("dropped_lines_total", "batch_refused") == 2 })
 	require.Equal(t, []string{"a\n"}, s.got())
 }
 

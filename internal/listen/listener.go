@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
@@ -135,8 +136,8 @@ func (l *Listener) append(b batch) {
 // store appends the samples of some lines, again and again if that fails.
 func (l *Listener) store(lines int, size int64, source Source) {
 	whole := false
-	noted := func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-		out, err := source(g, rules, room)
+	noted := func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (out *remotewrite.Batch, err error) {
+		err = panics.Guard(func() error { out, err = source(g, rules, room); return err })()
 		whole = err != nil
 		return out, err
 	}

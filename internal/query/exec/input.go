@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
@@ -196,13 +197,13 @@ func (p *Attempt) ahead(ctx context.Context, pl *plan.Plan) (release func() erro
 	}
 	reads = append(reads, p.raw...)
 	var first, rollups source.Fetch
-	g.Go(func() error {
+	g.Go(panics.Guard(func() error {
 		for _, r := range reads {
 			first.Add(r.Files)
 		}
 		return p.Files.Prefetch(ctx, &first)
-	})
-	g.Go(func() error {
+	}))
+	g.Go(panics.Guard(func() error {
 		if err := p.Files.Each(ctx, len(reads), func(_ context.Context, i int) error { return reads[i].Open(ctx) }); err != nil {
 			return err
 		}
@@ -210,7 +211,7 @@ func (p *Attempt) ahead(ctx context.Context, pl *plan.Plan) (release func() erro
 			rollups.Add(r.Rollups)
 		}
 		return p.Files.Prefetch(ctx, &rollups)
-	})
+	}))
 	release = func() error { return errors.Join(first.Close(), rollups.Close()) }
 	if err := g.Wait(); err != nil {
 		return nil, errors.Join(err, release())

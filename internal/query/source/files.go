@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
@@ -123,7 +124,7 @@ func (f *Files) Each(ctx context.Context, n int, fn func(ctx context.Context, i 
 	g, gctx := errgroup.WithContext(ctx)
 	workers := min(n, f.concurrency)
 	for w := range workers {
-		g.Go(func() error {
+		g.Go(panics.Guard(func() error {
 			for i := w; i < n; i += workers {
 				if err := gctx.Err(); err != nil {
 					return err
@@ -133,7 +134,7 @@ func (f *Files) Each(ctx context.Context, n int, fn func(ctx context.Context, i 
 				}
 			}
 			return nil
-		})
+		}))
 	}
 	return g.Wait()
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"github.com/promlake/promlake/internal/panics"
 )
 
 // Codec returns the same bytes as upstream's JSON codec. It encodes float matrices on all
@@ -84,7 +86,9 @@ func (c Codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) 
 			if len(elements) > 0 && (k > 0 || !first) {
 				p.out = append(p.out, ',')
 			}
-			part := func() { errs[k] = errors.Join(errs[k], c.part(p, elements, points)) }
+			part := func() {
+				errs[k] = errors.Join(errs[k], panics.Guard(func() error { return c.part(p, elements, points) })())
+			}
 			if n == 1 {
 				part()
 			} else {
