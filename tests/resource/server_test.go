@@ -52,6 +52,7 @@ func run(m *testing.M) int {
 type server struct {
 	t    *testing.T
 	addr string
+	rpc  string // the address of Flight SQL
 	pid  int
 	done chan struct{} // closed when the process has ended
 	log  *logBuffer
@@ -63,7 +64,7 @@ func start(t *testing.T) *server {
 	t.Helper()
 	s := &server{t: t, done: make(chan struct{}), log: &logBuffer{}}
 	cmd := exec.Command(program, "serve", "--store", "file://"+t.TempDir(), "--listen", "127.0.0.1:0", "--memory-limit", fmt.Sprint(memoryLimit),
-		"--query.timeout", queryTimeout.String(), "--web.enable-admin-api", "--no-compactor.enabled")
+		"--query.timeout", queryTimeout.String(), "--web.enable-admin-api", "--no-compactor.enabled", "--flight.listen-address", "127.0.0.1:0")
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	require.NoError(t, cmd.Start())
@@ -83,6 +84,9 @@ func start(t *testing.T) *server {
 		}
 		return s.addr != ""
 	})
+	found := regexp.MustCompile(`msg="serving Flight SQL" listen=(\S+)`).FindStringSubmatch(s.log.String())
+	require.NotNil(t, found, "%s", s.log)
+	s.rpc = found[1]
 	go s.watch()
 	return s
 }
