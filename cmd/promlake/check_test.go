@@ -28,6 +28,7 @@ func TestCheck(t *testing.T) {
 	sections := file("sections.yml", `
 remote_write: [{url: "http://x/"}]
 tracing: {endpoint: "x:1"}
+otlp: {promote_scope_metadata: true}
 storage: {tsdb: {out_of_order_time_window: 1h, retention: {time: 1d}}}
 global: {query_log_file: q.log}
 `)
@@ -54,10 +55,11 @@ global: {query_log_file: q.log}
 		{"missing certificate", []string{"config", config("tls.yml", ", tls_config: {ca_file: none.pem}")}, 1, nil, []string{"none.pem"}},
 		{"long interval", []string{"config", "--lint", "all", "--lint-fatal", config("long.yml", ", scrape_interval: 6m")}, 3, nil, []string{"too long scrape interval found"}},
 		{"unknown discovery", []string{"config", config("k8s.yml", ", kubernetes_sd_configs: [{role: pod}]")}, 1, nil, []string{"build it with GOFLAGS=-tags=enable_kubernetes_sd"}},
-		{"absent discovery", []string{"config", config("gce.yml", ", gce_sd_configs: [{project: p, zone: z}]")}, 1, nil, []string{"Promlake has no gce_sd_configs"}},
+		{"absent discovery", []string{"config", config("gce.yml", ", gce_sd_configs: [{project: p, zone: z}]")}, 1, nil, []string{"this program has no gce_sd_configs; name"}},
+		{"absent discoveries", []string{"config", file("many.yml", "scrape_configs: [{job_name: j, gce_sd_configs: [{project: p, zone: z}], kubernetes_sd_configs: [{role: pod}]}, {job_name: k, azure_sd_configs: [{}], gce_sd_configs: [{}]}]\nalerting: {alertmanagers: [{nomad_sd_configs: [{}]}]}")}, 1, nil, []string{"build it with GOFLAGS=-tags=enable_kubernetes_sd for kubernetes_sd_configs, or name", "gce_sd_configs", "azure_sd_configs", "nomad_sd_configs"}},
 		{"no effect", []string{"config", sections}, 0, []string{
 			"WARNING: no effect: global.query_log_file", "WARNING: no effect: remote_write: samples are stored in Promlake's store only",
-			"WARNING: no effect: storage.tsdb.retention: there is no TSDB; see --compactor.retention", "WARNING: no effect: tracing",
+			"WARNING: no effect: storage.tsdb.retention: there is no TSDB; see --compactor.blocks-retention-period", "WARNING: no effect: tracing",
 		}, nil},
 		{"nonsense", []string{"config", file("nonsense.yml", "a: b")}, 1, nil, []string{"field a not found"}},
 	} {
@@ -77,4 +79,5 @@ global: {query_log_file: q.log}
 	}
 	_, out, _ := command("check", "config", sections)
 	require.NotContains(t, out, "out_of_order_time_window")
+	require.NotContains(t, out, "otlp")
 }

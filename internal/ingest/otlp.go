@@ -79,7 +79,7 @@ func (s *Stage) otlpFormat(r *http.Request) (kind string, p wireFormat, rejected
 				return nil, err
 			}
 		}
-		b, result, err := s.otlp.Decode(msg, g, rules, room)
+		b, result, err := s.otlp.Load().Decode(msg, g, rules, room)
 		*rejected = result.Rejected
 		return b, err
 	}

@@ -53,7 +53,7 @@ type Stage struct {
 
 	inflight *inflight.Budget // MaxInflightBytes
 	bodies   *body.Reader
-	otlp     *otlp.Translator
+	otlp     atomic.Pointer[otlp.Translator]
 	runtime  *admission.Runtime
 	quotas   quota.Quotas
 	refusals quota.Refusals
@@ -98,7 +98,7 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	s.quotas.Memory = s.memory
 	s.inflight = inflight.New(set.MaxInflightBytes, s.memory, s.met.inflightBytes)
 	s.bodies = body.NewReader(set.body(), s.inflight, now, s.met.bodyBytes)
-	s.otlp = otlp.NewTranslator(set.OTLP)
+	s.otlp.Store(otlp.NewTranslator(set.OTLP))
 	if set.Mode == Buffered && s.queue == nil {
 		return nil, errors.New("ingest in mode buffered without a queue")
 	}
@@ -112,6 +112,19 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 
 // Tenants returns the runtime configuration, which other stages of the process may share.
 func (s *Stage) Tenants() *admission.Runtime { return s.runtime }
+
+// TranslateOTLP changes how metrics in the OpenTelemetry protocol are translated, for the requests
+// that begin from now on. section decodes the section otlp of a configuration of Prometheus into
+// the settings of the process: what it names takes the place of the flag. With an error nothing
+// changes.
+func (s *Stage) TranslateOTLP(section func(settings any) error) error {
+	set := s.set
+	if err := errors.Join(section(&set.OTLP), set.Validate()); err != nil {
+		return fmt.Errorf("apply the section otlp of the configuration: %w", err)
+	}
+	s.otlp.Store(otlp.NewTranslator(set.OTLP))
+	return nil
+}
 
 // Close refuses new requests, makes durable what was accepted, and lets the waiting requests be
 // answered. If ctx ends first, flushes under way are cancelled and their requests get a retryable

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/prometheus/otlptranslator"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -17,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/remotewrite"
@@ -96,6 +100,34 @@ func TestLikePrometheus(t *testing.T) {
 			require.Equal(t, want, slices.Compact(got.samples), "seed %d, %+v", seed, set)
 			require.Equal(t, o.meta, got.meta, "seed %d, %+v", seed, set)
 		}
+	}
+}
+
+// TestSection: every field of upstream's section otlp sets what it sets there.
+func TestSection(t *testing.T) {
+	fields := reflect.TypeFor[config.OTLPConfig]()
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("yaml"), ",")
+		text := name + ": " + map[string]string{
+			"string": "NoTranslation", "bool": "true", "slice": "[x]",
+		}[fields.Field(i).Type.Kind().String()] + "\n"
+		switch name {
+		case "ignore_resource_attributes":
+			text += "promote_all_resource_attributes: true\n"
+		case "label_name_underscore_sanitization", "label_name_preserve_multiple_underscores":
+			text = name + ": false\n"
+		}
+		want, got := config.DefaultOTLPConfig, settings.Default[otlp.Settings]()
+		require.NoError(t, yaml.Unmarshal([]byte(text), &want))
+		require.NoError(t, yaml.Unmarshal([]byte(text), &got))
+		require.NotEqual(t, settings.Default[otlp.Settings](), got, text)
+		section := config.OTLPConfig{
+			PromoteAllResourceAttributes: got.PromoteAll, PromoteResourceAttributes: got.Promote, IgnoreResourceAttributes: got.Ignore,
+			TranslationStrategy: otlptranslator.TranslationStrategyOption(got.TranslationStrategy), KeepIdentifyingResourceAttributes: got.KeepIdentifying,
+			ConvertHistogramsToNHCB: got.NHCB, PromoteScopeMetadata: got.PromoteScopeMetadata,
+			LabelNameUnderscoreSanitization: got.KeyPrefix, LabelNamePreserveMultipleUnderscores: got.Underscores,
+		}
+		require.Equal(t, want, section, text)
 	}
 }
 

@@ -8,7 +8,9 @@
 package otlp
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -24,12 +26,14 @@ var ErrMalformed = errors.New("malformed OTLP message")
 // Translator turns OTLP messages into samples. It is safe for concurrent use.
 type Translator struct {
 	set   Settings
+	salt  string // of keys: other settings make other series of the same data points
 	names names
 }
 
 // NewTranslator returns a translator for valid settings.
 func NewTranslator(s Settings) *Translator {
-	return &Translator{set: s, names: names{namer: s.metricNamer(), known: map[string]*family{}}}
+	salt := sha256.Sum256(fmt.Appendf(nil, "%+v", s))
+	return &Translator{set: s, salt: string(salt[:8]), names: names{namer: s.metricNamer(), known: map[string]*family{}}}
 }
 
 // Result counts what Decode refused.

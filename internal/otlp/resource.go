@@ -39,7 +39,7 @@ type resource struct {
 
 // begin begins a resource with the fields of its attributes.
 func (d *decoder) begin(attributes []byte) {
-	d.text = append(append(d.text[:0], remotewrite.KeysOfOTLP, 'r'), attributes...)
+	d.text = append(appendText(append(d.text[:0], remotewrite.KeysOfOTLP, 'r'), d.salt), attributes...)
 	d.resource = resource{attributes: attributes, key: d.c.Key(d.text), from: ^uint64(0)}
 }
 

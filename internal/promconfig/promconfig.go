@@ -29,6 +29,8 @@ type Config struct {
 	// Ignored names the settings of the file that have no effect in Promlake, sorted, each with the
 	// reason.
 	Ignored []string
+	// OTLP is the section otlp, as its text has it; the zero value: there is none.
+	OTLP yaml.Node
 	// RuleTexts are rule files that are not read from the disk, by their path.
 	RuleTexts map[string][]byte
 }
@@ -61,7 +63,11 @@ func Parse(text []byte, dir string, logger *slog.Logger) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Config{Config: cfg, Scrapes: scrapes, Ignored: ignored}, nil
+	var sections struct{ OTLP yaml.Node }
+	if err := yaml.Unmarshal(text, &sections); err != nil {
+		return nil, fmt.Errorf("parse YAML: %w", err)
+	}
+	return &Config{Config: cfg, Scrapes: scrapes, Ignored: ignored, OTLP: sections.OTLP}, nil
 }
 
 // unknownDiscovery is upstream's error for a service discovery that is not part of the program.
@@ -70,17 +76,24 @@ var unknownDiscovery = regexp.MustCompile(`field (\w+)_sd_configs not found`)
 // tagged are the service discoveries that are part of programs that are built with a tag.
 var tagged = map[string]string{"kubernetes": "enable_kubernetes_sd"}
 
-// explained adds to upstream's error what to do.
+// explained adds to upstream's error what to do about the discoveries that it names.
 func explained(err error) error {
-	m := unknownDiscovery.FindStringSubmatch(err.Error())
-	if m == nil {
+	var absent []string
+	advice := "name the targets by file_sd_configs, http_sd_configs or dns_sd_configs"
+	for _, m := range unknownDiscovery.FindAllStringSubmatch(err.Error(), -1) {
+		name := m[1] + "_sd_configs"
+		if slices.Contains(absent, name) {
+			continue
+		}
+		absent = append(absent, name)
+		if tag, ok := tagged[m[1]]; ok {
+			advice = fmt.Sprintf("build it with GOFLAGS=-tags=%s for %s, or %s", tag, name, advice)
+		}
+	}
+	if absent == nil {
 		return err
 	}
-	name := m[1]
-	if tag, ok := tagged[name]; ok {
-		return fmt.Errorf("%w: this program is built without %s_sd_configs; build it with GOFLAGS=-tags=%s, or name the targets by file_sd_configs or http_sd_configs", err, name, tag)
-	}
-	return fmt.Errorf("%w: Promlake has no %s_sd_configs; name the targets by file_sd_configs, http_sd_configs or dns_sd_configs", err, name)
+	return fmt.Errorf("%w: this program has no %s; %s", err, strings.Join(absent, ", "), advice)
 }
 
 // reasons say why a setting has no effect, by its path in the file. A path that is listed covers
@@ -88,12 +101,11 @@ func explained(err error) error {
 var reasons = map[string]string{
 	"remote_write":          "samples are stored in Promlake's store only",
 	"remote_read":           "queries read Promlake's store only",
-	"otlp":                  "there is no OTLP receiver",
 	"tracing":               "there is no tracing",
 	"runtime":               "see --log.level and --memory-limit",
 	"global.query_log_file": "there is no query log",
 	"storage.exemplars":     "all exemplars are stored",
-	"storage.tsdb":          "there is no TSDB; see --compactor.retention",
+	"storage.tsdb":          "there is no TSDB; see --compactor.blocks-retention-period",
 }
 
 // honoured are settings below paths of reasons that have an effect.

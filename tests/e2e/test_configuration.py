@@ -100,9 +100,8 @@ def test_what_has_no_effect_is_named(start: Start, file_store: Store, config: Co
         "remote_write": [{"url": "http://example.com/"}],
         "remote_read": [{"url": "http://example.com/"}],
         "tracing": {"endpoint": "example.com:1"},
-        "otlp": {"promote_resource_attributes": ["a"]},
     }
-    config.write([], **ignored, storage={"tsdb": {"out_of_order_time_window": "1h"}})
+    config.write([], **ignored, otlp={"promote_resource_attributes": ["a"]}, storage={"tsdb": {"out_of_order_time_window": "1h"}})
     server = start(file_store, *config.flags)
 
     def named() -> list[str]:

@@ -31,7 +31,7 @@ import (
 type Monitor struct {
 	set    Settings
 	tenant string
-	sink   spool.Sink
+	sink   Sink
 	query  Querying
 
 	parts process.Parts
@@ -50,6 +50,13 @@ type Monitor struct {
 	signals   func() // ends the handling of SIGHUP
 }
 
+// Sink is the stage that samples are written to, and whose OTLP receiver follows the configuration
+// (ingest.Stage).
+type Sink interface {
+	spool.Sink
+	TranslateOTLP(section func(settings any) error) error
+}
+
 var (
 	_ process.Stage  = (*Monitor)(nil)
 	_ api.Monitoring = (*Monitor)(nil)
@@ -60,7 +67,7 @@ var (
 func New(s Settings) *Monitor { return &Monitor{set: s} }
 
 // WriteTo names the stage that samples are written to.
-func (m *Monitor) WriteTo(sink spool.Sink) { m.sink = sink }
+func (m *Monitor) WriteTo(sink Sink) { m.sink = sink }
 
 // ReadFrom names the stage that rules read from.
 func (m *Monitor) ReadFrom(q Querying) { m.query = q }
@@ -174,7 +181,7 @@ func (m *Monitor) apply(c *promconfig.Config) error {
 		m.tenants.apply(c)
 	}
 	m.pace.note(m, scrapeInterval(c.Scrapes))
-	return errors.Join(m.scraping.apply(c), m.notifying.apply(c), m.applyRules(c))
+	return errors.Join(m.sink.TranslateOTLP(c.OTLP.Decode), m.scraping.apply(c), m.notifying.apply(c), m.applyRules(c))
 }
 
 // applyRules makes the rule files of a configuration the current ones.
