@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
@@ -86,6 +88,45 @@ func importInto(t *testing.T, store objstore.Store, dir string) *importapp.Outco
 	o, err := importapp.RunInto(t.Context(), store, options(), importapp.TSDB{Source: dir}, time.Now, nil)
 	require.NoError(t, err)
 	return o
+}
+
+// TestDryRunBytes: the store grows by what a dry run has promised, for values of any kind.
+func TestDryRunBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 10))
+	kinds := map[string]func(k int) float64{
+		"constant": func(int) float64 { return 1 },
+		"noise":    func(int) float64 { return r.NormFloat64() },
+		"counter":  func(k int) float64 { return float64(10*k + r.IntN(10)) },
+	}
+	dirs := map[string]string{}
+	dirs["history"], _ = blocks(t)
+	for kind, value := range kinds {
+		for _, count := range []int{1, 4, 400, 5760} {
+			var all []promblocktest.Series
+			for i := range max(20, 2000/count) {
+				s := promblocktest.Series{Labels: labels.FromStrings("__name__", "m", "pod", fmt.Sprintf("pod-%x", r.Uint64()), "i", strconv.Itoa(i))}
+				for k := range count {
+					s.Samples = append(s.Samples, promblocktest.Sample{Time: hours(0) + int64(k)*15_000, V: value(k)})
+				}
+				all = append(all, s)
+			}
+			dir := t.TempDir()
+			promblocktest.Write(t, dir, hours(0), hours(24), all)
+			dirs[fmt.Sprint(kind, count)] = dir
+		}
+	}
+	for name, dir := range dirs {
+		dry := options()
+		dry.DryRun = true
+		o, err := importapp.RunInto(t.Context(), newStore(nil), dry, importapp.TSDB{Source: dir}, time.Now, nil)
+		require.NoError(t, err)
+		least, most := o.Bytes()
+		require.Contains(t, o.Text(), human.Bytes(least)+" to "+human.Bytes(most))
+		wrote := importInto(t, newStore(nil), dir).Report().Bytes
+		t.Log(name, least, wrote, most)
+		require.GreaterOrEqual(t, wrote, least, name)
+		require.LessOrEqual(t, wrote, most, name)
+	}
 }
 
 func compactAll(t *testing.T, store objstore.Store) {

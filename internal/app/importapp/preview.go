@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 
 	"github.com/promlake/promlake/internal/app/human"
@@ -17,8 +16,17 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// sampleBytes is about what a sample takes in a block of the store, with its rollups.
-const sampleBytes = 1.0
+// The bytes that blocks of the store take, with their rollups, lie between a twentieth of those of
+// a TSDB's blocks, for values that do not change, and all of them. Where these are not known, they
+// lie between leastPerSample, and mostPerSample with mostPerSeries for each series and window. Each
+// block has up to blockBytes besides.
+const (
+	leastOfTSDB    = 20
+	leastPerSample = 0.03
+	mostPerSample  = 10
+	mostPerSeries  = 300
+	blockBytes     = 32 << 10
+)
 
 const gib = 1 << 30
 
@@ -112,17 +120,31 @@ func (p *preview) compare(ctx context.Context, store objstore.Store, tenant stri
 // rows adds what the dry run found out.
 func (p *preview) rows(t *human.Table, o *Outcome) {
 	n := o.plan.Samples()
-	bytes := int64(math.Ceil(float64(n) * sampleBytes))
+	least, most := p.bytes(o)
 	t.Row("to import: windows", human.Count(int64(p.windows)))
 	t.Row("to import: series", human.Count(p.series))
 	t.Row("to import: samples", "about "+human.Count(n))
-	t.Row("bytes in the store", "about "+human.Bytes(bytes))
-	PriceRows(t, bytes, 0)
+	t.Row("bytes in the store", human.Bytes(least)+" to "+human.Bytes(most))
+	PriceRows(t, most, 0)
 	conflicts := "none: the tenant has nothing in these windows"
 	if p.occupied > 0 {
 		conflicts = fmt.Sprintf("%d windows have %s segments and blocks of %s samples; of equal series and times, the tenant's samples stay", p.occupied, human.Count(int64(p.segments)), human.Count(p.samples))
 	}
 	t.Row("conflicts", conflicts)
+}
+
+// bytes returns the least and the most bytes that the import writes to the store.
+func (p *preview) bytes(o *Outcome) (least, most int64) {
+	n, all := o.plan.Samples(), int64(0)
+	for _, in := range o.found.inputs {
+		all += in.Samples
+	}
+	least, most = int64(float64(n)*leastPerSample), n*mostPerSample+p.series*int64(p.windows)*mostPerSeries
+	if o.found.bytes > 0 {
+		most = int64(float64(o.found.bytes) * float64(n) / float64(max(all, 1)))
+		least = most / leastOfTSDB
+	}
+	return least, most + int64(len(o.plan.Units))*blockBytes
 }
 
 // PriceRows adds what bytes in the store cost a month, and what puts cost, if there are any, in the

@@ -32,6 +32,7 @@ type Source interface {
 // found is what a source has.
 type found struct {
 	inputs []bulk.Input
+	bytes  int64 // of all inputs; 0: not known
 	// describe adds what was found to the outcome.
 	describe func(*human.Table)
 	// series returns about how many series the inputs of a plan have.

@@ -58,7 +58,7 @@ func (t TSDB) find(ctx context.Context, dir string) (found, error) {
 	if len(all) == 0 {
 		return found{}, fmt.Errorf("import: %s has no block: want a directory with meta.json, or one with such directories below it, named by ULIDs", t.Source)
 	}
-	return found{inputs: f.inputs, describe: f.describe, series: countSeries, left: f.left}, nil
+	return found{inputs: f.inputs, bytes: f.bytes, describe: f.describe, series: countSeries, left: f.left}, nil
 }
 
 func (f *blocks) describe(table *human.Table) {
