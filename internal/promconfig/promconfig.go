@@ -59,15 +59,14 @@ func Parse(text []byte, dir string, logger *slog.Logger) (*Config, error) {
 	if err != nil {
 		return nil, explained(err)
 	}
-	ignored, err := ignoredIn(text)
-	if err != nil {
-		return nil, err
+	var sections struct {
+		OTLP   yaml.Node
+		Others map[string]any `yaml:",inline"`
 	}
-	var sections struct{ OTLP yaml.Node }
 	if err := yaml.Unmarshal(text, &sections); err != nil {
 		return nil, fmt.Errorf("parse YAML: %w", err)
 	}
-	return &Config{Config: cfg, Scrapes: scrapes, Ignored: ignored, OTLP: sections.OTLP}, nil
+	return &Config{Config: cfg, Scrapes: scrapes, Ignored: ignoredIn(sections.Others), OTLP: sections.OTLP}, nil
 }
 
 // unknownDiscovery is upstream's error for a service discovery that is not part of the program.
@@ -112,12 +111,7 @@ var reasons = map[string]string{
 var honoured = []string{"storage.tsdb.out_of_order_time_window"}
 
 // ignoredIn names the settings of a file that have no effect.
-func ignoredIn(text []byte) ([]string, error) {
-	var root map[string]any
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return nil, fmt.Errorf("parse YAML: %w", err)
-	}
-	var out []string
+func ignoredIn(root map[string]any) (out []string) {
 	var walk func(prefix string, m map[string]any)
 	walk = func(prefix string, m map[string]any) {
 		for name, v := range m {
@@ -143,7 +137,7 @@ func ignoredIn(text []byte) ([]string, error) {
 	}
 	walk("", root)
 	slices.Sort(out)
-	return out, nil
+	return out
 }
 
 // Discoveries returns what discovers the targets of each job.
