@@ -280,7 +280,7 @@ func newServer(s Settings, h http.Handler, conns *Connections, logger *slog.Logg
 	// No WriteTimeout: remote read streams for as long as its query may take, and stages bound
 	// their own work. Clients that do not read are the connections' to close.
 	return &http.Server{
-		Handler:           conns.bounded(h),
+		Handler:           draining(conns.bounded(h)),
 		ReadHeaderTimeout: s.ReadHeaderTimeout,
 		ReadTimeout:       s.ReadTimeout,
 		IdleTimeout:       s.IdleTimeout,
