@@ -266,7 +266,7 @@ var allowed = map[string][]string{
 		"internal/query/sql/views", "internal/query/workdir", "internal/tenant",
 	},
 	"internal/query/sql/encode":    {},
-	"internal/query/sql/pushdown":  {},
+	"internal/query/sql/pushdown":  {"internal/expression"},
 	"internal/query/sql/statement": {},
 	"internal/query/sql/views": {
 		"internal/catalog", "internal/query/duck/promsql", "internal/query/duck/table",
@@ -278,7 +278,7 @@ var allowed = map[string][]string{
 		"internal/panics", "internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/index",
 		"internal/query/metrics", "internal/query/workdir", "internal/recent", "internal/rollup", "internal/segment",
 	},
-	"internal/query/usage":   {"internal/checksum", "internal/key", "internal/objstore"},
+	"internal/query/usage":   {"internal/checksum", "internal/expression", "internal/key", "internal/objstore"},
 	"internal/query/workdir": {"internal/tempdir"},
 
 	// Nouns.

@@ -14,8 +14,8 @@ import (
 // field means its default.
 type Limits struct {
 	// MaxBytes bounds all texts together, MaxDepth each text: see Check.
-	MaxBytes int `name:"query.max-expression-bytes" type:"bytes" default:"64KiB" min:"1" help:"Length of a query, or of all match[] of a request together." when:"Raise it if generated queries are refused."`
-	MaxDepth int `name:"query.max-expression-depth" default:"1000" min:"1" help:"Depth to which brackets and operators may nest. A chain such as 1+1+1 is as deep as it is long." when:"Raise it if generated queries are refused."`
+	MaxBytes int `name:"query.max-expression-bytes" type:"bytes" default:"256KiB" min:"1" help:"Length of a query, or of all match[] of a request together." when:"Raise it if generated queries are refused."`
+	MaxDepth int `name:"query.max-expression-depth" default:"4000" min:"1" help:"Depth to which brackets and operators may nest. A chain such as 1+1+1 is as deep as it is long." when:"Raise it if generated queries are refused."`
 }
 
 // Error reports a text that exceeds a limit.
@@ -41,18 +41,13 @@ func (*Error) BadQuery() bool { return true }
 // each operator since its beginning or the last comma, because the tree of a chain such as 1-1-1 is
 // as high as the chain is long. Unary operators and the brackets of subqueries count, too.
 func (l Limits) Check(texts ...string) error {
-	if l.MaxBytes == 0 || l.MaxDepth == 0 {
-		l = l.filled()
-	}
+	l = l.filled()
 	n := 0
 	for _, t := range texts {
 		n += len(t)
 	}
-	if n > l.MaxBytes {
-		return &Error{Limit: "bytes", Value: l.MaxBytes, Needed: n, Flag: "--query.max-expression-bytes"}
-	}
-	if n, limit := unrolled(texts), patternFactor*l.MaxBytes; n > limit {
-		return &Error{Limit: "bytes of patterns after expansion of repetitions", Value: limit, Needed: n, Flag: "--query.max-expression-bytes, of which it is a multiple"}
+	if err := l.check(n, unrolled(texts)); err != nil {
+		return err
 	}
 	for _, t := range texts {
 		if tooDeep(t, l.MaxDepth) {
@@ -62,9 +57,22 @@ func (l Limits) Check(texts ...string) error {
 	return nil
 }
 
+// check returns an *Error if n bytes, or patterns of so many bytes after expansion, are too many.
+func (l Limits) check(n, unrolled int) error {
+	if n > l.MaxBytes {
+		return &Error{Limit: "bytes", Value: l.MaxBytes, Needed: n, Flag: "--query.max-expression-bytes"}
+	}
+	if limit := patternFactor * l.MaxBytes; unrolled > limit {
+		return &Error{Limit: "bytes of patterns after expansion of repetitions", Value: limit, Needed: unrolled, Flag: "--query.max-expression-bytes, of which it is a multiple"}
+	}
+	return nil
+}
+
 // filled returns the limits with their defaults.
 func (l Limits) filled() Limits {
-	settings.Fill(&l)
+	if l.MaxBytes == 0 || l.MaxDepth == 0 {
+		settings.Fill(&l)
+	}
 	return l
 }
 

@@ -83,11 +83,24 @@ func TestPatternsAreBoundedAsTheyAreCompiled(t *testing.T) {
 		`{a=~"((` + strings.Repeat("x", 1100) + `){,100}){10,}"}`:              false,
 		strings.Repeat(`{a=~"(`+strings.Repeat("x", 500)+`){1000}"} or `, 3):   false,
 		`{a=~"` + strings.Repeat("x", 1100) + `{{1000}"}`:                      false,
+		`{a=~"(` + strings.Repeat("x", 1100) + `)\x7b1000}"}`:                  false,
+		`{a=~"` + strings.Repeat(`\\pL`, 9_000) + `"}`:                         false,
+		`{a=~"` + strings.Repeat(`\\pL`, 4_000) + `"}`:                         true,
+		`{a=~"(?i)` + strings.Repeat(`[b-\\x{1e942}]`, 40) + `"}`:              false,
+		`{a=~"(?i)` + strings.Repeat(`[b-\U0001e942]`, 40) + `"}`:              false,
+		`{a=~"(?i)` + strings.Repeat(`[a-z]-\\d`, 20) + `"}`:                   true,
 		"# \" {1000}\n" + `{a="` + strings.Repeat("x", 2000) + `"}`:            true,
 	} {
 		err := l.Check(text)
 		require.Equal(t, ok, err == nil, "%.80s: %v", text, err)
+		pattern := strings.TrimSuffix(strings.TrimPrefix(text, `{a=~"`), `"}`)
+		if len(pattern) < len(text)-5 && !strings.Contains(pattern, `\x7b`) { // one string of one selector
+			err = l.CheckPatterns(pattern)
+			require.Equal(t, ok, err == nil, "%.80s: %v", pattern, err)
+		}
 	}
+	require.Error(t, l.CheckPatterns(strings.Repeat(".*", 200_000)))
+	require.Error(t, l.CheckPatterns(strings.Repeat("a", 200_000), strings.Repeat("a", 200_000)), "all patterns of a request count together")
 }
 
 // height returns the height of a tree; a leaf has 1.

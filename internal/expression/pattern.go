@@ -1,25 +1,62 @@
 package expression
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/prometheus/util/strutil"
+)
 
 const (
 	// patternFactor bounds how much longer than the texts their patterns may be after expansion of
 	// all repetitions, which compiling a regular expression does.
-	patternFactor = 16
+	patternFactor = 4
 	// maxRepetitions is Go's limit on the repetitions of a part of a regular expression; nested
 	// ones are multiplied.
 	maxRepetitions = 1000
+	// classBytes is what a class of characters counts for that has hundreds of ranges, such as \pL,
+	// and foldBytes a range for which (?i) makes the parser visit each of 100,000 characters.
+	classBytes, foldBytes = 128, 32 << 10
+	// Memory counts only what exceeds freeBytes, for which compiling takes patternMemory each.
+	freeBytes, patternMemory = 64 << 10, 200
 )
 
-// unrolled returns an upper bound of the length of the strings in texts, as if each were a regular
-// expression, after expansion of their repetitions.
+// CheckPatterns is Check for the regular expressions of a request that are not part of PromQL.
+// Every pattern that comes with a request must pass it, or be a string in a text that passes Check,
+// before it is compiled: compiling takes a kilobyte and several microseconds for each operator, and
+// nothing can end it.
+func (l Limits) CheckPatterns(patterns ...string) error {
+	l, n, unrolled := l.filled(), 0, 0
+	for _, p := range patterns {
+		n, unrolled = n+len(p), unrolled+Weight(p)
+	}
+	return l.check(n, unrolled)
+}
+
+// Memory returns about how many bytes compiling the patterns of a request takes meanwhile, beyond
+// what every request may take. The texts are PromQL.
+func Memory(texts, patterns []string) int64 {
+	n := unrolled(texts)
+	for _, p := range patterns {
+		n += Weight(p)
+	}
+	return int64(max(0, n-freeBytes)) * patternMemory
+}
+
+// unrolled returns an upper bound of the weight of the strings in texts, as if each were a regular
+// expression.
 func unrolled(texts []string) (n int) {
 	for _, t := range texts {
 		for i := 0; i < len(t); {
 			switch c := t[i]; c {
 			case '"', '\'', '`':
 				end := afterString(t, i)
-				n += Unrolled(t[i:end])
+				s := t[i:end]
+				if read, err := strutil.Unquote(s); err == nil { // "\x7b9}" is {9}
+					s = read
+				}
+				n += Weight(s)
 				i = end
 			case '#':
 				i = afterLine(t, i) + 1
@@ -31,9 +68,19 @@ func unrolled(texts []string) (n int) {
 	return n
 }
 
-// Unrolled returns an upper bound of the length of a regular expression after expansion of its
-// repetitions, which compiling it does.
-func Unrolled(pattern string) int { return len(pattern) * repetitions(pattern) }
+// Weight returns an upper bound of the length of a regular expression after expansion of its
+// repetitions, where what takes longer to compile counts for more.
+func Weight(pattern string) int {
+	n := len(pattern) + classBytes*(strings.Count(pattern, `\p`)+strings.Count(pattern, `\P`))
+	if strings.Contains(pattern, "(?") {
+		for i := 1; i < len(pattern); i++ {
+			if pattern[i-1] == '-' && (pattern[i] == '\\' || pattern[i] >= utf8.RuneSelf) {
+				n += foldBytes
+			}
+		}
+	}
+	return n * repetitions(pattern)
+}
 
 // repetitions returns an upper bound of how often a part of a regular expression is repeated: the
 // product of all its repetition counts, at most maxRepetitions.

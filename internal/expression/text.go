@@ -29,7 +29,7 @@ const (
 	operatorBytes = 110      // for each operator or bracket
 	patternBytes  = 24       // for each byte of a pattern, with its repetitions written out
 	patternsBytes = 500      // for each pattern
-	classBytes    = 20 << 10 // for each class of Unicode in a pattern
+	unicodeBytes  = 20 << 10 // for each class of Unicode in a pattern
 )
 
 // ParsedBytes returns the memory in bytes that the expression of a text takes at most when it is
@@ -44,7 +44,7 @@ func ParsedBytes(text string) (n int64) {
 			if strings.HasSuffix(strings.TrimRight(text[:i], " \t\r\n"), "~") {
 				pattern := text[i:next]
 				classes := strings.Count(pattern, `\p`) + strings.Count(pattern, `\P`) // of Unicode
-				n += patternsBytes + int64(repetitions(pattern))*int64(patternBytes*len(pattern)+classBytes*classes)
+				n += patternsBytes + int64(repetitions(pattern))*int64(patternBytes*len(pattern)+unicodeBytes*classes)
 			}
 		case c == '#':
 			next = afterLine(text, i)

@@ -265,7 +265,7 @@ func composite(t reflect.Type) bool {
 
 // pattern compiles a regular expression that matches a text of some bytes within the limits.
 func (b *budget) pattern(pattern string, bytes int) (*regexp.Regexp, error) {
-	size := expression.Unrolled(pattern)
+	size := expression.Weight(pattern)
 	if limit := b.MaxBytes / patternPart; size > limit {
 		return nil, b.end(&Error{limitText, "bytes of a pattern with its repetitions written out", limit, size, "--ruler.max-template-bytes, of which it is a quarter"})
 	}

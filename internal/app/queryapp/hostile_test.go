@@ -27,13 +27,23 @@ func TestHostileQueries(t *testing.T) {
 		{"query_range?start=1&end=11000&step=1&", `sum_over_time(vector(1)[30d:1ms])`, "--query.max-subquery-steps", 422},
 		{"explain?", `sum_over_time(vector(1)[30d:1ms])`, "--query.max-subquery-steps", 422},
 		{"query?", doubled, "--query.max-memory", 422},
-		{"query?", strings.Repeat("ln(", 1001) + "up" + strings.Repeat(")", 1001), "--query.max-expression-depth", 400},
+		{"query?", strings.Repeat("ln(", 4001) + "up" + strings.Repeat(")", 4001), "--query.max-expression-depth", 400},
 		{"query?", "1" + strings.Repeat("-1", 10_000), "--query.max-expression-depth", 400},
-		{"parse_query?", strings.Repeat(" ", 70_000) + "1", "--query.max-expression-bytes", 400},
+		{"parse_query?", strings.Repeat(" ", 300_000) + "1", "--query.max-expression-bytes", 400},
 	} {
 		code, body := get(t, base+"/api/v1/"+tc.path+"query="+url.QueryEscape(tc.query))
 		require.Equal(t, tc.code, code, body)
 		require.Contains(t, body, tc.flag)
+	}
+	// What dashboards send: "All" of 5,000 instances, and sums of 1,500 operands.
+	instances := `count(x{job=~"` + strings.Repeat(`10\\.1\\.2\\.3:9100|`, 5_000) + `a"}) == 1`
+	for _, path := range []string{"query", "query_range", "explain"} {
+		for _, query := range []string{instances, "sum(rate(x[5m]))" + strings.Repeat(" + sum(rate(x[5m]))", 1_500), strings.Repeat("-(", 2_000) + "x" + strings.Repeat(")", 2_000)} {
+			resp, err := http.PostForm(base+"/api/v1/"+path, url.Values{"query": {query}, "start": {"1"}, "end": {"2"}, "step": {"1"}})
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, http.StatusOK, resp.StatusCode, "%s %.80s", path, query)
+		}
 	}
 	code, body := get(t, base+"/metrics")
 	require.Equal(t, http.StatusOK, code)

@@ -165,7 +165,7 @@ func TestAnswers(t *testing.T) {
 		code     int
 		body     string
 	}{
-		{"too deep", admin.Settings{Enabled: true}, counter{}, http.MethodPost, deletePath + "?match[]=" + strings.Repeat("(", 1001), "", "", 400, `{"status":"error","errorType":"bad_data","error":"expression exceeds the limit of 1000 levels of brackets and operators, it has at least 1001; write it shorter, or raise --query.max-expression-depth"}`},
+		{"too deep", admin.Settings{Enabled: true}, counter{}, http.MethodPost, deletePath + "?match[]=" + strings.Repeat("(", 4001), "", "", 400, `{"status":"error","errorType":"bad_data","error":"expression exceeds the limit of 4000 levels of brackets and operators, it has at least 4001; write it shorter, or raise --query.max-expression-depth"}`},
 		{"too long", admin.Settings{Enabled: true, Expressions: expression.Limits{MaxBytes: 9}}, counter{}, http.MethodPost, deletePath + "?match[]=upper&match[]=lower", "", "", 400, `{"status":"error","errorType":"bad_data","error":"expression exceeds the limit of 9 bytes, it has at least 10; write it shorter, or raise --query.max-expression-bytes"}`},
 		{"disabled", admin.Settings{}, counter{}, http.MethodPost, deletePath + "?match[]=up", "", "", 503, `{"status":"error","errorType":"unavailable","error":"admin APIs disabled"}`},
 		{"cleaning disabled", admin.Settings{}, counter{}, http.MethodPost, cleanPath, "", "", 503, `{"status":"error","errorType":"unavailable","error":"admin APIs disabled"}`},
@@ -209,8 +209,8 @@ func TestDeletionsAreLimited(t *testing.T) {
 		limit      string
 		text       string
 	}{
-		{"one of 9 MB", selectors(1, big(9<<20)), 400, "expression", "expression exceeds the limit of 65536 bytes, it has at least 9437190; write it shorter, or raise --query.max-expression-bytes"},
-		{"many of 10 KB", selectors(7, big(10_000)), 400, "expression", "expression exceeds the limit of 65536 bytes, it has at least 70042"},
+		{"one of 9 MB", selectors(1, big(9<<20)), 400, "expression", "expression exceeds the limit of 262144 bytes, it has at least 9437190; write it shorter, or raise --query.max-expression-bytes"},
+		{"many of 10 KB", selectors(27, big(10_000)), 400, "expression", "expression exceeds the limit of 262144 bytes, it has at least 270162"},
 		{"65 selectors", selectors(65, "up"), 400, "selectors", "65 selectors (match[]), the limit is 64 (--web.max-delete-selectors)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

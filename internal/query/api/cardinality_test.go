@@ -148,7 +148,7 @@ func TestCardinalityRefuses(t *testing.T) {
 		"cardinality/label_names?limit=501":                                `invalid parameter \"limit\": want a number from 1 to 500`,
 		"cardinality/label_names?count_method=guess":                       "want inmemory or active",
 		"cardinality/label_names?selector=a&selector=b":                    "want one at most, got 2",
-		"cardinality/label_names?selector=" + strings.Repeat("x", 200_000): "--query.max",
+		"cardinality/label_names?selector=" + strings.Repeat("x", 300_000): "--query.max",
 		"cardinality/label_values":                                         "'label_names[]' param is required",
 		"cardinality/label_values?label_names[]=":                          "invalid 'label_names' param ''",
 		"cardinality/active_series":                                        `missing parameter \"selector\"`,

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gogo/protobuf/proto"
+	"github.com/golang/snappy"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/api"
@@ -24,9 +27,9 @@ func hostile() map[string]string {
 		"calls":       strings.Repeat("ln(", 2_500_000) + "up" + strings.Repeat(")", 2_500_000),
 		"brackets":    strings.Repeat("(", 4_900_000) + "1" + strings.Repeat(")", 4_900_000),
 		"chain":       "1" + strings.Repeat("-1", 200_000),
-		"short calls": strings.Repeat("ln(", 1001) + "up" + strings.Repeat(")", 1001),
+		"short calls": strings.Repeat("ln(", 4001) + "up" + strings.Repeat(")", 4001),
 		"short chain": "1" + strings.Repeat("-1", 10_000),
-		"subqueries":  "up" + strings.Repeat("[1h:1m]", 1001),
+		"subqueries":  "up" + strings.Repeat("[1h:1m]", 4001),
 	}
 }
 
@@ -59,7 +62,7 @@ func TestHostileExpressionsAreRefusedBeforeTheyAreParsed(t *testing.T) {
 		h.ServeHTTP(rec, r)
 		require.Equal(t, http.StatusBadRequest, rec.Code, rec.Body.String())
 		require.Contains(t, rec.Body.String(), `"errorType":"bad_data"`)
-		require.Regexp(t, `limit of (65536 bytes|1000 levels).*--query\.max-expression-(bytes|depth)`, rec.Body.String())
+		require.Regexp(t, `limit of (262144 bytes|4000 levels).*--query\.max-expression-(bytes|depth)`, rec.Body.String())
 	}
 	asked := 0
 	for path, params := range expressionRoutes {
@@ -97,6 +100,34 @@ func TestHostileExpressionsAreRefusedBeforeTheyAreParsed(t *testing.T) {
 	require.Greater(t, asked, 60)
 }
 
+// TestHostilePatternsAreRefusedBeforeTheyAreCompiled: regular expressions of every parameter, and
+// those of a remote read.
+func TestHostilePatternsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
+	h := newHandler(t, testSettings(), newAsker(t, new(string)))
+	selector := url.QueryEscape(`{a=~"(` + strings.Repeat(".*", 600) + `){1000}"}`)
+	for path, form := range map[string]string{
+		"/api/v1/status/metric_names_stats": "match_pattern=" + strings.Repeat(".*", 1_500_000),
+		"/api/v1/status/label_names_stats":  "match_pattern=" + url.QueryEscape(strings.Repeat(`\pL`, 20_000)),
+		"/api/v1/export":                    "match=" + selector,
+		"/api/v1/export/csv":                "match=" + selector,
+		"/api/v1/targets/metadata":          "match_target=" + selector,
+		"/api/v1/rules":                     "match[]=" + selector,
+		"/api/v1/query":                     "query=" + selector,
+		"/federate":                         "match[]=" + selector,
+	} {
+		rec := get(t, h, path+"?"+form)
+		require.Equal(t, http.StatusBadRequest, rec.Code, path)
+		require.Contains(t, rec.Body.String(), "--query.max-expression-bytes", path)
+	}
+	m := &prompb.LabelMatcher{Type: prompb.LabelMatcher_RE, Name: "a", Value: strings.Repeat(".*", 200_000)}
+	data, err := proto.Marshal(&prompb.ReadRequest{Queries: []*prompb.Query{{EndTimestampMs: 1, Matchers: []*prompb.LabelMatcher{m}}}})
+	require.NoError(t, err)
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/api/v1/read", bytes.NewReader(snappy.Encode(nil, data))))
+	require.Equal(t, http.StatusBadRequest, rec.Code)
+	require.Contains(t, rec.Body.String(), "--query.max-expression-bytes")
+}
+
 // TestExpressionsAtTheLimit: expressions within the limits are accepted, and the limit applies to
 // all selectors of a request together.
 func TestExpressionsAtTheLimit(t *testing.T) {
@@ -105,15 +136,15 @@ func TestExpressionsAtTheLimit(t *testing.T) {
 		text string
 		code int
 	}{
-		{"1" + strings.Repeat("-1", 1000), 200},
-		{strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), 200},
+		{"1" + strings.Repeat("-1", 4000), 200},
+		{strings.Repeat("(", 4000) + "1" + strings.Repeat(")", 4000), 200},
 		{`vector(1) == ` + strings.Repeat("1+ # ((((\n", 900) + "1", 200},
 	} {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+url.QueryEscape(tc.text), nil))
 		require.Equal(t, tc.code, rec.Code, rec.Body.String())
 	}
-	match := "match[]=" + url.QueryEscape(`{a="`+strings.Repeat("x", 40<<10)+`"}`)
+	match := "match[]=" + url.QueryEscape(`{a="`+strings.Repeat("x", 160<<10)+`"}`)
 	code := func(form string) int {
 		r := httptest.NewRequest(http.MethodPost, "/api/v1/series", strings.NewReader(form))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -1,9 +1,13 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/prometheus/prometheus/storage/remote"
 
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
@@ -29,6 +33,28 @@ func withReadStatus(next http.Handler) http.Handler {
 		code := new(atomic.Int32)
 		ctx := context.WithValue(r.Context(), statusKey{}, code)
 		next.ServeHTTP(&readStatus{ResponseWriter: w, ctx: ctx, code: code}, r.WithContext(ctx))
+	})
+}
+
+// boundedRead checks the matchers of a remote read before upstream compiles them.
+func (s *server) boundedRead(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil { // impossible: the guard has read the body
+			s.respond.Error(w, r, respond.BadData, err)
+			return
+		}
+		var patterns []string
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if read, err := remote.DecodeReadRequest(r); err == nil { // upstream answers the errors
+			for _, q := range read.Queries {
+				for _, m := range q.Matchers {
+					patterns = append(patterns, m.Value)
+				}
+			}
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		s.guard.Bounded(w, r, nil, patterns, next)
 	})
 }
 

@@ -55,7 +55,7 @@ func (s *server) served() map[string]choice {
 		"/labels":             s.reading,
 		"/label/:name/values": s.countingLabel,
 		"/metadata":           replace(s.respond.JSON(s.metadata)), // upstream's reads scrape targets
-		"/read":               replace(withReadStatus(s.shared(http.HandlerFunc(s.remoteRead)))),
+		"/read":               replace(s.boundedRead(withReadStatus(s.shared(http.HandlerFunc(s.remoteRead))))),
 
 		"/scrape_pools":          keep,
 		"/scrape_pools/config":   keep,

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/objstore"
 )
 
@@ -44,6 +45,9 @@ type Counter struct {
 	fresh  map[string]*batch
 	frozen map[string]*batch // to be saved, unchanged, until that has succeeded
 }
+
+// countable limits the patterns that are counted: a report compiles them, one at a time.
+var countable = expression.Limits{MaxBytes: 8 << 10, MaxDepth: 1}
 
 // batch is what a tenant's queries asked for in a span of time.
 type batch struct {
@@ -101,7 +105,7 @@ func (c *Counter) add(tenant string, w *Wants) {
 	}
 	for k := range kinds {
 		for _, name := range w[k] {
-			if _, known := b.tally[k][name]; !known && (k == patterns && tooLarge(name) || !c.room(b, name)) {
+			if _, known := b.tally[k][name]; !known && (k == patterns && countable.CheckPatterns(name) != nil || !c.room(b, name)) {
 				b.lost = one.Last
 				c.missed.Inc()
 				continue

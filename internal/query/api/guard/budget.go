@@ -9,8 +9,11 @@ import (
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
-// unavailable is the answer to a request that may be sent again unchanged.
-var unavailable = respond.Failure{Kind: "unavailable", Code: http.StatusServiceUnavailable}
+// unavailable answers a request that may be sent again unchanged.
+func (g *Guard) unavailable(w http.ResponseWriter, r *http.Request, err error) {
+	w.Header().Set("Retry-After", "1")
+	g.Respond.Error(w, r, respond.Failure{Kind: "unavailable", Code: http.StatusServiceUnavailable}, err)
+}
 
 // memoryWait is how long a request waits for memory: the garbage of ended requests takes a moment
 // to collect.
@@ -22,8 +25,7 @@ func (g *Guard) budgeted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, work, err := g.Begin(r.Context())
 		if err != nil {
-			w.Header().Set("Retry-After", "1")
-			g.Respond.Error(w, r, unavailable, err)
+			g.unavailable(w, r, err)
 			return
 		}
 		defer work.End()

@@ -10,26 +10,49 @@ import (
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
-// expressionParams are the parameters that hold PromQL, in any route.
-var expressionParams = []string{"query", "match[]", "selector"}
+// patternParam is the parameter that is a regular expression.
+const patternParam = "match_pattern"
+
+// otherParam is the parameter that no limit on expressions bounds: the parameters of a SQL
+// statement. All others count, so that none that a handler parses as PromQL can be forgotten.
+const otherParam = "params"
 
 // bounded checks the expressions of a request before any handler parses them.
 func (g *Guard) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		form, r := Form(r)
 		var texts []string
-		for _, p := range expressionParams {
-			texts = append(texts, form[p]...)
-		}
-		if err := g.Expressions.Check(texts...); err != nil {
-			if limit, ok := errors.AsType[*expression.Error](err); ok {
-				g.Refused.WithLabelValues(limit.Flag).Inc()
+		for name, values := range form {
+			if name != otherParam && name != patternParam {
+				texts = append(texts, values...)
 			}
-			g.Respond.Error(w, r, respond.BadData, err)
+		}
+		g.Bounded(w, r, texts, form[patternParam], next)
+	})
+}
+
+// Bounded lets next answer a request whose texts of PromQL and whose regular expressions are within
+// the limits. Until the answer, it holds the memory that compiling the expressions takes.
+func (g *Guard) Bounded(w http.ResponseWriter, r *http.Request, texts, patterns []string, next http.Handler) {
+	err := g.Expressions.Check(texts...)
+	if err == nil {
+		err = g.Expressions.CheckPatterns(patterns...)
+	}
+	if err != nil {
+		if limit, ok := errors.AsType[*expression.Error](err); ok {
+			g.Refused.WithLabelValues(limit.Flag).Inc()
+		}
+		g.Respond.Error(w, r, respond.BadData, err)
+		return
+	}
+	if n := expression.Memory(texts, patterns); n > 0 {
+		if err := g.Memory.AcquireWithin(r.Context(), memoryWait, n); err != nil {
+			g.unavailable(w, r, err)
 			return
 		}
-		next.ServeHTTP(w, r)
-	})
+		defer g.Memory.Release(n)
+	}
+	next.ServeHTTP(w, r)
 }
 
 // Form returns the parameters of a request as its handler will parse them, and the request for

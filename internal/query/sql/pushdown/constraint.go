@@ -9,6 +9,8 @@ import (
 
 	"github.com/grafana/regexp"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/expression"
 )
 
 // maxSets is the number of matcher lists of a constraint. Beyond it, a constraint admits more.
@@ -124,8 +126,12 @@ func oneOf(label string, values []string) Constraint {
 }
 
 // pattern matches the series whose label matches a regular expression. An invalid one, such as of a
-// value that is not UTF-8, admits everything.
+// value that is not UTF-8, admits everything, and so does one that is too large to compile it: the
+// parameters of a statement are not limited as expressions are.
 func pattern(label, re string) Constraint {
+	if (expression.Limits{}).CheckPatterns(re) != nil {
+		return All()
+	}
 	m, err := labels.NewMatcher(labels.MatchRegexp, label, re)
 	if err != nil {
 		return All()
