@@ -162,6 +162,12 @@ func (s *Stage) SQL(ctx context.Context, q Statement, out sql.Output) error {
 	return s.sql.Run(ctx, sql.Question{Text: q.Text, Params: params, Format: encode.Format(q.Format), Expressions: q.Expressions}, out)
 }
 
+// Run calls fn under the limits of a query: it takes its turn among the queries, and its context
+// ends at their timeout. PromQL, SQL and Weigh take their turns themselves.
+func (s *Stage) Run(ctx context.Context, fn func(ctx context.Context) error) error {
+	return s.engine.Run(ctx, fn)
+}
+
 // Weigh calls visit with each series that matches one of sets, and with the samples and bytes that
 // are stored of it in [mint, maxt] (ms, inclusive). It takes its turn among the queries and has
 // their limits.

@@ -115,7 +115,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		return instrument(name, s.guard.Wrap(h)).ServeHTTP
 	}
 	federate := route.New()
-	federate.Get(federatePath, guarded(federatePath, answers.Zipped(httputil.CompressionHandler{Handler: http.HandlerFunc(s.federate)})))
+	federate.Get(federatePath, guarded(federatePath, answers.Zipped(httputil.CompressionHandler{Handler: s.queued(http.HandlerFunc(s.federate))})))
 	v1 := s.routes(s.upstream(answers.Lending(renderStats)), guarded)
 
 	mux := http.NewServeMux()

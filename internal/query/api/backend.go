@@ -25,6 +25,10 @@ type Backend interface {
 	storage.SampleAndChunkQueryable
 	storage.ExemplarQueryable
 
+	// Run calls fn once it is its turn among the queries of all tenants. Its context ends at their
+	// timeout, and has request.Request.Leave. An error without a call of fn says that it waited in
+	// vain.
+	Run(ctx context.Context, fn func(ctx context.Context) error) error
 	// Metadata returns the metadata of one metric family, or of all if metric is "". A limit ≥ 0
 	// bounds the number of families, a limitPerMetric > 0 the entries of a family. The API applies
 	// both limits itself, so a backend may ignore them.

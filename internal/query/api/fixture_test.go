@@ -37,6 +37,8 @@ type tsdbBackend struct {
 // both parts close themselves at the end of the test
 func (b *tsdbBackend) Close() error { return nil }
 
+func (b *tsdbBackend) Run(ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
+
 func (b *tsdbBackend) Metadata(_ context.Context, metric string, _, _ int) (map[string][]metadata.Metadata, error) {
 	if metric == "" {
 		return b.metadata, nil

@@ -48,8 +48,8 @@ func (s *server) served() map[string]choice {
 		queryPath:          s.evaluating(queryPath),
 		queryRangePath:     s.evaluating(queryRangePath),
 		"/query_exemplars": s.reading,
-		"/format_query":    keep,
-		"/parse_query":     keep,
+		"/format_query":    s.printing(func(c *copied) int { return c.pretty }),
+		"/parse_query":     s.printing(func(c *copied) int { return c.json }),
 
 		"/series":             s.reading,
 		"/labels":             s.reading,
@@ -127,7 +127,11 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 			hidden[path] = true
 			return http.NotFound
 		}
-		h = guarded(apiPath+path, withPath(choose(h)))
+		handler := choose(h)
+		if !unqueued[path] {
+			handler = s.queued(handler)
+		}
+		h = guarded(apiPath+path, withPath(handler))
 		if path == queryPath || path == queryRangePath {
 			queries[path] = h
 		}

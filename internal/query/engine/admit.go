@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/promlake/promlake/internal/query/request"
@@ -54,6 +55,9 @@ func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.C
 	if r.Results, err = a.begin(ctx, cancel); err != nil {
 		return err
 	}
+	if !inside {
+		r.Leave = sync.OnceFunc(func() { e.gate.leave(tenant.From(ctx)) })
+	}
 	allowed := x.Files.Sharing(request.With(ctx, r))
 	if inside {
 		return fn(allowed)
@@ -66,6 +70,6 @@ func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.C
 	if err != nil {
 		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", e.gate.size, err)
 	}
-	defer e.gate.leave(tenant.From(ctx))
+	defer r.Leave()
 	return fn(allowed)
 }

@@ -29,6 +29,9 @@ type Request struct {
 	// Inside means that reads are part of a query that has its turn: a query among them neither waits
 	// nor has limits of bytes of its own.
 	Inside bool
+	// Leave ends the query's turn before the query ends, for one that only writes its answer from then
+	// on: a client that reads slowly keeps nobody waiting. nil: the query has no turn.
+	Leave func()
 	// Progress is told how far the scans of a SQL statement are. nil: it is not needed.
 	Progress *Progress
 }
