@@ -19,7 +19,7 @@ const (
 	// and foldBytes a range for which (?i) makes the parser visit each of 100,000 characters.
 	classBytes, foldBytes = 128, 32 << 10
 	// Memory counts only what exceeds freeBytes, for which compiling takes patternMemory each.
-	freeBytes, patternMemory = 64 << 10, 200
+	freeBytes, patternMemory = 64 << 10, 400
 )
 
 // CheckPatterns is Check for the regular expressions of a request that are not part of PromQL.

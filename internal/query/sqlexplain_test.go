@@ -58,6 +58,8 @@ func TestSQLExplains(t *testing.T) {
 		cost = explainedCost.FindStringSubmatch(strings.Join(l.sql("EXPLAIN "+tc.text), "\n"))
 		require.Equal(t, "1", cost[2], "%s: everything is cached", tc.text)
 	}
+	huge := "EXPLAIN SELECT count(*) FROM samples WHERE starts_with(labels['i'], '" + strings.Repeat("x", 300_000) + "')"
+	require.Regexp(t, `reads [1-9]\d* series of`, strings.Join(writeLake.sql(huge), "\n"), "a pattern too large to compile it selects nothing ahead")
 	none := strings.Join(newLake(t, &remoteStore{Store: dir}, query.Settings{}).sql("EXPLAIN SELECT 1"), "\n")
 	require.Equal(t, []string{"0", "0", "0"}, explainedCost.FindStringSubmatch(none)[1:4], "it has no scan")
 	local := explainedCost.FindStringSubmatch(strings.Join(writeLake.sql("EXPLAIN ANALYZE SELECT count(*) FROM samples"), "\n"))
