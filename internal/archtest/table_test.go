@@ -101,7 +101,7 @@ var allowed = map[string][]string{
 	"internal/rulestep":          {"internal/expression", "internal/rulestate", "internal/rulestore", "internal/ruletemplate"},
 	"internal/rulestore":         {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/ruletemplate":      {"internal/expression", "internal/settings", "internal/telemetry"},
-	"internal/listen":            {"internal/panics", "internal/remotewrite"},
+	"internal/listen":            {"internal/memory", "internal/panics", "internal/remotewrite"},
 	"internal/spool":             {"internal/appender", "internal/remotewrite"},
 	"internal/auth":              {"internal/secret", "internal/tenant"},
 	"internal/cost":              {},

@@ -446,8 +446,8 @@ func TestWritersHoldTheMemoryOfTheProcess(t *testing.T) {
 			set.Mode = mode
 			l := newLakeThrough(t, set, func() time.Time { return time.UnixMilli(someTime) }, func(s objstore.Store) objstore.Store { return s }, Within(process))
 			l.ok(protocolV1, everything())
-			require.NoError(t, process.TryAcquire(1<<30), "all was given back")
-			process.Release(1 << 30)
+			require.NoError(t, process.TryAcquire(1<<30-tenantBytes), "all else was given back")
+			process.Release(1<<30 - tenantBytes)
 			used.Store(1 << 30)
 			w := l.send(protocolV1, everything())
 			require.Equal(t, http.StatusServiceUnavailable, w.Code, w.Body)
@@ -459,6 +459,28 @@ func TestWritersHoldTheMemoryOfTheProcess(t *testing.T) {
 			require.Zero(t, l.inflight())
 		})
 	}
+}
+
+// TestTenantsHoldTheMemoryOfTheProcess: names of tenants are free, so each takes of the memory of the
+// process until it has been idle.
+func TestTenantsHoldTheMemoryOfTheProcess(t *testing.T) {
+	const limit = 2 << 20
+	process := memory.New(limit, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, nil)
+	set := quick()
+	set.Mode, set.InflightWait = Direct, time.Millisecond
+	l := newLakeThrough(t, set, func() time.Time { return time.UnixMilli(someTime) }, func(s objstore.Store) objstore.Store { return s }, Within(process))
+	send := func(i int) *httptest.ResponseRecorder {
+		return l.send(protocolV1, []item{gauge("m", at(someTime, 1))}, "X-Scope-OrgID", fmt.Sprint(i))
+	}
+	n := 0
+	for ; send(n).Code == http.StatusNoContent; n++ {
+		require.Less(t, n, limit/tenantBytes)
+	}
+	require.Greater(t, n, limit/tenantBytes/2)
+	require.Contains(t, send(n).Body.String(), memory.Flag)
+	l.later.Add(int64(set.TenantIdle))
+	require.Equal(t, http.StatusNoContent, send(n+1).Code)
+	require.NoError(t, process.TryAcquire(limit-tenantBytes), "the others are forgotten")
 }
 
 // TestUnexpectedErrorsAreNotPassedOn covers what is no failure of the store.

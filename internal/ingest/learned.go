@@ -41,8 +41,9 @@ func (t *tenantIngest) learning(l *admission.Limits) *knowledge {
 // hour is the number of the clock's hour.
 func (t *tenantIngest) hour() int64 { return t.stage.now().Unix() / 3600 }
 
-// unlearn removes a forgotten tenant from the sum over all tenants.
+// unlearn gives back the memory of a forgotten tenant, and removes it from the sum over all tenants.
 func (t *tenantIngest) unlearn() {
+	t.stage.memory.Release(tenantBytes)
 	t.rotating.Lock()
 	defer t.rotating.Unlock()
 	t.stage.known.Add(-t.counted)

@@ -43,9 +43,17 @@ type knowledge struct {
 	hour   int64             // of the clock, in which its series are counted
 }
 
+// tenantBytes is about the memory of a tenant that has written little, without what it has learned.
+const tenantBytes = 36 << 10
+
+// newTenant returns a tenant, which unlearn ends. It returns a *memory.Error if the process has no
+// room for it.
 func (s *Stage) newTenant(id string) (*tenantIngest, error) {
 	w, err := segment.NewWriter()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.memory.TryAcquire(tenantBytes); err != nil {
 		return nil, err
 	}
 	t := &tenantIngest{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/listen"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
@@ -97,8 +99,14 @@ func open(t *testing.T, s *sink, change func(*listen.Settings)) (*listen.Listene
 // openFor is open for a protocol.
 func openFor(t *testing.T, s *sink, set listen.Settings, p listen.Protocol) (*listen.Listener, func(name string, values ...string) float64) {
 	t.Helper()
+	return openWithin(t, s, set, p, nil)
+}
+
+// openWithin is openFor within the memory of a process.
+func openWithin(t *testing.T, s *sink, set listen.Settings, p listen.Protocol, budget *memory.Budget) (*listen.Listener, func(name string, values ...string) float64) {
+	t.Helper()
 	reg := prometheus.NewRegistry()
-	l, err := listen.Open(t.Context(), set, p, s, reg, slog.New(slog.DiscardHandler), time.Now)
+	l, err := listen.Open(t.Context(), set, p, s, budget, reg, slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -140,6 +148,34 @@ func write(t *testing.T, c net.Conn, text string) {
 func eventually(t *testing.T, is func() bool) {
 	t.Helper()
 	require.Eventually(t, is, patience, time.Millisecond)
+}
+
+// TestMemoryOfTheProcess: connections and lines that wait are charged to the process. At its limit
+// connections are closed at once, datagrams are dropped, and TCP senders wait.
+func TestMemoryOfTheProcess(t *testing.T) {
+	const limit = 40 << 10 // two connections
+	budget := memory.New(limit, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, nil)
+	s := &sink{blocked: make(chan struct{})}
+	l, count := openWithin(t, s, listen.Settings{Address: "127.0.0.1:0", Tenant: "team", QueueBytes: 1 << 20, MaxConnections: 10, Interval: time.Millisecond},
+		listen.Protocol{Name: "test", Decode: s.decode}, budget)
+	one, two := dial(t, "tcp", l), dial(t, "tcp", l)
+	eventually(t, func() bool { return count("connections") == 2 })
+	_, err := dial(t, "tcp", l).Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	line := strings.Repeat("x", 6<<10) + "\n"
+	write(t, one, line)
+	eventually(t, func() bool { return count("queue_bytes") > 0 })
+	u := dial(t, "udp", l)
+	eventually(t, func() bool { // a datagram may be lost
+		write(t, u, line)
+		return count("dropped_lines_total", "memory_limit") > 0
+	})
+	write(t, two, line) // waits
+	eventually(t, func() bool { return count("lines_total", "tcp") == 2 })
+	close(s.blocked)
+	eventually(t, func() bool { return len(s.got()) == 2 })
+	require.NoError(t, l.Close(t.Context()))
+	require.NoError(t, budget.TryAcquire(limit), "all was given back")
 }
 
 // TestLines: lines arrive whole, over TCP in order, however they are cut.
@@ -291,7 +327,7 @@ func TestAddressInUse(t *testing.T) {
 	s := &sink{}
 	l, _ := open(t, s, func(*listen.Settings) {})
 	for _, address := range []string{l.Addr(), "nonsense"} {
-		_, err := listen.Open(t.Context(), listen.Settings{Address: address}, listen.Protocol{Name: "test"}, s, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), time.Now)
+		_, err := listen.Open(t.Context(), listen.Settings{Address: address}, listen.Protocol{Name: "test"}, s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), time.Now)
 		require.ErrorContains(t, err, "listen for test: ")
 	}
 }

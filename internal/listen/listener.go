@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/remotewrite"
 )
@@ -20,6 +21,7 @@ import (
 // Listener takes lines until it is closed.
 type Listener struct {
 	set      Settings
+	memory   *memory.Budget // of the process, for connections and lines that wait; nil: no limit
 	protocol Protocol
 	sink     Sink
 	now      func() time.Time
@@ -47,14 +49,14 @@ type Listener struct {
 	complained atomic.Int64 // ns of the last log entry on lost lines
 }
 
-// Open listens and begins to append.
-func Open(ctx context.Context, set Settings, protocol Protocol, sink Sink, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Listener, error) {
+// Open listens and begins to append. Connections and lines that wait are charged to budget.
+func Open(ctx context.Context, set Settings, protocol Protocol, sink Sink, budget *memory.Budget, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Listener, error) {
 	tcp, udp, err := both(ctx, set.Address, protocol.Unpack == nil)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", protocol.Name, err)
 	}
 	l := &Listener{
-		set: set, protocol: protocol, sink: sink, now: now, logger: logger.With("protocol", protocol.Name), queue: newQueue(set.QueueBytes),
+		set: set, memory: budget, protocol: protocol, sink: sink, now: now, logger: logger.With("protocol", protocol.Name), queue: newQueue(set.QueueBytes),
 		tcp: tcp, udp: udp, stop: make(chan struct{}), received: make(chan struct{}), arriving: semaphore.NewWeighted(maxArriving), conns: map[net.Conn]struct{}{},
 	}
 	l.met = newMetrics(reg, protocol.Name, func() float64 { return float64(l.queue.size()) })
@@ -123,6 +125,7 @@ func (l *Listener) write() {
 		}
 		l.append(b)
 		l.queue.done(b)
+		l.memory.Release(int64(len(b.lines)))
 	}
 }
 

@@ -35,6 +35,7 @@ func (l *Listener) accept() {
 				l.connection(c)
 			}
 			l.met.open.Dec()
+			l.memory.Release(maxLine)
 			_ = c.Close() // nothing was written
 			l.mu.Lock()
 			delete(l.conns, c)
@@ -43,7 +44,8 @@ func (l *Listener) accept() {
 	}
 }
 
-// admit counts a connection, unless there are too many or the listener is closed.
+// admit counts a connection, unless there are too many, the process has no memory for it, or the
+// listener is closed.
 func (l *Listener) admit(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,6 +54,10 @@ func (l *Listener) admit(c net.Conn) bool {
 	}
 	if len(l.conns) >= l.set.MaxConnections {
 		l.complain("a connection was closed at once: too many are open", "limit", l.set.MaxConnections, "flag", "--"+cmp.Or(l.protocol.Flags, l.protocol.Name)+".max-connections")
+		return false
+	}
+	if err := l.memory.TryAcquire(maxLine); err != nil {
+		l.complain("a connection was closed at once", "err", err)
 		return false
 	}
 	l.conns[c] = struct{}{}
@@ -131,10 +137,21 @@ func (l *Listener) take(lines []byte, transport string, wait bool) {
 		})
 		return
 	}
-	if l.queue.add(lines, l.now(), wait) {
-		return
+	size, reason := int64(len(lines)), droppedFull
+	var err error
+	if wait {
+		err = l.memory.Acquire(l.ctx, size)
+	} else {
+		err = l.memory.TryAcquire(size)
 	}
-	reason := droppedFull
+	if err == nil {
+		if l.queue.add(lines, l.now(), wait) {
+			return
+		}
+		l.memory.Release(size)
+	} else {
+		reason = droppedMemory
+	}
 	select {
 	case <-l.stop:
 		reason = droppedShutdown

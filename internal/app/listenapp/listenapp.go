@@ -54,7 +54,7 @@ func (l *Listeners) Build(ctx context.Context, p process.Parts) (process.Stage, 
 	for _, x := range l.set.protocols(l.naming, p.Memory, p.Now) {
 		one, err := listen.Open(ctx, listen.Settings{
 			Address: x.set.Listen, Tenant: x.set.Tenant, QueueBytes: x.set.QueueBytes, MaxConnections: x.set.MaxConnections, Interval: x.set.Interval,
-		}, x.Protocol, l.sink, p.Registry, p.Logger, p.Now)
+		}, x.Protocol, l.sink, p.Memory, p.Registry, p.Logger, p.Now)
 		if err != nil {
 			return nil, errors.Join(err, l.Drain(ctx))
 		}
