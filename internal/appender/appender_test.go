@@ -237,6 +237,8 @@ func TestExemplars(t *testing.T) {
 		{ex(4, 9_200, "trace", "older")},
 		{ex(3, 9_700, "trace", "c"), ex(5, 9_800)},
 		{ex(3, 9_700, "trace", "c"), ex(5, 9_800)},
+		{ex(5, 9_800, "trace", "y"), ex(5, 9_800, "trace", "z"), ex(4, 9_800, "trace", "z")},
+		{ex(5, 9_800, "trace", "z"), ex(5, 9_800, "trace", "y")},
 		{ex(5, 0)},
 	} {
 		at := int64(i+1) * 1000
@@ -266,5 +268,5 @@ func TestExemplars(t *testing.T) {
 		want[i].HasTs = true
 	}
 	require.Equal(t, want, got)
-	require.Less(t, len(got), 10)
+	require.Less(t, len(got), 12)
 }

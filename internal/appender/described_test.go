@@ -1,6 +1,8 @@
 package appender
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/common/model"
@@ -53,4 +55,15 @@ func TestDescribed(t *testing.T) {
 	last = nil
 	require.NoError(t, app.Rollback())
 	require.Nil(t, last)
+}
+
+// TestLongDescriptions: long texts take bounded memory between scrapes.
+func TestLongDescriptions(t *testing.T) {
+	var f families
+	help := strings.Repeat("x", maxFamilyBytes/4)
+	for i := range 20 {
+		f.of(&segment.Metadata{Metric: strconv.Itoa(i), Help: help})
+		require.LessOrEqual(t, len(f.byName), 4)
+	}
+	require.NotEmpty(t, f.byName)
 }

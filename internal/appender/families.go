@@ -17,14 +17,19 @@ type Family struct {
 	next atomic.Pointer[Family] // what followed it lately
 }
 
-// maxFamilies is the number of families from which on they are forgotten, and learned again.
-const maxFamilies = 1 << 14
+// maxFamilies and maxFamilyBytes are the number of families, and of bytes of their texts, from which
+// on they are forgotten, and learned again.
+const (
+	maxFamilies    = 1 << 14
+	maxFamilyBytes = 16 << 20
+)
 
 // families are those that were described lately: most targets describe the same ones in each
 // scrape, in the same order. They are safe for concurrent use.
 type families struct {
 	mu     sync.Mutex
 	byName map[string]*Family
+	bytes  int // of texts since it was empty
 }
 
 // after returns the family with this metadata, which follows another one or nil. It copies the name
@@ -50,8 +55,8 @@ func (f *families) of(m *segment.Metadata) *Family {
 	if known := f.byName[m.Metric]; known != nil && known.Metadata == *m {
 		return known
 	}
-	if len(f.byName) >= maxFamilies || f.byName == nil {
-		f.byName = map[string]*Family{}
+	if f.bytes += len(m.Metric) + len(m.Help) + len(m.Unit); len(f.byName) >= maxFamilies || f.bytes > maxFamilyBytes || f.byName == nil {
+		f.byName, f.bytes = map[string]*Family{}, 0
 	}
 	family := &Family{Metadata: *m}
 	family.Metric = strings.Clone(m.Metric)

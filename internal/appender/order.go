@@ -1,6 +1,7 @@
 package appender
 
 import (
+	"cmp"
 	"math"
 	"sync"
 
@@ -30,11 +31,32 @@ const (
 type order struct {
 	mu     sync.Mutex
 	series table
-	hists  map[*state]Histogram         // the last samples that are no floats
-	newest map[*state]exemplar.Exemplar // the newest exemplar of each series that has any
-	maxT   int64                        // newest sample of all series
-	window int64                        // ms; see SetOutOfOrderWindow
-	swept  int64                        // maxT at the last sweep
+	hists  map[*state]Histogram // the last samples that are no floats
+	newest map[*state]newest    // the newest exemplar of each series that has any
+	maxT   int64                // newest sample of all series
+	window int64                // ms; see SetOutOfOrderWindow
+	swept  int64                // maxT at the last sweep
+}
+
+// newest is the newest exemplar of a series, of which labels are no more than a hash.
+type newest struct {
+	t      int64 // ms
+	v      float64
+	labels uint64
+	timed  bool // by the target
+}
+
+// newer returns what is the newest exemplar after e, and whether e is stored: if it does not equal
+// n, and is not older by more than window (ms). Exemplars of one time are ordered by value and labels.
+func (n newest) newer(e exemplar.Exemplar, window int64) (newest, bool) {
+	x := newest{e.Ts, e.Value, e.Labels.Hash(), e.HasTs}
+	if x.labels == n.labels && x.v == n.v && (x.t == n.t || !x.timed && !n.timed) {
+		return n, false
+	}
+	if cmp.Or(cmp.Compare(x.t, n.t), cmp.Compare(x.v, n.v), cmp.Compare(x.labels, n.labels)) < 0 {
+		return n, x.t < n.t && x.t > n.t-window
+	}
+	return x, true
 }
 
 // state is what is known of a series. The fields of its last sample are guarded by order.mu.
@@ -77,7 +99,7 @@ func (o *order) dropHistogram(s *state) {
 }
 
 func newOrder() *order {
-	return &order{series: newTable(), hists: map[*state]Histogram{}, newest: map[*state]exemplar.Exemplar{}, maxT: math.MinInt64, swept: math.MinInt64}
+	return &order{series: newTable(), hists: map[*state]Histogram{}, newest: map[*state]newest{}, maxT: math.MinInt64, swept: math.MinInt64}
 }
 
 func (o *order) setWindow(ms int64) {
@@ -205,11 +227,13 @@ func (o *order) commit(tx *Transaction) (due bool) {
 		x.known = s.memo.Known()
 		o.maxT = max(o.maxT, x.T)
 		for _, e := range own {
-			if last, ok := o.newest[s]; !ok || !last.Equals(e.Exemplar) && (exemplar.Compare(e.Exemplar, last) > 0 || e.Ts > last.Ts-o.window) {
+			last, ok := o.newest[s]
+			if !ok {
+				last.t = math.MinInt64
+			}
+			var stored bool
+			if o.newest[s], stored = last.newer(e.Exemplar, o.window); stored {
 				exemplars = append(exemplars, Exemplar{kept, e.Exemplar})
-				if !ok || exemplar.Compare(e.Exemplar, last) > 0 {
-					o.newest[s] = e.Exemplar
-				}
 			}
 		}
 		if kept != i {
