@@ -58,7 +58,7 @@ REJECTED = {
     "label value of 10 MB": (labelled(("__name__", "up"), ("big", "x" * 10_000_000)), "big"),
     "label name of 10 MB": (labelled(("__name__", "up"), ("x" * 10_000_000, "v")), "10000000 bytes"),
     "metric name of 10 MB": (labelled(("__name__", "x" * 10_000_000)), "10000000 bytes"),
-    "unsorted labels": (labelled(("b", "1"), ("__name__", "up")), "__name__"),
+    "duplicate labels apart": (labelled(("b", "1"), ("__name__", "up"), ("b", "2")), '"b"'),
     "duplicate labels": (labelled(("__name__", "up"), ("a", "1"), ("a", "1")), '"a"'),
     "no metric name": (labelled(("a", "1")), "__name__"),
     "empty metric name": (labelled(("__name__", "")), "__name__"),
@@ -100,7 +100,7 @@ def test_rejected_series(target: Server, name: str) -> None:
 
 def test_the_valid_rest_is_stored(target: Server) -> None:
     good = encode([series("kept", [(NOW_MS, 7)]), series("kept", [(NOW_MS, 8)], other="1")])
-    bad = encode_as_given([("b", "1"), ("a", "1"), ("__name__", "refused")], [(NOW_MS, 1)])
+    bad = encode_as_given([("a", "1"), ("__name__", "refused"), ("a", "2")], [(NOW_MS, 1)])
     answer = target.sender().post(compress(good + bad))
     assert answer.status == 400
     assert '"a"' in answer.text
