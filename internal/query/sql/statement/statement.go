@@ -89,6 +89,9 @@ func (s *Statement) Check(answer []byte, tables, functions []string, aggregates 
 	if err := r.walk(d.Statements[0], false); err != nil {
 		return err
 	}
+	if err := checkWidths(d.Statements[0]); err != nil {
+		return err
+	}
 	s.parameters, s.tree, s.aggregates = len(r.parameters), d.Statements[0], aggregates
 	return nil
 }
