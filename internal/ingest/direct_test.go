@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -36,6 +38,19 @@ func TestDirectRetries(t *testing.T) {
 				require.Equal(t, want(t, version, everything()), l.read(anonymous))
 			})
 		})
+	}
+}
+
+// TestStoreThatTakesNoWrites: its senders wait, and do not learn its cause.
+func TestStoreThatTakesNoWrites(t *testing.T) {
+	for _, mode := range []Mode{Direct, Grouped} {
+		l := calmIn(t, mode)
+		l.faults.Add(memstore.On(memstore.Put), memstore.Fault{Err: fmt.Errorf("%w: the disk of host x", objstore.ErrReadOnly)})
+		w := l.send(protocolV1, everything())
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.Equal(t, "1", w.Header().Get("Retry-After"))
+		l.undisclosed(w.Body.String(), "host x")
+		l.ok(protocolV1, everything())
 	}
 }
 
