@@ -25,6 +25,7 @@ var compiling = map[string]string{
 	"internal/query/plan":         "arguments of label_replace: strings of an expression that was checked",
 	"internal/query/sql/pushdown": "conditions of SQL, checked where they are compiled",
 	"internal/query/usage":        "patterns of metric names, checked before they are counted",
+	"internal/ruletemplate":       "arguments of a template's functions, which count against its budget",
 	"internal/ruletest":           "the argument of a command",
 }
 

@@ -107,6 +107,10 @@ func (w *world) start() {
 	w.handler, w.finish = w.open(app.Builders(w.set, io.Discard)...)
 }
 
+// queryStage is the index of the query stage among the builders of a process. It opens DuckDB once
+// the process is ready.
+const queryStage = 1
+
 // open opens stages over the store. None opens DuckDB ahead, whose threads would stop the clock.
 func (w *world) open(builders ...process.Builder) (http.Handler, func() error) {
 	w.t.Helper()
@@ -114,7 +118,10 @@ func (w *world) open(builders ...process.Builder) (http.Handler, func() error) {
 	for i, b := range builders {
 		builders[i] = func(ctx context.Context, p process.Parts) (process.Stage, error) {
 			p.Now = w.now
-			if p.Settled = never; w.bucket != nil {
+			if i == queryStage {
+				p.Ready = never
+			}
+			if w.bucket != nil {
 				p.Store = w.store
 			}
 			return b(ctx, p)

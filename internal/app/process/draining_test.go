@@ -17,16 +17,16 @@ import (
 // TestRefusedBodiesAreAnswered: a client that sends its whole body before it reads gets the answer
 // of a handler that reads none of it, or a part. One that never ends is disconnected.
 func TestRefusedBodiesAreAnswered(t *testing.T) {
-	conns := newConnections(10, time.Minute)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	conns := NewConnections(ln, "http", "web.max-connections", 10, time.Minute)
 	srv := newServer(DefaultSettings(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/part" {
 			_, _ = io.ReadAll(http.MaxBytesReader(w, r.Body, 1000))
 		}
 		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
 	}), conns, slog.New(slog.DiscardHandler))
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	go func() { _ = srv.Serve(limited{ln, conns}) }()
+	go func() { _ = srv.Serve(conns) }()
 	t.Cleanup(func() { _ = srv.Close() })
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", ln.Addr().String())

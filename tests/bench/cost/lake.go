@@ -41,7 +41,7 @@ type part struct {
 
 func newPart(store objstore.Store) *part {
 	reg := prometheus.NewRegistry()
-	return &part{reg: reg, store: instrument.New(store, reg)}
+	return &part{reg: reg, store: instrument.New(store, reg, nil)}
 }
 
 func newLake(f *Flags) (*lake, error) {
