@@ -109,7 +109,8 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 	}
 	if s.Prometheus.Enabled() {
 		s.Prometheus.Queue.Patience += max(s.Ingest.FlushInterval, ingest.RemoteFlushInterval)
-		s.Prometheus.ExternalURL, s.Prometheus.Limits = s.Process.Site.ExternalURL, s.Ruler.Limits
+		s.Prometheus.ExternalURL, s.Prometheus.Limits, s.Prometheus.Templates = s.Process.Site.ExternalURL, s.Ruler.Limits, s.Ruler.Templates
+		s.Prometheus.Templates.Queries = s.Query.API.Expressions
 		monitor = promapp.New(s.Prometheus)
 		s.Query.API.Monitoring, s.Query.API.Rules = monitor, monitor
 		s.Query.API.GlobalURLs = s.Prometheus.GlobalURLs(s.Process.Listen)

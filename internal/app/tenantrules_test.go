@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -240,4 +241,68 @@ func TestDamagedRules(t *testing.T) {
 	a.set(t, srv.url, "n", group(4))
 	a.values(t, srv.url, "r == 4", 1)
 	srv.end(t)
+}
+
+// TestTemplatesBeyondLimits: a rule whose template exceeds a limit fails alone, and visibly.
+func TestTemplatesBeyondLimits(t *testing.T) {
+	s := evaluating(t, "file://"+t.TempDir())
+	s.Ruler.Templates.MaxSteps = 10_000
+	srv := start(t, s)
+	a, b := caller{tenant: "team-a"}, caller{tenant: "team-b"}
+	group := "name: g\ninterval: 100ms\nrules:\n- {alert: Sound, expr: vector(1), annotations: {a: '{{ $value }}!'}}\n"
+	a.set(t, srv.url, "n", group+"- {alert: Endless, expr: vector(2), annotations: {a: '{{ range 1000000000000 }}{{ end }}'}}\n")
+	b.set(t, srv.url, "n", group)
+	a.values(t, srv.url, `ALERTS{alertname="Sound"}`, 1)
+	b.values(t, srv.url, `ALERTS{alertname="Sound"}`, 1)
+	body := lines{}
+	require.Eventually(t, func() bool {
+		_, text := a.get(t, srv.url+"/api/v1/rules")
+		body.b.Reset()
+		_, _ = body.Write([]byte(text))
+		return strings.Contains(text, "at one evaluation of a rule") && strings.Contains(text, `"health":"err"`)
+	}, 2*time.Minute, 20*time.Millisecond, "%s", &body)
+	_, alerts := a.get(t, srv.url+"/api/v1/alerts")
+	require.Contains(t, alerts, `"a":"1!"`)
+	a.values(t, srv.url, `ALERTS{alertname="Endless"}`, 0)
+	_, metrics := get(t, srv.url+"/metrics")
+	require.Regexp(t, `promlake_rule_templates_limited_total\{limit="template_steps"\} [1-9]`, metrics)
+	srv.end(t)
+}
+
+// TestEndlessEvaluationsDelayNobody: an evaluation that does not end delays no change of another
+// tenant. It ends when its group is gone, and when the process ends.
+func TestEndlessEvaluationsDelayNobody(t *testing.T) {
+	s := evaluating(t, "file://"+t.TempDir())
+	s.Ruler.Templates.MaxSteps = math.MaxInt
+	s.Process.ShutdownTimeout = 2 * time.Second
+	srv := start(t, s)
+	a, b := caller{tenant: "team-a"}, caller{tenant: "team-b"}
+	begun := func(id string) {
+		require.Eventually(t, func() bool {
+			_, metrics := get(t, srv.url+"/metrics")
+			return strings.Contains(metrics, fmt.Sprintf("promlake_prometheus_rule_group_iterations_total{tenant=%q} 1\n", id))
+		}, 2*time.Minute, 20*time.Millisecond)
+	}
+	endless := "name: g\ninterval: 100ms\nrules:\n- {alert: A, expr: vector(1), annotations: {a: '{{ range 1000000000000000 }}{{ end }}'}}\n"
+	a.set(t, srv.url, "n", endless)
+	begun("team-a")
+	b.set(t, srv.url, "n", sums)
+	require.NoError(t, b.write(t, srv.url, "up"))
+	b.values(t, srv.url, "sum", 1)
+	a.set(t, srv.url, "n/g", "")
+	a.set(t, srv.url, "n", "name: other\ninterval: 100ms\nrules: [{record: sound, expr: '1'}]\n")
+	a.values(t, srv.url, "sound", 1)
+	require.Eventually(t, func() bool {
+		_, metrics := get(t, srv.url+"/metrics")
+		return strings.Contains(metrics, "\npromlake_ruler_updating_tenants 0\n")
+	}, 2*time.Minute, 20*time.Millisecond)
+	caller{tenant: "team-c"}.set(t, srv.url, "n", endless)
+	begun("team-c")
+	srv.stop()
+	select {
+	case err := <-srv.done:
+		require.ErrorContains(t, err, "end the evaluation of rules")
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the process does not end")
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/ruletemplate"
 )
 
 var (
@@ -22,17 +23,18 @@ var (
 
 // fileLoader reads rule files from the disk, or from the configuration if it has their text.
 type fileLoader struct {
-	parser parser.Parser
-	texts  func(path string) ([]byte, bool)
-	logger *slog.Logger
+	parser    parser.Parser
+	templates ruletemplate.Limits
+	texts     func(path string) ([]byte, bool)
+	logger    *slog.Logger
 }
 
 // Load implements rules.GroupLoader.
 func (l fileLoader) Load(path string, ignoreUnknownFields bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
 	if text, ok := l.texts(path); ok {
-		return rulefmt.Parse(text, ignoreUnknownFields, scheme, l.parser, l.logger)
+		return l.templates.Parse(text, ignoreUnknownFields, scheme, l.parser, l.logger)
 	}
-	return rulefmt.ParseFile(path, ignoreUnknownFields, scheme, l.parser, l.logger)
+	return l.templates.ParseFile(path, ignoreUnknownFields, scheme, l.parser, l.logger)
 }
 
 // Parse implements rules.GroupLoader.
@@ -52,7 +54,8 @@ type compiled struct {
 	exprs []*formatted
 }
 
-// Load implements rules.GroupLoader. The groups were checked when they were set.
+// Load implements rules.GroupLoader. The groups were checked when they were set; their templates are
+// checked again when they are evaluated.
 func (l *tenantLoader) Load(namespace string, _ bool, _ model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
 	out := &rulefmt.RuleGroups{}
 	l.next = l.next[:0]

@@ -145,9 +145,9 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 		}
 		return nil, false
 	}
-	e := newEvaluating(m.set, m.query, m.queue, m.pace, external, offset, c.GlobalConfig.MetricNameValidationScheme, component(p.Logger, "rules"), p.Now, p.Memory)
+	e := newEvaluating(m.set, m.query, m.queue, m.pace, external, offset, c.GlobalConfig.MetricNameValidationScheme, component(p.Logger, "rules"), p.Now, p.Memory, p.Registry)
 	link := external.String()
-	m.ruling = e.ruling(m.tenant, appender.V1{Appendable: m.to}, rules.SendAlerts(m.notifying.manager, link), fileLoader{e.parser, texts, e.logger}, rules.NewGroupMetrics(p.Registry))
+	m.ruling = e.ruling(m.tenant, appender.V1{Appendable: m.to}, rules.SendAlerts(m.notifying.manager, link), fileLoader{e.parser, m.set.Templates, texts, e.logger}, rules.NewGroupMetrics(p.Registry))
 	if !m.set.Evaluate {
 		return nil
 	}
@@ -233,13 +233,19 @@ func (m *Monitor) Drain(ctx context.Context) error {
 	if m.signals != nil {
 		m.signals()
 	}
+	// Evaluations may take half of the time: the rest is for storing what they have written.
+	evaluating, cancel := context.WithCancel(ctx)
+	if end, ok := ctx.Deadline(); ok {
+		evaluating, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+	}
+	defer cancel()
 	var errs []error
 	if m.tenants != nil {
-		errs = append(errs, m.tenants.stop(ctx))
+		errs = append(errs, m.tenants.stop(evaluating))
 	}
 	if m.ruling != nil {
 		// Rules end before scraping does, so that no alert on missing samples fires.
-		errs = append(errs, m.ruling.stop(ctx))
+		errs = append(errs, m.ruling.stop(evaluating))
 	}
 	if m.scraping != nil {
 		m.scraping.stop()

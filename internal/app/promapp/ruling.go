@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/ruletemplate"
 	"github.com/promlake/promlake/internal/spool"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -44,13 +47,14 @@ type evaluating struct {
 
 	dependencies dependencies // of the first manager
 	answer       rules.QueryFunc
+	templates    *ruletemplate.Guard
 	concurrency  rules.RuleConcurrencyController // of the first manager; bounds the rules of all
 }
 
-func newEvaluating(s Settings, q Querying, queue *spool.Spool, p *pace, u *url.URL, offset func() time.Duration, scheme model.ValidationScheme, logger *slog.Logger, now func() time.Time, budget *memory.Budget) *evaluating {
+func newEvaluating(s Settings, q Querying, queue *spool.Spool, p *pace, u *url.URL, offset func() time.Duration, scheme model.ValidationScheme, logger *slog.Logger, now func() time.Time, budget *memory.Budget, reg prometheus.Registerer) *evaluating {
 	return &evaluating{
 		set: s, query: q, queue: queue, pace: p, url: u, offset: offset, scheme: scheme, parser: parser.NewParser(query.ParserOptions()), logger: logger, now: now, memory: budget,
-		answer: rules.EngineQueryFunc(q.Engine(), q),
+		answer: rules.EngineQueryFunc(q.Engine(), q), templates: ruletemplate.NewGuard(s.Templates, reg),
 	}
 }
 
@@ -64,31 +68,40 @@ type ruling struct {
 	started bool
 	tenant  string
 	results *results // nil: they are not counted
+
+	mu         sync.Mutex
+	iterations map[*rules.Group]context.CancelFunc // under way
 }
 
 // ruling returns the rule manager of a tenant, which does not evaluate anything yet. Its results go
 // to an appendable, and its alerts to notify. load reads its groups.
 func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.NotifyFunc, load rules.GroupLoader, met *rules.Metrics) *ruling {
 	ctx, cancel := context.WithCancel(tenant.With(context.Background(), id))
-	r := &ruling{evaluating: e, cancel: cancel, done: make(chan struct{}), tenant: id}
+	r := &ruling{evaluating: e, cancel: cancel, done: make(chan struct{}), tenant: id, iterations: map[*rules.Group]context.CancelFunc{}}
 	options := &rules.ManagerOptions{
-		NameValidationScheme: e.scheme, ExternalURL: e.url, QueryFunc: r.evaluate, NotifyFunc: notify, Context: ctx,
+		NameValidationScheme: e.scheme, ExternalURL: e.url, QueryFunc: e.templates.Around(r.evaluate), NotifyFunc: notify, Context: ctx,
 		Appendable: to, Queryable: e.query, Logger: slog.New(&late{Handler: e.logger.Handler()}), Metrics: met,
 		OutageTolerance: e.set.OutageTolerance, ForGracePeriod: e.set.GracePeriod, ResendDelay: e.set.ResendDelay,
 		DefaultRuleQueryOffset: e.offset, MaxConcurrentEvals: e.set.MaxConcurrency, ConcurrentEvalsEnabled: e.set.MaxConcurrency > 1,
 		RuleConcurrencyController: e.concurrency, Parser: e.parser, GroupLoader: load,
 	}
 	r.manager = rules.NewManager(options)
-	e.concurrency = options.RuleConcurrencyController
-	e.dependencies = dependencies{options.RuleDependencyController, e.parser}
+	if e.concurrency == nil { // updates of tenants read both at the same time
+		e.concurrency, e.dependencies = options.RuleConcurrencyController, dependencies{options.RuleDependencyController, e.parser}
+	}
 	options.RuleDependencyController = e.dependencies
 	return r
 }
 
 // update replaces the groups by those of the files, which the loader reads. Groups that did not
-// change go on.
+// change go on. It waits for evaluations of those that it replaces; after replaceWait all that are
+// under way are cancelled.
 func (r *ruling) update(interval time.Duration, external labels.Labels, files []string) error {
-	err := r.manager.Update(interval, files, external, r.url.String(), r.iterate)
+	defer time.AfterFunc(replaceWait, func() { r.end(func(string, string) bool { return true }) }).Stop()
+	link := r.url.String()
+	err := r.manager.Update(interval, files, external, link, func(ctx context.Context, g *rules.Group, at time.Time) {
+		r.iterate(ruletemplate.Begin(ctx, &ruletemplate.Evaluation{Rules: g.Rules(), At: at, ExternalLabels: external, Link: link, URL: r.url}), g, at)
+	})
 	groups := r.manager.RuleGroups()
 	if len(groups) > 0 {
 		r.query.KeepRecent(r.tenant)
@@ -97,15 +110,44 @@ func (r *ruling) update(interval time.Duration, external labels.Labels, files []
 	return err
 }
 
-// maxWait bounds the time for which rules wait for samples that are not stored yet.
-const maxWait = 10 * time.Second
+const (
+	// maxWait bounds the time for which rules wait for samples that are not stored yet.
+	maxWait = 10 * time.Second
+	// replaceWait bounds the time for which changed groups wait for evaluations of those that they
+	// replace.
+	replaceWait = 10 * time.Second
+	// cancelWait bounds the time for which the end of the process waits for evaluations that were
+	// cancelled.
+	cancelWait = time.Second
+)
 
 // iterate evaluates a group once. The rules see what was committed before, because it is stored
 // then, and because their reads begin afterwards.
 func (r *ruling) iterate(ctx context.Context, g *rules.Group, at time.Time) {
+	ctx, cancel := context.WithCancel(ctx)
 	ctx, end := r.results.begin(ctx, rules.GroupKey(g.File(), g.Name()))
-	defer end()
+	r.mu.Lock()
+	r.iterations[g] = cancel
+	r.mu.Unlock()
+	defer func() {
+		end()
+		r.mu.Lock()
+		delete(r.iterations, g)
+		r.mu.Unlock()
+		cancel()
+	}()
 	rules.DefaultEvalIterationFunc(r.fresh(ctx, r.queue.Sync), g, at)
+}
+
+// end cancels the evaluations under way of groups that are chosen by file and name.
+func (r *ruling) end(chosen func(file, group string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for g, cancel := range r.iterations {
+		if chosen(g.File(), g.Name()) {
+			cancel()
+		}
+	}
 }
 
 // fresh returns a context whose reads see everything that was committed until now, for which it
@@ -146,12 +188,16 @@ func (r *ruling) stop(ctx context.Context) error {
 	if !r.started {
 		return nil
 	}
-	defer context.AfterFunc(ctx, r.cancel)()
-	r.manager.Stop()
+	go r.manager.Stop()
 	select {
 	case <-r.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("end the evaluation of rules: %w", ctx.Err())
+		r.cancel()
 	}
+	select {
+	case <-r.done:
+	case <-time.After(cancelWait):
+	}
+	return fmt.Errorf("end the evaluation of rules: %w", ctx.Err())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/ruletemplate"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/spool"
 	"github.com/promlake/promlake/internal/tenant"
@@ -47,6 +48,8 @@ type Settings struct {
 
 	// Limits are those of the rules that tenants have set.
 	Limits rulestore.Limits `kong:"-"`
+	// Templates are those of the API for rules.
+	Templates ruletemplate.Limits `kong:"-"`
 
 	// Config replaces the file: it is called at the start and at each reload, with the URL of this
 	// process and the token of requests to it. nil: the file is read.

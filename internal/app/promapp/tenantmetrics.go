@@ -16,6 +16,7 @@ type tenantMetrics struct {
 	tenants  prometheus.Gauge
 	groups   prometheus.Gauge
 	refused  prometheus.Gauge
+	updating prometheus.Gauge
 
 	shared *rules.Metrics // of all tenants
 	mu     sync.Mutex
@@ -67,12 +68,13 @@ func newTenantMetrics(reg prometheus.Registerer) (*tenantMetrics, error) {
 		refused:  prometheus.NewGauge(prometheus.GaugeOpts(name("groups_refused", "Rule groups of tenants that this process does not evaluate because of a limit. /api/v1/rules shows some to their tenant."))),
 		shared:   rules.NewGroupMetrics(nil),
 		groups:   prometheus.NewGauge(prometheus.GaugeOpts(name("groups", "Rule groups of tenants that this process evaluates."))),
+		updating: prometheus.NewGauge(prometheus.GaugeOpts(name("updating_tenants", "Tenants whose changed rules are being loaded. They wait for evaluations of the groups that they replace."))),
 	}
 	for _, result := range []string{"ok", "failed"} {
 		m.polls.WithLabelValues(result)
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.polls, m.failures, m.tenants, m.groups, m.refused, m} {
+	for _, c := range []prometheus.Collector{m.polls, m.failures, m.tenants, m.groups, m.refused, m.updating, m} {
 		errs = append(errs, reg.Register(c))
 	}
 	prefixed := prometheus.WrapRegistererWithPrefix("promlake_", reg)
@@ -85,10 +87,8 @@ func newTenantMetrics(reg prometheus.Registerer) (*tenantMetrics, error) {
 	return m, nil
 }
 
-// count sets the gauges.
+// count sets the gauges. The caller locks the rules.
 func (m *tenantMetrics) count(t *tenantRules) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	tenants, groups, refused := 0, 0, 0
 	for _, o := range t.all {
 		if o.groups > 0 {

@@ -49,10 +49,12 @@ type tenantRules struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
+	slots    chan struct{} // of updates
 	mu       sync.Mutex
 	all      map[string]*owner // by tenant; none is ever removed
 	room     room
 	turned   map[string]turned // tenants without an owner, since there is no room for one
+	updating map[string]bool   // tenants with an update under way, and whether another one must follow
 	interval time.Duration     // of groups without one
 	external labels.Labels
 	applied  uint64 // configurations
@@ -89,7 +91,7 @@ func newTenantRules(e *evaluating, store ruleStore, to func(string) storage.Appe
 	}
 	return &tenantRules{
 		evaluating: e, store: store, to: to, notify: notify, met: met, logger: logger,
-		wake: make(chan struct{}, 1), all: map[string]*owner{}, turned: map[string]turned{}, room: room{limit: e.memory.Limit() / roomShare},
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, updates), all: map[string]*owner{}, turned: map[string]turned{}, updating: map[string]bool{}, room: room{limit: e.memory.Limit() / roomShare},
 	}, nil
 }
 
@@ -136,34 +138,31 @@ func (t *tenantRules) stop(ctx context.Context) error {
 		return nil
 	}
 	t.cancel()
-	// A poll waits for the evaluations of the groups that it replaces.
-	defer context.AfterFunc(ctx, t.cancelEvaluations)()
-	t.running.Wait()
-	var g errgroup.Group
-	errs := make([]error, len(t.all))
-	i := 0
-	for _, o := range t.all {
-		at := i
-		g.Go(func() error { errs[at] = o.stop(ctx); return nil })
-		i++
+	ended := make(chan struct{})
+	go func() { t.running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done(): // an update waits for evaluations, which are cancelled now
 	}
-	return errors.Join(g.Wait(), errors.Join(errs...))
-}
-
-func (t *tenantRules) cancelEvaluations() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, o := range t.all {
-		o.ruling.cancel()
+	all := slices.Collect(maps.Values(t.all))
+	t.mu.Unlock()
+	errs := make([]error, len(all))
+	var g errgroup.Group
+	for i, o := range all {
+		g.Go(func() error { errs[i] = o.stop(ctx); return nil })
 	}
+	_ = g.Wait() // the errors are in errs
+	return errors.Join(errs...)
 }
 
-// poll loads the rules that have changed. What cannot be read stays as it was until the next poll.
+// poll begins to load the rules that have changed. What cannot be read stays as it was until the
+// next poll. It waits for no tenant.
 func (t *tenantRules) poll(ctx context.Context) {
-	list, cancel := context.WithTimeout(ctx, pollTimeout)
+	listing, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	etags := map[string]string{}
-	for l, err := range rulestore.List(list, t.store) {
+	for l, err := range rulestore.List(listing, t.store) {
 		if err != nil {
 			t.met.polls.WithLabelValues("failed").Inc()
 			if ctx.Err() == nil {
@@ -175,6 +174,7 @@ func (t *tenantRules) poll(ctx context.Context) {
 	}
 	t.met.polls.WithLabelValues("ok").Inc()
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	for id := range t.turned {
 		if _, listed := etags[id]; !listed {
 			delete(t.turned, id)
@@ -185,45 +185,60 @@ func (t *tenantRules) poll(ctx context.Context) {
 			etags[id] = "" // an operator removed the tenant
 		}
 	}
-	t.mu.Unlock()
-	var g errgroup.Group
-	g.SetLimit(updates)
 	for id, etag := range etags {
-		g.Go(func() error { t.refresh(ctx, id, etag); return nil })
+		if _, busy := t.updating[id]; busy {
+			t.updating[id] = true
+		} else if last, again := t.loaded(id); again || last != etag {
+			t.updating[id] = false
+			t.running.Go(func() { t.update(ctx, id, etag) })
+		}
 	}
-	_ = g.Wait() // refresh reports errors itself
 	t.met.count(t)
 }
 
-// refresh loads the rules of a tenant unless they are those that are loaded. Groups for which there
-// was no room are tried again when others have given some back.
+// loaded returns for which object in a listing the rules of a tenant were loaded, as far as there
+// was room, and whether they must be loaded again though that has not changed: the configuration
+// has, a load failed, or other groups have given back room that some of theirs lacked. The caller
+// locks, and no update of the tenant is under way but its own.
+func (t *tenantRules) loaded(id string) (etag string, again bool) {
+	was, ok := t.turned[id]
+	if o := t.all[id]; o != nil {
+		was, ok = turned{o.etag, o.refused}, o.applied == t.applied && !o.failed
+	}
+	return was.etag, !ok || was.refused.full && was.refused.freed != t.room.freed
+}
+
+// update loads the rules of a tenant in its turn.
+func (t *tenantRules) update(ctx context.Context, id, etag string) {
+	select {
+	case t.slots <- struct{}{}:
+		t.refresh(ctx, id, etag)
+		<-t.slots
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.met.count(t)
+	if t.updating[id] {
+		t.changed()
+	}
+	delete(t.updating, id)
+}
+
+// refresh loads the rules of a tenant unless the store has those that are loaded.
 func (t *tenantRules) refresh(ctx context.Context, id, etag string) {
 	t.mu.Lock()
 	o, interval, external, applied := t.all[id], t.interval, t.external, t.applied
-	was := t.turned[id]
-	if o != nil {
-		was = turned{o.etag, o.refused}
-	}
-	again := was.refused.full && was.refused.freed != t.room.freed
+	_, again := t.loaded(id)
 	t.mu.Unlock()
-	if o == nil && was.etag == etag && was.refused.full && !again {
-		return
-	}
-	same := o != nil && o.applied == applied && !o.failed && !again
-	if same && o.etag == etag {
-		return
-	}
 	read, cancel := context.WithTimeout(ctx, pollTimeout) // what is parsed afterwards is never parsed in vain
 	defer cancel()
 	now, _, err := rulestore.Read(read, t.store, id)
-	if err == nil && same && o.id == now.ID {
+	if err == nil && o != nil && !again && o.id == now.ID {
 		o.etag = etag // of bytes that are loaded: the object changed between a listing and its read
 		return
 	}
 	if err == nil && o == nil {
-		if now.Groups() == 0 {
-			return
-		}
 		if o = t.add(id, etag, now); o == nil {
 			return
 		}
@@ -262,7 +277,13 @@ func (t *tenantRules) load(ctx context.Context, o *owner, doc rulestore.Rules, i
 	t.mu.Lock()
 	o.held = bytes
 	t.mu.Unlock()
-	if err := o.update(interval, external, slices.Sorted(maps.Keys(groups))); err != nil {
+	o.end(func(namespace, group string) bool { // nobody needs the results of a group that is gone
+		return !slices.ContainsFunc(groups[namespace], func(c *compiled) bool { return c.Name == group })
+	})
+	t.met.updating.Inc()
+	err = o.update(interval, external, slices.Sorted(maps.Keys(groups)))
+	t.met.updating.Dec()
+	if err != nil {
 		o.loader.groups, o.id = before, ulid.ULID{}
 		return err
 	}
@@ -273,11 +294,15 @@ func (t *tenantRules) load(ctx context.Context, o *owner, doc rulestore.Rules, i
 	return nil
 }
 
-// add returns a new owner whose groups are evaluated as soon as they are loaded, or nil if there is
-// no room for one.
+// add returns a new owner whose groups are evaluated as soon as they are loaded, or nil if there are
+// none, or no room for one.
 func (t *tenantRules) add(id, etag string, doc rulestore.Rules) *owner {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if doc.Groups() == 0 {
+		delete(t.turned, id)
+		return nil
+	}
 	freed := t.room.freed
 	err := t.room.take(ownerBytes)
 	if err == nil {
