@@ -14,12 +14,20 @@ import (
 //
 //	{{if .}}hello{{printf "%d" $x}}{{end}}
 //	{{__enter 4}}{{if . | __made}}{{__text 5}}{{printf "%d" ($x | __read) | __made | __printed}}{{end}}{{__leave}}
-func instrumented(name, text string) (string, error) {
+//
+// times is the growth of the text, -1 if it is not sure.
+func instrumented(name, text string) (with string, times int, err error) {
 	root := parse.New(name)
 	root.Mode = parse.SkipFuncCheck
 	trees := map[string]*parse.Tree{}
 	if _, err := root.Parse(text, "", "", trees); err != nil {
-		return "", err
+		return "", 0, err
+	}
+	own := *root.Root
+	own.Nodes = own.Nodes[definitionNodes:]
+	times, sure := growth(&own)
+	if !sure || len(trees) > 1 {
+		times = -1
 	}
 	var out strings.Builder
 	for _, defined := range slices.Sorted(maps.Keys(trees)) {
@@ -28,7 +36,7 @@ func instrumented(name, text string) (string, error) {
 		}
 	}
 	out.WriteString(counted(root))
-	return out.String(), nil
+	return out.String(), times, nil
 }
 
 // counted returns the body of a template, of which each call counts.

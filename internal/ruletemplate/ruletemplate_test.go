@@ -205,12 +205,15 @@ var faithful = []string{
 	`{{ args 1 "a" $value }}{{ (args "x" 2).arg0 }}{{ with args 1 }}{{ .arg0 }}{{ .arg7 }}{{ end }}`, `{{ and 1 0 }}{{ or "" "b" }}{{ not true }}{{ len $labels }}{{ index $labels "i" }}`,
 	"{{- /* c */ -}} { {{- \"{{\" -}} } {{ `raw` }}{{ 'c' }}{{ 1e3 }}{{ nil }}", `{{ if false }}{{ template "nosuch" }}{{ end }}{{ parseDuration "1h" | humanizeDuration }}{{ graphLink "up" }}{{ tableLink "a b" }}`,
 	`{{ range $i, $e := args "b" "a" }}{{ $i }}{{ $e }}{{ end }}{{ "x" | safeHtml }}{{ humanizePercentage 0.5 }}{{ strvalue (query "one" | first) }}{{ $ | printf "%v" }}`,
-	`{{ range 3 }}{{ . }}{{ else }}e{{ end }}{{ range "abc" }}{{ end }}`, `{{ call 1 }}`, `{{ $labels.instance.x }}`, `{{ len 3 }}`, `{{ eq 1 "a" }}`, `{{ .Labels.instance | len | printf "%03d" }}`,
+	`{{ range 3 }}{{ . }}{{ else }}e{{ end }}{{ range "abc" }}{{ end }}`, `{{ call 1 }}`,
+	`{{ printf "" $labels $labels $labels $labels $labels $labels $labels $labels $labels $labels $labels $labels $labels $labels }}`, `{{ .Labels | printf "%q%9v" . }}{{ humanize "x" }}`, `{{ $labels.instance.x }}`, `{{ len 3 }}`, `{{ eq 1 "a" }}`, `{{ .Labels.instance | len | printf "%03d" }}`,
 }
 
 // TestTrialsDoWhatExpansionsDo: templates within the limits have upstream's result, and their trial
 // asks for the same, ends in the same way, and counts at least the text that they make.
 func TestTrialsDoWhatExpansionsDo(t *testing.T) {
+	simple := 0
+	defer func() { require.Greater(t, simple, 5) }()
 	for _, text := range faithful {
 		t.Run(text, func(t *testing.T) {
 			ctx, at, link := context.Background(), time.Unix(1000, 0), &url.URL{Scheme: "http", Host: "example.com"}
@@ -230,7 +233,7 @@ func TestTrialsDoWhatExpansionsDo(t *testing.T) {
 			}
 			want, wantErr := expand(definitions+text, func(*template.Expander) {}, noting(&asked, answers))
 			b := &budget{Limits: Limits{}.filled(), ctx: ctx, query: answers, answers: map[string]*answer{}}
-			with, err := instrumented("__alert_A", definitions+text)
+			with, times, err := instrumented("__alert_A", definitions+text)
 			if err != nil {
 				require.Error(t, wantErr)
 			} else {
@@ -240,6 +243,10 @@ func TestTrialsDoWhatExpansionsDo(t *testing.T) {
 				require.Equal(t, asked, tried)
 				require.GreaterOrEqual(t, b.text, len(want))
 				require.NotContains(t, got, "plain")
+			}
+			if err == nil && times >= 0 {
+				simple++
+				require.LessOrEqual(t, len(want), (1+times)*(len(text)+scalar+60), "the labels and the external URL have less than 60 bytes")
 			}
 			alert, err := evaluate(t, ctx, Limits{}, answers, text)
 			require.NoError(t, err)
