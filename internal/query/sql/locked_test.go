@@ -30,7 +30,9 @@ func TestLockedDatabase(t *testing.T) {
 	names := strings.NewReplacer("{dir}", dir, "{out}", filepath.Join(dir, "out"), "{file}", path, "{json}", path, "{parquet}", path, "{db}", path)
 	r := New(Parts{Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1, Spare: true}, Work: &workdir.Dir{Configured: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { require.NoError(t, errors.Join(r.Close(), r.Work.Close())) })
-	for _, line := range strings.Split(string(text), "\n") {
+	rules, _, found := strings.Cut(string(text), "-- Types whose fields double\n")
+	require.True(t, found, "types of any size are the rules' alone")
+	for _, line := range strings.Split(rules, "\n") {
 		if line == "" || strings.HasPrefix(line, "-- ") || strings.Contains(line, "00000000") || strings.Contains(line, "sleep") {
 			continue // values of any size are the rules' alone
 		}
