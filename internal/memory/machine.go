@@ -81,14 +81,17 @@ func memTotal(file string) (int64, bool) {
 	return 0, false
 }
 
-// resident returns the resident memory of the process in bytes: from the kernel if available, else
-// the memory of Go's runtime.
+// resident returns the resident memory of the process in bytes, without the pages that it has mapped
+// from files, such as its code: the kernel drops these when it needs memory. It asks the kernel if
+// possible, else it is the memory of Go's runtime.
 func resident() int64 {
 	var text [256]byte
 	n, err := statm().ReadAt(text[:], 0) // a nil file returns an error
-	if f := bytes.Fields(text[:n]); (err == nil || err == io.EOF) && len(f) > 1 {
-		if pages, err := strconv.ParseInt(string(f[1]), 10, 64); err == nil {
-			return pages * int64(os.Getpagesize())
+	if f := bytes.Fields(text[:n]); (err == nil || err == io.EOF) && len(f) > 2 {
+		pages, err := strconv.ParseInt(string(f[1]), 10, 64)
+		mapped, merr := strconv.ParseInt(string(f[2]), 10, 64)
+		if err == nil && merr == nil {
+			return (pages - mapped) * int64(os.Getpagesize())
 		}
 	}
 	return goBytes()
