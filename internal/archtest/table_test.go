@@ -296,7 +296,7 @@ var allowed = map[string][]string{
 	"internal/objstore/instrument":         {"internal/key", "internal/objstore", "internal/telemetry"},
 	"internal/objstore/memstore":           {"internal/objstore"},
 	"internal/objstore/probe":              {"internal/objstore"},
-	"internal/objstore/rooted":             {"internal/checksum", "internal/key", "internal/objstore"},
+	"internal/objstore/rooted":             {"internal/checksum", "internal/key", "internal/objstore", "internal/objstore/probe"},
 	"internal/objstore/s3store":            {"internal/checksum", "internal/objstore"},
 	"internal/objstore/s3test":             {"internal/freeaddr"},
 	"internal/objstore/storetest":          {"internal/objstore"},

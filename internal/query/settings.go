@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/sql"
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/replica"
@@ -53,9 +54,9 @@ type Settings struct {
 	Tenants Tenants `kong:"-"`
 	// Recent has segments that this process has stored, whose samples are read from memory. nil: none.
 	Recent *recent.Segments `kong:"-"`
-	// Written returns when this process last wrote to a tenant; zero: never. Later queries see
-	// that write. nil: others write.
-	Written func(tenant string) time.Time `kong:"-"`
+	// Written knows when this process last wrote to a tenant. Later queries see that write. nil:
+	// others write.
+	Written snapshot.Writes `kong:"-"`
 	// SpareDatabase lets each SQL statement find a database that was opened after the one before,
 	// in the background: for a process that runs between requests.
 	SpareDatabase bool `kong:"-"`

@@ -49,7 +49,9 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 		if s.Recent != nil {
 			s.Query.Recent = s.Recent(p)
 		}
-		s.Query.Written = p.Writes.Last
+		if p.Writes != nil {
+			s.Query.Written = p.Writes
+		}
 		q, err := query.New(s.Query, p.Store, p.Registry, p.Logger, p.Now)
 		if err != nil {
 			return nil, fmt.Errorf("start query: %w", err)

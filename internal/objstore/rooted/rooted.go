@@ -18,6 +18,7 @@ import (
 	"iter"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/probe"
 )
 
 var (
@@ -226,13 +228,7 @@ func (s *Store) identify(ctx context.Context) {
 
 // change begins a change of the store.
 func (s *Store) change(ctx context.Context) error {
-	if err := errors.Join(s.check(ctx, false), s.Writes()); err != nil {
-		return err
-	}
-	if !s.known.Load() {
-		s.identify(ctx)
-	}
-	return nil
+	return errors.Join(s.check(ctx, false), s.Writes())
 }
 
 // Get implements objstore.Store.
@@ -250,6 +246,9 @@ func (s *Store) Get(ctx context.Context, k string, offset, length int64) (io.Rea
 func (s *Store) Put(ctx context.Context, k string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
 	if err := s.change(ctx); err != nil {
 		return "", fmt.Errorf("put %q: %w", k, err)
+	}
+	if !s.known.Load() && !strings.HasPrefix(k, probe.Prefix) { // the store may fail its check
+		s.identify(ctx)
 	}
 	return s.Store.Put(ctx, k, body, cond)
 }

@@ -28,9 +28,15 @@ type Settings struct {
 	MaxStaleness    time.Duration // age of a snapshot that a read may use; 0 = none is shared
 	PartialResponse bool          // reads answer without damaged objects
 
-	// Written returns when this process last wrote to a tenant; zero: never. A read uses no
-	// snapshot that was begun before. nil: the process only reads.
-	Written func(tenant string) time.Time
+	// Written knows what this process wrote. nil: it only reads.
+	Written Writes
+}
+
+// Writes are those of this process.
+type Writes interface {
+	// Last returns when the last write to a tenant ended; zero: there was none. A read uses no
+	// snapshot that was begun before.
+	Last(tenant string) time.Time
 }
 
 // Cache takes snapshots of tenants. Reads that begin within maxStaleness of each other share one if
@@ -108,7 +114,7 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (*catalog.
 		oldest = since
 	}
 	if s.settings.Written != nil && m.asOf.IsZero() {
-		if t := s.settings.Written(m.tenant); t.After(oldest) {
+		if t := s.settings.Written.Last(m.tenant); t.After(oldest) {
 			oldest = t
 		}
 	}
