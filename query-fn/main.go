@@ -74,7 +74,7 @@ func (c *cli) builders() []process.Builder {
 	c.Rules.Rules.Templates.Queries = c.Query.API.Expressions
 	rules := ruleapp.New(c.Rules)
 	if c.Rules.Scheduled {
-		c.Query.API.Rules = rules
+		c.Query.API.Rules = rules.Rules
 	}
 	all := []process.Builder{queryapp.New(c.Query, rules.ReadFrom), pageapp.New(c.Page)}
 	if c.Ruler.Enabled {

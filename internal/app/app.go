@@ -112,7 +112,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 		s.Prometheus.ExternalURL, s.Prometheus.Limits, s.Prometheus.Templates = s.Process.Site.ExternalURL, s.Ruler.Limits, s.Ruler.Templates
 		s.Prometheus.Templates.Queries = s.Query.API.Expressions
 		monitor = promapp.New(s.Prometheus)
-		s.Query.API.Monitoring, s.Query.API.Rules = monitor, monitor
+		s.Query.API.Monitoring = monitor
 		s.Query.API.GlobalURLs = s.Prometheus.GlobalURLs(s.Process.Listen)
 		writers = append(writers, func(in *ingest.Stage) { monitor.WriteTo(in) })
 		readers = append(readers, func(q *query.Stage) { monitor.ReadFrom(q) })

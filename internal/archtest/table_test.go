@@ -70,7 +70,7 @@ var allowed = map[string][]string{
 	},
 	"internal/app/redriveapp": {"internal/app/human", "internal/message", "internal/queue"},
 	"internal/app/ruleapp": {
-		"internal/app/process", "internal/auth", "internal/expression", "internal/ingest", "internal/lambda", "internal/query", "internal/query/api", "internal/queue/sqsqueue", "internal/remotewrite",
+		"internal/app/process", "internal/auth", "internal/expression", "internal/ingest", "internal/lambda", "internal/query", "internal/queue/sqsqueue", "internal/remotewrite",
 		"internal/rulefn", "internal/ruler", "internal/settings", "internal/tenant",
 	},
 	"internal/app/rulesapp": {

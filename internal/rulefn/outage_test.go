@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/rules"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
@@ -260,9 +261,9 @@ func TestDamagedState(t *testing.T) {
 	shown, err := f.Shown(t.Context(), tenant)
 	require.NoError(t, err)
 	require.Len(t, shown, 3)
-	require.Equal(t, rules.HealthBad, shown[0].Rules()[0].Health())
-	require.ErrorContains(t, shown[0].Rules()[0].LastError(), damaged)
-	require.Equal(t, rules.HealthGood, shown[1].Rules()[0].Health())
+	require.Equal(t, rules.HealthBad, shown[0].Rules[0].(v1.RecordingRule).Health)
+	require.Contains(t, shown[0].Rules[0].(v1.RecordingRule).LastError, damaged)
+	require.Equal(t, rules.HealthGood, shown[1].Rules[0].(v1.RecordingRule).Health)
 	samples, _ := w.delivered()
 	require.Len(t, samples, 3+2)
 

@@ -1,45 +1,65 @@
 package rulestep
 
 import (
-	"errors"
-	"fmt"
-	"reflect"
+	"strconv"
 	"time"
-	"unsafe"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/rules"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/rulestate"
 )
 
-// Shown returns the group of upstream's that its API shows, as it was after the evaluation that
-// left the state. Where a program has left no time of the clock, the time of the last evaluation is
-// that of the schedule, and it took 0. A rule that was not evaluated yet has the health "unknown".
-func (g *Group) Shown(state *rulestate.Group) (*rules.Group, error) {
+// Shown returns the group as upstream's API shows it after the evaluation that left the state, with
+// rules of the types v1.AlertingRule and v1.RecordingRule. Where a program has left no time of the
+// clock, the time of the last evaluation is that of the schedule, and it took 0. A rule that was not
+// evaluated yet has the health "unknown". All rules have the error failed, unless it is nil.
+func (g *Group) Shown(state *rulestate.Group, failed error) *v1.RuleGroup {
 	states, known, _ := g.adopt(state)
-	made := make([]rules.Rule, len(g.rules))
-	for i := range g.rules {
-		var err error
-		if made[i], err = g.rules[i].shown(g.opts, &states[i]); err != nil {
-			return nil, err
+	out := &v1.RuleGroup{
+		Name: g.group.Name, File: g.namespace, Interval: g.Interval().Seconds(), Limit: g.group.Limit,
+		EvaluationTime: state.EvaluationTime, LastEvaluation: lastEvaluation(state.Measured, state),
+	}
+	for i, r := range g.rules {
+		last, one := states[i], v1.RecordingRule{Name: r.name(), Query: r.expr.String(), Labels: r.labels, Health: rules.HealthUnknown, Type: "recording"}
+		if known[i] {
+			one.Health, one.EvaluationTime, one.LastEvaluation = rules.HealthGood, last.EvaluationTime, lastEvaluation(last.Measured, state)
 		}
-		if !known[i] {
+		if failed != nil {
+			last.Error = failed.Error()
+		}
+		if one.LastError = last.Error; last.Error != "" {
+			one.Health = rules.HealthBad
+		}
+		if r.Alert == "" {
+			out.Rules = append(out.Rules, one)
 			continue
 		}
-		made[i].SetEvaluationTimestamp(lastEvaluation(states[i].Measured, state))
-		made[i].SetEvaluationDuration(took(states[i].Measured))
-		made[i].SetHealth(rules.HealthGood)
-		if text := states[i].Error; text != "" {
-			made[i].SetHealth(rules.HealthBad)
-			made[i].SetLastError(errors.New(text))
+		alerting := v1.AlertingRule{
+			Name: one.Name, Query: one.Query, Labels: one.Labels, Health: one.Health, LastError: one.LastError, EvaluationTime: one.EvaluationTime, LastEvaluation: one.LastEvaluation,
+			Type: "alerting", State: rules.StateUnknown.String(), Alerts: []*v1.Alert{},
+			Duration: time.Duration(r.For).Seconds(), KeepFiringFor: time.Duration(r.KeepFiringFor).Seconds(), Annotations: labels.FromMap(r.Annotations),
 		}
+		if known[i] {
+			alerting.State = rules.StateInactive.String()
+		}
+		for _, a := range last.Alerts {
+			if a.State == rulestate.Resolved {
+				continue
+			}
+			if alerting.State != rulestate.Firing {
+				alerting.State = a.State
+			}
+			alert := &v1.Alert{Labels: a.Labels, Annotations: a.Annotations, State: a.State, ActiveAt: &a.ActiveAt, Value: strconv.FormatFloat(float64(a.Value), 'e', -1, 64)}
+			if !a.KeepFiringSince.IsZero() {
+				alert.KeepFiringSince = &a.KeepFiringSince
+			}
+			alerting.Alerts = append(alerting.Alerts, alert)
+		}
+		out.Rules = append(out.Rules, alerting)
 	}
-	out := rules.NewGroup(rules.GroupOptions{
-		Name: g.group.Name, File: g.namespace, Interval: g.Interval(), Limit: g.group.Limit, Rules: made, QueryOffset: &g.offset,
-		Opts: &rules.ManagerOptions{Metrics: g.opts.metrics, Logger: g.opts.Logger},
-	})
-	return out, errors.Join(set(out, "lastEvaluation", lastEvaluation(state.Measured, state)), set(out, "evaluationTime", took(state.Measured)))
+	return out
 }
 
 // lastEvaluation is when an evaluation of the group, or of one of its rules, took place.
@@ -48,59 +68,4 @@ func lastEvaluation(m rulestate.Measured, state *rulestate.Group) time.Time {
 		return state.Evaluated
 	}
 	return m.LastEvaluation
-}
-
-func took(m rulestate.Measured) time.Duration {
-	return time.Duration(m.EvaluationTime * float64(time.Second))
-}
-
-// ShownFailed returns the group without alerts, as it is shown if all rules fail for one reason.
-func (g *Group) ShownFailed(reason error) (*rules.Group, error) {
-	out, err := g.Shown(&rulestate.Group{})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range out.Rules() {
-		r.SetHealth(rules.HealthBad)
-		r.SetLastError(reason)
-	}
-	return out, nil
-}
-
-// shown returns the rule with the alerts of its state.
-func (r *rule) shown(o *Options, state *rulestate.Rule) (rules.Rule, error) {
-	if r.Alert == "" {
-		return rules.NewRecordingRule(r.Record, r.expr, r.labels), nil
-	}
-	out := rules.NewAlertingRule(r.Alert, r.expr, time.Duration(r.For), time.Duration(r.KeepFiringFor), r.labels, labels.FromMap(r.Annotations), o.ExternalLabels, o.ExternalURL.String(), true, o.Logger)
-	active := make(map[uint64]*rules.Alert, len(state.Alerts))
-	for _, a := range state.Alerts {
-		active[a.Labels.Hash()] = &rules.Alert{
-			State: stateOf(a.State), Labels: a.Labels, Annotations: a.Annotations, Value: float64(a.Value),
-			ActiveAt: a.ActiveAt, FiredAt: a.FiredAt, ResolvedAt: a.ResolvedAt, LastSentAt: a.LastSentAt, ValidUntil: a.ValidUntil, KeepFiringSince: a.KeepFiringSince,
-		}
-	}
-	return out, set(out, "active", active)
-}
-
-func stateOf(state string) rules.AlertState {
-	switch state {
-	case rulestate.Pending:
-		return rules.StatePending
-	case rulestate.Firing:
-		return rules.StateFiring
-	default:
-		return rules.StateInactive
-	}
-}
-
-// set sets an unexported field of a group or rule of upstream's, which has no other way to restore
-// it and is not in use yet. It fails if upstream's version in go.mod has no such field.
-func set[T any](of any, name string, value T) error {
-	field := reflect.ValueOf(of).Elem().FieldByName(name)
-	if !field.IsValid() || field.Type() != reflect.TypeFor[T]() {
-		return fmt.Errorf("restore upstream's %T: it has no field %s of type %T", of, name, value)
-	}
-	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Set(reflect.ValueOf(value))
-	return nil
 }

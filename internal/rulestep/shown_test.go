@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/appender"
@@ -37,16 +38,23 @@ func TestShownBeforeAnEvaluation(t *testing.T) {
 		require.NoError(t, err)
 		return g
 	}
-	show := func(state *rulestate.Group) *rules.Group {
-		shown, err := compile().Shown(state)
-		require.NoError(t, err)
-		return shown
+	show := func(state *rulestate.Group) (*v1.RuleGroup, []v1.RecordingRule) {
+		shown := compile().Shown(state, nil)
+		var all []v1.RecordingRule
+		for _, rule := range shown.Rules {
+			r, _ := rule.(v1.RecordingRule)
+			if a, ok := rule.(v1.AlertingRule); ok {
+				r = v1.RecordingRule{Health: a.Health, EvaluationTime: a.EvaluationTime, LastEvaluation: a.LastEvaluation}
+			}
+			all = append(all, r)
+		}
+		return shown, all
 	}
 	health := func(state *rulestate.Group) (out []rules.RuleHealth) {
-		shown := show(state)
-		for _, r := range shown.Rules() {
-			out = append(out, r.Health())
-			require.Equal(t, r.Health() == rules.HealthUnknown, r.GetEvaluationTimestamp().IsZero())
+		_, all := show(state)
+		for _, r := range all {
+			out = append(out, r.Health)
+			require.Equal(t, r.Health == rules.HealthUnknown, r.LastEvaluation.IsZero())
 		}
 		return out
 	}
@@ -68,17 +76,17 @@ func TestShownBeforeAnEvaluation(t *testing.T) {
 	require.True(t, strings.HasSuffix(kept, "…"))
 
 	// The clock goes on by a quarter of a second each time that it is read.
-	shown := show(state)
-	require.Equal(t, time.Unix(1_700_000_100, 250_000_005).UTC(), shown.GetLastEvaluation())
-	require.Equal(t, 750*time.Millisecond, shown.GetEvaluationTime())
-	require.Equal(t, time.Unix(1_700_000_100, 500_000_005).UTC(), shown.Rules()[0].GetEvaluationTimestamp())
-	require.Equal(t, 250*time.Millisecond, shown.Rules()[0].GetEvaluationDuration())
-	require.Zero(t, shown.Rules()[1].GetEvaluationDuration())
+	shown, all := show(state)
+	require.Equal(t, time.Unix(1_700_000_100, 250_000_005).UTC(), shown.LastEvaluation)
+	require.Equal(t, 0.75, shown.EvaluationTime)
+	require.Equal(t, time.Unix(1_700_000_100, 500_000_005).UTC(), all[0].LastEvaluation)
+	require.Equal(t, 0.25, all[0].EvaluationTime)
+	require.Zero(t, all[1].EvaluationTime)
 	unmeasured := *state
 	unmeasured.Measured, unmeasured.Rules = rulestate.Measured{}, []rulestate.Rule{{Key: state.Rules[0].Key}}
-	shown = show(&unmeasured)
-	require.Equal(t, []any{at, at}, []any{shown.GetLastEvaluation(), shown.Rules()[0].GetEvaluationTimestamp()})
-	require.Zero(t, shown.GetEvaluationTime()+shown.Rules()[0].GetEvaluationDuration())
+	shown, all = show(&unmeasured)
+	require.Equal(t, []any{at, at}, []any{shown.LastEvaluation, all[0].LastEvaluation})
+	require.Zero(t, shown.EvaluationTime+all[0].EvaluationTime)
 
 	fine := func(context.Context, string, time.Time) (promql.Vector, error) { return nil, nil }
 	state, _, err = compile().Eval(t.Context(), state, at.Add(time.Minute), rulestep.Data{Query: fine, To: to})

@@ -60,7 +60,6 @@ type Sink interface {
 var (
 	_ process.Stage  = (*Monitor)(nil)
 	_ api.Monitoring = (*Monitor)(nil)
-	_ api.RuleGroups = (*Monitor)(nil)
 )
 
 // New returns a monitor for settings that are enabled.

@@ -43,11 +43,11 @@ func (m *Monitor) Alertmanagers(ctx context.Context) v1.AlertmanagerRetriever {
 	return m.notifying.manager
 }
 
-// Rules implements api.RuleGroups: the rules that the tenant has set, and for the tenant of the
+// Rules implements api.Monitoring: the rules that the tenant has set, and for the tenant of the
 // configuration those of rule_files.
-func (m *Monitor) Rules(ctx context.Context) (v1.RulesRetriever, error) {
+func (m *Monitor) Rules(ctx context.Context) v1.RulesRetriever {
 	if m.current.Load() == nil {
-		return nil, nil
+		return nil
 	}
 	var own *listed
 	if m.tenants != nil {
@@ -56,13 +56,13 @@ func (m *Monitor) Rules(ctx context.Context) (v1.RulesRetriever, error) {
 	switch files := m.shows(ctx); {
 	case files && own != nil:
 		own.managers = append(own.managers, m.ruling.manager)
-		return own, nil
+		return own
 	case files:
-		return m.ruling.manager, nil
+		return m.ruling.manager
 	case own != nil:
-		return own, nil
+		return own
 	default:
-		return nil, nil
+		return nil
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/queue/sqsqueue"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/rulefn"
@@ -38,7 +37,6 @@ type Evaluator struct {
 var (
 	_ process.Scheduled = (*Evaluator)(nil)
 	_ process.Consumer  = (*Evaluator)(nil)
-	_ api.RuleGroups    = (*Evaluator)(nil)
 )
 
 // New returns an evaluator.
@@ -104,9 +102,9 @@ func (e *Evaluator) Consume(ctx context.Context, batch []lambda.Message) (failed
 	return nil, nil
 }
 
-// Rules implements api.RuleGroups: the rules that the tenant has set, with the results of their
-// last evaluations by any invocation.
-func (e *Evaluator) Rules(ctx context.Context) (v1.RulesRetriever, error) {
+// Rules returns the groups that the tenant of ctx has set, with the results of their last
+// evaluations by any invocation.
+func (e *Evaluator) Rules(ctx context.Context) ([]*v1.RuleGroup, error) {
 	return e.runner.Shown(ctx, tenant.From(ctx))
 }
 

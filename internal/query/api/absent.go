@@ -23,6 +23,7 @@ type absent struct{}
 func noScrapePools(context.Context) v1.ScrapePoolsRetriever    { return absent{} }
 func noTargets(context.Context) v1.TargetRetriever             { return absent{} }
 func noAlertmanagers(context.Context) v1.AlertmanagerRetriever { return absent{} }
+func noRules(context.Context) v1.RulesRetriever                { return absent{} }
 
 func (absent) ScrapePools() []string                       { return []string{} }
 func (absent) TargetsActive() map[string][]*scrape.Target  { return map[string][]*scrape.Target{} }

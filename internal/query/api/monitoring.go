@@ -1,20 +1,33 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
-// Monitoring is what a process scrapes, and whom it notifies. The methods with a context return nil
-// for tenants other than the one whose targets these are. All methods are safe for concurrent use.
+// Monitoring is what a process scrapes and evaluates, and whom it notifies. The methods with a
+// context return nil for tenants other than the one whose targets these are. All methods are safe
+// for concurrent use.
 type Monitoring interface {
 	ScrapePools(ctx context.Context) v1.ScrapePoolsRetriever
 	Targets(ctx context.Context) v1.TargetRetriever
 	Alertmanagers(ctx context.Context) v1.AlertmanagerRetriever
+	// Rules are those that the process evaluates for the tenant of ctx, whichever it is.
+	Rules(ctx context.Context) v1.RulesRetriever
 	// ExternalLabels are those of the configuration, for the same tenant only.
 	ExternalLabels(ctx context.Context) labels.Labels
 	// ConfigYAML is Prometheus' configuration file; "" if there is none.
@@ -22,13 +35,6 @@ type Monitoring interface {
 	// Reloaded reports whether the last attempt to read the configuration succeeded, and when one
 	// succeeded last.
 	Reloaded() (ok bool, last time.Time)
-}
-
-// RuleGroups are the rules that a process evaluates. It is safe for concurrent use.
-type RuleGroups interface {
-	// Rules returns those of the tenant of ctx; nil: none. An error says that they cannot be read
-	// now.
-	Rules(ctx context.Context) (v1.RulesRetriever, error)
 }
 
 // externalLabels are those with which other servers see the series that a request reads, unless a
@@ -45,15 +51,16 @@ type retrievers struct {
 	ScrapePools   func(context.Context) v1.ScrapePoolsRetriever
 	Targets       func(context.Context) v1.TargetRetriever
 	Alertmanagers func(context.Context) v1.AlertmanagerRetriever
+	Rules         func(context.Context) v1.RulesRetriever
 }
 
 // shownBy returns the retrievers of m, which answer as a Prometheus without a configuration where m
 // has nothing.
 func shownBy(m Monitoring) retrievers {
 	if m == nil {
-		return retrievers{noScrapePools, noTargets, noAlertmanagers}
+		return retrievers{noScrapePools, noTargets, noAlertmanagers, noRules}
 	}
-	return retrievers{or(m.ScrapePools, noScrapePools), or(m.Targets, noTargets), or(m.Alertmanagers, noAlertmanagers)}
+	return retrievers{or(m.ScrapePools, noScrapePools), or(m.Targets, noTargets), or(m.Alertmanagers, noAlertmanagers), or(m.Rules, noRules)}
 }
 
 func or[T comparable](get, instead func(context.Context) T) func(context.Context) T {
@@ -66,32 +73,116 @@ func or[T comparable](get, instead func(context.Context) T) func(context.Context
 	}
 }
 
-// rulesKey is the key of a request's rules in its context.
-type rulesKey struct{}
-
-// withRules reads the rules that the handler shows before it runs: upstream asks for them where
-// there is no way to report an error.
-func (s *server) withRules(next http.Handler) http.Handler {
-	if s.settings.Rules == nil {
-		return next
+// rules answers /rules from the groups of the settings, as upstream's handler does from its own.
+func (s *server) rules(r *http.Request) (any, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, respond.BadRequest(fmt.Sprintf("error parsing form values: %s", err))
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all, err := s.settings.Rules.Rules(r.Context())
-		if err != nil {
-			s.respond.StorageError(w, r, err)
-			return
+	invalid := func(param, why string) (any, error) {
+		return nil, respond.BadRequest(fmt.Sprintf("invalid parameter %q: %s", param, why))
+	}
+	sets, err := s.parser.ParseMetricSelectors(r.Form["match[]"])
+	if err != nil {
+		return nil, respond.BadRequest(err.Error())
+	}
+	for _, ms := range sets {
+		if !slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return !m.Matches("") }) {
+			return nil, respond.BadRequest("match[] must contain at least one non-empty matcher")
 		}
-		if all != nil {
-			r = r.WithContext(context.WithValue(r.Context(), rulesKey{}, all))
+	}
+	for _, values := range r.Form {
+		slices.Sort(values)
+	}
+	chooses := func(param, value string) bool {
+		_, found := slices.BinarySearch(r.Form[param], value)
+		return found || len(r.Form[param]) == 0
+	}
+	query := r.URL.Query()
+	kind := strings.ToLower(query.Get("type"))
+	if kind != "" && kind != "alert" && kind != "record" {
+		return invalid("type", fmt.Sprintf("not supported value %q", kind))
+	}
+	exclude, err := strconv.ParseBool(cmp.Or(strings.ToLower(query.Get("exclude_alerts")), "false"))
+	if err != nil {
+		return invalid("exclude_alerts", "error converting exclude_alerts: "+err.Error())
+	}
+	token := query.Get("group_next_token")
+	if token != "" && query.Get("group_limit") == "" {
+		return invalid("group_next_token", "group_limit needs to be present in order to paginate over the groups")
+	}
+	limit, err := strconv.ParseInt(cmp.Or(query.Get("group_limit"), strconv.Itoa(math.MaxInt32)), 10, 32)
+	switch {
+	case err != nil:
+		return invalid("group_limit", "group_limit needs to be a valid number: "+err.Error())
+	case limit <= 0:
+		return invalid("group_limit", "group_limit needs to be greater than 0")
+	}
+	groups, err := s.settings.Rules(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	out, begun := &v1.RuleDiscovery{RuleGroups: []*v1.RuleGroup{}}, token == ""
+	for _, g := range groups {
+		hash := sha256.Sum256([]byte(g.File + ";" + g.Name))
+		own := hex.EncodeToString(hash[:])
+		if begun = begun || own == token; !begun || !chooses("rule_group[]", g.Name) || !chooses("file[]", g.File) {
+			continue
 		}
-		next.ServeHTTP(w, r)
-	})
+		all := g.Rules
+		g.Rules = []v1.Rule{}
+		for _, rule := range all {
+			var name, is string
+			var ls labels.Labels
+			switch one := rule.(type) {
+			case v1.AlertingRule:
+				if name, is, ls = one.Name, "alert", one.Labels; exclude {
+					one.Alerts = nil
+					rule = one
+				}
+			case v1.RecordingRule:
+				name, is, ls = one.Name, "record", one.Labels
+			}
+			selects := func(ms []*labels.Matcher) bool {
+				return !slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return !m.Matches(ls.Get(m.Name)) })
+			}
+			if cmp.Or(kind, is) == is && chooses("rule_name[]", name) && (len(sets) == 0 || slices.ContainsFunc(sets, selects)) {
+				g.Rules = append(g.Rules, rule)
+			}
+		}
+		if len(g.Rules) > 0 && len(out.RuleGroups) == int(limit) {
+			out.GroupNextToken = own
+			break
+		}
+		if len(g.Rules) > 0 {
+			out.RuleGroups = append(out.RuleGroups, g)
+		}
+	}
+	if !begun {
+		return invalid("group_next_token", fmt.Sprintf("invalid group_next_token '%s'. were rule groups changed?", token))
+	}
+	return out, nil
 }
 
-// rulesOf returns the rules of a request; none where withRules found none.
-func rulesOf(ctx context.Context) v1.RulesRetriever {
-	if all, ok := ctx.Value(rulesKey{}).(v1.RulesRetriever); ok {
-		return all
+// alerts answers /alerts, like rules: of each group those of firing rules first.
+func (s *server) alerts(r *http.Request) (any, error) {
+	groups, err := s.settings.Rules(r.Context())
+	if err != nil {
+		return nil, err
 	}
-	return absent{}
+	out := &v1.AlertDiscovery{Alerts: []*v1.Alert{}}
+	for _, g := range groups {
+		var all []v1.AlertingRule
+		for _, rule := range g.Rules {
+			if one, ok := rule.(v1.AlertingRule); ok {
+				all = append(all, one)
+			}
+		}
+		slices.SortStableFunc(all, func(a, b v1.AlertingRule) int { // "firing" < "pending", others have no alerts
+			return cmp.Or(cmp.Compare(a.State, b.State), cmp.Compare(a.Name, b.Name))
+		})
+		for _, one := range all {
+			out.Alerts = append(out.Alerts, one.Alerts...)
+		}
+	}
+	return out, nil
 }

@@ -50,11 +50,16 @@ func reference(t testing.TB, b *tsdbBackend, s api.Settings) string {
 	return serve(t, mux)
 }
 
-// upstreamAPI returns upstream's API of a server without targets, rules and alertmanagers.
+// upstreamAPI returns upstream's API of a server without targets and alertmanagers. It has the rules
+// of the settings' Monitoring; nil: none.
 func upstreamAPI(t testing.TB, b *tsdbBackend, s api.Settings) *v1.API {
 	t.Helper()
 	cors, err := relabel.NewRegexp(s.CORSOrigin)
 	require.NoError(t, err)
+	retrieve := func(context.Context) v1.RulesRetriever { return &rules.Manager{} }
+	if s.Monitoring != nil {
+		retrieve = s.Monitoring.Rules
+	}
 	return v1.NewAPI(
 		b.Engine, b.TestStorage, nil, nil, b.TestStorage,
 		func(context.Context) v1.ScrapePoolsRetriever { return &scrape.Manager{} },
@@ -67,7 +72,7 @@ func upstreamAPI(t testing.TB, b *tsdbBackend, s api.Settings) *v1.API {
 		localTSDB{b.TestStorage}, "", false,
 		false, 0,
 		slog.New(slog.DiscardHandler),
-		func(context.Context) v1.RulesRetriever { return &rules.Manager{} },
+		retrieve,
 		s.RemoteReadSampleLimit, s.RemoteReadConcurrency, s.RemoteReadFrameBytes,
 		false,
 		cors.Regexp,

@@ -63,8 +63,8 @@ func (s *server) served() map[string]choice {
 		"/targets/metadata":      keep,
 		"/targets/relabel_steps": keep,
 		"/alertmanagers":         keep,
-		"/alerts":                s.withRules,
-		"/rules":                 s.withRules,
+		"/alerts":                keep,
+		"/rules":                 keep,
 
 		"/features":           keep,
 		"/status/buildinfo":   keep,
@@ -109,6 +109,9 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	}
 	if s.sql != nil {
 		served[sqlPath] = func(http.Handler) http.Handler { return s.withAsOf(http.HandlerFunc(s.answerSQL)) }
+	}
+	if s.settings.Rules != nil {
+		served["/rules"], served["/alerts"] = replace(s.respond.JSON(s.rules)), replace(s.respond.JSON(s.alerts))
 	}
 	if s.settings.Ruler {
 		served["/status/buildinfo"] = replace(s.respond.JSON(s.servedBuildInfo))

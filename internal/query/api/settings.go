@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -37,10 +38,12 @@ type Settings struct {
 	Flags map[string]string `kong:"-"`
 	// ConfigYAML is the effective configuration, for /api/v1/status/config.
 	ConfigYAML string `kong:"-"`
-	// Monitoring is what the process scrapes, and whom it notifies; nil: nothing.
+	// Monitoring is what the process scrapes and evaluates, and whom it notifies; nil: nothing.
 	Monitoring Monitoring `kong:"-"`
-	// Rules are those that the process evaluates; nil: none.
-	Rules RuleGroups `kong:"-"`
+	// Rules returns the rule groups of the tenant of ctx, ascending by file and name, to show them
+	// instead of Monitoring's. Their rules are v1.AlertingRule and v1.RecordingRule. The API changes
+	// the groups.
+	Rules func(ctx context.Context) ([]*v1.RuleGroup, error) `kong:"-"`
 	// GlobalURLs is what the URLs of targets and rules on this machine become for other machines.
 	// Without it, upstream's API reports an error for each such target.
 	GlobalURLs v1.GlobalURLOptions `kong:"-"`

@@ -45,7 +45,7 @@ func (s *server) upstream(render v1.StatsRenderer) *v1.API {
 		noTSDB{}, noDirectory, enableAdmin,
 		enableSearch, maxSearchLimit,
 		s.logger,
-		rulesOf,
+		shown.Rules,
 		0, 0, 0, // remote reads are not its; see remoteRead
 		isAgent,
 		s.cors,
