@@ -240,7 +240,7 @@ func TestBodiesCountInTheMemoryBudget(t *testing.T) {
 	code, body, _ := x.do(t, "POST", "/config/v1/rules/n", "", "name: g\nrules: ["+strings.Repeat("a,", 200_000)+"]\n")
 	require.Equal(t, 503, code, body)
 	require.Contains(t, body, "--memory-limit")
-	code, body, _ = x.do(t, "POST", "/config/v1/rules/n", "", `{"name":"g","rules":[{"record":"r","expr":"{a=~'`+strings.Repeat(`\\p{L}`, 9000)+`'}"}]}`)
+	code, body, _ = x.do(t, "POST", "/config/v1/rules/n", "", `{"name":"g","rules":[{"record":"r","expr":"{a=~'`+strings.Repeat(`\\p{L}`, 7000)+`'}"}]}`)
 	require.Equal(t, 503, code, body)
 	code, body, _ = x.do(t, "POST", "/config/v1/rules/n", "", up)
 	require.Equal(t, 202, code, body)

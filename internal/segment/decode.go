@@ -16,7 +16,7 @@ import (
 // A label set that t knows from an earlier segment costs a hash of integers and one lookup: strings
 // are read once per dictionary entry, and a row costs work only for labels that it has.
 //
-// Errors: ErrFormat (also for a segment of a later version), and series.ErrFull.
+// Errors: ErrFormat, checksum.ErrUnknownVersion, checksum.ErrDamaged, and series.ErrFull.
 func Decode(data []byte, t *series.Table, keep func(id uint64) bool) (*Batch, error) {
 	f, err := Open(data)
 	if err != nil {

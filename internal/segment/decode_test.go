@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/series"
@@ -128,11 +129,14 @@ func TestDecodeRefuses(t *testing.T) {
 		"no Parquet":    bytes.Repeat([]byte("x"), 100),
 		"cut off":       file[:len(file)-1],
 		"front missing": file[1:],
-		"later version": bytes.Replace(file, []byte("promlake.segment.version\x18\x011"), []byte("promlake.segment.version\x18\x012"), 1),
 	} {
 		_, err := segment.Decode(bad, series.NewTable(1), nil)
 		require.ErrorIs(t, err, segment.ErrFormat, name)
 	}
+	later := bytes.Replace(file, []byte("promlake.segment.version\x18\x012"), []byte("promlake.segment.version\x18\x013"), 1)
+	require.NotEqual(t, file, later)
+	_, err = segment.Decode(later, series.NewTable(1), nil)
+	require.ErrorIs(t, err, checksum.ErrDamaged, "its checksum is not that of a later version")
 }
 
 // checkCorrupt decodes arbitrary bytes: Decode rejects them, or its result is consistent.

@@ -314,15 +314,15 @@ func (q *Spool) run() {
 	}
 }
 
-// pause waits until the store is back, the spool is closed, or d has passed.
+// pause waits until the store is back, the spool is full or closed, or d has passed.
 func (q *Spool) pause(d time.Duration) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(d); time.Now().Before(end) && q.down.Load(); <-tick.C {
 		q.mu.Lock()
-		closing := q.closing
+		ends := q.closing || q.full()
 		q.mu.Unlock()
-		if closing {
+		if ends {
 			return
 		}
 	}
