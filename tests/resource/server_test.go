@@ -53,18 +53,21 @@ type server struct {
 	t    *testing.T
 	addr string
 	rpc  string // the address of Flight SQL
-	pid  int
-	done chan struct{} // closed when the process has ended
-	log  *logBuffer
-	most atomic.Int64 // resident bytes
+	// listeners are the addresses for lines by protocol.
+	listeners map[string]string
+	token     string // of requests, if not empty
+	pid       int
+	done      chan struct{} // closed when the process has ended
+	log       *logBuffer
+	most      atomic.Int64 // resident bytes
 }
 
-// start runs the program over a new directory and watches its memory.
-func start(t *testing.T) *server {
+// start runs the program over a new directory, with more flags, and watches its memory.
+func start(t *testing.T, flags ...string) *server {
 	t.Helper()
-	s := &server{t: t, done: make(chan struct{}), log: &logBuffer{}}
-	cmd := exec.Command(program, "serve", "--store", "file://"+t.TempDir(), "--listen", "127.0.0.1:0", "--memory-limit", fmt.Sprint(memoryLimit),
-		"--query.timeout", queryTimeout.String(), "--web.enable-admin-api", "--no-compactor.enabled", "--flight.listen-address", "127.0.0.1:0")
+	s := &server{t: t, listeners: map[string]string{}, done: make(chan struct{}), log: &logBuffer{}}
+	cmd := exec.Command(program, append([]string{"serve", "--store", "file://" + t.TempDir(), "--listen", "127.0.0.1:0", "--memory-limit", fmt.Sprint(memoryLimit),
+		"--query.timeout", queryTimeout.String(), "--web.enable-admin-api", "--no-compactor.enabled", "--flight.listen-address", "127.0.0.1:0"}, flags...)...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	require.NoError(t, cmd.Start())
@@ -87,6 +90,9 @@ func start(t *testing.T) *server {
 	found := regexp.MustCompile(`msg="serving Flight SQL" listen=(\S+)`).FindStringSubmatch(s.log.String())
 	require.NotNil(t, found, "%s", s.log)
 	s.rpc = found[1]
+	for _, found := range regexp.MustCompile(`msg="accepting lines" .*protocol=(\S+) address=(\S+)`).FindAllStringSubmatch(s.log.String(), -1) {
+		s.listeners[found[1]] = found[2]
+	}
 	go s.watch()
 	return s
 }
@@ -160,7 +166,7 @@ func (s *server) idle() {
 func (s *server) holds() {
 	s.t.Helper()
 	require.False(s.t, s.dead(), "the process ended:\n%s", s.log)
-	require.NotContains(s.t, s.log.String(), "panic", "a handler panicked")
+	require.Empty(s.t, s.log.panics(), "a handler panicked")
 	require.Less(s.t, s.most.Load(), int64(memoryMost), "bytes of resident memory")
 }
 
@@ -212,6 +218,9 @@ func (s *server) do(ctx context.Context, method, target, contentType string, bod
 	if err != nil {
 		return answer{}
 	}
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
@@ -229,16 +238,27 @@ func (s *server) do(ctx context.Context, method, target, contentType string, bod
 	return answer{resp.StatusCode, string(text), time.Since(begin)}
 }
 
-// logBuffer holds the output of a process. It is safe for concurrent use.
+// logBuffer holds the output of a process, at least its end. It is safe for concurrent use.
 type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu    sync.Mutex
+	b     bytes.Buffer
+	panic string // what was written with the first panic
 }
 
 func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.panic == "" && bytes.Contains(p, []byte("panic")) {
+		l.panic = string(p)
+	}
 	return l.b.Write(p)
+}
+
+// panics returns what the process wrote of its first panic.
+func (l *logBuffer) panics() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.panic
 }
 
 func (l *logBuffer) String() string {
