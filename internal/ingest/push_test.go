@@ -168,6 +168,8 @@ func TestPushRefused(t *testing.T) {
 		want                string
 	}{
 		{"PUT", "job/j", "a 1\na{ 2\n", nil, 400, "pushed metrics are invalid: text format parsing error in line 2"},
+		{"PUT", "job/j", "# TYPE a counter\n{} 1\n", nil, 400, "pushed metrics are invalid: labels without a metric's name"},
+		{"PUT", "job/j", "a 1\n{} 2\n", nil, 400, "pushed metrics are invalid"},
 		{"PUT", "job/j", "a 1 1700000000000\n", nil, 400, `must not have timestamps, but a metric of "a" has one`},
 		{"PUT", "job/j", "a{x=\"1\"} 1\na{x=\"1\"} 2\n", nil, 400, "was collected before with the same name and label values"},
 		{"PUT", "job/j", "# TYPE a gauge\na 1\n# TYPE a counter\n", nil, 400, "second TYPE line"},

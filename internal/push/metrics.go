@@ -101,7 +101,12 @@ func isProtobuf(contentType string) bool {
 	return err == nil && kind == expfmt.ProtoType && params["encoding"] == "delimited" && params["proto"] == expfmt.ProtoProtocol
 }
 
-func readText(b []byte) ([]*dto.MetricFamily, error) {
+func readText(b []byte) (_ []*dto.MetricFamily, err error) {
+	defer func() {
+		if recover() != nil { // the parser has no metric yet at {}, after a comment
+			err = errors.New("labels without a metric's name")
+		}
+	}()
 	p := expfmt.NewTextParser(model.UTF8Validation)
 	byName, err := p.TextToMetricFamilies(bytes.NewReader(b))
 	if err != nil {
