@@ -145,7 +145,7 @@ func (c *client) request(ctx context.Context, route string, form url.Values, kin
 	if c.rng.IntN(20) == 0 {
 		header = append(header, "Authorization", c.pick("", "Bearer x", "Basic x", "Bearer "+strings.Repeat("x", 10_000)))
 	}
-	c.what = method + " " + target
+	c.what = fmt.Sprintf("%s %s %.4000q", method, target, body)
 	return c.do(ctx, method, target, kind, bytes.NewReader(body), header...)
 }
 
