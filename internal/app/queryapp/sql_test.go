@@ -200,6 +200,9 @@ func TestRangeQueriesFromInside(t *testing.T) {
 	resp, body := ask(t, base, url.Values{"query": {"SELECT count(*) AS n " + fmt.Sprintf(call, "TIMESTAMPTZ '1970-01-01 00:00:11'")}, "format": {"csv"}})
 	require.Equal(t, 200, resp.StatusCode, body)
 	require.Equal(t, "n\n11001\n", body)
+	resp, body = ask(t, base, url.Values{"query": {`FROM promql('label_replace(vector(1), "", "", "", "")', now(), now(), INTERVAL 1 MINUTE)`}})
+	require.Equal(t, 422, resp.StatusCode, body)
+	require.Contains(t, body, "invalid destination label name in label_replace()")
 }
 
 // TestSQLEndsWithItsTime: a statement ends at the timeout, and when its client is gone.

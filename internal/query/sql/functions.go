@@ -165,7 +165,7 @@ func (p *promqlTable) eval() (out promql.Matrix, err error) {
 	r.Snapshot = &request.Snapshot{Snapshot: p.x.snap, Wide: p.x.wide}
 	res := q.Exec(request.With(p.x.ctx, r))
 	if res.Err != nil {
-		return nil, p.x.fail(res.Err)
+		return nil, p.x.fail(p.failure(res.Err))
 	}
 	m, err := res.Matrix()
 	if err != nil {
@@ -181,6 +181,20 @@ func (p *promqlTable) eval() (out promql.Matrix, err error) {
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// failure gives an error of the expression itself, such as an invalid label's name, its type. Errors
+// of the store wrap others; limits and cancellations have types of their own.
+func (p *promqlTable) failure(err error) error {
+	var limit interface{ QueryLimit() bool }
+	switch err.(type) {
+	case promql.ErrQueryCanceled, promql.ErrQueryTimeout, promql.ErrTooManySamples, promql.ErrStorage:
+		return err
+	}
+	if errors.Unwrap(err) != nil || errors.As(err, &limit) {
+		return err
+	}
+	return &FailedError{fmt.Sprintf("PromQL expression %q: %v", p.text, err)}
 }
 
 // reach notes a time range (ms) that the snapshot has to cover.
