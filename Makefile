@@ -113,7 +113,7 @@ test-go: rie versitygw | system ## Run the Go tests.
 	$(GO) test -p 2 -timeout 30m ./...
 
 # Packages whose goroutines share memory. The others run with the detector in make soak.
-RACED := $(addprefix ./internal/,appender/... auth/... ingest/... listen/... loopback/... memory/... objstore/... queue/... recent/... remotewrite/... spare/... spool/... $(addprefix query/,fetch/... index/... lookup/... lru/... request/... snapshot/... source/... usage/...))
+RACED := $(addprefix ./internal/,appender auth listen loopback memory objstore/filestore objstore/instrument objstore/rooted queue/... recent/... spare spool query/lru query/request query/snapshot)
 
 .PHONY: test-race
 test-race: versitygw | system ## Run the tests of concurrent packages with the race detector.

@@ -61,13 +61,6 @@ def test_metrics_for_operators(server: Server) -> None:
         assert any(name.startswith(prefix) and float(v) > 0 for name, v in values.items()), f"no metric says: {what}"
 
 
-def test_code_of_the_start_leaves_memory(server: Server, programs: Programs) -> None:
-    program = programs.promlake.stat().st_size
-    wait_until(lambda: server.memory("RssFile") < program / 4, "the code to be released")
-    assert server.sender().write(series("up", [(NOW_MS, 1)])).status == 204
-    assert len(vector(server.client(), "up", NOW_MS / 1000).samples) == 1
-
-
 @pytest.mark.parametrize(
     ("path", "want"),
     [
