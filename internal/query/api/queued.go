@@ -11,9 +11,9 @@ import (
 	"github.com/promlake/promlake/internal/query/request"
 )
 
-// unqueued are the paths whose handlers do not take a turn among the queries: those that take one
-// themselves, those that write what they read and have places of their own (shared), and those that
-// read no samples, and answer in time that is linear in what the process holds.
+// unqueued are the paths whose handlers do not take a turn among the queries here. Queries, SQL and
+// explain take their turn themselves. Remote reads and exports have a limit of their own (shared).
+// The others read no samples: their time is linear in what the process holds.
 var unqueued = map[string]bool{
 	"/*path": true, queryPath: true, queryRangePath: true, sqlPath: true, explainPath: true,
 	"/read": true, exportPath: true, exportCSVPath: true,
