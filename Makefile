@@ -98,7 +98,6 @@ lint: $(VENV_READY) ## Run gofmt, go vet, staticcheck, ruff and shellcheck.
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard -- '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt: run make fmt for:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) vet -tags enable_kubernetes_sd ./internal/promconfig
 	$(GO_TOOL) staticcheck ./...
 	$(VENV)/bin/ruff check $(PYTHON_CODE)
 	$(VENV)/bin/ruff format --check $(PYTHON_CODE)

@@ -201,7 +201,7 @@ func TestReload(t *testing.T) {
 	code, body = reload(http.MethodPut)
 	require.Equal(t, http.StatusInternalServerError, code)
 	require.Contains(t, body, "failed to reload config")
-	require.Contains(t, body, "enable_kubernetes_sd")
+	require.Contains(t, body, "all_sd")
 	srv.eventually(t, `prometheus_config_last_reload_successful`, 0) // it is not scraped
 	_, body = get(t, srv.url+"/metrics")
 	require.Contains(t, body, "prometheus_config_last_reload_successful 0")

@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
-	_ "github.com/prometheus/prometheus/discovery/aws"    // ec2_sd_configs, ecs_sd_configs and others
 	_ "github.com/prometheus/prometheus/discovery/consul" // consul_sd_configs
 	_ "github.com/prometheus/prometheus/discovery/dns"    // dns_sd_configs
 	_ "github.com/prometheus/prometheus/discovery/file"   // file_sd_configs
@@ -72,27 +71,19 @@ func Parse(text []byte, dir string, logger *slog.Logger) (*Config, error) {
 // unknownDiscovery is upstream's error for a service discovery that is not part of the program.
 var unknownDiscovery = regexp.MustCompile(`field (\w+)_sd_configs not found`)
 
-// tagged are the service discoveries that are part of programs that are built with a tag.
-var tagged = map[string]string{"kubernetes": "enable_kubernetes_sd"}
-
 // explained adds to upstream's error what to do about the discoveries that it names.
 func explained(err error) error {
 	var absent []string
-	advice := "name the targets by file_sd_configs, http_sd_configs or dns_sd_configs"
 	for _, m := range unknownDiscovery.FindAllStringSubmatch(err.Error(), -1) {
-		name := m[1] + "_sd_configs"
-		if slices.Contains(absent, name) {
-			continue
-		}
-		absent = append(absent, name)
-		if tag, ok := tagged[m[1]]; ok {
-			advice = fmt.Sprintf("build it with GOFLAGS=-tags=%s for %s, or %s", tag, name, advice)
+		if name := m[1] + "_sd_configs"; !slices.Contains(absent, name) {
+			absent = append(absent, name)
 		}
 	}
 	if absent == nil {
 		return err
 	}
-	return fmt.Errorf("%w: this program has no %s; %s", err, strings.Join(absent, ", "), advice)
+	return fmt.Errorf("%w: this program has no %s; build it with GOFLAGS=-tags=all_sd, which adds all service discoveries of Prometheus, "+
+		"or name the targets by file_sd_configs, http_sd_configs or dns_sd_configs", err, strings.Join(absent, ", "))
 }
 
 // reasons say why a setting has no effect, by its path in the file. A path that is listed covers
