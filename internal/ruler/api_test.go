@@ -155,6 +155,19 @@ func TestSetGetListRemove(t *testing.T) {
 	require.Equal(t, []string{key.Rules("a")}, store.Keys())
 }
 
+// TestManyFields: the decoder of YAML keeps an error for each pair of equal fields.
+func TestManyFields(t *testing.T) {
+	x := serve(t, defaults(), memstore.New(memstore.Settings{}))
+	for body, want := range map[string]string{
+		strings.Repeat("a,", 1<<16): "line 2: fields of a mapping: 65536, the limit is 1000",
+		strings.Repeat("a,", 1000):  `line 2: field "a" is already in line 2`,
+	} {
+		code, answer, _ := x.do(t, "POST", "/config/v1/rules/n", "", "name: g\nlabels: {"+body+"}\nrules: []\n")
+		require.Equal(t, 400, code)
+		require.Contains(t, answer, want)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	s := defaults()
 	s.MaxGroups, s.MaxRules, s.MaxBytes, s.MinInterval, s.Expressions = 2, 3, 2000, time.Second, expression.Limits{MaxDepth: 10}
@@ -214,10 +227,11 @@ func TestRefused(t *testing.T) {
 	_, body, _ = x.do(t, "GET", "/config/v1/rules", "", "")
 	require.Equal(t, "\"n\":\n    - name: one\n      rules:\n        - record: r\n          expr: v\n    - name: two\n      rules:\n        - record: r\n          expr: v\n", body, "nothing was changed")
 	require.NoError(t, testutil.GatherAndCompare(x.reg, strings.NewReader(`
-# HELP promlake_ruler_limited_total Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name.
+# HELP promlake_ruler_limited_total Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name, fields of a mapping.
 # TYPE promlake_ruler_limited_total counter
 promlake_ruler_limited_total{limit="bytes"} 2
 promlake_ruler_limited_total{limit="expression"} 1
+promlake_ruler_limited_total{limit="fields"} 0
 promlake_ruler_limited_total{limit="groups"} 1
 promlake_ruler_limited_total{limit="memory"} 1
 promlake_ruler_limited_total{limit="name"} 3

@@ -92,20 +92,38 @@ func document(body []byte) (*yaml.Node, error) {
 			return nil, errors.New("want one rule group with the fields name, interval and rules, got a file with groups: send each of its groups by itself")
 		}
 	}
-	if n := binary(value); n != nil {
-		return nil, fmt.Errorf("line %d: binary data is no text", n.Line)
+	if err := readable(value); err != nil {
+		return nil, err
 	}
 	return value, nil
 }
 
-// binary returns a node with binary data, or nil. Aliases repeat nodes that are somewhere else.
-func binary(n *yaml.Node) *yaml.Node {
+// maxFields is the number of fields of a mapping of YAML. The decoder compares each with all others,
+// and keeps an error for each pair of equal ones.
+const maxFields = 1000
+
+// readable refuses binary data, mappings with more than maxFields fields, and fields that are there
+// twice. Aliases repeat nodes that are somewhere else.
+func readable(n *yaml.Node) error {
 	if n.ShortTag() == "!!binary" {
-		return n
+		return fmt.Errorf("line %d: binary data is no text", n.Line)
+	}
+	if n.Kind == yaml.MappingNode {
+		if fields := len(n.Content) / 2; fields > maxFields {
+			return fmt.Errorf("line %d: %w", n.Line, &rulestore.LimitError{Name: limitFields, What: "fields of a mapping", Got: int64(fields), Max: maxFields})
+		}
+		lines := map[string]int{}
+		for i := 0; i < len(n.Content); i += 2 {
+			field := n.Content[i]
+			if first, ok := lines[field.Value]; ok && field.Kind == yaml.ScalarNode {
+				return fmt.Errorf("line %d: field %q is already in line %d", field.Line, field.Value, first)
+			}
+			lines[field.Value] = field.Line
+		}
 	}
 	for _, below := range n.Content {
-		if found := binary(below); found != nil {
-			return found
+		if err := readable(below); err != nil {
+			return err
 		}
 	}
 	return nil

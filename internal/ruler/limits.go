@@ -16,6 +16,7 @@ const (
 	limitGroups     = "groups"
 	limitRules      = "rules"
 	limitBytes      = "bytes"
+	limitFields     = "fields"
 	limitExpression = "expression" // expression.Limits
 	limitTemplate   = "template"   // ruletemplate.Limits
 )
@@ -54,9 +55,9 @@ type limited struct{ *prometheus.CounterVec }
 func newLimited(reg prometheus.Registerer) limited {
 	c := telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_ruler_limited_total",
-		Help: "Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name.",
+		Help: "Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name, fields of a mapping.",
 	}, []string{"limit"}))
-	for _, name := range []string{limitGroups, limitRules, limitBytes, limitExpression, limitTemplate, rulestore.LimitName, rulestore.LimitMemory} {
+	for _, name := range []string{limitGroups, limitRules, limitBytes, limitFields, limitExpression, limitTemplate, rulestore.LimitName, rulestore.LimitMemory} {
 		c.WithLabelValues(name)
 	}
 	return limited{c}

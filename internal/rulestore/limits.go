@@ -14,12 +14,16 @@ type LimitError struct {
 	Name     string // in metrics
 	What     string // is limited
 	Got, Max int64
-	Flag     string // changes the limit
+	Flag     string // changes the limit; "": none does
 }
 
 // Error implements error.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: %d, the limit is %d (%s)", e.What, e.Got, e.Max, e.Flag)
+	text := fmt.Sprintf("%s: %d, the limit is %d", e.What, e.Got, e.Max)
+	if e.Flag != "" {
+		text += " (" + e.Flag + ")"
+	}
+	return text
 }
 
 // The names of limits in metrics.
