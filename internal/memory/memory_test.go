@@ -174,6 +174,25 @@ func TestWatchEndsTheLargestFirst(t *testing.T) {
 	require.NoError(t, b.TryAcquire(1000), "all that the works held is given back")
 }
 
+// TestWatchEndsAsMuchAsIsAboveTheLimit: it counts what works hold outside of the budget, and ends
+// several at once if one does not hold enough.
+func TestWatchEndsAsMuchAsIsAboveTheLimit(t *testing.T) {
+	b := newFixture(1000)
+	var ctxs []context.Context
+	for i, outside := range []int64{200, 0, 400} {
+		ctx, w, err := b.Start(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, w.Charge(int64(i)))
+		w.Holds(func() int64 { return outside })
+		ctxs = append(ctxs, ctx)
+	}
+	b.used.Store(1500)
+	b.check(time.Time{})
+	require.ErrorIs(t, context.Cause(ctxs[2]), ErrMemory)
+	require.ErrorIs(t, context.Cause(ctxs[0]), ErrMemory)
+	require.NoError(t, ctxs[1].Err())
+}
+
 func TestWorkHoldsUntilItsEnd(t *testing.T) {
 	b := newFixture(100)
 	ctx, w, err := b.Start(t.Context())

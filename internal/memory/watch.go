@@ -16,7 +16,8 @@ const (
 )
 
 // Watch measures the process until ctx ends. While usage exceeds the limit, it ends the work that
-// holds the most memory; of equal ones the latest.
+// holds the most memory, and further ones until those hold what is above the limit; of equal ones the
+// latest.
 func (b *Budget) Watch(ctx context.Context) {
 	if b == nil {
 		return
@@ -50,15 +51,24 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 	b.measure()
 	used, now := b.measured, b.probe.Now()
 	above := used > b.limit
-	var end *Work
+	var end []*Work
 	if above && (b.ended == 0 || now.Sub(last) > patience) {
-		if end = b.largest(); end != nil {
-			end.ended, last = true, now
+		for excess := used - b.limit; excess > 0; {
+			w, held := b.largest()
+			if w == nil {
+				break
+			}
+			w.ended, last = true, now
 			b.ended++
+			end = append(end, w)
+			if held == 0 { // nor do the others hold anything
+				break
+			}
+			excess -= held
 		}
 	}
 	// The memory of ended work is garbage, which an idle process would not collect.
-	free := above && end == nil && b.ended == 0 && now.Sub(b.freed) > rest && b.probe.Free != nil
+	free := above && len(end) == 0 && b.ended == 0 && now.Sub(b.freed) > rest && b.probe.Free != nil
 	if free {
 		b.freed = now
 	}
@@ -71,9 +81,9 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 	if b.probe.Tune != nil {
 		b.probe.Tune(used)
 	}
-	if end != nil {
+	for _, w := range end {
 		b.metrics.ended.Inc()
-		end.cancel(&Error{Limit: b.limit, Needed: used, Ended: true})
+		w.cancel(&Error{Limit: b.limit, Needed: used, Ended: true})
 	}
 	if free {
 		b.probe.Free()
@@ -81,19 +91,17 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 	return busy, last
 }
 
-// largest returns the work to end first, or nil if all were ended. The caller holds mu.
-func (b *Budget) largest() (out *Work) {
-	var most int64
+// largest returns the work to end first and its bytes, or nil if all were ended. The caller holds mu.
+func (b *Budget) largest() (out *Work, most int64) {
 	for w := range b.works {
 		if w.ended {
 			continue
 		}
-		n := w.bytes
-		if out == nil || n > most || n == most && w.number > out.number {
+		if n := w.held(); out == nil || n > most || n == most && w.number > out.number {
 			out, most = w, n
 		}
 	}
-	return out
+	return out, most
 }
 
 // wakeWatch wakes Watch.

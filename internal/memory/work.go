@@ -9,9 +9,10 @@ type Work struct {
 	number uint64 // larger for later works
 
 	// guarded by the budget's mu
-	bytes int64 // acquired
-	over  bool  // End was called
-	ended bool  // by Watch
+	bytes   int64        // acquired
+	outside func() int64 // bytes that it holds beside them; nil: none
+	over    bool         // End was called
+	ended   bool         // by Watch
 }
 
 type workKey struct{}
@@ -63,6 +64,25 @@ func (w *Work) Charge(n int64) error {
 	}
 	w.bytes += n
 	return nil
+}
+
+// Holds makes Watch count what outside returns as bytes of the work, beside those that it acquired. nil
+// ends this: outside is not called once Holds(nil) has returned.
+func (w *Work) Holds(outside func() int64) {
+	if w == nil {
+		return
+	}
+	w.budget.mu.Lock()
+	defer w.budget.mu.Unlock()
+	w.outside = outside
+}
+
+// held returns the bytes of the work. The caller holds the budget's mu.
+func (w *Work) held() int64 {
+	if w.outside == nil {
+		return w.bytes
+	}
+	return w.bytes + w.outside()
 }
 
 // End ends the work and releases its bytes. Further calls have no effect.

@@ -29,9 +29,11 @@ func (x *execution) open() (err error) {
 	return x.db.With(x.ctx, x.registerAggregates)
 }
 
-// watch enters the guard of the session, and stops it when the context ends.
+// watch enters the guard of the session, and stops it when the context ends. What the guard counts is
+// memory of the statement.
 func (x *execution) watch() {
 	x.leave = x.db.guard.Enter()
+	memory.Of(x.ctx).Holds(x.db.guard.Held)
 	stopped := make(chan struct{})
 	unwatch := context.AfterFunc(x.ctx, func() {
 		defer close(stopped)
@@ -49,6 +51,7 @@ func (x *execution) close() error {
 		return x.closeBudget()
 	}
 	x.unguard()
+	memory.Of(x.ctx).Holds(nil)
 	x.leave()
 	if x.spare != nil && x.budget == nil { // a budget must outlive the database
 		return x.spare.end(x.db)

@@ -37,6 +37,10 @@ void prom_guard_stop(prom_guard *g) {
 	atomic_store(&g->stopped, true);
 }
 
+int64_t prom_guard_held(prom_guard *g) {
+	return atomic_load(&g->held);
+}
+
 bool prom_guard_exceeded(prom_guard *g) {
 	return atomic_load(&g->exceeded);
 }

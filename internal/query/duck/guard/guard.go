@@ -93,6 +93,9 @@ func (g *Guard) Finish() {
 // Stop refuses all large allocations from now on.
 func (g *Guard) Stop() { C.prom_guard_stop(g.c) }
 
+// Held returns the bytes of large allocations that are not freed.
+func (g *Guard) Held() int64 { return int64(C.prom_guard_held(g.c)) }
+
 // Exceeded reports whether an allocation was refused because of the limit.
 func (g *Guard) Exceeded() bool { return bool(C.prom_guard_exceeded(g.c)) }
 

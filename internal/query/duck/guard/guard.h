@@ -12,6 +12,7 @@ typedef struct prom_guard prom_guard;
 prom_guard *prom_guard_new(int64_t limit);
 void prom_guard_free(prom_guard *g);
 void prom_guard_stop(prom_guard *g);
+int64_t prom_guard_held(prom_guard *g); // bytes of large allocations that are not freed
 bool prom_guard_exceeded(prom_guard *g);
 // prom_guard_plan begins the planning of a statement that may allocate limit bytes in all, freed ones
 // included; 0 ends it.
