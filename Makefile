@@ -11,8 +11,12 @@ GO ?= go
 # From v3 on, Go fuses multiplications and additions, and its results differ from those of the C
 # kernels in the last bit.
 export GOAMD64 := v1
-# Programs, tests and linters share what was compiled only if all of them trim paths; so do checkouts.
-export GOFLAGS := -trimpath $(GOFLAGS)
+# Further build tags: make build TAGS=all_sd
+TAGS ?=
+comma := ,
+# Programs, functions, tests and linters share what was compiled only if all of them trim paths and have
+# equal tags; so do checkouts. As in Prometheus' releases, names are resolved without the C library.
+export GOFLAGS := -trimpath -tags=netgo,osusergo$(addprefix $(comma),$(TAGS))
 export PYTHON ?= python3
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Go refuses to stamp a build where git does not know the commit.
@@ -132,7 +136,7 @@ versitygw: | system
 
 # Real senders have modules of their own, because their dependencies are not Promlake's. Telegraf is
 # built with the plugins that the tests configure.
-TELEGRAF_TAGS := custom,inputs.mock,outputs.influxdb_v2,outputs.socket_writer,serializers.influx
+TELEGRAF_TAGS := netgo,osusergo,custom,inputs.mock,outputs.influxdb_v2,outputs.socket_writer,serializers.influx
 
 .PHONY: senders
 senders: | system

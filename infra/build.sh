@@ -11,10 +11,10 @@ python=${PYTHON:-python3}
 ldflags="-s -w -X github.com/promlake/promlake/internal/telemetry.version=${VERSION:-dev}"
 . infra/toolchain.sh
 
-build() { # build PROGRAM CGO GOARCH FLAG...
-    local program=$1 cgo=$2 goarch=$3
-    shift 3
-    CGO_ENABLED=$cgo GOOS=linux GOARCH=$goarch "$go" build -trimpath -buildvcs=false "$@" -o "$out/$program/bootstrap" "./$program"
+build() { # build PROGRAM FLAG...
+    local program=$1
+    shift
+    CGO_ENABLED=1 CC=$cc CXX=$cxx GOOS=linux GOARCH=$goarch "$go" build -trimpath -buildvcs=false -tags "$static_tags" "$@" -o "$out/$program/bootstrap" "./$program"
     "$python" infra/pack.py "$out/$program/bootstrap" "$arch" "dist/$arch/$program.zip"
 }
 
@@ -23,7 +23,7 @@ for arch in "$@"; do
     out=dist/$arch/programs
     mkdir -p "$out"
     echo "build: functions for $arch"
-    build ingest-fn 0 "$goarch" -ldflags "$ldflags"
-    build compact-fn 0 "$goarch" -ldflags "$ldflags"
-    CC=$cc CXX=$cxx build query-fn 1 "$goarch" -tags "$static_tags" -ldflags "$ldflags $static_ldflags"
+    build ingest-fn -ldflags "$ldflags"
+    build compact-fn -ldflags "$ldflags"
+    build query-fn -ldflags "$ldflags $static_ldflags"
 done

@@ -82,7 +82,7 @@ func explained(err error) error {
 	if absent == nil {
 		return err
 	}
-	return fmt.Errorf("%w: this program has no %s; build it with GOFLAGS=-tags=all_sd, which adds all service discoveries of Prometheus, "+
+	return fmt.Errorf("%w: this program has no %s; build it with make build TAGS=all_sd, which adds all service discoveries of Prometheus, "+
 		"or name the targets by file_sd_configs, http_sd_configs or dns_sd_configs", err, strings.Join(absent, ", "))
 }
 
