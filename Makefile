@@ -144,7 +144,7 @@ senders: | system
 	@cd tests/telegraf && $(GO) build -buildvcs=false -ldflags '-s -w' -tags $(TELEGRAF_TAGS) -o ../../.cache/bin/telegraf github.com/influxdata/telegraf/cmd/telegraf
 
 .PHONY: e2e-programs
-e2e-programs: build versitygw lambda-emulator senders peers infra-programs
+e2e-programs: build versitygw lambda-emulator senders peers
 
 .PHONY: e2e
 e2e: $(VENV_READY) e2e-programs ## Run the Python tests of the client and of the whole system (ARGS= goes to pytest).
@@ -166,8 +166,8 @@ test-spark: $(VENV_READY) bin/promlake ## Read the Iceberg tables with Spark, fr
 	PROMLAKE_E2E_PROGRAMS=ready PROMLAKE_IVY=.cache/ivy PYTHONPATH=.cache/spark $(VENV)/bin/python -m pytest tests/e2e/test_spark.py $(ARGS)
 
 .PHONY: test
-test: ## Run all stages of CI: lint, test-go, test-race, e2e, test-infra, test-web with test-localstack.
-	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go test-race e2e test-infra test-web+test-localstack
+test: ## Run all stages of CI: lint, test-go, test-race, e2e with test-infra, test-web with test-localstack.
+	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go test-race build e2e+test-infra test-web+test-localstack
 
 include infra/infra.mk
 include infra/localstack/localstack.mk

@@ -51,9 +51,9 @@ remove: $(NODE_READY) ## Remove the AWS stack; its bucket and its queues of writ
 
 # tests/infra needs both architectures, because no other test links the foreign one.
 .PHONY: infra-programs
-infra-programs: $(NODE_READY)
+infra-programs: build $(NODE_READY)
 	@$(MAKE) functions ARCH='arm64 x86_64'
 
 .PHONY: test-infra
-test-infra: $(VENV_READY) build infra-programs ## Test the packaging: template, policies, routes (ARGS= goes to pytest).
+test-infra: $(VENV_READY) infra-programs ## Test the packaging: template, policies, routes (ARGS= goes to pytest).
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/infra $(ARGS)

@@ -15,7 +15,7 @@ Package = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def programs() -> Programs:
-    return find_programs()
+    return find_programs("infra-programs")
 
 
 @pytest.fixture(scope="session")

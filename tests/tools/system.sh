@@ -9,6 +9,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
+# Targets that run at once install one after another.
+mkdir -p .cache
+exec 9>.cache/system.lock
+flock 9
+
 missing=()
 need() { # need PACKAGE TEST...: the Debian package is missing if the test fails
     local package=$1

@@ -36,10 +36,10 @@ class Programs:
     collectd: Path = ROOT / ".cache/peers/usr/sbin/collectd"
 
 
-def find_programs() -> Programs:
-    """Builds the programs, unless PROMLAKE_E2E_PROGRAMS=ready."""
+def find_programs(target: str = "e2e-programs") -> Programs:
+    """Builds the programs by a target of make, unless PROMLAKE_E2E_PROGRAMS=ready."""
     if os.environ.get("PROMLAKE_E2E_PROGRAMS") != "ready":
-        subprocess.run(["make", "e2e-programs"], cwd=ROOT, check=True)
+        subprocess.run(["make", target], cwd=ROOT, check=True)
     return Programs()
 
 
