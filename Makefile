@@ -116,7 +116,7 @@ rie: $(VENV_READY)
 
 .PHONY: test-go
 test-go: rie versitygw | system ## Run the Go tests.
-	$(GO) test -p 2 -timeout 30m ./...
+	$(GO) test -p 3 -timeout 30m ./...
 
 # Packages whose goroutines share memory. The others run with the detector in make soak.
 RACED := $(addprefix ./internal/,appender auth listen loopback memory objstore/filestore objstore/instrument objstore/rooted queue/... recent/... spare spool query/lru query/request query/snapshot)
