@@ -139,7 +139,7 @@ func TestTransaction(t *testing.T) {
 	got[0].Metadata = nil
 	require.Equal(t, []*Transaction{{
 		Samples:   []Sample{{Rare: &Rare{ST: 5}, T: 10, V: 1}, {T: 10, V: 1}},
-		Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 1, Ts: 10}}},
+		Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 1, Ts: 10, HasTs: true}}},
 	}}, got)
 
 	// Of two transactions that append to the same series, the one that is committed late loses.
@@ -214,7 +214,6 @@ func TestExemplars(t *testing.T) {
 	var got []exemplar.Exemplar
 	a := New(func(tx *Transaction) error {
 		for _, e := range tx.Exemplars {
-			e.HasTs = true
 			got = append(got, e.Exemplar)
 		}
 		return nil

@@ -233,6 +233,7 @@ func (o *order) commit(tx *Transaction) (due bool) {
 			}
 			var stored bool
 			if o.newest[s], stored = last.newer(e.Exemplar, o.window); stored {
+				e.HasTs = true // repeated ones are known here
 				exemplars = append(exemplars, Exemplar{kept, e.Exemplar})
 			}
 		}

@@ -69,12 +69,12 @@ func newMetrics(reg prometheus.Registerer, mode Mode) *metrics {
 	}
 	m := &metrics{
 		named:      map[string]bool{},
-		refused:    vec("tenant_discarded_samples_total", "Samples refused, dropped by relabeling, and strings left out, by tenant and reason. Tenants after the first 100 that were refused something are <others>.", "tenant", "reason"),
+		refused:    vec("tenant_discarded_samples_total", "Samples refused, dropped by relabeling, and strings left out, by tenant and reason; exemplars and metadata have reasons of their own. Tenants after the first 100 that were refused something are <others>.", "tenant", "reason"),
 		requests:   vec("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol; text: Prometheus' text formats; otlp; json: lines of JSON; csv; opentsdb) and HTTP status code.", "protocol", "code"),
 		samples:    counter("samples_total", "Float samples made durable."),
 		histograms: counter("histograms_total", "Native histogram samples made durable."),
 		exemplars:  counter("exemplars_total", "Exemplars made durable."),
-		discarded:  vec("discarded_samples_total", "Samples refused, dropped by relabeling, and strings of the line protocol left out, by reason.", "reason"),
+		discarded:  vec("discarded_samples_total", "Samples refused, dropped by relabeling, and strings of the line protocol left out, by reason; exemplars and metadata have reasons of their own.", "reason"),
 		flushes:    vec("flushes_total", "Flushes by result.", "result"),
 		flushSeconds: f.NewHistogram(prometheus.HistogramOpts{
 			Namespace: ns, Subsystem: sub, Name: "flush_duration_seconds", Help: "Time from the start of a flush, of a group of requests or a batch of messages, until its segments are durable.",

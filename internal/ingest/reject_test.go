@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/require"
@@ -35,12 +33,6 @@ func offenders() []offender {
 	lset := func(l ...string) item { return item{Lset: l, Floats: one} }
 	limit := someTime + (10 * time.Minute).Milliseconds()
 	badHist := &histogram.Histogram{Schema: 0, Count: 5, PositiveSpans: []histogram.Span{{Length: 2}}, PositiveBuckets: []int64{1}}
-	ex := func(e exemplar.Exemplar) item {
-		it := gauge("with_exemplar", one...)
-		it.Exemplars = []exemplar.Exemplar{e}
-		return it
-	}
-	longMany := func(n int) labels.Labels { return labels.FromStrings(many(n)[2:]...) }
 	return []offender{
 		{"no labels", item{Floats: one, Lset: []string{}}, remotewrite.ReasonMissingName, "series {} has no metric name", item{}, 1},
 		{"no metric name", lset("job", "x"), remotewrite.ReasonMissingName, `series {job="x"} has no metric name (label __name__)`, item{}, 1},
@@ -75,9 +67,6 @@ func offenders() []offender {
 			"histogram in the future", item{Lset: gauge("h").Lset, Floats: one, Hists: []segment.Hist{{T: limit + 1, H: &histogram.Histogram{}}}}, remotewrite.ReasonFuture, "too far in the future",
 			gauge("h", one...), 1,
 		},
-		{"exemplar in the future", ex(exemplar.Exemplar{Ts: limit + 1}), remotewrite.ReasonExemplar, "exemplar: timestamp", gauge("with_exemplar", one...), 0},
-		{"exemplar with a bad label", ex(exemplar.Exemplar{Ts: someTime, Labels: labels.FromStrings("a", "\xff")}), remotewrite.ReasonExemplar, `exemplar: value of label "a"`, gauge("with_exemplar", one...), 0},
-		{"exemplar with many labels", ex(exemplar.Exemplar{Ts: someTime, Labels: longMany(102)}), remotewrite.ReasonExemplar, "exemplar: more label names than the limit of 100", gauge("with_exemplar", one...), 0},
 	}
 }
 
@@ -145,8 +134,6 @@ func TestRejectionsOfV2(t *testing.T) {
 		{"odd references", writev2.TimeSeries{LabelsRefs: []uint32{1, 3, 4}, Samples: one}, remotewrite.ReasonSymbolRef, "label references [1 3 4]: odd in number or beyond the 6 symbols", "1"},
 		{"reference beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, 6}, Samples: one}, remotewrite.ReasonSymbolRef, "beyond the 6 symbols", "1"},
 		{"reference far beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, math.MaxUint32}, Samples: one}, remotewrite.ReasonSymbolRef, "beyond the 6 symbols", "1"},
-		{"exemplar references", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Exemplars: []writev2.Exemplar{{LabelsRefs: []uint32{4}, Timestamp: someTime}}}, remotewrite.ReasonExemplar, "1 label references, must be even", "2"},
-		{"exemplar reference beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Exemplars: []writev2.Exemplar{{LabelsRefs: []uint32{4, 9}, Timestamp: someTime}}}, remotewrite.ReasonExemplar, "4, 9 of 6 symbols", "2"},
 		{"metadata reference beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Metadata: writev2.Metadata{Type: 1, HelpRef: 9}}, remotewrite.ReasonSymbolRef, "metadata references 9, 0 of 6 symbols", "2"},
 		{"start timestamp", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: []writev2.Sample{{Timestamp: someTime, StartTimestamp: math.MaxInt64}, one[0]}}, remotewrite.ReasonTimeRange, "start timestamp 9223372036854775807 ms is outside", "2"},
 		{

@@ -120,6 +120,7 @@ func (t *tenantIngest) flush(ctx context.Context, bs []*remotewrite.Batch) error
 	}
 	for _, b := range bs {
 		b.Generation.Stored.Note(b.Metadata)
+		b.Generation.Untimed.Note(b.Exemplars)
 	}
 	return nil
 }

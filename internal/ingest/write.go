@@ -171,6 +171,7 @@ func (s *Stage) enqueue(ctx context.Context, t *tenantIngest, b *remotewrite.Bat
 	s.met.queuedBytes.Add(float64(bytes))
 	s.met.queuedParts.Add(float64(len(ms)))
 	b.Generation.Queued.Note(b.Metadata)
+	b.Generation.Untimed.Note(b.Exemplars)
 	t.rotate()
 	return nil
 }

@@ -277,7 +277,7 @@ func (u *unpacker) exemplars() error {
 		if u.err != nil || !u.Take(0) {
 			return nil
 		}
-		u.AddExemplar(t, v)
+		u.AddExemplar(t, v, true)
 		u.Batch.Assign(from, u.Batch.Mark(), ref)
 	}
 	return nil

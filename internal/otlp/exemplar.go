@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/prometheus/model/exemplar"
-
-	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // maxExemplarRunes is the most characters of an exemplar's labels (OpenMetrics 1.0, "Exemplars").
@@ -21,11 +19,14 @@ func (d *decoder) exemplars(fields []byte, f func(exemplar.Exemplar) error) erro
 	r := read(fields, "exemplars")
 	for r.next() {
 		e, err := d.readExemplar(r.data)
-		if err != nil {
-			r.err = d.warn(err)
-			continue
+		switch {
+		case errors.Is(err, ErrMalformed):
+			return err
+		case err != nil:
+			r.err = d.c.RejectExemplar(err)
+		default:
+			r.err = f(e)
 		}
-		r.err = f(e)
 	}
 	return r.err
 }
@@ -35,14 +36,14 @@ func (d *decoder) exemplars(fields []byte, f func(exemplar.Exemplar) error) erro
 func (d *decoder) readExemplar(msg []byte) (e exemplar.Exemplar, err error) {
 	var attributes span
 	var trace, spanID []byte
-	e.Ts, e.HasTs = millis(d.point.time), true
+	e.Ts = millis(d.point.time)
 	given := false
 	r := read(msg, "Exemplar")
 	for r.next() {
 		switch r.num {
 		case 2:
 			if ns := r.fixed64(); ns != 0 {
-				e.Ts = millis(ns)
+				e.Ts, e.HasTs = millis(ns), true
 			}
 		case 3:
 			e.Value, given = r.double(), true
@@ -60,7 +61,7 @@ func (d *decoder) readExemplar(msg []byte) (e exemplar.Exemplar, err error) {
 		return e, r.err
 	}
 	if !given {
-		return e, &remotewrite.Rejection{Reason: remotewrite.ReasonExemplar, Err: errors.New("exemplar without a value")}
+		return e, errors.New("without a value")
 	}
 	list, err := d.attributes(attributes.bytes)
 	if err != nil {

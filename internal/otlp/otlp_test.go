@@ -230,14 +230,6 @@ func TestRefused(t *testing.T) {
 			p.SetCount(5)
 			at(p)
 		}, 1, `metric "e": histogram at 1700000000000 ms: `},
-		"an exemplar": {func(ms pmetric.MetricSlice) {
-			m := ms.AppendEmpty()
-			m.SetName("good")
-			p := m.SetEmptyGauge().DataPoints().AppendEmpty()
-			p.SetIntValue(1)
-			at(p)
-			p.Exemplars().AppendEmpty()
-		}, 0, "exemplar without a value (invalid_exemplar)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			translator, g := otlp.NewTranslator(settings.Default[otlp.Settings]()), remotewrite.NewGeneration(7)

@@ -167,6 +167,11 @@ func (b *Batch) windows(limit int) int {
 	if n := int64(last-first)/key.WindowMillis + 1; n <= int64(limit) {
 		return int(n)
 	}
+	return len(b.windowSet())
+}
+
+// windowSet returns the 2h windows that the batch touches.
+func (b *Batch) windowSet() map[key.Window]struct{} {
 	seen := map[key.Window]struct{}{}
 	for _, f := range b.Floats {
 		seen[key.WindowOf(f.T)] = struct{}{}
@@ -177,7 +182,7 @@ func (b *Batch) windows(limit int) int {
 	for _, e := range b.Exemplars {
 		seen[key.WindowOf(e.Ts)] = struct{}{}
 	}
-	return len(seen)
+	return seen
 }
 
 // See widens MinT and MaxT to a time (ms).

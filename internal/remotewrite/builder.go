@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
@@ -34,7 +33,8 @@ type Rules struct {
 	// *Rejection; nil: none. Any other error ends the message, whose fault it is not. It is called
 	// with the lock of the generation's table and must not keep the set.
 	Admit func([]series.Label) error
-	// Discard counts refused samples; nil: nobody does. The error is nil for what breaks no rule.
+	// Discard counts refused samples, exemplars or metadata; nil: nobody does. The error is nil for
+	// what breaks no rule.
 	Discard func(r Reason, err error, samples int)
 }
 
@@ -232,41 +232,6 @@ func (b *Builder) intern(add func([]series.Label) (series.Ref, error)) (series.R
 	return ref, nil
 }
 
-// AddExemplar adds an exemplar with the label set at hand if it is valid. Its series is assigned
-// later.
-func (b *Builder) AddExemplar(t int64, v float64) {
-	if err := b.TimeRange.Check(t); err != nil {
-		b.rejectExemplar(err)
-		return
-	}
-	if len(b.labels) > b.Limits.MaxLabelNames {
-		b.rejectExemplar(fmt.Errorf("more label names than the limit of %d", b.Limits.MaxLabelNames))
-		return
-	}
-	b.scratch.Reset()
-	for _, l := range b.labels {
-		if err := b.Limits.checkLabel(l); err != nil {
-			b.rejectExemplar(err)
-			return
-		}
-		b.scratch.Add(l.Name, l.Value)
-	}
-	b.scratch.Sort()
-	lset := b.scratch.Labels()
-	if name, dup := lset.HasDuplicateLabelNames(); dup {
-		b.rejectExemplar(fmt.Errorf("duplicate label name %s", Quote(name)))
-		return
-	}
-	b.left -= CostExemplar + int64(lset.ByteSize())
-	// With the default build of the labels package a built set is a string of its own, independent
-	// of the message's bytes.
-	b.Batch.Exemplars = append(b.Batch.Exemplars, Exemplar{Exemplar: exemplar.Exemplar{Labels: lset, Value: v, Ts: t, HasTs: true}})
-}
-
-func (b *Builder) rejectExemplar(err error) {
-	b.reject(&Rejection{ReasonExemplar, fmt.Errorf("exemplar: %w", err)}, 0)
-}
-
 // AddMetadata adds a metric family's metadata, cut to its limits, unless it is known to be durable. A
 // family without a valid name is left out and counted; no message is refused for it. The texts may
 // lie in the message.
@@ -276,7 +241,7 @@ func (b *Builder) AddMetadata(m segment.Metadata) {
 	}
 	if err := fitMetadata(&m); err != nil {
 		b.left -= costOffence
-		b.discard(ReasonMetadata, err, 0)
+		b.discard(ReasonMetadata, err, 1)
 		return
 	}
 	if b.durable.has(m) { // without what was cut

@@ -92,11 +92,18 @@ func (c *Collector) Histogram(h segment.Hist) error {
 	return nil
 }
 
-// Exemplar adds an exemplar. Its texts are copied.
+// Exemplar adds an exemplar, whose Ts is set also if HasTs, the sender gave the time, is not. Its
+// texts are copied.
 func (c *Collector) Exemplar(e exemplar.Exemplar) {
 	c.d.ClearLabels()
 	e.Labels.Range(func(l labels.Label) { c.d.AppendLabel(series.Label{Name: l.Name, Value: l.Value}) })
-	c.d.AddExemplar(e.Ts, e.Value)
+	c.d.AddExemplar(e.Ts, e.Value, e.HasTs)
+}
+
+// RejectExemplar counts an exemplar that breaks a rule.
+func (c *Collector) RejectExemplar(err error) error {
+	c.d.rejectExemplar(err)
+	return c.d.Reserve(0)
 }
 
 // Metadata adds the metadata of a metric family. Its texts are copied.

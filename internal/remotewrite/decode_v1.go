@@ -201,7 +201,7 @@ func (d *decoder) exemplarV1(b []byte) error {
 			return errWire("Exemplar", f)
 		}
 	}
-	d.AddExemplar(int64(t), double(v))
+	d.AddExemplar(int64(t), double(v), true)
 	return nil
 }
 

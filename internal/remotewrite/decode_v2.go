@@ -67,7 +67,7 @@ func (d *decoder) walkV2(msg []byte) error {
 // 3, exemplars = 4, metadata = 5.
 func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 	from := d.Batch.Mark()
-	rejected := d.Batch.Rejected
+	empty := true
 	d.refs = d.refs[:0]
 	var meta []byte
 	joined := false // meta is not part of the message
@@ -77,6 +77,7 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 		if f, b, err = next(b); err != nil {
 			return err
 		}
+		empty = empty && (f.num < 2 || f.num > 4)
 		switch {
 		case f.num == 1:
 			d.refs, err = d.appendRefs(d.refs, f)
@@ -105,13 +106,13 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 			return err
 		}
 	}
-	to := d.Batch.Mark()
 	// The specification requires a sample or a histogram in every series, but Prometheus sends each
 	// exemplar in a series of its own.
-	if to == from && d.Batch.Rejected == rejected {
+	if empty {
 		d.reject(rejectf(ReasonNoSamples, "a series must have at least one sample, histogram or exemplar"), 0)
 		return nil
 	}
+	to := d.Batch.Mark()
 	k, ok := d.keyV2(seed)
 	if !ok || len(d.refs)%2 != 0 {
 		d.Batch.cut(from)
@@ -202,7 +203,7 @@ func (d *decoder) exemplarV2(b []byte) error {
 		d.rejectExemplar(err)
 		return nil
 	}
-	d.AddExemplar(int64(t), double(v))
+	d.AddExemplar(int64(t), double(v), true)
 	return nil
 }
 

@@ -116,10 +116,17 @@ func (d *decoder) finish(version Protocol) error {
 			return err
 		}
 	}
+	if len(d.Batch.Exemplars) > 0 && d.Batch.Generation.Untimed.mark(d.Batch.Exemplars) {
+		d.Batch.sweep()
+	}
 	if d.MaxWindows == 0 {
 		return nil
 	}
 	n := d.Batch.windows(d.MaxWindows)
+	if n > d.MaxWindows && len(d.Batch.Exemplars) > 0 {
+		d.rejectStrays(n)
+		n = d.Batch.windows(d.MaxWindows)
+	}
 	if n <= d.MaxWindows {
 		return nil
 	}

@@ -24,6 +24,7 @@ type Series struct {
 	Table   *series.Table
 	Order   series.Order    // of Table's label sets; guarded by whoever encodes segments
 	Repeats segment.Repeats // of Table's label sets; guarded by the same
+	Untimed Untimed         // exemplars of Table's label sets
 
 	number  uint32                  // that of the first generation
 	dropped map[series.Key]struct{} // keys of series that relabeling drops; guarded by Table's lock
@@ -96,7 +97,7 @@ var generations atomic.Uint32
 func (g *Generation) Bytes() int64 {
 	g.Table.RLock()
 	defer g.Table.RUnlock()
-	return g.Table.Bytes() + droppedBytes*int64(len(g.dropped)) + g.Stored.size() + g.Queued.size() + g.Repeats.Bytes()
+	return g.Table.Bytes() + droppedBytes*int64(len(g.dropped)) + g.Stored.size() + g.Queued.size() + g.Untimed.size() + g.Repeats.Bytes()
 }
 
 // Descriptions are metadata that is durable. They are safe for concurrent use.

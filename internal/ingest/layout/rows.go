@@ -2,9 +2,11 @@ package layout
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
@@ -40,6 +42,7 @@ func (s *Sorter) Rows(w *Window, view *series.View, order *series.Order) *segmen
 	slices.SortStableFunc(w.exemplars, func(x, y remotewrite.Exemplar) int {
 		return cmp.Or(cmp.Compare(order.Rank(x.Ref), order.Rank(y.Ref)), cmp.Compare(x.Ts, y.Ts))
 	})
+	w.exemplars = slices.CompactFunc(w.exemplars, repeats)
 	s.set.reset(order.Len())
 	s.of = sized(s.of, w.floats)
 	i := 0
@@ -76,6 +79,13 @@ func (s *Sorter) Rows(w *Window, view *series.View, order *series.Order) *segmen
 		closeRows(b, w)
 	}
 	return b
+}
+
+// repeats reports whether an exemplar is another one again: at the same time, or both have no time
+// of their own.
+func repeats(x, y remotewrite.Exemplar) bool {
+	return x.Ref == y.Ref && (x.Ts == y.Ts || !x.HasTs && !y.HasTs) &&
+		math.Float64bits(x.Value) == math.Float64bits(y.Value) && labels.Equal(x.Labels, y.Labels)
 }
 
 // scatter copies a window's float samples to their rows, in order of arrival, and sets b.End to the
@@ -130,6 +140,7 @@ func closeRows(b *segment.Batch, w *Window) {
 		}
 		var es []exemplar.Exemplar
 		for len(exemplars) > 0 && exemplars[0].Ref == ref {
+			exemplars[0].HasTs = true
 			es, exemplars = append(es, exemplars[0].Exemplar), exemplars[1:]
 		}
 		if es != nil {

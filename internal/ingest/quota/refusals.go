@@ -11,7 +11,7 @@ import (
 type Refusal struct {
 	Time    time.Time `json:"time"`
 	Reason  string    `json:"reason"`
-	Samples int       `json:"samples"` // that were refused; 0: not known, or exemplars or metadata
+	Samples int       `json:"samples"` // that were refused, or exemplars or metadata; 0: not known
 	Error   string    `json:"error"`   // as the sender got it, shortened
 }
 
