@@ -57,10 +57,35 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case h == nil:
 		w.Header().Set("Retry-After", "1")
 		answer(w, http.StatusServiceUnavailable, "Promlake is starting.\n")
-	default:
+	case g.store == nil:
 		(*h).ServeHTTP(w, r)
+	default:
+		(*h).ServeHTTP(&lostWriter{w, r, g.store}, r)
 	}
 }
+
+// lostWriter answers a request with 503 instead of 500 if the store is lost: that of a bucket shows
+// only while a request finds nothing there.
+type lostWriter struct {
+	http.ResponseWriter
+	r     *http.Request
+	store store
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *lostWriter) WriteHeader(code int) {
+	if code == http.StatusInternalServerError && w.store.Root(w.r.Context()) != nil {
+		code = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "1")
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Flush implements http.Flusher, which upstream's handlers ask for.
+func (w *lostWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Unwrap serves http.ResponseController.
+func (w *lostWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
