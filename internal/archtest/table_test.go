@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	},
 	"internal/app/doctorapp": {
 		"internal/app/exclusive", "internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
-		"internal/objstore", "internal/parquetfile", "internal/segment", "internal/series", "internal/tenant",
+		"internal/objstore", "internal/panics", "internal/parquetfile", "internal/segment", "internal/series", "internal/tenant",
 	},
 	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
@@ -80,7 +80,7 @@ var allowed = map[string][]string{
 	"internal/app/shell":  {"internal/app/human"},
 	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql", "internal/query/sql/statement"},
 	"internal/app/tenantapp": {
-		"internal/app/exclusive", "internal/app/process", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/query/inventory", "internal/telemetry",
+		"internal/app/exclusive", "internal/app/process", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/panics", "internal/query/inventory", "internal/telemetry",
 	},
 	"internal/app/uploadapp": {
 		"internal/app/importapp", "internal/app/process", "internal/auth", "internal/catalog", "internal/checksum", "internal/compact/bulk", "internal/ingest/body", "internal/key", "internal/memory", "internal/objstore", "internal/promblock", "internal/tenant", "internal/upload",
@@ -123,7 +123,7 @@ var allowed = map[string][]string{
 	// Verbs.
 	"internal/compact": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/jobmessage", "internal/compact/merge", "internal/compact/plan", "internal/compact/sink", "internal/key", "internal/memory", "internal/objstore",
-		"internal/parquetfile", "internal/queue", "internal/recent", "internal/recent/head", "internal/segment", "internal/series", "internal/settings",
+		"internal/panics", "internal/parquetfile", "internal/queue", "internal/recent", "internal/recent/head", "internal/segment", "internal/series", "internal/settings",
 	},
 	"internal/compact/bulk": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/objstore", "internal/series",
@@ -140,7 +140,7 @@ var allowed = map[string][]string{
 	"internal/ingest": {
 		"internal/admission", "internal/csvlines", "internal/datadog", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",
 		"internal/lineprotocol", "internal/memory",
-		"internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/promtext", "internal/push", "internal/queue", "internal/recent", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/spare", "internal/tenant",
+		"internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/panics", "internal/promtext", "internal/push", "internal/queue", "internal/recent", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/spare", "internal/tenant",
 	},
 	"internal/ingest/body":     {"internal/ingest/inflight"},
 	"internal/ingest/group":    {"internal/ingest/inflight", "internal/remotewrite"},
@@ -224,7 +224,7 @@ var allowed = map[string][]string{
 		"internal/query/plan/ordinals", "internal/query/plan/vector", "internal/query/price", "internal/query/request", "internal/query/source",
 		"internal/segment",
 	},
-	"internal/query/fetch": {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
+	"internal/query/fetch": {"internal/objstore", "internal/panics", "internal/parquetfile", "internal/query/lru"},
 	"internal/query/index": {
 		"internal/block", "internal/parquetfile", "internal/query/fetch", "internal/query/lru", "internal/recent",
 		"internal/segment", "internal/series",
@@ -254,7 +254,7 @@ var allowed = map[string][]string{
 		"internal/segment", "internal/temporality",
 	},
 	"internal/query/snapshot": {
-		"internal/catalog", "internal/key", "internal/objstore", "internal/query/fetch",
+		"internal/catalog", "internal/key", "internal/objstore", "internal/panics", "internal/query/fetch",
 		"internal/query/index", "internal/query/lru", "internal/query/metrics", "internal/query/request",
 		"internal/query/source", "internal/replica", "internal/tenant",
 	},
@@ -278,7 +278,7 @@ var allowed = map[string][]string{
 		"internal/panics", "internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/index",
 		"internal/query/metrics", "internal/query/workdir", "internal/recent", "internal/rollup", "internal/segment",
 	},
-	"internal/query/usage":   {"internal/checksum", "internal/expression", "internal/key", "internal/objstore"},
+	"internal/query/usage":   {"internal/checksum", "internal/expression", "internal/key", "internal/objstore", "internal/panics"},
 	"internal/query/workdir": {"internal/tempdir"},
 
 	// Nouns.

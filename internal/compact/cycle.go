@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/panics"
 )
 
 // tenantsAtOnce is the number of tenants that are planned for, or whose garbage is collected, at
@@ -105,13 +106,13 @@ func (f *failures) join(ctx context.Context) error {
 // plan plans for every tenant. now is a time of the store's clock before the call.
 func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (plan.State, []jobmessage.Work) {
 	states, plans := make([]plan.State, len(tenants)), make([][]plan.Job, len(tenants))
-	s.eachTenant(ctx, tenants, func(i int, tenant string) {
+	s.eachTenant(ctx, tenants, errs, func(i int, tenant string) error {
 		snap, err := catalog.Take(ctx, s.store, tenant, key.MinTime, key.MaxTime)
 		if err != nil {
-			errs.add(ctx, tenant, err)
-			return
+			return err
 		}
 		states[i], plans[i] = plan.StateOf(s.set.Policy, now, snap), plan.Jobs(s.policy(tenant), now, snap)
+		return nil
 	})
 	var sum plan.State
 	var work []jobmessage.Work
@@ -124,7 +125,8 @@ func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs 
 	return sum, work
 }
 
-func (s *Stage) eachTenant(ctx context.Context, tenants []string, f func(i int, tenant string)) {
+// eachTenant calls f for the tenants, several at once, and adds its errors to errs.
+func (s *Stage) eachTenant(ctx context.Context, tenants []string, errs *failures, f func(i int, tenant string) error) {
 	var g errgroup.Group
 	g.SetLimit(tenantsAtOnce)
 	for i, t := range tenants {
@@ -132,11 +134,11 @@ func (s *Stage) eachTenant(ctx context.Context, tenants []string, f func(i int, 
 			break
 		}
 		g.Go(func() error {
-			f(i, t)
+			errs.add(ctx, t, panics.Guard(func() error { return f(i, t) })())
 			return nil
 		})
 	}
-	_ = g.Wait() // f reports its errors itself
+	_ = g.Wait() // errors are in errs
 }
 
 // runAll runs the jobs in a random order, so that several processes with the same plan mostly run

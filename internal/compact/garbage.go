@@ -38,10 +38,9 @@ func (g *Garbage) add(o Garbage) {
 // collect collects the garbage of all tenants.
 func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) Garbage {
 	each := make([]Garbage, len(tenants))
-	s.eachTenant(ctx, tenants, func(i int, tenant string) {
-		g, err := s.Collect(ctx, tenant)
-		each[i] = g
-		errs.add(ctx, tenant, err)
+	s.eachTenant(ctx, tenants, errs, func(i int, tenant string) (err error) {
+		each[i], err = s.Collect(ctx, tenant)
+		return err
 	})
 	var sum Garbage
 	for _, g := range each {

@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
@@ -287,10 +288,10 @@ func (o *opener) fetch(srcs []plan.Source) error {
 		if n := len(o.used); n > 0 {
 			memory, o.used = o.used[n-1], o.used[:n-1]
 		}
-		g.Go(func() (err error) {
+		g.Go(panics.Guard(func() (err error) {
 			bodies[i], _, err = objstore.ReadInto(ctx, o.s.store, id.Key(o.tenant).String(), memory)
 			return err
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/recent/head"
 )
 
@@ -30,7 +31,7 @@ func (s *Stage) run(ctx context.Context, w jobmessage.Work, progress Progress) (
 	defer cancel()
 	begin := s.now()
 	r := Result{Tenant: w.Tenant, Job: w.Job, Outcome: Done}
-	err := s.do(within, &r, progress)
+	err := panics.Guard(func() error { return s.do(within, &r, progress) })()
 	if err != nil && within.Err() != nil {
 		err = errors.Join(err, context.Cause(within))
 	}

@@ -92,21 +92,21 @@ func (m *memo) learn(tenants []string, now time.Time) {
 // clock only measures the age of cache entries.
 func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum plan.State, work []jobmessage.Work, checked int) {
 	plans, planned := make([][]plan.Job, len(tenants)), make([]bool, len(tenants))
-	s.eachTenant(ctx, tenants, func(i int, tenant string) {
+	s.eachTenant(ctx, tenants, errs, func(i int, tenant string) error {
 		now := s.now()
 		if x := s.memory.recall(tenant); x.quiet && now.Sub(x.at) < quietEvery && !now.Before(x.at) {
-			return
+			return nil
 		}
 		snap, err := catalog.Take(ctx, s.store, tenant, key.MinTime, key.MaxTime)
 		if err != nil {
-			errs.add(ctx, tenant, err)
-			return
+			return err
 		}
 		plans[i], planned[i] = plan.Jobs(s.policy(tenant), stored, snap), true
 		s.memory.change(tenant, func(x *seen) {
 			x.at, x.state = now, plan.StateOf(s.set.Policy, stored, snap)
 			x.quiet, x.garbage = len(plans[i]) == 0 && len(snap.Segments) == 0, s.superseded(&snap.Manifest, stored)
 		})
+		return nil
 	})
 	for i, t := range tenants {
 		sum.Add(s.memory.recall(t).state)

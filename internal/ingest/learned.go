@@ -6,7 +6,7 @@ import (
 )
 
 // rotate replaces the generation by the next one when a new window has begun on the wall clock, and
-// by an empty one when the tenant knows too much.
+// by an empty one when it is outgrown.
 func (t *tenantIngest) rotate() {
 	w := key.WindowOf(t.stage.now().UnixMilli())
 	t.rotating.Lock()
@@ -14,7 +14,7 @@ func (t *tenantIngest) rotate() {
 	t.count()
 	k := t.known.Load()
 	switch {
-	case t.knowsTooMuch():
+	case t.outgrown():
 		t.renew(k.limits)
 	case w != t.window:
 		t.known.Store(&knowledge{t.segments.next(k.Generation), k.limits, k.hour})
@@ -32,7 +32,7 @@ func (t *tenantIngest) learning(l *admission.Limits) *knowledge {
 	defer t.rotating.Unlock()
 	t.count()
 	k := t.known.Load()
-	if k.limits != l || l.CountsSeries() && k.hour != t.hour() || t.knowsTooMuch() {
+	if k.limits != l || l.CountsSeries() && k.hour != t.hour() || t.outgrown() {
 		t.renew(l)
 	}
 	return t.known.Load()
@@ -57,11 +57,12 @@ func (t *tenantIngest) count() {
 	t.counted = n
 }
 
-// knowsTooMuch reports whether the tenant's limit is exceeded, or the limit of all tenants while
-// this one takes more than an equal share of it. The caller holds t.rotating.
-func (t *tenantIngest) knowsTooMuch() bool {
+// outgrown reports whether the tenant must learn anew: the generation is defective, or the tenant's
+// limit is exceeded, or the limit of all tenants while this one takes more than an equal share of
+// it. The caller holds t.rotating.
+func (t *tenantIngest) outgrown() bool {
 	set := &t.stage.set
-	if t.counted > set.MaxSeriesBytes {
+	if t.known.Load().Defective.Load() || t.counted > set.MaxSeriesBytes {
 		return true
 	}
 	return t.stage.known.Load() > set.MaxKnownBytes && t.counted > set.MaxKnownBytes/int64(max(1, t.stage.active.Load()))

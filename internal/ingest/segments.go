@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/layout"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
@@ -31,10 +33,10 @@ type segmentWriter struct {
 
 	recent *recent.Segments // keeps what is stored
 
-	mu     sync.Mutex // guards what encoding uses: writer, view, labels, and the orders of the generations
-	writer *segment.Writer
-	view   *series.View   // of the last table
-	labels *recent.Labels // the same for segments that are kept
+	mu     sync.Mutex      // guards what encoding uses: writer, view, labels, and the orders of the generations
+	writer *segment.Writer // nil: encode makes it
+	view   *series.View    // of the last table
+	labels *recent.Labels  // the same for segments that are kept
 }
 
 // encoded is a segment that waits for its put.
@@ -55,10 +57,17 @@ var (
 const spareFiles = 32
 
 // encode makes one segment for each table (mostly one) and window of the batches. name returns
-// what makes a key unique: an identifier, and whether the samples came through the queue.
-func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULID, queued bool)) ([]encoded, error) {
+// what makes a key unique: an identifier, and whether the samples came through the queue. After a
+// panic, nothing that it may have left half done is used again: the writer is a new one, and the
+// generation is defective.
+func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULID, queued bool)) (out []encoded, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.writer == nil {
+		if w.writer, err = segment.NewWriter(); err != nil {
+			return nil, err
+		}
+	}
 	samples := 0
 	for _, b := range bs {
 		samples += len(b.Floats)
@@ -67,11 +76,22 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 	if !ok {
 		sorter = new(layout.Sorter)
 	}
-	defer func() { sorters.Put(sorter) }()
-	var out []encoded
+	var g *remotewrite.Series
+	defer func() {
+		if !errors.Is(err, panics.Err) {
+			sorters.Put(sorter)
+			return
+		}
+		w.writer, w.view, w.labels = nil, nil, nil
+		g.Defective.Store(true)
+	}()
+	defer panics.Recover(&err)
 	for from := 0; from < len(bs); {
 		// Requests that were decoded before and after a rotation may share a group.
-		g := bs[from].Generation.Series
+		g = bs[from].Generation.Series
+		if g.Defective.Load() {
+			return nil, panics.Err
+		}
 		to := from + 1
 		for to < len(bs) && bs[to].Generation.Series == g {
 			to++
@@ -123,7 +143,8 @@ const maxParallelPuts = 8
 
 // put writes segments. It is the one place where ingest writes to the store: it returns nil only
 // when all segments are durable, and no put is under way any more when it returns.
-func (w *segmentWriter) put(ctx context.Context, all []encoded) error {
+func (w *segmentWriter) put(ctx context.Context, all []encoded) (err error) {
+	defer panics.Recover(&err)
 	if err := w.putAll(ctx, all); err != nil {
 		return err
 	}
@@ -140,7 +161,7 @@ func (w *segmentWriter) putAll(ctx context.Context, all []encoded) error {
 	eg, ctx := errgroup.WithContext(ctx)
 	eg.SetLimit(maxParallelPuts)
 	for _, e := range all {
-		eg.Go(func() error { return w.putOne(ctx, e) })
+		eg.Go(panics.Guard(func() error { return w.putOne(ctx, e) }))
 	}
 	return eg.Wait()
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/promlake/promlake/internal/ingest/quota"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/segment"
 )
 
 // tenantIngest is one tenant's part of the stage: what it has learned, and what groups its requests
@@ -49,16 +48,12 @@ const tenantBytes = 36 << 10
 // newTenant returns a tenant, which unlearn ends. It returns a *memory.Error if the process has no
 // room for it.
 func (s *Stage) newTenant(id string) (*tenantIngest, error) {
-	w, err := segment.NewWriter()
-	if err != nil {
-		return nil, err
-	}
 	if err := s.memory.TryAcquire(tenantBytes); err != nil {
 		return nil, err
 	}
 	t := &tenantIngest{
 		stage: s, id: id, done: make(chan struct{}),
-		segments: segmentWriter{tenant: id, store: s.store, now: s.now, met: s.met, recent: s.recent, writer: w},
+		segments: segmentWriter{tenant: id, store: s.store, now: s.now, met: s.met, recent: s.recent},
 		groups:   group.NewCollector(s.set.pace(s.store), s.now),
 		window:   key.WindowOf(s.now().UnixMilli()),
 		quota:    s.quotas.Of(id, s.now()),

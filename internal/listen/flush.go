@@ -13,8 +13,10 @@ func (l *Listener) flush() {
 		case <-l.received:
 			ended = true
 		}
-		if samples, size, source := l.protocol.Aggregate.Flush(); samples > 0 {
-			l.store(samples, size, source)
-		}
+		l.guard(1, func() {
+			if samples, size, source := l.protocol.Aggregate.Flush(); samples > 0 {
+				l.store(samples, size, source)
+			}
+		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/promlake/promlake/internal/panics"
 )
 
 // messages reads messages until the sender or the listener ends the connection. One that is too
@@ -81,7 +83,12 @@ func receive(r io.Reader, buf []byte, size int, grow func(n int64) error) ([]byt
 func (l *Listener) unpack(message []byte, from string) {
 	l.unpacking.Lock()
 	defer l.unpacking.Unlock()
-	bad, why, err := l.protocol.Unpack(message, func(lines []byte) { l.take(lines, "tcp", true) })
+	var bad int
+	var why error
+	err := panics.Guard(func() (err error) {
+		bad, why, err = l.protocol.Unpack(message, func(lines []byte) { l.take(lines, "tcp", true) })
+		return err
+	})()
 	if bad > 0 {
 		l.met.dropped.WithLabelValues(droppedPoint).Add(float64(bad))
 		l.complain("points of a message were left out", "points", bad, "err", why, "from", from)

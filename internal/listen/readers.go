@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/promlake/promlake/internal/panics"
 )
 
 // accept serves connections until the listener is closed.
@@ -120,6 +122,14 @@ func (l *Listener) datagrams() {
 	}
 }
 
+// guard calls f, which works on so many lines. They are counted as dropped if it panics.
+func (l *Listener) guard(lines float64, f func()) {
+	if err := panics.Guard(func() error { f(); return nil })(); err != nil {
+		l.met.dropped.WithLabelValues(droppedDefect).Add(lines)
+		l.complain("lines were dropped, or a part of them", "err", err)
+	}
+}
+
 // take adds complete lines up, or to the queue.
 func (l *Listener) take(lines []byte, transport string, wait bool) {
 	if len(lines) == 0 {
@@ -128,12 +138,14 @@ func (l *Listener) take(lines []byte, transport string, wait bool) {
 	n := float64(bytes.Count(lines, []byte{'\n'}))
 	l.met.lines.WithLabelValues(transport).Add(n)
 	if l.protocol.Aggregate != nil {
-		l.protocol.Aggregate.Add(lines, func(reason string, err error) {
-			l.met.dropped.WithLabelValues(reason).Inc()
-			l.complain("a part of a line was left out", "err", err)
-		}, func(reason string, err error) {
-			l.met.ignored.WithLabelValues(reason).Inc()
-			l.complain("a part of an event was ignored", "err", err)
+		l.guard(n, func() {
+			l.protocol.Aggregate.Add(lines, func(reason string, err error) {
+				l.met.dropped.WithLabelValues(reason).Inc()
+				l.complain("a part of a line was left out", "err", err)
+			}, func(reason string, err error) {
+				l.met.ignored.WithLabelValues(reason).Inc()
+				l.complain("a part of an event was ignored", "err", err)
+			})
 		})
 		return
 	}

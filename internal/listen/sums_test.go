@@ -21,14 +21,18 @@ import (
 type tally struct {
 	sink *sink
 
-	mu    sync.Mutex
-	lines int
+	mu     sync.Mutex
+	lines  int
+	broken int // flushes that panic
 }
 
 func (a *tally) Add(lines []byte, drop, ignore func(string, error)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for line := range bytes.Lines(lines) {
+		if bytes.Contains(line, []byte("defect")) {
+			panic("a defect")
+		}
 		if bytes.Contains(line, []byte("bad")) {
 			drop("invalid_line", errors.New("a bad line"))
 			continue
@@ -43,6 +47,10 @@ func (a *tally) Add(lines []byte, drop, ignore func(string, error)) {
 func (a *tally) Flush() (samples int, size int64, source listen.Source) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.broken > 0 {
+		a.broken--
+		panic("a defect")
+	}
 	text := strings.Repeat("x", a.lines)
 	return a.lines, 1, func(*remotewrite.Generation, remotewrite.Rules, remotewrite.Room) (*remotewrite.Batch, error) {
 		a.sink.lines = append(a.sink.lines, text)
@@ -157,4 +165,38 @@ func TestAnnouncedMessagesTakeNoMemory(t *testing.T) {
 	eventually(t, func() bool { return len(s.got()) == 1 })
 	require.Equal(t, []string{long + "\n"}, s.got())
 	require.Zero(t, count("dropped_lines_total", "incomplete"), "those that were announced still wait")
+}
+
+// TestPanicsOfSums: a panic ends the work on some lines, or one flush. Connections and later flushes
+// go on.
+func TestPanicsOfSums(t *testing.T) {
+	s := &sink{}
+	sums := &tally{sink: s, broken: 2}
+	l, count := openFor(t, s, listen.Settings{Address: "127.0.0.1:0", Tenant: "team", MaxConnections: 10, Interval: time.Millisecond},
+		listen.Protocol{Name: "test", Aggregate: sums})
+	eventually(t, func() bool { return count("dropped_lines_total", "internal_error") == 2 })
+	c := dial(t, "tcp", l)
+	write(t, c, "defect\n")
+	eventually(t, func() bool { return count("dropped_lines_total", "internal_error") == 3 })
+	write(t, c, "a\n")
+	eventually(t, func() bool { return len(s.got()) > 0 })
+}
+
+// TestPanicsOfMessages: a message that meets a defect is left out, and its connection goes on.
+func TestPanicsOfMessages(t *testing.T) {
+	s := &sink{}
+	l, count := openFor(t, s, listen.Settings{Address: "127.0.0.1:0", Tenant: "team", QueueBytes: 1 << 20, MaxConnections: 10, Interval: time.Millisecond},
+		listen.Protocol{Name: "test", MaxMessage: 100, Decode: s.decode, Unpack: func(message []byte, add func(lines []byte)) (int, error, error) {
+			if string(message) == "defect\n" {
+				panic("a defect")
+			}
+			add(message)
+			return 0, nil, nil
+		}})
+	c := dial(t, "tcp", l)
+	for _, text := range []string{"defect\n", "a\n"} {
+		write(t, c, string(binary.BigEndian.AppendUint32(nil, uint32(len(text))))+text)
+	}
+	eventually(t, func() bool { return len(s.got()) == 1 })
+	require.InDelta(t, 1, count("dropped_lines_total", "invalid_message"), 0)
 }

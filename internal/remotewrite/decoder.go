@@ -86,7 +86,13 @@ func Decode(version Protocol, msg []byte, g *Generation, rules Rules, room Room)
 // misses.
 func decode(version Protocol, g *Generation, rules Rules, room Room, walk func(*decoder) error) (*Batch, error) {
 	d := decoders.Get().(*decoder)
-	defer decoders.Put(d)
+	defer func() {
+		if d.table == nil {
+			decoders.Put(d)
+		} else { // a panic: what was begun stays half done
+			g.Defective.Store(true)
+		}
+	}()
 	d.Begin(g, rules, room)
 	d.table, d.seed, d.unseen = g.Table, seedOf(g.Table, rules.Labels), 0
 	err := d.locked(walk)

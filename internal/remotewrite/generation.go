@@ -26,6 +26,8 @@ type Series struct {
 	Repeats segment.Repeats // of Table's label sets; guarded by the same
 	Untimed Untimed         // exemplars of Table's label sets
 
+	Defective atomic.Bool // a panic left it half done; whoever finds it so uses another one
+
 	number  uint32                  // that of the first generation
 	dropped map[series.Key]struct{} // keys of series that relabeling drops; guarded by Table's lock
 

@@ -77,10 +77,8 @@ type timer interface {
 
 // New returns an aggregator without series.
 func New(s Settings, now func() time.Time) *Aggregator {
-	a := &Aggregator{
-		settings: s, now: now, entries: map[string]*entry{}, known: map[string]known{}, kinds: map[string]*usage{},
-		flushed: now().UnixMilli(), observer: 1,
-	}
+	a := &Aggregator{settings: s, now: now, flushed: now().UnixMilli(), observer: 1}
+	a.reset()
 	if s.Timers == Summary {
 		a.observer = len(objectives) + 2
 	}
@@ -88,6 +86,13 @@ func New(s Settings, now func() time.Time) *Aggregator {
 		a.settings.MaxStateBytes = min(s.MaxStateBytes, most)
 	}
 	return a
+}
+
+// reset forgets all series.
+func (a *Aggregator) reset() {
+	a.give(a.bytes)
+	a.entries, a.known, a.kinds = map[string]*entry{}, map[string]known{}, map[string]*usage{}
+	a.order, a.series, a.members, a.texts = nil, 0, 0, 0
 }
 
 // Add takes complete lines. drop is called for each event that is left out, and ignore for each of

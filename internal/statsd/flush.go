@@ -37,10 +37,16 @@ var stale = math.Float64frombits(value.StaleNaN)
 
 // Flush returns all series at the present time. Counters and timers go on; sets begin again. What
 // is new began with 0 at the last flush, so that functions of PromQL count the first events too.
-// Series without an event for the TTL end with a stale marker.
+// Series without an event for the TTL end with a stale marker. After a panic, the series begin anew.
 func (a *Aggregator) Flush() *Flush {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	sound := false
+	defer func() {
+		if !sound {
+			a.reset()
+		}
+	}()
 	now := a.now()
 	t := max(now.UnixMilli(), a.flushed+1)
 	f := &Flush{}
@@ -79,7 +85,7 @@ func (a *Aggregator) Flush() *Flush {
 		a.forgetTexts()
 		clear(a.order[len(kept):])
 	}
-	a.order, a.flushed = kept, t
+	a.order, a.flushed, sound = kept, t, true
 	return f
 }
 

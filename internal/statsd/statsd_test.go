@@ -24,13 +24,20 @@ type world struct {
 	t   testing.TB
 	at  time.Time
 	sum *statsd.Aggregator
+
+	broken bool // the clock panics
 }
 
 func newWorld(t testing.TB, change func(*statsd.Settings)) *world {
 	w := &world{t: t, at: time.UnixMilli(start)}
 	s := statsd.Settings{Timers: statsd.Summary, MaxSeries: 100, MaxSetValues: 10, TTL: time.Hour, MaxStateBytes: 1 << 30}
 	change(&s)
-	w.sum = statsd.New(s, func() time.Time { return w.at })
+	w.sum = statsd.New(s, func() time.Time {
+		if w.broken {
+			panic("a defect")
+		}
+		return w.at
+	})
 	return w
 }
 
@@ -239,17 +246,7 @@ func TestStateBytes(t *testing.T) {
 	const limit = 1 << 20
 	reg := prometheus.NewRegistry()
 	budget := memory.New(4*limit, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, reg)
-	held := func() float64 {
-		all, err := reg.Gather()
-		require.NoError(t, err)
-		for _, f := range all {
-			if f.GetName() == "promlake_memory_acquired_bytes" {
-				return f.GetMetric()[0].GetGauge().GetValue()
-			}
-		}
-		t.Fatal("no metric")
-		return 0
-	}
+	held := func() float64 { return acquired(t, reg) }
 	pad := strings.Repeat("x", 16_000)
 	for kind, line := range map[string]string{"names": "n%d" + pad + ":1|c", "tags": "n:1|c|#a:%d" + pad, "timers": "t%d:1|ms", "sets": "s:%d|s", "texts": "n:1|c|#a:%d" + pad + ",a:1"} {
 		w := newWorld(t, func(s *statsd.Settings) { s.MaxSeries, s.MaxSetValues, s.Memory = 1_000_000, 1_000_000, budget })
@@ -314,4 +311,33 @@ func BenchmarkLines(b *testing.B) {
 		w.sum.Add(lines, drop, drop)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/event")
+}
+
+// TestPanics: series begin anew after a flush that panicked, and their memory is given back.
+func TestPanics(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	budget := memory.New(1<<30, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, reg)
+	w := newWorld(t, func(s *statsd.Settings) { s.Memory = budget })
+	require.Empty(t, w.add("c:5|c", "s:a|s", "t:1|ms"))
+	require.Positive(t, acquired(t, reg))
+	w.broken = true
+	require.Panics(t, func() { w.sum.Flush() })
+	w.broken = false
+	require.Zero(t, acquired(t, reg))
+	require.Empty(t, w.add("c:1|c"))
+	require.Equal(t, []string{`{__name__="c"} 0 @0`, `{__name__="c"} 1 @10`}, w.flush())
+}
+
+// acquired is what is charged to the budget of a registry, in bytes.
+func acquired(t *testing.T, reg *prometheus.Registry) float64 {
+	t.Helper()
+	all, err := reg.Gather()
+	require.NoError(t, err)
+	for _, f := range all {
+		if f.GetName() == "promlake_memory_acquired_bytes" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("no metric")
+	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/panics"
 )
 
 // Settings configure an examination.
@@ -87,14 +88,14 @@ func (d *doctor) examine(ctx context.Context) (Tenant, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(concurrency)
 	for i, src := range sources {
-		g.Go(func() error {
+		g.Go(panics.Guard(func() error {
 			n, damaged, err := d.check(gctx, src)
 			mu.Lock()
 			defer mu.Unlock()
 			t.Bytes += n
 			found[i] = damaged
 			return err
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return t, err

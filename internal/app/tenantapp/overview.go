@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/query/inventory"
 )
 
@@ -57,10 +58,10 @@ func overview(ctx context.Context, store objstore.Store, limit int) ([]Stored, e
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(overviewers)
 	for i, name := range tenants {
-		g.Go(func() error {
+		g.Go(panics.Guard(func() error {
 			out[i] = storedBy(ctx, store, name)
 			return ctx.Err()
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/panics"
 )
 
 // work fetches one file.
@@ -77,7 +78,7 @@ func (w *work) get(ctx context.Context, s slots, needed bool) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, r := range requests(w.file.pieces, w.cache.settings.GapBytes, w.cache.settings.RequestBytes) {
-		g.Go(func() error {
+		g.Go(panics.Guard(func() error {
 			select {
 			case s <- struct{}{}:
 				defer func() { <-s }()
@@ -85,7 +86,7 @@ func (w *work) get(ctx context.Context, s slots, needed bool) error {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		})
+		}))
 	}
 	return g.Wait()
 }

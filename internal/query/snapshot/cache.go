@@ -15,6 +15,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lru"
@@ -247,25 +248,25 @@ func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Ver
 		return s.complete(ctx, tenantID, before, listing, t, mint, maxt)
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return list(gctx) })
-	g.Go(func() error {
+	g.Go(panics.Guard(func() error { return list(gctx) }))
+	g.Go(panics.Guard(func() error {
 		if known != nil {
 			s.files.Warm(gctx, catalog.Snapshot{Tenant: tenantID, Blocks: known.Blocks}.Narrow(mint, maxt))
 		} else if v, err := catalog.Refresh(gctx, s.store, tenantID, guess); err == nil { // the read below reports an error
 			guess = v
 		}
 		return nil
-	})
+	}))
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	early := listing.With(guess.Manifest).Narrow(mint, maxt)
 	g, gctx = errgroup.WithContext(ctx)
-	g.Go(func() error { return read(gctx) })
-	g.Go(func() error {
+	g.Go(panics.Guard(func() error { return read(gctx) }))
+	g.Go(panics.Guard(func() error {
 		s.files.Warm(gctx, early)
 		return nil
-	})
+	}))
 	if err := g.Wait(); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/panics"
 )
 
 const (
@@ -78,7 +79,7 @@ func (c *Counter) save(ctx context.Context) {
 	g.SetLimit(savesAtOnce)
 	for tenant, b := range c.pending() {
 		g.Go(func() error {
-			err := c.saveOne(ctx, tenant, b)
+			err := panics.Guard(func() error { return c.saveOne(ctx, tenant, b) })()
 			if err == nil {
 				c.saves.WithLabelValues("ok").Inc()
 				c.drop(tenant, b)

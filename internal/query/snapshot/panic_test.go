@@ -1,0 +1,41 @@
+package snapshot
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/query/workdir"
+)
+
+// TestPanicsOfReads: a panic while a bucket is listed or a manifest is read is an error of the read,
+// and the next one succeeds.
+func TestPanicsOfReads(t *testing.T) {
+	for _, op := range []memstore.Op{memstore.List, memstore.Get} {
+		broken := true
+		store := memstore.New(memstore.Settings{Faults: func(c memstore.Call) memstore.Fault {
+			if broken && c.Op == op {
+				panic("a defect")
+			}
+			return memstore.Fault{}
+		}})
+		m := metrics.New(nil, time.Now)
+		c := New(Settings{}, store, source.New(source.Settings{}, store, &workdir.Dir{}, nil, m), index.NewCache(1<<20, 0, time.Now), time.Now, m, slog.New(slog.DiscardHandler))
+		read := func() error {
+			_, err := c.Range(0, key.WindowMillis).Read(t.Context(), func(catalog.Snapshot) error { return nil })
+			return err
+		}
+		require.ErrorIs(t, read(), panics.Err)
+		broken = false
+		require.NoError(t, read())
+	}
+}
