@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 		"internal/app/flags", "internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/rooted", "internal/objstore/storeurl", "internal/selfwrite", "internal/settings", "internal/telemetry",
 	},
 	"internal/app/promapp": {
-		"internal/app/process", "internal/appender", "internal/auth", "internal/expression", "internal/memory", "internal/objstore", "internal/promconfig", "internal/query", "internal/query/api", "internal/rulestore", "internal/ruletemplate", "internal/settings", "internal/spool", "internal/tenant",
+		"internal/app/process", "internal/appender", "internal/auth", "internal/expression", "internal/memory", "internal/objstore", "internal/panics", "internal/promconfig", "internal/query", "internal/query/api", "internal/rulestore", "internal/ruletemplate", "internal/settings", "internal/spool", "internal/tenant",
 	},
 	"internal/app/pageapp": {"internal/app/process", "internal/auth", "internal/dashboards", "web"},
 	"internal/app/publishapp": {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/rulestore"
 )
 
@@ -136,7 +137,10 @@ func (t *tenantRules) fitting(ctx context.Context, o *owner, doc rulestore.Rules
 			bytes += n
 			one := o.loader.compiled(ns.Name, g)
 			if one == nil {
-				one, err = t.compile(ctx, g)
+				err = panics.Guard(func() (err error) {
+					one, err = t.compile(ctx, g)
+					return err
+				})()
 			}
 			if err != nil {
 				return nil, refused, bytes, fmt.Errorf("namespace %q, group %q: %w", ns.Name, g.Name, err)

@@ -2,6 +2,9 @@ package promapp
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/appender"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/rulestore"
@@ -88,28 +92,71 @@ func TestFitting(t *testing.T) {
 	require.ErrorContains(t, refused.some[0].err, "--ruler.max-memory-per-tenant")
 }
 
-// TestResultsAreCharged: the series that the groups of a tenant have found count until others
-// replace them, or the group is gone. A rule that goes beyond the limit fails.
+// TestResultsAreCharged: what the groups of a tenant have found counts until others replace it, or
+// the group is gone: series, and alerts for as long as they are kept. A rule that goes beyond the
+// limit fails, and works again once there is room.
 func TestResultsAreCharged(t *testing.T) {
 	e := &evaluating{}
-	e.set.Limits = rulestore.Limits{MaxNameBytes: 100, MaxMemoryBytes: 1000}
+	e.set.Limits = rulestore.Limits{MaxNameBytes: 100, MaxMemoryBytes: 20_000}
 	tr := &tenantRules{evaluating: e}
 	o := &owner{held: 100}
 	r := &results{charge: func(n int64) error { return tr.charge(o, n) }, of: map[string]int64{}}
-	series := promql.Vector{{Metric: labels.FromStrings("a", "b")}, {Metric: labels.FromStrings("a", "c")}}
-	for range 3 {
-		ctx, end := r.begin(t.Context(), "g")
-		require.NoError(t, r.add(ctx, series))
-		require.Error(t, r.add(ctx, series), "it would be 1128 bytes")
-		require.NoError(t, r.add(ctx, series[:1]))
-		end()
-		require.Greater(t, o.found, int64(3*resultBytes))
-		require.Equal(t, tr.room.held, o.found)
+	found, round := 0, 0 // series, each time other ones
+	opts := &rules.ManagerOptions{
+		Context: t.Context(), Logger: slog.New(slog.DiscardHandler), NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
+		Appendable: appender.V1{Appendable: appender.New(func(*appender.Transaction) error { return nil })}, Metrics: rules.NewGroupMetrics(nil), ExternalURL: &url.URL{},
+		QueryFunc: func(ctx context.Context, _ string, at time.Time) (v promql.Vector, err error) {
+			for i := range found {
+				v = append(v, promql.Sample{T: at.UnixMilli(), F: 1, Metric: labels.FromStrings("i", fmt.Sprint(i), "round", fmt.Sprint(round))})
+			}
+			return v, r.add(ctx, v)
+		},
 	}
-	ctx, end := r.begin(t.Context(), "h")
-	require.ErrorContains(t, r.add(ctx, series), "--ruler.max-memory-per-tenant")
-	end()
+	expr, err := parser.NewParser(query.ParserOptions()).ParseExpr("up")
+	require.NoError(t, err)
+	recording := rules.NewRecordingRule("r", expr, labels.EmptyLabels())
+	alerting := func(keep time.Duration) rules.Rule {
+		return rules.NewAlertingRule("A", expr, 0, keep, labels.EmptyLabels(), labels.FromStrings("text", strings.Repeat("x", 100)), labels.EmptyLabels(), "", false, opts.Logger)
+	}
+	at := time.Unix(1_700_000_000, 0)
+	evaluate := func(g *rules.Group) error {
+		at, round = at.Add(time.Minute), round+1
+		ctx, end := r.begin(t.Context(), g, at)
+		g.Eval(ctx, at)
+		end()
+		require.LessOrEqual(t, o.found+o.held, int64(20_000))
+		require.Equal(t, tr.room.held, o.found)
+		return g.Rules()[0].LastError()
+	}
+	group := func(name string, rule rules.Rule) *rules.Group {
+		return rules.NewGroup(rules.GroupOptions{Name: name, Interval: time.Minute, Rules: []rules.Rule{rule}, Opts: opts})
+	}
+	g := group("recording", recording)
+	for _, found = range []int{10, 10, 10, 100, 10} {
+		err := evaluate(g)
+		require.Equal(t, found == 100, err != nil, err)
+	}
+	require.ErrorContains(t, func() error { found = 100; return evaluate(g) }(), "--ruler.max-memory-per-tenant")
 	r.forget(nil)
 	require.Zero(t, o.found)
-	require.NoError(t, (*results)(nil).add(t.Context(), series))
+
+	for _, keep := range []time.Duration{0, 5 * time.Minute} {
+		g = group(fmt.Sprint("alerting", keep), alerting(keep))
+		found = 3
+		rounds := 0
+		for evaluate(g) == nil {
+			rounds++
+			require.Less(t, rounds, 10, "alerts that are gone from the results are kept, and charged")
+		}
+		require.ErrorContains(t, g.Rules()[0].LastError(), "--ruler.max-memory-per-tenant")
+		for rounds = 0; evaluate(g) != nil; rounds++ {
+			require.Less(t, rounds, 40, "those that are resolved go")
+		}
+		found = 0
+		for range 40 {
+			require.NoError(t, evaluate(g))
+		}
+		require.Zero(t, o.found)
+	}
+	require.NoError(t, (*results)(nil).add(t.Context(), promql.Vector{{}}))
 }

@@ -125,7 +125,7 @@ const (
 // then, and because their reads begin afterwards.
 func (r *ruling) iterate(ctx context.Context, g *rules.Group, at time.Time) {
 	ctx, cancel := context.WithCancel(ctx)
-	ctx, end := r.results.begin(ctx, rules.GroupKey(g.File(), g.Name()))
+	ctx, end := r.results.begin(ctx, g, at)
 	r.mu.Lock()
 	r.iterations[g] = cancel
 	r.mu.Unlock()
