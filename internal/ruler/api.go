@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -21,10 +24,9 @@ import (
 
 // Patterns of http.ServeMux.
 const (
-	allPath       = "/config/v1/rules"
-	namespacePath = allPath + "/{namespace}"
-	groupPath     = namespacePath + "/{group}"
-	mimirPrefix   = "/prometheus"
+	allPath     = "/config/v1/rules"
+	namesPath   = allPath + "/{names...}" // a namespace, or a namespace and a group
+	mimirPrefix = "/prometheus"
 )
 
 // Route is a request that the API answers.
@@ -62,11 +64,9 @@ func Routes(s Settings, store rulestore.Store, changed func(), budget *memory.Bu
 		answer       func(*http.Request) (any, error)
 	}{
 		{http.MethodGet, allPath, a.list},
-		{http.MethodGet, namespacePath, a.list},
-		{http.MethodGet, groupPath, a.get},
-		{http.MethodPost, namespacePath, a.set},
-		{http.MethodDelete, namespacePath, a.removeNamespace},
-		{http.MethodDelete, groupPath, a.remove},
+		{http.MethodGet, namesPath, a.get},
+		{http.MethodPost, namesPath, a.set},
+		{http.MethodDelete, namesPath, a.remove},
 	} {
 		h := a.handler(r.answer)
 		for _, prefix := range []string{"", mimirPrefix} {
@@ -76,34 +76,62 @@ func Routes(s Settings, store rulestore.Store, changed func(), budget *memory.Bu
 	return all
 }
 
-// list answers with the groups of all namespaces, or of one, by namespace. As with Mimir, no rules
-// are an empty mapping.
+// names returns the namespace of a request's path, and the group, if most is 2 and there is one. A
+// wildcard of http.ServeMux for each would not match a name that is a slash.
+func names(r *http.Request, most int) (namespace, group string, err error) {
+	_, rest, _ := strings.Cut(r.URL.EscapedPath(), allPath+"/")
+	parts := strings.Split(rest, "/")
+	if len(parts) > most || slices.Contains(parts, "") {
+		return "", "", &failure{http.StatusNotFound, errors.New("the path has no such page: a slash in a name is written %2F")}
+	}
+	for i, to := range []*string{&namespace, &group}[:len(parts)] {
+		if *to, err = url.PathUnescape(parts[i]); err != nil {
+			return "", "", bad(err)
+		}
+	}
+	return namespace, group, nil
+}
+
+// list answers with the groups of all namespaces, by namespace. As with Mimir, no rules are an empty
+// mapping.
 func (a *api) list(r *http.Request) (any, error) {
 	rules, _, err := rulestore.Read(r.Context(), a.store, tenant.From(r.Context()))
 	if err != nil {
 		return nil, err
 	}
-	only, all := r.PathValue("namespace"), map[string][]rulestore.Group{}
+	all := map[string][]rulestore.Group{}
 	for _, ns := range rules.Namespaces {
-		if only == "" || ns.Name == only {
-			all[ns.Name] = ns.Groups
-		}
+		all[ns.Name] = ns.Groups
 	}
 	return all, nil
 }
 
-// get answers with one group.
+// get answers with one group, or as list with those of one namespace.
 func (a *api) get(r *http.Request) (any, error) {
+	namespace, group, err := names(r, 2)
+	if err != nil {
+		return nil, err
+	}
 	rules, _, err := rulestore.Read(r.Context(), a.store, tenant.From(r.Context()))
 	if err != nil {
 		return nil, err
 	}
-	return rules.Group(r.PathValue("namespace"), r.PathValue("group"))
+	if group != "" {
+		return rules.Group(namespace, group)
+	}
+	all := map[string][]rulestore.Group{}
+	if groups := rules.Namespace(namespace); len(groups) > 0 {
+		all[namespace] = groups
+	}
+	return all, nil
 }
 
 // set adds or replaces the group of the body.
 func (a *api) set(r *http.Request) (any, error) {
-	namespace := r.PathValue("namespace")
+	namespace, _, err := names(r, 1)
+	if err != nil {
+		return nil, err
+	}
 	if !utf8.ValidString(namespace) {
 		return nil, bad(errors.New("the namespace is not UTF-8"))
 	}
@@ -141,17 +169,17 @@ func (a *api) set(r *http.Request) (any, error) {
 	})
 }
 
-// remove removes one group.
+// remove removes one group, or all groups of a namespace.
 func (a *api) remove(r *http.Request) (any, error) {
+	namespace, group, err := names(r, 2)
+	if err != nil {
+		return nil, err
+	}
 	return nil, a.commit(r.Context(), func(old rulestore.Rules) (rulestore.Rules, error) {
-		return old.Remove(r.PathValue("namespace"), r.PathValue("group"))
-	})
-}
-
-// removeNamespace removes all groups of a namespace.
-func (a *api) removeNamespace(r *http.Request) (any, error) {
-	return nil, a.commit(r.Context(), func(old rulestore.Rules) (rulestore.Rules, error) {
-		return old.RemoveNamespace(r.PathValue("namespace"))
+		if group == "" {
+			return old.RemoveNamespace(namespace)
+		}
+		return old.Remove(namespace, group)
 	})
 }
 

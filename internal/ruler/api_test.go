@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -307,4 +308,33 @@ func TestDisabled(t *testing.T) {
 	s := defaults()
 	s.Enabled = false
 	require.Empty(t, ruler.Routes(s, memstore.New(memstore.Settings{}), nil, nil, nil, nil))
+}
+
+// TestNamesInPaths: any text may be the name of a namespace or group, also a slash alone, which
+// patterns of http.ServeMux do not match.
+func TestNamesInPaths(t *testing.T) {
+	x := serve(t, defaults(), memstore.New(memstore.Settings{}))
+	for _, name := range []string{"/", "a/b", "//", "..", "%2F", "ä b", "?", "{names...}"} {
+		at := "/config/v1/rules/" + url.PathEscape(name)
+		if name == ".." {
+			at = "/config/v1/rules/%2e%2e"
+		}
+		code, body, _ := x.do(t, "POST", at, "", fmt.Sprintf("name: %q\nrules: []\n", name))
+		require.Equal(t, 202, code, "%s: %s", name, body)
+		for _, prefix := range []string{"", "/prometheus"} {
+			code, body, _ = x.do(t, "GET", prefix+at, "", "")
+			require.Equal(t, 200, code, "%s: %s", name, body)
+			require.Contains(t, body, "name: ")
+			code, body, _ = x.do(t, "GET", prefix+at+strings.TrimPrefix(at, "/config/v1/rules"), "", "")
+			require.Equal(t, 200, code, "%s: %s", name, body)
+		}
+		code, _, _ = x.do(t, "DELETE", at+strings.TrimPrefix(at, "/config/v1/rules"), "", "")
+		require.Equal(t, 202, code, name)
+	}
+	for _, path := range []string{"/config/v1/rules/", "/config/v1/rules/a/", "/config/v1/rules/a/b/c"} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			code, body, _ := x.do(t, method, path, "", "name: a\nrules: []\n")
+			require.Equal(t, 404, code, "%s %s: %s", method, path, body)
+		}
+	}
 }
