@@ -135,16 +135,21 @@ func (p *preview) rows(t *human.Table, o *Outcome) {
 
 // bytes returns the least and the most bytes that the import writes to the store.
 func (p *preview) bytes(o *Outcome) (least, most int64) {
-	n, all := o.plan.Samples(), int64(0)
+	n, blocks, all := o.plan.Samples(), int64(len(o.plan.Units)), int64(0)
+	if o.found.bytes == 0 {
+		return Bytes(n, n, p.series*int64(p.windows), blocks)
+	}
 	for _, in := range o.found.inputs {
 		all += in.Samples
 	}
-	least, most = int64(float64(n)*leastPerSample), n*mostPerSample+p.series*int64(p.windows)*mostPerSeries
-	if o.found.bytes > 0 {
-		most = int64(float64(o.found.bytes) * float64(n) / float64(max(all, 1)))
-		least = most / leastOfTSDB
-	}
-	return least, most + int64(len(o.plan.Units))*blockBytes
+	most = int64(float64(o.found.bytes) * float64(n) / float64(max(all, 1)))
+	return most / leastOfTSDB, most + blocks*blockBytes
+}
+
+// Bytes returns the least and the most bytes that samples take in the store: series counts those of
+// each block.
+func Bytes(leastSamples, mostSamples, series, blocks int64) (least, most int64) {
+	return int64(float64(leastSamples) * leastPerSample), mostSamples*mostPerSample + series*mostPerSeries + blocks*blockBytes
 }
 
 // PriceRows adds what bytes in the store cost a month, and what puts cost, if there are any, in the

@@ -189,8 +189,9 @@ func (f *backfill) count(plan *bulk.Plan, out *Backfilled) {
 
 // Preview estimates what a backfill would write.
 type Preview struct {
-	Samples int64
-	Blocks  int64
+	Blocks                    int64
+	LeastSamples, MostSamples int64 // if all evaluations give as many as the least, or the most, of those that were tried
+	LeastBytes, MostBytes     int64 // of these
 }
 
 // probes is the number of windows of which a dry run evaluates a part.
@@ -208,7 +209,7 @@ func (f *backfill) preview(plan *bulk.Plan) (*Preview, error) {
 		longest = max(longest, r.Interval())
 	}
 	first, last := f.e.Bounds()
-	samples, evaluations := int64(0), int64(0)
+	least, most, found := math.Inf(1), 0.0, int64(0) // samples of an evaluation; of a probe
 	for i := range probes {
 		from := first + (last-first)*int64(2*i+1)/(2*probes)
 		to := min(from+longest.Milliseconds(), last+1)
@@ -216,11 +217,12 @@ func (f *backfill) preview(plan *bulk.Plan) (*Preview, error) {
 		if err != nil {
 			return nil, err
 		}
-		evaluations += e.Evaluations(from, to)
-		samples += m.Count(from, to)
+		if n := e.Evaluations(from, to); n > 0 {
+			each := float64(m.Count(from, to)) / float64(n)
+			least, most, found = min(least, each), max(most, each), max(found, m.Count(from, to))
+		}
 	}
-	if evaluations > 0 {
-		p.Samples = int64(math.Round(float64(samples) / float64(evaluations) * float64(f.total)))
-	}
+	p.LeastSamples, p.MostSamples = int64(min(least, most)*float64(f.total)), int64(math.Ceil(most*float64(f.total)))
+	p.LeastBytes, p.MostBytes = importapp.Bytes(p.LeastSamples, p.MostSamples, found*p.Blocks, p.Blocks)
 	return p, nil
 }

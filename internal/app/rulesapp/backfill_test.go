@@ -308,11 +308,18 @@ recording rules +8
 alerting rules left out +1
 evaluations +1\.\dk in 2 windows
 to write: blocks +2
-to write: samples +about \d\.\dk
-bytes in the store +about \d+\.\d KiB
+to write: samples +\d\.\dk to \d\.\dk, by evaluations at some times
+bytes in the store +\d+ B to \d+\.\d KiB
 storage +about \$0\.0000 a month \(us-east-1, Amazon S3 Standard\)
 writing +about \$0\.0001
 `, out.Text())
+	b.Import.DryRun = false
+	done, err := lake(t, store).Backfill(t.Context(), b, now, nil)
+	require.NoError(t, err)
+	p := out.Preview
+	for what, x := range map[string][3]int64{"samples": {p.LeastSamples, done.Report.Samples, p.MostSamples}, "bytes": {p.LeastBytes, done.Report.Bytes, p.MostBytes}} {
+		require.True(t, x[0] <= x[1] && x[1] <= x[2], "%s: %d", what, x)
+	}
 }
 
 func TestBackfillThatCannotBe(t *testing.T) {

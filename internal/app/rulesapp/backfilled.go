@@ -23,13 +23,8 @@ type Backfilled struct {
 	Preview     *Preview // of a dry run; else nil
 }
 
-const (
-	// sampleBytes is about what a sample takes in a block of the store. Results of rules are mostly
-	// fractions, which take more than counters do.
-	sampleBytes = 4
-	// puts is about how many objects a block and its commit write.
-	puts = 7
-)
+// puts is about how many objects a block and its commit write.
+const puts = 7
 
 // Text describes the outcome.
 func (b *Backfilled) Text() string {
@@ -63,9 +58,8 @@ func (b *Backfilled) Text() string {
 
 // rows adds what a dry run found out.
 func (p *Preview) rows(t *human.Table) {
-	bytes := p.Samples * sampleBytes
 	t.Row("to write: blocks", human.Count(p.Blocks))
-	t.Row("to write: samples", "about "+human.Count(p.Samples))
-	t.Row("bytes in the store", "about "+human.Bytes(bytes))
-	importapp.PriceRows(t, bytes, p.Blocks*puts)
+	t.Row("to write: samples", human.Count(p.LeastSamples)+" to "+human.Count(p.MostSamples)+", by evaluations at some times")
+	t.Row("bytes in the store", human.Bytes(p.LeastBytes)+" to "+human.Bytes(p.MostBytes))
+	importapp.PriceRows(t, p.MostBytes, p.Blocks*puts)
 }
