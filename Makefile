@@ -208,6 +208,10 @@ bench-storage: bin/promlake peers ## Compare the size of a day of samples in Pro
 bench-query: bin/promlake peers versitygw ## Compare how fast Promlake, VictoriaMetrics and Prometheus answer PromQL (ARGS= goes to tests/bench query).
 	$(GO) run ./tests/bench query $(ARGS)
 
+.PHONY: bench-live
+bench-live: bin/promlake peers ## Compare everyday queries of an hour of scrapes that has just arrived (ARGS= goes to tests/bench live).
+	$(GO) run ./tests/bench live $(ARGS)
+
 .PHONY: bench-growth
 bench-growth: bin/promlake peers ## Compare what samples and queries cost with 100,000 to 5 million series (ARGS= goes to tests/bench growth).
 	$(GO) run ./tests/bench growth $(ARGS)

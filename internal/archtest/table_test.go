@@ -379,7 +379,7 @@ var allowed = map[string][]string{
 	"tests/bench/peer": {},
 	"tests/bench/proc": {},
 	"tests/bench/query": {
-		"tests/bench/answer", "tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/gateway", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
+		"tests/bench/answer", "tests/bench/capture", "tests/bench/dashboard", "tests/bench/disk", "tests/bench/fleet", "tests/bench/gateway", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
 	},
 	"tests/bench/rules": {
 		"tests/bench/answer", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",

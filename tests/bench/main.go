@@ -2,8 +2,8 @@
 //
 // The path of a sample: capture (recorded scrapes) → fleet (the same scrapes as N virtual hosts) →
 // wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program started for
-// the run). Each command has a package: ingest, storage, query, growth, small, dashboard, rules, cost,
-// imports, load.
+// the run). Each command has a package: ingest, storage, query (also live), growth, small, dashboard, rules,
+// cost, imports, load.
 package main
 
 import (
@@ -32,6 +32,7 @@ type cli struct {
 	Ingest    ingest.Flags    `cmd:"" help:"Compare how Promlake and its peers ingest equal remote_write traffic."`
 	Storage   storage.Flags   `cmd:"" help:"Compare the size and the compaction of a day of samples in Promlake and VictoriaMetrics."`
 	Query     query.Flags     `cmd:"" help:"Compare how fast Promlake and its peers answer PromQL, cold and warm."`
+	Live      query.Live      `cmd:"" help:"Compare everyday queries of an hour of scrapes that have just arrived one by one."`
 	Rules     rules.Flags     `cmd:"" help:"Compare what scraping and rules cost in Promlake and Prometheus with one configuration."`
 	Cost      cost.Flags      `cmd:"" help:"Measure the processor time, store requests and bytes of ingestion and compaction."`
 	Growth    growth.Flags    `cmd:"" help:"Compare what samples and small queries cost as the number of series grows."`

@@ -41,7 +41,7 @@ func TestDraw(t *testing.T) {
 func TestChosen(t *testing.T) {
 	f := Flags{Large: true}
 	all := f.steps(full())
-	require.Len(t, f.chosen(all), len(full().loads)+len(full().protocols)+7)
+	require.Len(t, f.chosen(all), len(full().loads)+len(full().protocols)+8)
 	names := func(rows ...string) (out []string) {
 		f.Rows = rows
 		for _, s := range f.chosen(all) {
@@ -79,6 +79,7 @@ func trial() sizes {
 	s.mixed = query.Flags{Series: 200, Samples: 200 * 130, History: 3 * time.Hour, Rounds: 1, Cold: true, Bucket: true, Mix: time.Second}
 	s.hosts.Hosts, s.hosts.Span, s.hosts.Rounds = 8, 30*time.Minute, 1
 	s.tsbs.Hosts, s.tsbs.Span, s.tsbs.Rounds = 10, 30*time.Minute, 1
+	s.live = query.Live{Hosts: 2, Scrapes: 80, Pace: 2000, Rounds: 1, Mix: time.Millisecond}
 	s.growth, s.growthQueries = []int{507, 1014}, 2
 	return s
 }

@@ -48,6 +48,15 @@ func mixedGoals(q query.Flags) []goal {
 	}
 }
 
+// liveGoals are what is wanted of the live hour, whose questions are known without a run.
+func liveGoals(l query.Live) []goal {
+	goals := []goal{atMost("dashboard mix, 8 clients", "CPU ms per query", 0.8), atMost("dashboard mix, 8 clients", "ms from answer to answer", 0.8), within("memory", "MB", 75)}
+	for _, name := range l.Names() {
+		goals = append(goals, atMost(name, "ms", 0.9))
+	}
+	return goals
+}
+
 // tsbsGoals are what is wanted of the data set tsbs.
 func tsbsGoals() []goal {
 	return []goal{

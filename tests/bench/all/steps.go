@@ -30,6 +30,7 @@ type sizes struct {
 	settle             time.Duration // after a load
 	day                time.Duration // of the storage benchmark
 	mixed, hosts, tsbs query.Flags
+	live               query.Live
 	growth             []int // series
 	growthQueries      int
 	dashboard          time.Duration // span of its samples
@@ -72,6 +73,7 @@ func full() sizes {
 		mixed:  query.Flags{Series: 10_000, Samples: 20_000_000, History: 90 * 24 * time.Hour, Rounds: 5, Cold: true, Bucket: true, Mix: 20 * time.Second},
 		hosts:  query.Flags{Set: "hosts", Hosts: 20, Span: 8 * time.Hour, Rounds: 7},
 		tsbs:   query.Flags{Set: "tsbs", Hosts: 100, Span: 24 * time.Hour, Rounds: 7},
+		live:   query.Live{Hosts: 20, Scrapes: 240, Pace: 24, Rounds: 7, Mix: 20 * time.Second},
 		growth: []int{100_000, 1_000_000}, growthQueries: 20, dashboard: 8 * time.Hour, ranges: []time.Duration{15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 8 * time.Hour},
 	}
 	for v := wire.V1; v.Valid(); v++ {
@@ -110,6 +112,7 @@ func (f *Flags) steps(s sizes) (out []step) {
 	for _, l := range s.loads {
 		out = append(out, ingestion(l))
 	}
+	s.live.Flags, s.live.Settle = servers, s.settle
 	agent := small.Flags{Flags: servers, Duration: f.SmallServer, Hosts: 20, Rate: 700}
 	if s.smallest > 0 {
 		agent.Duration = s.smallest
@@ -122,6 +125,7 @@ func (f *Flags) steps(s sizes) (out []step) {
 	}
 	out = append(out,
 		queries(fmt.Sprintf("small queries, %s series × %s samples", table.Count(int64(s.hosts.Hosts*perHost)), table.Count(int64(s.hosts.Span/(15*time.Second)))), s.hosts, hostGoals()),
+		step{"live hour", s.live.Compare, liveGoals(s.live)},
 		queries("queries of mixed data", s.mixed, mixedGoals(s.mixed)),
 		step{"a dashboard's requests to the store", watched.Compare, nil},
 		queries("TSBS cpu-only", s.tsbs, tsbsGoals()),

@@ -24,8 +24,8 @@ const (
 	points = 240
 )
 
-// texts are the queries of panels; each has an instance.
-var texts = []string{
+// Texts are the queries of panels; each has an instance.
+var Texts = []string{
 	`sum by (mode) (rate(node_cpu_seconds_total{instance=%q}[5m]))`,
 	`1 - avg(rate(node_cpu_seconds_total{instance=%q,mode="idle"}[5m]))`,
 	`node_load1{instance=%q}`,
@@ -111,7 +111,7 @@ func (v *visit) panel(i int, span time.Duration) string {
 	number := v.hosts.Len() / v.hosts.PerHost()
 	end, step := v.now().Unix(), max(interval, span/points)
 	q := url.Values{
-		"query": {fmt.Sprintf(texts[i%len(texts)], fmt.Sprintf("host_%d:9100", i/len(texts)%number))},
+		"query": {fmt.Sprintf(Texts[i%len(Texts)], fmt.Sprintf("host_%d:9100", i/len(Texts)%number))},
 		"start": {strconv.FormatInt(end-int64(span.Seconds()), 10)}, "end": {strconv.FormatInt(end, 10)}, "step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
 	}
 	return "/api/v1/query_range?" + q.Encode()

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -44,6 +45,16 @@ func ReadLive(ctx context.Context, dir string, samples int64) (Live, error) {
 		return live, fmt.Errorf("live blocks hold %d samples, %d were sent", held, samples)
 	}
 	return live, nil
+}
+
+// Objects counts the live segments and blocks of the store in dir.
+func Objects(ctx context.Context, dir string) (segments, blocks int, err error) {
+	store, err := filestore.New(dir)
+	if err != nil {
+		return 0, 0, fmt.Errorf("open store: %w", err)
+	}
+	snap, err := catalog.Take(ctx, store, tenant.Default, math.MinInt64, math.MaxInt64)
+	return len(snap.Segments), len(snap.Blocks), err
 }
 
 // blockKind is the name of a file of a block without its number.

@@ -20,6 +20,10 @@ func (r *report) comparisons() (out []table.Comparison) {
 		}
 		out = append(out, c)
 	}
+	name, mix := r.Scale.name(r.Prepared[own].Life.Series), "dashboard mix, 8 clients"
+	if r.Scale.Set == live {
+		mix = name + ": " + mix
+	}
 	if r.Scale.Set == "" {
 		add("data of the mixed queries, all of the disk", "MB", func(k int) float64 { return float64(r.Prepared[k].Disk) / 1e6 })
 	} else {
@@ -27,9 +31,12 @@ func (r *report) comparisons() (out []table.Comparison) {
 		if peer >= 0 {
 			victoria = &r.Prepared[peer].Life
 		}
-		out = disk.Compare(r.Scale.name(r.Prepared[own].Life.Series), &r.Prepared[own].Life, victoria)
+		out = disk.Compare(name, &r.Prepared[own].Life, victoria)
 	}
 	for i, q := range r.Questions {
+		if r.Scale.Set == live {
+			add(q.name(), "CPU ms", func(k int) float64 { return 1000 * r.Cells[i][k].CPU })
+		}
 		add(q.name(), "ms", func(k int) float64 { m, _ := table.Median(r.Cells[i][k].Warm); return 1000 * m })
 		if r.Cells[i][own].Cold > 0 {
 			add(q.name()+", cold", "ms", func(k int) float64 { return 1000 * r.Cells[i][k].Cold })
@@ -39,12 +46,15 @@ func (r *report) comparisons() (out []table.Comparison) {
 		out = append(out, table.Comparison{Name: r.Questions[i].name() + ", cold over a bucket", Unit: "round trips", Promlake: float64(t.Trips)})
 	}
 	if r.PeakRSS != nil {
-		add(r.Scale.name(r.Prepared[own].Life.Series)+": queries, peak memory", "MB", func(k int) float64 { return float64(r.PeakRSS[k]) / 1e6 })
+		add(name+": queries, peak memory", "MB", func(k int) float64 { return float64(r.PeakRSS[k]) / 1e6 })
+	}
+	if r.RSS != nil {
+		add(name+": memory", "MB", func(k int) float64 { return float64(r.RSS[k]) / 1e6 })
 	}
 	if r.Mix != nil {
-		add("dashboard mix, 8 clients", "CPU ms per query", func(k int) float64 { return r.Mix[k].CPU })
-		add("dashboard mix, 8 clients", "ms from answer to answer", func(k int) float64 { return 1000 / r.Mix[k].perSecond() })
-		add("dashboard mix, 8 clients, 99th percentile", "ms", func(k int) float64 { return r.Mix[k].P99 })
+		add(mix, "CPU ms per query", func(k int) float64 { return r.Mix[k].CPU })
+		add(mix, "ms from answer to answer", func(k int) float64 { return 1000 / r.Mix[k].perSecond() })
+		add(mix+", 99th percentile", "ms", func(k int) float64 { return r.Mix[k].P99 })
 	}
 	return out
 }
@@ -54,6 +64,8 @@ func (s scale) name(series int64) string {
 	switch s.Set {
 	case hosts:
 		return fmt.Sprintf("%s series × %s samples", table.Count(series), table.Count(int64(s.Samples)))
+	case live:
+		return fmt.Sprintf("live hour, %s series × %s samples", table.Count(series), table.Count(int64(s.Samples)))
 	case tsbs:
 		return fmt.Sprintf("TSBS cpu-only, %d hosts × %s samples", s.Hosts, table.Count(int64(s.Samples)))
 	}

@@ -28,9 +28,11 @@ func feedHosts(ctx context.Context, url string, s scale) (samples, series int64,
 	if err != nil {
 		return 0, 0, err
 	}
-	r, err := load.Run(ctx, f, load.Settings{
-		URL: url, Batch: hostsBatch, Rounds: s.Samples, Interval: s.interval(), Start: s.begin().Add(hostsShift), Duration: time.Hour,
-	}, time.Now)
+	set := load.Settings{URL: url, Batch: hostsBatch, Rounds: s.Samples, Interval: s.interval(), Start: s.begin().Add(hostsShift), Duration: time.Hour}
+	if s.Set == live { // request by request, as one agent sends them
+		set.Rate, set.Concurrency, set.Duration = float64(f.Len())/s.interval().Seconds()*s.Pace, 1, liveLongest
+	}
+	r, err := load.Run(ctx, f, set, time.Now)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -56,7 +56,7 @@ func (c cells) cold(ctx context.Context, targets []target, qs []question) error 
 			if err != nil {
 				return err
 			}
-			err = c[i][k].first(ctx, p, root(t.ask, p), q)
+			err = c[i][k].first(ctx, p, q)
 			if err = errors.Join(err, p.Stop()); err != nil {
 				return err
 			}
@@ -67,12 +67,12 @@ func (c cells) cold(ctx context.Context, targets []target, qs []question) error 
 }
 
 // first measures the question as the first one after a start: always the same variant.
-func (c *cell) first(ctx context.Context, p *server.Process, root string, q question) error {
+func (c *cell) first(ctx context.Context, p *server.Process, q question) error {
 	before, err := proc.Read(p.PID())
 	if err != nil {
 		return err
 	}
-	c.Cold = c.ask(ctx, root, q.variant(0))
+	c.Cold = c.ask(ctx, p, q.variant(0))
 	after, err := proc.Read(p.PID())
 	c.ColdCPU, c.ColdRSS = (after.CPU - before.CPU).Seconds(), after.PeakRSS
 	return errors.Join(err, ctx.Err())
@@ -80,9 +80,9 @@ func (c *cell) first(ctx context.Context, p *server.Process, root string, q ques
 
 // ask sends the question once and returns the seconds until the end of the answer. It stores an
 // error in the cell.
-func (c *cell) ask(ctx context.Context, root string, q question) float64 {
+func (c *cell) ask(ctx context.Context, p *server.Process, q question) float64 {
 	begin := time.Now()
-	body, err := peer.Get(ctx, root+q.variant(c.asked).path())
+	body, err := peer.Get(ctx, p.URL(q.variant(c.asked).path()))
 	took := time.Since(begin).Seconds()
 	c.asked++
 	if err == nil {
@@ -97,9 +97,7 @@ func (c *cell) ask(ctx context.Context, root string, q question) float64 {
 	return took
 }
 
-// warm starts all servers, sends every question to each of them once, and then measures the given
-// number of rounds of all questions, in which the servers take turns. It returns each server's peak
-// resident set.
+// warm starts all servers and measures them warm. It returns each server's peak resident set.
 func (c cells) warm(ctx context.Context, targets []target, qs []question, rounds int) (rss []uint64, err error) {
 	running := make([]*server.Process, len(targets))
 	defer func() {
@@ -114,24 +112,40 @@ func (c cells) warm(ctx context.Context, targets []target, qs []question, rounds
 			return nil, err
 		}
 	}
+	if err := c.rounds(ctx, running, qs, rounds); err != nil {
+		return nil, err
+	}
+	for _, p := range running {
+		u, err := proc.Read(p.PID())
+		if err != nil {
+			return nil, err
+		}
+		rss = append(rss, u.PeakRSS)
+	}
+	return rss, nil
+}
+
+// rounds sends every question to each running server once, and then measures the given number of
+// rounds of all questions, in which the servers take turns.
+func (c cells) rounds(ctx context.Context, running []*server.Process, qs []question, rounds int) error {
 	for round := range rounds + 1 {
 		for i, q := range qs {
-			for turn := range targets {
-				k := (turn + round) % len(targets)
-				if err := c[i][k].turn(ctx, running[k], root(targets[k].ask, running[k]), q, round > 0); err != nil {
-					return nil, err
+			for turn := range running {
+				k := (turn + round) % len(running)
+				if err := c[i][k].turn(ctx, running[k], q, round > 0); err != nil {
+					return err
 				}
 			}
 		}
 		note("round %d of %d", round, rounds)
 	}
 	c.average()
-	return peaks(running)
+	return nil
 }
 
 // turn repeats the question for the time of a turn; the times count from the second round on. It
 // skips a question that failed.
-func (c *cell) turn(ctx context.Context, p *server.Process, root string, q question, counts bool) error {
+func (c *cell) turn(ctx context.Context, p *server.Process, q question, counts bool) error {
 	if c.Error != "" {
 		return ctx.Err()
 	}
@@ -140,7 +154,7 @@ func (c *cell) turn(ctx context.Context, p *server.Process, root string, q quest
 		return err
 	}
 	for begin, n := time.Now(), 0; n < turnMost && (n == 0 || time.Since(begin) < turnTime); n++ {
-		if took := c.ask(ctx, root, q); counts {
+		if took := c.ask(ctx, p, q); counts {
 			c.Warm = append(c.Warm, took)
 		}
 	}
@@ -159,17 +173,6 @@ func (c cells) average() {
 			}
 		}
 	}
-}
-
-func peaks(running []*server.Process) (rss []uint64, err error) {
-	for _, p := range running {
-		u, err := proc.Read(p.PID())
-		if err != nil {
-			return nil, err
-		}
-		rss = append(rss, u.PeakRSS)
-	}
-	return rss, nil
 }
 
 // check compares Promlake's answers with those of its peers.

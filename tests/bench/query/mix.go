@@ -38,6 +38,9 @@ func (m mix) perSecond() float64 { return float64(m.Queries) / m.Seconds }
 // panel returns a random query of 1 to 16 series over a random window of the main data, as a panel
 // of a dashboard sends it.
 func (s scale) panel(rng *rand.Rand) question {
+	if s.Set == live {
+		return s.livePanel(rng)
+	}
 	host := fmt.Sprintf("host-%03d:9100", rng.IntN(max(1, s.Series/perInstance)))
 	n := rng.IntN(min(perInstance, s.Series))
 	few := rng.IntN(max(1, min(perInstance, s.Series/10/len(bounds))))
@@ -54,8 +57,7 @@ func (s scale) panel(rng *rand.Rand) question {
 	return question{Text: text, Start: from, End: from.Add(mixWindow), Step: mixStep}
 }
 
-// runMix starts one server after the other and measures each under the same queries for a time. The
-// first tenth warms the server up and does not count.
+// runMix starts one server after the other and measures each under the same queries for a time.
 func runMix(ctx context.Context, targets []target, s scale, took time.Duration) ([]mix, error) {
 	var all []mix
 	for _, t := range targets {
@@ -63,11 +65,7 @@ func runMix(ctx context.Context, targets []target, s scale, took time.Duration) 
 		if err != nil {
 			return nil, err
 		}
-		_, err = hold(ctx, p, root(t.ask, p), s, took/10)
-		var m mix
-		if err == nil {
-			m, err = hold(ctx, p, root(t.ask, p), s, took)
-		}
+		m, err := warmMix(ctx, p, s, took)
 		if err = errors.Join(err, p.Stop()); err != nil {
 			return nil, fmt.Errorf("send the mix to %s: %w", t.name, err)
 		}
@@ -76,8 +74,16 @@ func runMix(ctx context.Context, targets []target, s scale, took time.Duration) 
 	return all, nil
 }
 
+// warmMix measures a server under the mix, after a tenth of the time that warms it up.
+func warmMix(ctx context.Context, p *server.Process, s scale, took time.Duration) (mix, error) {
+	if _, err := hold(ctx, p, s, took/10); err != nil {
+		return mix{}, err
+	}
+	return hold(ctx, p, s, took)
+}
+
 // hold sends the mix to one server for a time and measures it.
-func hold(ctx context.Context, p *server.Process, root string, s scale, took time.Duration) (mix, error) {
+func hold(ctx context.Context, p *server.Process, s scale, took time.Duration) (mix, error) {
 	before, err := proc.Read(p.PID())
 	if err != nil {
 		return mix{}, err
@@ -91,7 +97,7 @@ func hold(ctx context.Context, p *server.Process, root string, s scale, took tim
 			rng := rand.New(rand.NewPCG(mixSeed, uint64(c)))
 			for n := 0; n == 0 || time.Since(begin) < took; n++ { // on a busy machine, too
 				q, asked := s.panel(rng), time.Now()
-				if _, err := peer.Get(ctx, root+q.path()); err != nil {
+				if _, err := peer.Get(ctx, p.URL(q.path())); err != nil {
 					return fmt.Errorf("%s: %w", q.Text, err)
 				}
 				mu.Lock()

@@ -13,6 +13,7 @@ const (
 	mixed = "mixed" // metrics of many kinds, and a long history
 	hosts = "hosts" // scrapes of node_exporters
 	tsbs  = "tsbs"  // the use case cpu-only of the Time Series Benchmark Suite
+	live  = "live"  // scrapes of node_exporters until now
 )
 
 // start is the beginning of the data: in the past, so that all its windows are closed, and of the
@@ -29,12 +30,18 @@ type scale struct {
 	Samples int    `json:"samples_per_series"`
 	// span of the long history, which ends with the main data
 	History time.Duration `json:"history_ns,omitempty"`
+	// of the set live: when it begins, and how much faster than sample time it is written
+	Begin time.Time `json:"begin,omitzero"`
+	Pace  float64   `json:"pace,omitempty"`
 }
 
 // begin is when the data begins.
 func (s scale) begin() time.Time {
-	if s.Set == tsbs {
+	switch s.Set {
+	case tsbs:
 		return start.Truncate(24 * time.Hour)
+	case live:
+		return s.Begin
 	}
 	return start
 }
@@ -66,6 +73,8 @@ func (s scale) questions() []question {
 		return s.hostQuestions()
 	case tsbs:
 		return s.tsbsQuestions()
+	case live:
+		return s.liveQuestions()
 	}
 	return s.mixedQuestions()
 }
@@ -73,7 +82,7 @@ func (s scale) questions() []question {
 // feed writes the data to a server, and returns the numbers of samples and series.
 func (s scale) feed(ctx context.Context, p *server.Process) (samples, series int64, err error) {
 	switch s.Set {
-	case hosts:
+	case hosts, live:
 		return feedHosts(ctx, p.WriteURL(), s)
 	case tsbs:
 		all := s.tsbsSeries()

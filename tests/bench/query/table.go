@@ -17,6 +17,7 @@ type report struct {
 	Targets   []string   `json:"targets"`
 	Prepared  []prepared `json:"prepared"`
 	PeakRSS   []uint64   `json:"peak_rss_bytes,omitempty"` // over all warm rounds
+	RSS       []uint64   `json:"rss_bytes,omitempty"`      // at the end, of the set live
 	Questions []question `json:"questions"`
 	Cells     cells      `json:"cells"`
 	Trips     []trip     `json:"over_a_bucket,omitempty"` // parallel to Questions
@@ -80,13 +81,17 @@ func (r *report) writeTables(w io.Writer) error {
 			tables = append(tables, rows)
 		}
 	}
-	rows := [][]string{{"of the server", "samples", "disk, MB", "peak RSS when warm, MB"}}
+	rows := [][]string{{"of the server", "samples", "disk, MB", "peak RSS when warm, MB", "RSS at the end, MB"}}
 	for k, name := range r.Targets {
-		rss := table.Unknown
-		if r.PeakRSS != nil {
-			rss = fmt.Sprintf("%.0f", float64(r.PeakRSS[k])/1e6)
+		row := []string{name, fmt.Sprint(r.Prepared[k].Life.Samples), fmt.Sprintf("%.1f", float64(r.Prepared[k].Disk)/1e6)}
+		for _, rss := range [][]uint64{r.PeakRSS, r.RSS} {
+			if rss == nil {
+				row = append(row, table.Unknown)
+			} else {
+				row = append(row, fmt.Sprintf("%.0f", float64(rss[k])/1e6))
+			}
 		}
-		rows = append(rows, []string{name, fmt.Sprint(r.Prepared[k].Life.Samples), fmt.Sprintf("%.1f", float64(r.Prepared[k].Disk)/1e6), rss})
+		rows = append(rows, row)
 	}
 	tables = append(tables, rows)
 	if r.Trips != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/promlake/promlake/tests/bench/disk"
@@ -71,6 +70,9 @@ type prepared struct {
 	Life  disk.Life     `json:"life"`
 	Took  time.Duration `json:"took_ns"`
 	Disk  int64         `json:"disk_bytes"`
+	// of the set live: objects of Promlake that the queries read
+	Segments int `json:"segments,omitempty"`
+	Parts    int `json:"parts,omitempty"`
 }
 
 // prepare fills the target's folder unless it holds the data of this scale already.
@@ -113,7 +115,7 @@ func (t target) fill(ctx context.Context, f *Flags, s scale) (l disk.Life, err e
 	}
 	l, err = loaded(ctx, p, f.Settle, s)
 	if err == nil {
-		err = t.settle(ctx, root(t.feed, p), s)
+		err = t.settle(ctx, p.URL(""), s)
 	}
 	if err = errors.Join(err, p.Stop()); err != nil {
 		return l, err
@@ -167,7 +169,3 @@ func (t target) settle(ctx context.Context, root string, s scale) error {
 // when a deletion delay has passed since the replaced objects were replaced, and since their end of
 // history was recorded.
 func times() []time.Duration { return []time.Duration{disk.Settled, 2 * time.Hour, 4 * time.Hour} }
-
-func root(spec server.Spec, p *server.Process) string {
-	return strings.TrimSuffix(p.WriteURL(), spec.WritePath)
-}

@@ -53,7 +53,7 @@ func (f *Flags) overBucket(ctx context.Context, targets []target, qs []question)
 			g.Delay(d)
 			g.Count() // the start does not count
 			var c cell
-			err = c.first(ctx, p, root(spec, p), q)
+			err = c.first(ctx, p, q)
 			t.Requests, t.Trips = g.Count()
 			g.Delay(0)
 			if err = errors.Join(err, p.Stop()); err != nil {
