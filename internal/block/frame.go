@@ -26,7 +26,7 @@ type Frame struct {
 // of divisors may be, if a frame is to hold them.
 const (
 	frameTimes = 8
-	frameRuns  = 32
+	frameRuns  = 8
 )
 
 // frameRows is the number of rows that ReadFrame decodes at once.
@@ -146,8 +146,9 @@ func (x *Frame) divisor(d float64, end int64) {
 	x.ends, x.divs = append(x.ends, int32(end)), append(x.divs, d)
 }
 
-// timesOf returns where in times those of rows begin, which must be one run or a part of one.
-func (x *Frame) timesOf(r Rows) (at int, err error) {
+// TimesOf returns where in FloatReader.AllTimes the times of rows begin, which must be of one series.
+// Errors: ErrFormat.
+func (x *Frame) TimesOf(r Rows) (at int, err error) {
 	if r.N == 0 {
 		return 0, nil
 	}

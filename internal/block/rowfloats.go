@@ -39,7 +39,7 @@ func (f *FloatReader) SelectFramed(in io.ReaderAt, g *RowGroup, x *Frame, rows [
 			return 0, err
 		}
 		before = r.From + r.N
-		at, err := x.timesOf(r)
+		at, err := x.TimesOf(r)
 		if err != nil {
 			return 0, err
 		}
@@ -49,6 +49,15 @@ func (f *FloatReader) SelectFramed(in io.ReaderAt, g *RowGroup, x *Frame, rows [
 		total += int64(n)
 	}
 	return total, nil
+}
+
+// SelectGroup is SelectFramed for all rows of g. Frame.TimesOf returns where the times of some of them
+// begin.
+func (f *FloatReader) SelectGroup(in io.ReaderAt, g *RowGroup, x *Frame) (total int64) {
+	f.st, f.frame = false, x
+	f.in, f.group = in, g
+	f.times, f.rows, f.at = x.times, append(f.rows[:0], Rows{g.FirstRow, g.Rows}), f.at[:0]
+	return g.Rows
 }
 
 // Rows returns the rows that Select kept, parallel to its argument. Some may be empty.

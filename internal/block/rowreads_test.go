@@ -87,8 +87,9 @@ func TestRowReaders(t *testing.T) {
 		require.NoError(t, err)
 		for i := range m.Files {
 			f := &m.Files[i]
-			in, _, err := files.Open(f.Name)
+			file, _, err := files.Open(f.Name)
 			require.NoError(t, err)
+			in := file
 			for j := range f.RowGroups {
 				g := &f.RowGroups[j]
 				mint := g.MinT + rng.Int64N(g.MaxT-g.MinT+1)
@@ -150,6 +151,17 @@ func TestRowReaders(t *testing.T) {
 							require.Equal(t, int64(len(in)), fr.Rows()[k].N)
 							for m, row := range in {
 								require.Equal(t, all.TS[row], fr.AllTimes()[fr.TimesAt(k)+m])
+							}
+						}
+						whole := make([]float64, fr.SelectGroup(file, g, x))
+						_, err = fr.Values(whole)
+						require.NoError(t, err)
+						for _, r := range rows {
+							at, err := x.TimesOf(r)
+							require.NoError(t, err)
+							require.Equal(t, all.TS[r.From:r.From+r.N], fr.AllTimes()[at:at+int(r.N)])
+							for k := r.From; k < r.From+r.N; k++ {
+								require.Equal(t, math.Float64bits(all.V[k]), math.Float64bits(whole[k-g.FirstRow]))
 							}
 						}
 						_, err = fr.Select(in, g, true, rows, mint, maxt)

@@ -66,31 +66,40 @@ func TestSamplesOfBlocksAreKept(t *testing.T) {
 	require.Len(t, strings.Fields(got[0]), 2+2, got)
 }
 
-// TestRowGroupsAreKept: once many selectors have read rows of a row group, all of it is kept.
+// TestRowGroupsAreKept: once many selectors have read rows of a row group, all of it is kept, with
+// start timestamps and times of each series or without and with times that most series share.
 func TestRowGroupsAreKept(t *testing.T) {
-	store := newDirStore(t)
 	const series, readers = 20, 17
-	var rows []segment.Row
-	for i := range series {
-		r := segment.Row{Labels: metric("m", "i", fmt.Sprintf("%02d", i))}
-		for j := range 50 + i {
-			r.Floats = append(r.Floats, segment.Float{T: int64(j)*1000 + int64(i%3), V: float64(i*j) / 7, ST: int64(1 + i%2)})
+	for _, apart := range []bool{true, false} {
+		store := newDirStore(t)
+		var rows []segment.Row
+		for i := range series {
+			r := segment.Row{Labels: metric("m", "i", fmt.Sprintf("%02d", i))}
+			for j := range 50 {
+				f := segment.Float{T: int64(j)*1000 + int64(i%10/9), V: float64(i*j) / 7}
+				if apart {
+					f.T, f.ST = f.T+int64(i%3), int64(1+i%2)
+				}
+				r.Floats = append(r.Floats, f)
+			}
+			rows = append(rows, r)
 		}
-		rows = append(rows, r)
-	}
-	l, other := newLake(t, store, query.Settings{UseStartTimestamps: true}), newLake(t, store, query.Settings{UseStartTimestamps: true})
-	b := l.writeBlocks(tenant.Default, blockShape{level: key.Part}, rows)[0]
-	read := func(l *lake, i int) []string {
-		return query1(t, l, 10_500, 200_000, nil, equal(model.MetricNameLabel, "m"), equal("i", fmt.Sprintf("%02d", i)))
-	}
-	want := query1(t, other, 10_500, 200_000, nil, equal(model.MetricNameLabel, "m"))
-	require.Len(t, want, series)
-	for i := range readers {
-		require.Equal(t, want[i:i+1], read(l, i))
-	}
-	require.NoError(t, store.Delete(t.Context(), b.Key(tenant.Default).File(block.SamplesFile(0))))
-	for i := range series {
-		require.Equal(t, want[i:i+1], read(l, i))
+		l, other := newLake(t, store, query.Settings{UseStartTimestamps: true}), newLake(t, store, query.Settings{UseStartTimestamps: true})
+		b := l.writeBlocks(tenant.Default, blockShape{level: key.Part}, rows)[0]
+		read := func(l *lake, mint, maxt int64, i int) []string {
+			return query1(t, l, mint, maxt, nil, equal(model.MetricNameLabel, "m"), equal("i", fmt.Sprintf("%02d", i)))
+		}
+		want := query1(t, other, 10_500, 200_000, nil, equal(model.MetricNameLabel, "m"))
+		require.Len(t, want, series)
+		part := query1(t, other, 20_500, 30_500, nil, equal(model.MetricNameLabel, "m"))
+		for i := range readers {
+			require.Equal(t, want[i:i+1], read(l, 10_500, 200_000, i))
+		}
+		require.NoError(t, store.Delete(t.Context(), b.Key(tenant.Default).File(block.SamplesFile(0))))
+		for i := range series {
+			require.Equal(t, want[i:i+1], read(l, 10_500, 200_000, i))
+			require.Equal(t, part[i:i+1], read(l, 20_500, 30_500, i))
+		}
 	}
 }
 

@@ -39,20 +39,20 @@ func (b *batch) times(from, to uint32) []int64 {
 	return []int64{b.at(from)}
 }
 
-// fragment is samples of one series in one object: those of the batch in [off, off+n), ascending. Of
-// equal timestamps the larger rank wins.
+// fragment is n samples of one series in one object, ascending. In the batch their times begin at at,
+// and their values at off. Of equal timestamps the larger rank wins.
 type fragment struct {
-	batch  *batch
-	off, n uint32
-	rank   uint32 // position of the object in the order of ranks
+	batch      *batch
+	at, off, n uint32
+	rank       uint32 // position of the object in the order of ranks
 }
 
 // first returns the time (ms) of the first sample, last that of the last one.
-func (f *fragment) first() int64 { return f.batch.at(f.off) }
-func (f *fragment) last() int64  { return f.batch.at(f.off + f.n - 1) }
+func (f *fragment) first() int64 { return f.batch.at(f.at) }
+func (f *fragment) last() int64  { return f.batch.at(f.at + f.n - 1) }
 
 // times returns the times (ms) of all samples.
-func (f *fragment) times() []int64 { return f.batch.times(f.off, f.off+f.n) }
+func (f *fragment) times() []int64 { return f.batch.times(f.at, f.at+f.n) }
 
 // sameTimes reports whether two fragments certainly have samples at the same times.
 func (f *fragment) sameTimes(g *fragment) bool {
@@ -62,7 +62,7 @@ func (f *fragment) sameTimes(g *fragment) bool {
 	if f.n == 1 {
 		return f.first() == g.first()
 	}
-	return &f.batch.t[f.off] == &g.batch.t[g.off]
+	return &f.batch.t[f.at] == &g.batch.t[g.at]
 }
 
 // floatReaders keeps decoders with their buffers.
@@ -125,7 +125,7 @@ func (r *Collector) groupFloats(ctx context.Context, g *rowGroup) ([]fragment, e
 	b, off := &batch{t: run.TS, v: run.V, st: run.ST}, uint32(0)
 	out := make([]fragment, len(g.rows))
 	for i, x := range fr.Rows() {
-		out[i] = fragment{b, off, uint32(x.N), uint32(g.object)}
+		out[i] = fragment{b, off, off, uint32(x.N), uint32(g.object)}
 		off += uint32(x.N)
 	}
 	return out, nil
@@ -161,7 +161,7 @@ func (r *Collector) batchFloats(ctx context.Context, fr *block.FloatReader, g *r
 	for i, x := range fr.Rows() {
 		from := fr.TimesAt(i)
 		batches[i] = batch{t: t[from : from+int(x.N)], v: v[:x.N], clean: !stale}
-		out[i] = fragment{&batches[i], 0, uint32(x.N), uint32(g.object)}
+		out[i] = fragment{&batches[i], 0, 0, uint32(x.N), uint32(g.object)}
 		v = v[x.N:]
 	}
 	return out, nil

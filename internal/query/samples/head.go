@@ -21,7 +21,7 @@ func (r *Collector) join() error {
 		}
 		if lo, hi := between(s.Head.T, r.MinT, r.MaxT); lo < hi {
 			b := &batch{t: s.Head.T, v: s.Head.V, clean: !s.Head.Stale}
-			s.floats = append(s.floats, fragment{b, uint32(lo), uint32(hi - lo), uint32(len(r.Objects))})
+			s.floats = append(s.floats, fragment{b, uint32(lo), uint32(lo), uint32(hi - lo), uint32(len(r.Objects))})
 			n += hi - lo
 		}
 	}

@@ -20,6 +20,7 @@ type kept struct {
 	ranges []batch // by range
 	all    *batch  // of all rows, from first on; ranges is empty then
 	first  int64
+	frame  *block.Frame // has the times of all, which series share; empty: each sample has its own
 	bytes  int64
 }
 
@@ -177,15 +178,27 @@ func (r *Collector) keptFloats(ctx context.Context, g *rowGroup) ([]fragment, er
 func decodeKept(g *rowGroup, st bool) (*kept, error) {
 	fr := floatReaders.Get().(*block.FloatReader)
 	defer floatReaders.Put(fr)
-	rows := g.rows
+	rows, frame := g.rows, new(block.Frame)
+	var total int64
+	var err error
 	if g.all {
 		rows = g.allRows()
+		if !st {
+			frame, err = block.ReadFrame(g.in, g.group)
+		}
 	}
-	total, err := fr.Select(g.in, g.group, st, rows, math.MinInt64, math.MaxInt64)
+	if err == nil && frame.Empty() {
+		total, err = fr.Select(g.in, g.group, st, rows, math.MinInt64, math.MaxInt64)
+	} else if err == nil {
+		total = fr.SelectGroup(g.in, g.group, frame)
+	}
 	if err != nil {
 		return nil, err
 	}
-	t, v := slices.Clone(fr.AllTimes()), make([]float64, total)
+	t, v := fr.AllTimes(), make([]float64, total)
+	if frame.Empty() { // else they are the frame's, and it keeps them
+		t = slices.Clone(t)
+	}
 	stale, err := fr.Values(v)
 	if err != nil {
 		return nil, err
@@ -199,7 +212,8 @@ func decodeKept(g *rowGroup, st bool) (*kept, error) {
 	}
 	k := &kept{bytes: int64(128 + 8*len(t) + 8*len(v) + 8*len(starts))}
 	if g.all {
-		k.first, k.all = g.group.FirstRow, &batch{t: t, v: v, st: starts, clean: !stale}
+		k.first, k.frame, k.all = g.group.FirstRow, frame, &batch{t: t, v: v, st: starts, clean: !stale}
+		k.bytes += frame.Bytes()
 		return k, nil
 	}
 	k.ranges = make([]batch, len(rows))
@@ -223,8 +237,15 @@ func (r *Collector) within(out []fragment, g *rowGroup, k *kept) ([]fragment, er
 		if b == nil {
 			b, first = &k.ranges[i], 0
 		}
-		lo, hi := between(b.t[first:first+int(x.N)], r.MinT, r.MaxT)
-		out = append(out, fragment{b, uint32(first + lo), uint32(hi - lo), uint32(g.object)})
+		at := first
+		if b == k.all && !k.frame.Empty() {
+			var err error
+			if at, err = k.frame.TimesOf(x); err != nil {
+				return nil, err
+			}
+		}
+		lo, hi := between(b.t[at:at+int(x.N)], r.MinT, r.MaxT)
+		out = append(out, fragment{b, uint32(at + lo), uint32(first + lo), uint32(hi - lo), uint32(g.object)})
 		total += int64(hi - lo)
 	}
 	return out, r.hold(total)

@@ -69,7 +69,7 @@ func TestJoin(t *testing.T) {
 			for range b.t {
 				b.v = append(b.v, rng.Float64())
 			}
-			f := fragment{b, 0, uint32(len(b.t)), uint32(rank)}
+			f := fragment{b, 0, 0, uint32(len(b.t)), uint32(rank)}
 			if i/8%2 == 0 { // as of scrapes
 				b.base, b.near, b.t = times[0][0]-5, []uint16{3, uint16(rank*7 + i/32%2), 9}, nil
 				b.v = []float64{rng.Float64(), rng.Float64(), rng.Float64()}

@@ -135,7 +135,7 @@ func (s *collected) ones(memory *Memory) {
 				b.v[k] = v
 			}
 		}
-		s.floats[i] = fragment{b, 0, f.n, f.rank}
+		s.floats[i] = fragment{b, 0, 0, f.n, f.rank}
 	}
 }
 
@@ -194,7 +194,7 @@ func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, membe
 			to.t, to.v = append(to.t, ts[lo:hi]...), append(to.v, group.v[from-first : from-first+n][lo:hi]...)
 			from += n
 		}
-		out[i] = fragment{to, uint32(at), uint32(len(to.t) - at), uint32(object)}
+		out[i] = fragment{to, uint32(at), uint32(at), uint32(len(to.t) - at), uint32(object)}
 	}
 	return out, nil
 }

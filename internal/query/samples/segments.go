@@ -256,7 +256,8 @@ func (r *Collector) segment(object int, floats *batch, hists *blobs) error {
 				continue
 			}
 			held += int64(hi - lo)
-			f := fragment{floats, uint32(first) + uint32(lo), uint32(hi - lo), uint32(object)}
+			at := uint32(first) + uint32(lo)
+			f := fragment{floats, at, at, uint32(hi - lo), uint32(object)}
 			if concerned {
 				s.take(f, &r.Deletions)
 			} else {

@@ -39,7 +39,7 @@ func (s *collected) take(f fragment, d *live.Deletions) {
 	}
 	gone := d.Gone(nil, int(f.rank), s.Tombstones)
 	for from, to := range live.Kept(f.times(), gone) {
-		s.floats = append(s.floats, fragment{f.batch, f.off + uint32(from), uint32(to - from), f.rank})
+		s.floats = append(s.floats, fragment{f.batch, f.at + uint32(from), f.off + uint32(from), uint32(to - from), f.rank})
 	}
 }
 
