@@ -88,8 +88,7 @@ func (f *Live) scale(now time.Time) (scale, error) {
 }
 
 // paced returns a server's arguments. What Promlake's compactor waits for is as much shorter as the
-// scrapes are faster. It merges segments once they are as many as those of a minute of 20 hosts, and
-// leaves the last ones as they are while queries run. The window of the hour stays open.
+// scrapes are faster, so that it finds as many segments each time. The window of the hour stays open.
 func (f *Live) paced(name string) []string {
 	if name != server.Promlake {
 		return further(name)
@@ -98,7 +97,7 @@ func (f *Live) paced(name string) []string {
 		return max(time.Duration(float64(d)/f.Pace), least).Round(time.Millisecond).String()
 	}
 	return append([]string{
-		"--compactor.compaction-interval=" + scaled(15*time.Second, leastWait), "--compactor.min-part-segments=24", "--compactor.window-delay=24h",
+		"--compactor.compaction-interval=" + scaled(time.Minute, 2*leastWait), "--compactor.window-delay=24h",
 		"--compactor.settle-delay=" + scaled(time.Minute, 2*leastWait), "--ingest.settle-delay=" + scaled(time.Minute, 2*leastWait),
 		"--ingest.flush-timeout=" + scaled(30*time.Second, leastWait),
 		"--compactor.deletion-delay=" + scaled(15*time.Minute, 30*time.Second), "--query.timeout=29s",
@@ -177,8 +176,7 @@ func scrape(ctx context.Context, targets []target, running []*server.Process, s 
 				return fmt.Errorf("send scrapes to %s: %w", targets[k].name, err)
 			}
 			all[k].Scale = s
-			all[k].Disk, err = proc.DiskUsage(targets[k].dir)
-			return err
+			return nil
 		})
 	}
 	if err := loads.Wait(); err != nil {

@@ -83,7 +83,10 @@ func (r *report) writeTables(w io.Writer) error {
 	}
 	rows := [][]string{{"of the server", "samples", "disk, MB", "peak RSS when warm, MB", "RSS at the end, MB"}}
 	for k, name := range r.Targets {
-		row := []string{name, fmt.Sprint(r.Prepared[k].Life.Samples), fmt.Sprintf("%.1f", float64(r.Prepared[k].Disk)/1e6)}
+		row := []string{name, fmt.Sprint(r.Prepared[k].Life.Samples), table.Unknown}
+		if disk := r.Prepared[k].Disk; disk > 0 {
+			row[2] = fmt.Sprintf("%.1f", float64(disk)/1e6)
+		}
 		for _, rss := range [][]uint64{r.PeakRSS, r.RSS} {
 			if rss == nil {
 				row = append(row, table.Unknown)

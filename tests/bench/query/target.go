@@ -69,7 +69,7 @@ type prepared struct {
 	Scale scale         `json:"scale"`
 	Life  disk.Life     `json:"life"`
 	Took  time.Duration `json:"took_ns"`
-	Disk  int64         `json:"disk_bytes"`
+	Disk  int64         `json:"disk_bytes"` // 0: not known
 	// of the set live: objects of Promlake that the queries read
 	Segments int `json:"segments,omitempty"`
 	Parts    int `json:"parts,omitempty"`
