@@ -39,6 +39,7 @@ var entrances = []struct {
 		"internal/query/api":         "the guard of all parameters",
 		"internal/query/api/weights": "the guard of all parameters",
 		"internal/query/engine":      "expression.Limits",
+		"internal/query/explain":     "a query that was parsed before, or an argument of a command",
 		"internal/ruleeval":          "rules: checked when the files are read",
 		"internal/rulefn":            "rules: checked when they are compiled",
 		"internal/rulestep":          "rules: checked when they are set and when they are compiled",

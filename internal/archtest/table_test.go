@@ -191,7 +191,7 @@ var allowed = map[string][]string{
 		"internal/query/duck/promsql/samples", "internal/query/duck/promsql/vec", "internal/query/duck/promsql/windows",
 	},
 	"internal/query/duck/promsql/windows": {
-		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel", "third_party/duckdb",
+		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel", "internal/query/duck/promsql/vec", "third_party/duckdb",
 	},
 	"internal/query/duck/promsql/agg": {
 		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel",
@@ -221,7 +221,7 @@ var allowed = map[string][]string{
 	"internal/query/explain": {
 		"internal/block", "internal/query/duck", "internal/query/engine",
 		"internal/query/exec", "internal/query/lookup", "internal/query/plan",
-		"internal/query/plan/ordinals", "internal/query/plan/vector", "internal/query/price", "internal/query/request", "internal/query/source",
+		"internal/query/plan/ordinals", "internal/query/plan/vector", "internal/query/price", "internal/query/request", "internal/query/source", "internal/query/translate",
 		"internal/segment",
 	},
 	"internal/query/fetch": {"internal/objstore", "internal/panics", "internal/parquetfile", "internal/query/lru"},
@@ -268,6 +268,7 @@ var allowed = map[string][]string{
 	"internal/query/sql/encode":    {},
 	"internal/query/sql/pushdown":  {"internal/expression"},
 	"internal/query/sql/statement": {},
+	"internal/query/translate": {"internal/query/duck"},
 	"internal/query/sql/views": {
 		"internal/catalog", "internal/query/duck/promsql", "internal/query/duck/table",
 		"internal/query/buckets", "internal/query/lookup", "internal/query/metrics", "internal/query/price", "internal/query/request",

@@ -27,7 +27,7 @@ func TestDifferential(t *testing.T) {
 	for first := seed; first < seed+n; {
 		last := min(seed+n, (first/perWorld+1)*perWorld)
 		t.Run(fmt.Sprintf("data-%d", first/perWorld), func(t *testing.T) {
-			w := newWorld(t, first/perWorld)
+			w := newWorld(t, first/perWorld, newData(first/perWorld))
 			w.ask(t.Context(), first, last, &sum)
 			w.count(t, &sum)
 		})

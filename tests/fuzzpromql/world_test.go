@@ -55,9 +55,8 @@ type world struct {
 // remote hides that a store is a directory, so that objects are fetched.
 type remote struct{ objstore.Store }
 
-func newWorld(t *testing.T, seed uint64) *world {
+func newWorld(t *testing.T, seed uint64, d data) *world {
 	t.Helper()
-	d := newData(seed)
 	store, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	var seq uint64

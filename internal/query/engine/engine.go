@@ -19,9 +19,9 @@ import (
 	"github.com/promlake/promlake/internal/query/usage"
 )
 
-// defaultSubqueryStep is the step of a subquery that names none, like Prometheus' default
+// DefaultSubqueryStep is the step of a subquery that names none, like Prometheus' default
 // evaluation interval.
-const defaultSubqueryStep = time.Minute
+const DefaultSubqueryStep = time.Minute
 
 // ParserOptions are those of every parser that reads users' PromQL: all of upstream's language is
 // on.
@@ -73,7 +73,7 @@ func New(s Settings, x *exec.Executor, u *usage.Counter, reg prometheus.Register
 		Timeout:                  s.Timeout,
 		ActiveQueryTracker:       admitted(s.MaxConcurrency),
 		LookbackDelta:            s.Lookback,
-		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
+		NoStepSubqueryIntervalFn: func(int64) int64 { return DefaultSubqueryStep.Milliseconds() },
 		EnableAtModifier:         true,
 		EnableNegativeOffset:     true,
 		EnablePerStepStats:       true,

@@ -92,7 +92,7 @@ func (q *Query) Options(ctx context.Context) plan.Options {
 	s := &q.engine.settings
 	return plan.Options{
 		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
-		Settled: q.expr.settled, Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
+		Settled: q.expr.settled, Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: DefaultSubqueryStep,
 		DelayedNames: s.DelayedNameRemoval, StartTimestamps: s.UseStartTimestamps, MinRows: max(s.MinPushedSamples, 0),
 		Kernels: s.MinPushedSamples < math.MaxInt64,
 		Ended:   func() bool { return ctx.Err() != nil },

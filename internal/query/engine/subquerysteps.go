@@ -44,7 +44,7 @@ func (c *stepCount) walk(n parser.Node, span, times int64) {
 	case *parser.SubqueryExpr:
 		step := e.Step.Milliseconds()
 		if e.Step == 0 {
-			step = defaultSubqueryStep.Milliseconds()
+			step = DefaultSubqueryStep.Milliseconds()
 		}
 		step, window := max(1, step), max(0, e.Range.Milliseconds())
 		c.held = request.Saturated(float64(c.held) + float64(times)*(float64(window/step)+1))

@@ -12,66 +12,87 @@ import (
 	"github.com/promlake/promlake/internal/query/sql/statement"
 )
 
-// aggregatePrefix begins the names of PromQL's range functions as aggregates of SQL, over the samples
-// of one series:
+// functionPrefix begins the names of PromQL's functions in SQL. Range functions are aggregates over the
+// samples of one series:
 //
 //	prom_rate(ts, value, window_start, window_end)   rate() at window_end over (window_start, window_end]
 //	prom_rate(ts, value, range)                      rate() over (t - range, t], for the last row's t
+//	prom_rate(ts, value, prom_window(grid, range))   a list of rate() at each step of a grid
 //
 // A window without a value is NULL. The second form is for OVER: a frame moves the last row.
-const aggregatePrefix = "prom_"
+const functionPrefix = "prom_"
 
-// aggregates are those that statements may call.
-var aggregates = map[string]statement.Aggregate{
-	aggregatePrefix + "avg_over_time":                {},
-	aggregatePrefix + "changes":                      {},
-	aggregatePrefix + "count_over_time":              {},
-	aggregatePrefix + "delta":                        {},
-	aggregatePrefix + "deriv":                        {},
-	aggregatePrefix + "double_exponential_smoothing": {After: 2},
-	aggregatePrefix + "first_over_time":              {},
-	aggregatePrefix + "idelta":                       {},
-	aggregatePrefix + "increase":                     {},
-	aggregatePrefix + "irate":                        {},
-	aggregatePrefix + "last_over_time":               {},
-	aggregatePrefix + "mad_over_time":                {},
-	aggregatePrefix + "max_over_time":                {},
-	aggregatePrefix + "min_over_time":                {},
-	aggregatePrefix + "predict_linear":               {After: 1},
-	aggregatePrefix + "present_over_time":            {},
-	aggregatePrefix + "quantile_over_time":           {Before: 1},
-	aggregatePrefix + "rate":                         {},
-	aggregatePrefix + "resets":                       {},
-	aggregatePrefix + "stddev_over_time":             {},
-	aggregatePrefix + "stdvar_over_time":             {},
-	aggregatePrefix + "sum_over_time":                {},
-	aggregatePrefix + "ts_of_first_over_time":        {},
-	aggregatePrefix + "ts_of_last_over_time":         {},
-	aggregatePrefix + "ts_of_max_over_time":          {},
-	aggregatePrefix + "ts_of_min_over_time":          {},
-}
+// functions are those of PromQL that statements may call.
+var functions = func() map[string]statement.Function {
+	out := map[string]statement.Function{
+		functionPrefix + "double_exponential_smoothing": {After: 2},
+		functionPrefix + "predict_linear":               {After: 1},
+		functionPrefix + "quantile_over_time":           {Before: 1},
+	}
+	for names, f := range map[string]statement.Function{
+		`avg_over_time changes count_over_time delta deriv first_over_time idelta increase instant irate last_over_time mad_over_time
+		max_over_time min_over_time present_over_time rate resets stddev_over_time stdvar_over_time sum_over_time timestamp
+		ts_of_first_over_time ts_of_last_over_time ts_of_max_over_time ts_of_min_over_time`: {},
+		"absent avg bottomk count group histogram_quantile limitk max min quantile scalar stddev stdvar sum topk": {Kind: statement.Lists},
+		"binary math over points time timestamps":                         {Kind: statement.Plain},
+		"by grid include label label_replace labels order window without": {Kind: statement.Macro},
+	} {
+		for name := range strings.FieldsSeq(names) {
+			out[functionPrefix+name] = f
+		}
+	}
+	return out
+}()
 
-// mentionedAggregates are the range functions that a statement may call as aggregates. To register
-// all of them takes some milliseconds.
-func mentionedAggregates(text string) (out []string) {
+// macros define the functions of grids, and of maps of labels, whose keys ascend.
+const macros = `
+CREATE MACRO prom_grid(start, stop, step) AS
+	'start=' || epoch_ms(start::TIMESTAMPTZ) || ' step=' || epoch_ms(step::INTERVAL) || ' n=' || ((epoch_ms(stop::TIMESTAMPTZ) - epoch_ms(start::TIMESTAMPTZ)) // epoch_ms(step::INTERVAL) + 1);
+CREATE MACRO prom_window(grid, width) AS grid || ' range=' || epoch_ms(width::INTERVAL),
+	(grid, width, back) AS grid || ' range=' || epoch_ms(width::INTERVAL) || ' offset=' || epoch_ms(back::INTERVAL);
+CREATE MACRO prom_order(labels) AS (row_number() OVER (ORDER BY labels))::UINTEGER, (metric, labels) AS (row_number() OVER (ORDER BY metric, labels))::UINTEGER;
+CREATE MACRO prom_labels(names, vals) AS map(names::VARCHAR[], vals::VARCHAR[]);
+CREATE MACRO prom_by(labels, names) AS map_from_entries(list_filter(map_entries(labels), lambda e: list_contains(names::VARCHAR[], e.key)));
+CREATE MACRO prom_without(labels, names) AS map_from_entries(list_filter(map_entries(labels), lambda e: NOT list_contains(names::VARCHAR[], e.key)));
+CREATE MACRO prom_include(labels, other, names) AS map_from_entries(list_sort(map_entries(prom_without(labels, names)) || map_entries(prom_by(other, names))));
+CREATE MACRO prom_label(labels, name, val) AS prom_include(labels, map_from_entries(CASE WHEN val <> '' THEN [{'key': name::VARCHAR, 'value': val::VARCHAR}] ELSE [] END), [name]);
+CREATE MACRO prom_label_replace(labels, target, replacement, source, pattern) AS
+	CASE WHEN regexp_full_match(coalesce(labels[source], ''), pattern, 's')
+	THEN prom_label(labels, target, regexp_replace(coalesce(labels[source], ''), '^(?s:' || pattern || ')$', replacement)) ELSE labels END;
+`
+
+// called are the functions of a kind that a text mentions. To register all of them takes some
+// milliseconds.
+func called(text string, kinds ...statement.Kind) (out []string) {
 	text = strings.ToLower(text)
-	for _, name := range slices.Sorted(maps.Keys(aggregates)) {
-		if strings.Contains(text, name) {
-			out = append(out, strings.TrimPrefix(name, aggregatePrefix))
+	for _, name := range slices.Sorted(maps.Keys(functions)) {
+		if slices.Contains(kinds, functions[name].Kind) && strings.Contains(text, name) {
+			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// registerAggregates prepares the database for the aggregates.
-func (x *execution) registerAggregates(conn mapping.Connection) error {
-	return promsql.RegisterWindows(conn, x.budget, mentionedAggregates(x.stmt.Text))
+// registerFunctions prepares the database for the functions.
+func (x *execution) registerFunctions(conn mapping.Connection) error {
+	windows := called(x.stmt.Text, statement.Windows)
+	for i := range windows {
+		windows[i] = strings.TrimPrefix(windows[i], functionPrefix)
+	}
+	err := promsql.RegisterWindows(conn, x.budget, windows)
+	if err == nil {
+		err = promsql.RegisterLists(conn, x.budget, called(x.stmt.Text, statement.Lists, statement.Plain))
+	}
+	if err == nil && len(called(x.stmt.Text, statement.Macro)) > 0 {
+		err = run(conn, macros)
+	}
+	return err
 }
 
-// openBudget opens the budget of the aggregates' memory, if the statement may call any. closeBudget
-// is called when the database is closed.
+// openBudget opens the budget of the functions' memory, if the statement may call any. closeBudget is
+// called when the database is closed.
 func (x *execution) openBudget() {
-	if len(mentionedAggregates(x.stmt.Text)) > 0 {
+	if len(called(x.stmt.Text, statement.Windows, statement.Lists, statement.Plain, statement.Macro)) > 0 {
 		x.budget = promsql.NewBudget(x.Settings.MemoryBytes)
 		x.stopCancel = context.AfterFunc(x.ctx, x.budget.Cancel)
 	}

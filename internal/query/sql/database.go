@@ -26,7 +26,7 @@ func (x *execution) open() (err error) {
 	if x.budget == nil {
 		return nil
 	}
-	return x.db.With(x.ctx, x.registerAggregates)
+	return x.db.With(x.ctx, x.registerFunctions)
 }
 
 // watch enters the guard of the session, and stops it when the context ends. What the guard counts is
@@ -81,7 +81,7 @@ func (x *execution) check() error {
 	if err != nil {
 		return parseFailure(err)
 	}
-	if err := x.stmt.Check(pushdown.Finite(tree), viewNames, functionNames, aggregates); err != nil {
+	if err := x.stmt.Check(pushdown.Finite(tree), viewNames, functionNames, functions); err != nil {
 		return err
 	}
 	bound, err := x.stmt.Bound(x.question.Params)

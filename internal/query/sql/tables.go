@@ -40,12 +40,15 @@ const metadataView = "metadata"
 var catalogued = map[string]func(x *execution, r *reader) table.Table{
 	"samples":                samplesView,
 	storedPrefix + "samples": samplesView,
-	"series":                 seriesView,
-	storedPrefix + "series":  seriesView,
-	"histograms":             func(x *execution, r *reader) table.Table { return &views.Histograms{Store: x.Store, Reader: r} },
-	"exemplars":              func(x *execution, r *reader) table.Table { return &views.Exemplars{Store: x.Store, Reader: r} },
-	"blocks":                 func(_ *execution, r *reader) table.Table { return &views.Blocks{Reader: r} },
-	"segments":               func(_ *execution, r *reader) table.Table { return &views.Segments{Reader: r} },
+	"marked_samples": func(x *execution, r *reader) table.Table {
+		return &views.Samples{Store: x.Store, Reader: r, Shape: views.Flat{}, Stale: true}
+	},
+	"series":                seriesView,
+	storedPrefix + "series": seriesView,
+	"histograms":            func(x *execution, r *reader) table.Table { return &views.Histograms{Store: x.Store, Reader: r} },
+	"exemplars":             func(x *execution, r *reader) table.Table { return &views.Exemplars{Store: x.Store, Reader: r} },
+	"blocks":                func(_ *execution, r *reader) table.Table { return &views.Blocks{Reader: r} },
+	"segments":              func(_ *execution, r *reader) table.Table { return &views.Segments{Reader: r} },
 	metadataView: func(x *execution, r *reader) table.Table {
 		return &views.Metadata{Reader: r, Get: x.Metadata}
 	},

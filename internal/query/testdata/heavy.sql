@@ -50,6 +50,10 @@ SELECT max(n) FROM (SELECT count(*) OVER (ORDER BY hash(range) RANGE BETWEEN UNB
 SELECT max(n) FROM (SELECT mode(value) OVER (ORDER BY ts ROWS BETWEEN 1000000 PRECEDING AND 1000000 FOLLOWING) AS n FROM (SELECT * FROM samples, range(1000000)))
 SELECT max(len(n)) FROM (SELECT list(range) OVER (ROWS BETWEEN 10000 PRECEDING AND CURRENT ROW) AS n FROM range(10000000))
 SELECT sum(n) FROM (SELECT prom_rate(ts, value, ts - INTERVAL 1 HOUR, ts) AS n FROM (SELECT ts + to_milliseconds(range) AS ts, value FROM samples, range(1000000000)) GROUP BY ts)
+SELECT count(prom_time('start=0 step=1 n=16777216')) FROM range(1000000000)
+SELECT count(*) FROM (SELECT unnest(prom_points([range], 'start=0 step=1 n=16777216')) FROM range(1000000000))
+SELECT prom_sum(range::UINTEGER, [range]) FROM range(1000000000)
+SELECT range % 1000, prom_count_over_time(make_timestamptz(range * 1000), range, 'start=0 step=1 n=16777216 range=' || 1000) FROM range(1000000) GROUP BY 1
 SELECT prom_quantile_over_time(0.5, make_timestamptz(range), range, make_timestamptz(0), make_timestamptz(1000000000000)) FROM range(1000000000)
 SELECT max(r) FROM (SELECT prom_rate(make_timestamptz(range), range, INTERVAL 100 DAY) OVER (ORDER BY range RANGE BETWEEN 1000000 PRECEDING AND CURRENT ROW) AS r FROM range(1000000000))
 SELECT max(r) FROM (SELECT prom_quantile_over_time(0.5, make_timestamptz(range * 1000), range, INTERVAL 100 DAY) OVER (ORDER BY 1 ROWS UNBOUNDED PRECEDING) AS r FROM range(1000000000))

@@ -43,14 +43,30 @@ func Register(conn mapping.Connection) error {
 	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
 	defer C.free(unsafe.Pointer(msg))
 	db := C.duckdb_connection(conn.Ptr)
-	if C.prom_register_samples(db, msg) != 0 || C.prom_register_vec(db, msg) != 0 || C.prom_register_agg(db, msg) != 0 || C.prom_register_rows(db, msg) != 0 {
+	if C.prom_register_samples(db, msg) != 0 || C.prom_register_vec(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_agg(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_rows(db, msg) != 0 {
 		return fmt.Errorf("register functions: %s", C.GoString(msg))
 	}
 	return nil
 }
 
-// RegisterWindows adds to the database of conn the aggregates over one window of some range functions
-// ("rate"), which see windows/aggregates.h. The budget counts their memory until the database is
+// RegisterLists adds to the database of conn some of the functions over lists of values
+// ("prom_binary"). The budget counts their memory until the database is closed.
+func RegisterLists(conn mapping.Connection, budget *Budget, functions []string) error {
+	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
+	defer C.free(unsafe.Pointer(msg))
+	for _, f := range functions {
+		name := C.CString(f)
+		defer C.free(unsafe.Pointer(name))
+		db, only, id := C.duckdb_connection(conn.Ptr), C.vec_text{text: name, len: C.size_t(len(f))}, C.int64_t(budget.ID())
+		if C.prom_register_vec(db, only, id, msg) != 0 || C.prom_register_agg(db, only, id, msg) != 0 {
+			return fmt.Errorf("register functions: %s", C.GoString(msg))
+		}
+	}
+	return nil
+}
+
+// RegisterWindows adds to the database of conn the aggregates of some range functions ("rate"), see
+// windows/aggregates.h. The budget counts their memory until the database is
 // closed.
 func RegisterWindows(conn mapping.Connection, budget *Budget, functions []string) error {
 	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))

@@ -65,6 +65,23 @@ func TestWindowsExceedTheirBudget(t *testing.T) {
 	b.Reclaim()
 }
 
+// TestWindowsOfOneCall: windows over a list that has one value for all steps of a large grid would take
+// hours in one call, which is not interrupted.
+func TestWindowsOfOneCall(t *testing.T) {
+	b := promsql.NewBudget(0)
+	db := duck.New(duck.Settings{
+		MemoryLimitBytes: 1 << 30, Threads: 1, Connections: 1, TempDir: func() (string, error) { return t.TempDir(), nil },
+		Setup: func(conn mapping.Connection) error { return promsql.RegisterLists(conn, b, []string{"prom_over"}) },
+	})
+	t.Cleanup(func() {
+		require.NoError(t, db.Close())
+		require.NoError(t, b.Close())
+	})
+	err := db.Each(t.Context(), "SELECT len(prom_over('count_over_time', [1.0::DOUBLE], 'start=0 step=1 n=100000', 'start=0 step=1 n=100000 range=100000'))",
+		[]string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+	require.ErrorContains(t, err, "more than 4294967296 together")
+}
+
 func TestRegisterWindowsFails(t *testing.T) {
 	b := promsql.NewBudget(0)
 	defer b.Close()

@@ -65,7 +65,7 @@ func (r reader) condition(n node) Constraint {
 
 // flipped are comparisons with their sides exchanged.
 var flipped = map[string]string{
-	"COMPARE_EQUAL": "COMPARE_EQUAL", "COMPARE_NOTEQUAL": "COMPARE_NOTEQUAL",
+	"COMPARE_EQUAL": "COMPARE_EQUAL", "COMPARE_NOTEQUAL": "COMPARE_NOTEQUAL", "COMPARE_DISTINCT_FROM": "COMPARE_DISTINCT_FROM",
 	"COMPARE_LESSTHAN": "COMPARE_GREATERTHAN", "COMPARE_GREATERTHAN": "COMPARE_LESSTHAN",
 	"COMPARE_LESSTHANOREQUALTO": "COMPARE_GREATERTHANOREQUALTO", "COMPARE_GREATERTHANOREQUALTO": "COMPARE_LESSTHANOREQUALTO",
 }
@@ -86,7 +86,7 @@ func (r reader) compare(op string, column, constant node) (Constraint, bool) {
 	switch op {
 	case "COMPARE_EQUAL":
 		return oneOf(label, []string{v}), true
-	case "COMPARE_NOTEQUAL":
+	case "COMPARE_NOTEQUAL", "COMPARE_DISTINCT_FROM":
 		return matching(labels.MustNewMatcher(labels.MatchNotEqual, label, v)), true
 	}
 	return All(), true
@@ -210,7 +210,7 @@ func (r reader) operator(n node) Constraint {
 // function reads conditions on the bytes of a label: LIKE becomes one of them.
 func (r reader) function(n node) Constraint {
 	children := n.nodes("children")
-	if len(children) != 2 {
+	if len(children) < 2 {
 		return All()
 	}
 	label, isLabel := r.label(children[0])
@@ -226,8 +226,18 @@ func (r reader) function(n node) Constraint {
 		return pattern(label, "(?s:.*"+quoted+")")
 	case "contains":
 		return pattern(label, "(?s:.*"+quoted+".*)")
+	case "regexp_full_match": // whose options, of PromQL's matchers, add no text that it matches
+		if len(children) == 2 || option(children[2]) == "s" {
+			return pattern(label, "(?s:"+v+")")
+		}
 	}
 	return All()
+}
+
+// option returns a constant text, "" for others.
+func option(n node) string {
+	s, _ := text(n)
+	return s
 }
 
 // column returns the meaning of a reference to a column.

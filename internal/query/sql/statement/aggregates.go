@@ -1,13 +1,28 @@
 package statement
 
-// Aggregate is a range function of PromQL as an aggregate: how many parameters it has before the
-// sample's time, and after the window. A window is its two bounds or, with OVER, its length.
-type Aggregate struct {
+// Kind is what a function of PromQL takes.
+type Kind int
+
+// The kinds of functions.
+const (
+	Windows Kind = iota // a range function as an aggregate over samples
+	Lists               // an aggregate over lists of values
+	Plain               // of lists of values, no aggregate
+	Macro               // of grids and labels, no aggregate
+)
+
+// Function is a function of PromQL. Of Windows: how many parameters it has before the sample's time,
+// and after the window. A window is its two bounds, a grid or, with OVER, its length.
+type Function struct {
+	Kind          Kind
 	Before, After int
 }
 
 // types returns those of n arguments, nil if no form has so many.
-func (a Aggregate) types(n int) (out []string) {
+func (a Function) types(n int) (out []string) {
+	if a.Kind != Windows {
+		return nil
+	}
 	for range a.Before {
 		out = append(out, "DOUBLE")
 	}
@@ -28,15 +43,18 @@ func (a Aggregate) types(n int) (out []string) {
 }
 
 // sliding is the number of arguments of the form for OVER: ts, value and range beside the parameters.
-func (a Aggregate) sliding() int { return 3 + a.Before + a.After }
+func (a Function) sliding() int { return 3 + a.Before + a.After }
 
 // check refuses calls that DuckDB would crash on, or that have another window than the arguments say.
 // If all rows go to one state, DuckDB gives aggregates of the C API one pointer to it, where they
 // expect one for each row: so it does for arguments in an order, and for a frame that is the whole
 // partition.
-func (a Aggregate) check(name string, call map[string]any) error {
+func (a Function) check(name string, call map[string]any) error {
 	if err := checkOrder(name, call); err != nil || call["class"] != "WINDOW" {
 		return err
+	}
+	if a.Kind != Windows {
+		return refuse("the function %q is not available with OVER", name)
 	}
 	children, _ := call["children"].([]any)
 	if len(children) > a.sliding() {
@@ -58,20 +76,20 @@ func checkOrder(name string, call map[string]any) error {
 	inner, _ := call["arg_orders"].([]any)
 	distinct, _ := call["distinct"].(bool)
 	if len(orders)+len(inner) > 0 || distinct {
-		return refuse("the function %q is not available with ORDER BY or DISTINCT in its arguments: it sorts the samples itself", name)
+		return refuse("the function %q is not available with ORDER BY or DISTINCT in its arguments: it has an order of its own", name)
 	}
 	return nil
 }
 
 // castTexts casts constant texts among the arguments of aggregates, as '-inf' and '5 minutes': DuckDB
 // does not for aggregates of the C API. It reports whether there are any.
-func castTexts(x any, aggregates map[string]Aggregate) (cast bool) {
+func castTexts(x any, promql map[string]Function) (cast bool) {
 	switch x := x.(type) {
 	case map[string]any:
 		for _, v := range x {
-			cast = castTexts(v, aggregates) || cast
+			cast = castTexts(v, promql) || cast
 		}
-		a, ok := aggregates[lower(x["function_name"])]
+		a, ok := promql[lower(x["function_name"])]
 		children, _ := x["children"].([]any)
 		if !ok {
 			return cast
@@ -83,7 +101,7 @@ func castTexts(x any, aggregates map[string]Aggregate) (cast bool) {
 		}
 	case []any:
 		for _, v := range x {
-			cast = castTexts(v, aggregates) || cast
+			cast = castTexts(v, promql) || cast
 		}
 	}
 	return cast

@@ -54,7 +54,7 @@ func (s *Statement) Bound(p Parameters) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	cast := castTexts(tree, s.aggregates)
+	cast := castTexts(tree, s.promql)
 	if err := patterns(tree); err != nil || given == 0 && !cast {
 		return nil, err
 	}

@@ -8,14 +8,14 @@ import (
 
 // rules are what a statement may name.
 type rules struct {
-	tables, functions map[string]bool      // lower case
-	aggregates        map[string]Aggregate // lower case
-	ctes              map[string]bool      // names that the statement defines, lower case
+	tables, functions map[string]bool     // lower case
+	promql            map[string]Function // lower case
+	ctes              map[string]bool     // names that the statement defines, lower case
 	parameters        map[string]bool
 }
 
-func newRules(tables, functions []string, aggregates map[string]Aggregate) *rules {
-	r := &rules{tables: map[string]bool{}, functions: map[string]bool{}, aggregates: aggregates, ctes: map[string]bool{}, parameters: map[string]bool{}}
+func newRules(tables, functions []string, promql map[string]Function) *rules {
+	r := &rules{tables: map[string]bool{}, functions: map[string]bool{}, promql: promql, ctes: map[string]bool{}, parameters: map[string]bool{}}
 	for _, t := range tables {
 		r.tables[strings.ToLower(t)] = true
 	}
@@ -182,12 +182,12 @@ func (r *rules) function(x map[string]any, inFrom bool) error {
 	if catalog, schema := lower(x["catalog"]), lower(x["schema"]); catalog != "" && catalog != "system" || schema != "" && schema != "main" {
 		return refuse("the function %q is not available: only functions without a schema are", qualified(x, "function_name"))
 	}
-	aggregate, known := r.aggregates[name]
+	function, known := r.promql[name]
 	if strings.HasPrefix(name, "prom_") && (!known || x["schema"] != "" || x["catalog"] != "") {
-		return refuse("the function %q is not available; PromQL's functions are %s", qualified(x, "function_name"), strings.Join(sorted(r.aggregates), ", "))
+		return refuse("the function %q is not available; PromQL's functions are %s", qualified(x, "function_name"), strings.Join(sorted(r.promql), ", "))
 	}
 	if known {
-		if err := aggregate.check(name, x); err != nil {
+		if err := function.check(name, x); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ type Statement struct {
 
 	parameters int            // of the statement
 	tree       map[string]any // of json_serialize_sql
-	aggregates map[string]Aggregate
+	promql     map[string]Function
 }
 
 // RefusedError reports a statement that is not answered.
@@ -60,9 +60,9 @@ func Split(text string) (Statement, error) {
 }
 
 // Check decides about a statement, given the answer of json_serialize_sql for its text and the
-// names of the tables and table functions that it may read, and the aggregates that it may call beside
-// DuckDB's functions.
-func (s *Statement) Check(answer []byte, tables, functions []string, aggregates map[string]Aggregate) error {
+// names of the tables and table functions that it may read, and the functions of PromQL that it may call
+// beside DuckDB's.
+func (s *Statement) Check(answer []byte, tables, functions []string, promql map[string]Function) error {
 	var d struct {
 		Failed     bool             `json:"error"`
 		Kind       string           `json:"error_type"`
@@ -84,7 +84,7 @@ func (s *Statement) Check(answer []byte, tables, functions []string, aggregates 
 	case len(d.Statements) > 1:
 		return refuse("there are %d statements; want %s", len(d.Statements), forms)
 	}
-	r := newRules(tables, functions, aggregates)
+	r := newRules(tables, functions, promql)
 	r.collect(d.Statements[0])
 	if err := r.walk(d.Statements[0], false); err != nil {
 		return err
@@ -92,6 +92,6 @@ func (s *Statement) Check(answer []byte, tables, functions []string, aggregates 
 	if err := checkWidths(d.Statements[0]); err != nil {
 		return err
 	}
-	s.parameters, s.tree, s.aggregates = len(r.parameters), d.Statements[0], aggregates
+	s.parameters, s.tree, s.promql = len(r.parameters), d.Statements[0], promql
 	return nil
 }

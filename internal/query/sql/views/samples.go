@@ -18,11 +18,12 @@ import (
 )
 
 // Samples is a table with a row for each float sample: the samples of range selectors, so without
-// stale markers and native histograms.
+// native histograms and, unless Stale, without stale markers.
 type Samples struct {
 	Store  *Store
 	Reader Reader
 	Shape  Shape
+	Stale  bool
 }
 
 // Shape is how a table shows the series, the time and the value of a sample.
@@ -251,7 +252,7 @@ func (c *sampleCursor) series() (more bool, err error) {
 	c.lset = c.scan.res.Series[c.which[i]].Labels
 	t, v, facts := c.batch.Joined(i)
 	c.t, c.v = t, v
-	if facts&promsql.NoStale == 0 {
+	if facts&promsql.NoStale == 0 && !c.scan.Stale {
 		c.withoutStale()
 	}
 	return true, nil
@@ -311,7 +312,7 @@ func (c *sampleCursor) floatsOf(s *samples.Series) error {
 		if kind != chunkenc.ValFloat {
 			continue
 		}
-		if t, v := it.At(); !value.IsStaleNaN(v) {
+		if t, v := it.At(); c.scan.Stale || !value.IsStaleNaN(v) {
 			c.t, c.v = append(c.t, t), append(c.v, v)
 		}
 	}

@@ -41,13 +41,12 @@ static bool add(state *s, vec_list phi, double le, vec_list l, prom_budget *b, c
 	return keep_phi(s, phi, b, err) && agg_rows_add(&s->rows, (agg_row){.n = l.n, .le = le, .v = (double *)(uintptr_t)l.v}, b, err);
 }
 
-static bool update_rows(duckdb_data_chunk in, vec_specs *specs, duckdb_aggregate_state *states, char err[PROM_ERROR_BYTES]) {
+static bool update_rows(duckdb_data_chunk in, vec_specs *specs, prom_budget *budget, duckdb_aggregate_state *states, char err[PROM_ERROR_BYTES]) {
 	vec_lists phis, lists;
 	if (!vec_lists_open(&phis, in, 0, err) || !vec_lists_open(&lists, in, 2, err)) {
 		return false;
 	}
 	vec_column bounds = vec_column_of(in, 1);
-	prom_budget *budget = prom_budget_default();
 	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); i < rows; i++) {
 		const prom_spec *spec = specs == NULL ? NULL : vec_specs_at(specs, i, err);
 		if (specs != NULL && spec == NULL) {
@@ -65,13 +64,14 @@ static bool update_rows(duckdb_data_chunk in, vec_specs *specs, duckdb_aggregate
 }
 
 static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
+	const vec_extra *x = vec_extra_of(info);
 	char err[PROM_ERROR_BYTES];
 	bool has_spec = duckdb_data_chunk_get_column_count(in) > 3;
 	vec_specs specs = {0};
 	if (has_spec) {
-		vec_specs_open(&specs, in, 3, 0, 0);
+		vec_specs_open(&specs, in, 3, 0, 0, x->own);
 	}
-	if (!update_rows(in, has_spec ? &specs : NULL, states, err)) {
+	if (!update_rows(in, has_spec ? &specs : NULL, vec_budget_of(x), states, err)) {
 		duckdb_aggregate_function_set_error(info, err);
 	}
 	vec_specs_close(&specs);

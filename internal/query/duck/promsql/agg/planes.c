@@ -39,15 +39,16 @@ static bool finish(void *state, const void *extra, vec_out *out, idx_t row, char
 }
 
 static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
-	const agg_planes *op = duckdb_aggregate_function_get_extra_info(info);
+	const vec_extra *x = vec_extra_of(info);
+	const agg_planes *op = x->extra;
 	char err[PROM_ERROR_BYTES];
 	vec_lists lists;
 	bool ok = vec_lists_open(&lists, in, 0, err), has_spec = duckdb_data_chunk_get_column_count(in) > 1;
 	vec_specs specs = {0};
 	if (has_spec) {
-		vec_specs_open(&specs, in, 1, op->required, 0);
+		vec_specs_open(&specs, in, 1, op->required, PROM_KEYS_GRID, x->own);
 	}
-	prom_budget *budget = prom_budget_default();
+	prom_budget *budget = vec_budget_of(x);
 	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); ok && i < rows; i++) {
 		if (has_spec) {
 			const prom_spec *spec = vec_specs_at(&specs, i, err);
@@ -74,8 +75,8 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, 
 #define CALLBACKS state_size, state_init, update, combine, finalize, states_destroy
 #define ORDERED agg_ordered_size, agg_ordered_init, agg_ordered_update, agg_ordered_combine, agg_ordered_finalize, agg_rows_destroy
 
-// (v), (v, spec) and (i, v, spec)
-#define ACROSS(name, op) {name, {VEC_LIST}, VEC_LIST, true, op, CALLBACKS}, {name, {VEC_UINTEGER, VEC_LIST, VEC_VARCHAR}, VEC_LIST, false, op, ORDERED}
+// (v), (v, spec), (i, v) and (i, v, spec)
+#define ACROSS(name, op) {name, {VEC_LIST}, VEC_LIST, true, op, CALLBACKS}, {name, {VEC_UINTEGER, VEC_LIST}, VEC_LIST, true, op, ORDERED}
 
 const vec_aggregate agg_table_planes[] = {
     ACROSS("prom_sum", &agg_planes_sum),

@@ -3,5 +3,6 @@
 
 #include "../vec/register.h"
 
-// Registers the aggregates across series, once per database. Returns 0, or 1 with a message.
-int prom_register_agg(duckdb_connection conn, char err[PROM_ERROR_BYTES]);
+// Registers the aggregates across series, once per database. The arguments are those of
+// vec_register_aggregates.
+int prom_register_agg(duckdb_connection conn, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);

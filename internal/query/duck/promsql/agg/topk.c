@@ -38,7 +38,7 @@ static bool add(void *state_, const void *how, uint32_t i, vec_list l, const pro
 }
 
 static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
-	agg_update(info, in, states, PROM_KEY_K | PROM_KEY_N, add);
+	agg_update(info, in, states, PROM_KEY_K, add);
 }
 
 static bool move(void *from, void *to, const void *how, char err[PROM_ERROR_BYTES]) {
@@ -138,7 +138,7 @@ static bool finish(state *s, agg_ranking how, duckdb_vector result, idx_t row, c
 }
 
 static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	agg_ranking how = *(const agg_ranking *)duckdb_aggregate_function_get_extra_info(info);
+	agg_ranking how = *(const agg_ranking *)vec_extra_of(info)->extra;
 	char err[PROM_ERROR_BYTES];
 	for (idx_t i = 0; i < count; i++) {
 		state *s = (state *)states[i];

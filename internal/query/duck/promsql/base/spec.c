@@ -24,6 +24,7 @@ static const key keys[] = {
     {"shift", PROM_KEY_SHIFT, offsetof(prom_spec, shift), false}, {"phi", PROM_KEY_PHI, offsetof(prom_spec, phi), true},
     {"sf", PROM_KEY_SF, offsetof(prom_spec, sf), true},           {"tf", PROM_KEY_TF, offsetof(prom_spec, tf), true},
     {"dur", PROM_KEY_DUR, offsetof(prom_spec, dur), true},        {"k", PROM_KEY_K, offsetof(prom_spec, k), false},
+    {"offset", PROM_KEY_OFFSET, offsetof(prom_spec, offset), false},
 };
 
 static const key budget_key = {"budget", PROM_KEY_BUDGET, 0, false};
@@ -112,6 +113,15 @@ const char *prom_spec_wrong(const prom_spec *s) {
 	return NULL;
 }
 
+bool prom_windows_fit(const prom_spec *s, int64_t samples, char err[PROM_ERROR_BYTES]) {
+	if (samples <= PROM_MAX_WINDOWED / s->n) {
+		return true;
+	}
+	snprintf(err, PROM_ERROR_BYTES, "evaluate windows: %lld of up to %lld samples have more than %lld together", (long long)s->n, (long long)samples,
+	         (long long)PROM_MAX_WINDOWED);
+	return false;
+}
+
 static bool complete(const prom_spec *s, uint32_t required, char err[PROM_ERROR_BYTES]) {
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
 		if (required & ~s->keys & keys[i].bit) {
@@ -129,7 +139,7 @@ static bool complete(const prom_spec *s, uint32_t required, char err[PROM_ERROR_
 bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]) {
 	*s = (prom_spec){0};
 	int64_t budget = 0;
-	uint32_t allowed = required | optional | PROM_KEY_SHIFT | PROM_KEY_BUDGET;
+	uint32_t allowed = required | optional | PROM_KEY_SHIFT | PROM_KEY_OFFSET | PROM_KEY_BUDGET;
 	for (const char *p = text, *end = text + len; p < end;) {
 		const char *blank = memchr(p, ' ', (size_t)(end - p));
 		size_t n = blank == NULL ? (size_t)(end - p) : (size_t)(blank - p);
@@ -141,6 +151,10 @@ bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t requir
 			snprintf(err, PROM_ERROR_BYTES, "parse spec: it ends in a blank");
 			return false;
 		}
+	}
+	if (__builtin_sub_overflow(s->start, s->offset, &s->start) || __builtin_add_overflow(s->shift, s->offset, &s->shift)) {
+		snprintf(err, PROM_ERROR_BYTES, "parse spec: the offset moves the grid beyond 64 bits");
+		return false;
 	}
 	if (!complete(s, required, err)) {
 		return false;

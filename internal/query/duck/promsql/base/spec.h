@@ -16,6 +16,7 @@ enum {
 	PROM_KEY_DUR = 1 << 8,
 	PROM_KEY_K = 1 << 9,
 	PROM_KEY_BUDGET = 1 << 10,
+	PROM_KEY_OFFSET = 1 << 11,
 	PROM_KEYS_GRID = PROM_KEY_START | PROM_KEY_STEP | PROM_KEY_N,
 };
 
@@ -23,12 +24,14 @@ enum {
 #define PROM_MAX_STEPS (1 << 24)
 
 // A parsed spec: "key=value" pairs, one blank between two. Keys that were not written are 0; shift
-// may always be left out.
+// and offset may always be left out. The offset is ms by which the windows end before the steps: it
+// moves the grid, and shift back.
 typedef struct {
 	uint32_t keys;       // which keys were written
 	int64_t start, step; // ms: step k of the grid is at start + k*step; step > 0
 	int64_t n;           // steps, 1..PROM_MAX_STEPS
 	int64_t range;       // ms > 0: a window is (t-range, t]
+	int64_t offset;      // ms: added to shift and taken from start, once parsed
 	int64_t shift;       // ms: the evaluation time of a step less the step's time
 	double phi, sf, tf;
 	double dur; // s
@@ -39,6 +42,13 @@ typedef struct {
 
 // A range in seconds, as Go's Duration.Seconds has it.
 static inline double prom_range_seconds(int64_t ms) { return (double)(ms / 1000) + (double)(ms % 1000 * 1000000) / 1e9; }
+
+// Most samples that the windows of one call of a user's statement may have together: a call is not
+// interrupted.
+#define PROM_MAX_WINDOWED (INT64_C(1) << 32)
+
+// Whether the windows of s may have samples each. false: with a message.
+bool prom_windows_fit(const prom_spec *s, int64_t samples, char err[PROM_ERROR_BYTES]);
 
 // What is wrong with the values of the keys that s has, NULL if nothing is.
 const char *prom_spec_wrong(const prom_spec *s);

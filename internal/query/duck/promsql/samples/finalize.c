@@ -1,4 +1,5 @@
 // From states to lists of values.
+#include "../vec/register.h"
 #include "aggregates.h"
 
 #include <stdio.h>
@@ -70,7 +71,7 @@ static bool finish(const samples_state *s, int fn, samples_order *o, prom_scratc
 }
 
 void samples_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	const samples_function *f = duckdb_aggregate_function_get_extra_info(info);
+	const samples_function *f = vec_extra_of(info)->extra;
 	lists l = {.vector = result, .entries = duckdb_vector_get_data(result), .used = duckdb_list_vector_get_size(result)};
 	l.room = l.used;
 	samples_order order = {0};

@@ -42,5 +42,5 @@ static const vec_aggregate table[] = {PROM_RANGE_LIST(FUNCTION) {0}};
 
 int prom_register_samples(duckdb_connection conn, char err[PROM_ERROR_BYTES]) {
 	const vec_aggregate *const tables[] = {table, NULL};
-	return vec_register_aggregates(conn, tables, err);
+	return vec_register_aggregates(conn, tables, (vec_text){0}, 0, err);
 }

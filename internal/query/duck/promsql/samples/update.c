@@ -1,4 +1,5 @@
 // Rows of a chunk on their way into the states.
+#include "../vec/register.h"
 #include "aggregates.h"
 
 #include <stdio.h>
@@ -94,7 +95,7 @@ static bool append(chunk *c, samples_state *s, idx_t i, idx_t e, char err[PROM_E
 }
 
 void samples_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
-	chunk c = open_chunk(in, duckdb_aggregate_function_get_extra_info(info));
+	chunk c = open_chunk(in, vec_extra_of(info)->extra);
 	idx_t n = duckdb_data_chunk_get_size(in);
 	bool nulls = false;
 	for (int k = 0; k < c.columns; k++) {

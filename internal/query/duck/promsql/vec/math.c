@@ -33,7 +33,8 @@ static bool math_row_at(math_row *row, const vec_math_fn *fn, const vec_lists *l
 	return row->n != 0 || misfit(n, b.n, err);
 }
 
-static bool math(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+static bool math(duckdb_data_chunk in, duckdb_vector result, prom_budget *own, char err[PROM_ERROR_BYTES]) {
+	(void)own;
 	vec_text name;
 	vec_lists lists[3];
 	for (idx_t c = 0; c < 3; c++) {
@@ -95,7 +96,8 @@ static bool binary_row_at(binary_row *row, const vec_operator *op, const vec_lis
 	return row->n != 0 || misfit(l.n, r.n, err);
 }
 
-static bool binary(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+static bool binary(duckdb_data_chunk in, duckdb_vector result, prom_budget *own, char err[PROM_ERROR_BYTES]) {
+	(void)own;
 	vec_text name;
 	vec_lists lists[2];
 	if (!vec_lists_open(&lists[0], in, 1, err) || !vec_lists_open(&lists[1], in, 2, err) || !vec_constant_text(in, 0, "operator", &name, err)) {

@@ -45,7 +45,7 @@ static uint32_t collect(samples *s, vec_list l, const prom_spec *grid) {
 }
 
 // One row: a list of the outer grid's length or NULL.
-static bool over(int fn, vec_list l, const prom_spec *inner, const prom_spec *outer, samples *s, duckdb_vector result, idx_t row,
+static bool over(int fn, vec_list l, const prom_spec *inner, const prom_spec *outer, bool bounded, samples *s, duckdb_vector result, idx_t row,
                  char err[PROM_ERROR_BYTES]) {
 	if (l.n > 1 && l.n != inner->n) {
 		snprintf(err, PROM_ERROR_BYTES, "evaluate subquery: a list of %u values on a grid of %lld steps", l.n, (long long)inner->n);
@@ -58,6 +58,10 @@ static bool over(int fn, vec_list l, const prom_spec *inner, const prom_spec *ou
 		return false;
 	}
 	uint32_t n = l.n == 0 ? 0 : collect(s, l, inner);
+	int64_t width = outer->range / inner->step + 1;
+	if (bounded && !prom_windows_fit(outer, width < n ? width : n, err)) {
+		return false;
+	}
 	vec_out out;
 	if (!vec_out_open(&out, result, n == 0 ? 0 : (idx_t)outer->n, err)) {
 		return false;
@@ -71,19 +75,19 @@ static bool over(int fn, vec_list l, const prom_spec *inner, const prom_spec *ou
 	return true;
 }
 
-static bool run_rows(int fn, duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+static bool run_rows(int fn, duckdb_data_chunk in, duckdb_vector result, prom_budget *own, char err[PROM_ERROR_BYTES]) {
 	vec_lists lists;
 	if (!vec_lists_open(&lists, in, 1, err)) {
 		return false;
 	}
 	vec_specs inner, outer;
-	vec_specs_open(&inner, in, 2, PROM_KEYS_GRID, 0);
-	vec_specs_open(&outer, in, 3, prom_range_keys(fn), 0);
+	vec_specs_open(&inner, in, 2, PROM_KEYS_GRID, 0, own);
+	vec_specs_open(&outer, in, 3, prom_range_keys(fn), 0, own);
 	samples s = {0};
 	bool ok = true;
 	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); ok && i < rows; i++) {
 		const prom_spec *from = vec_specs_at(&inner, i, err), *to = from == NULL ? NULL : vec_specs_at(&outer, i, err);
-		ok = to != NULL && over(fn, vec_list_at(&lists, i), from, to, &s, result, i, err);
+		ok = to != NULL && over(fn, vec_list_at(&lists, i), from, to, own != NULL, &s, result, i, err);
 	}
 	samples_free(&s);
 	vec_specs_close(&inner);
@@ -91,13 +95,13 @@ static bool run_rows(int fn, duckdb_data_chunk in, duckdb_vector result, char er
 	return ok;
 }
 
-static bool run(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+static bool run(duckdb_data_chunk in, duckdb_vector result, prom_budget *own, char err[PROM_ERROR_BYTES]) {
 	vec_text name;
 	if (!vec_constant_text(in, 0, "range function", &name, err)) {
 		return false;
 	}
 	int fn = prom_range_find(name.text, name.len);
-	return fn < 0 ? vec_unknown("range function", name, err) : run_rows(fn, in, result, err);
+	return fn < 0 ? vec_unknown("range function", name, err) : run_rows(fn, in, result, own, err);
 }
 
 const vec_scalar vec_scalars_over[] = {

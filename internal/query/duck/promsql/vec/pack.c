@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-static bool pack(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) {
+static bool pack(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) {
+	(void)own;
 	vec_lists lists;
 	if (!vec_lists_open(&lists, in, 0, err)) {
 		return false;
@@ -22,7 +23,8 @@ static bool pack(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BY
 
 // Rows with the same bytes in the same place, as those of a constant are, share the elements of one
 // list.
-static bool unpack(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+static bool unpack(duckdb_data_chunk in, duckdb_vector result, prom_budget *own, char err[PROM_ERROR_BYTES]) {
+	(void)own;
 	vec_column blobs = vec_column_of(in, 0);
 	vec_text last = {NULL, 0};
 	vec_out out;

@@ -57,10 +57,17 @@ VEC_INLINE bool pick_all(duckdb_data_chunk in, duckdb_vector out, bool keyed, ch
 	return true;
 }
 
-static bool pick(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return pick_all(in, out, true, err); }
-static bool at(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return pick_all(in, out, false, err); }
+static bool pick(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) {
+	(void)own;
+	return pick_all(in, out, true, err);
+}
+static bool at(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) {
+	(void)own;
+	return pick_all(in, out, false, err);
+}
 
-static bool value(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) {
+static bool value(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) {
+	(void)own;
 	(void)err;
 	vec_column ints = vec_column_of(in, 0), divs = vec_column_of(in, 1);
 	const int64_t *restrict i = ints.data;

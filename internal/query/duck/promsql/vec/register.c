@@ -3,6 +3,7 @@
 #include "register.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static duckdb_logical_type plain_type(vec_type t) {
 	static const duckdb_type types[] = {
@@ -19,10 +20,11 @@ static duckdb_logical_type list_of(duckdb_logical_type element) {
 	return list;
 }
 
-// STRUCT(i UINTEGER, v DOUBLE[])[]: the series that were chosen.
-static duckdb_logical_type chosen_type(void) {
-	duckdb_logical_type members[] = {plain_type(VEC_UINTEGER), list_of(plain_type(VEC_DOUBLE))};
-	const char *names[] = {"i", "v"};
+// STRUCT(i UINTEGER, v DOUBLE[])[], the series that were chosen, or STRUCT(ts TIMESTAMPTZ, value
+// DOUBLE)[], the points of one.
+static duckdb_logical_type pairs_type(bool chosen) {
+	duckdb_logical_type members[] = {plain_type(chosen ? VEC_UINTEGER : VEC_TIMESTAMP), chosen ? list_of(plain_type(VEC_DOUBLE)) : plain_type(VEC_DOUBLE)};
+	const char *names[] = {chosen ? "i" : "ts", chosen ? "v" : "value"};
 	duckdb_logical_type series = duckdb_create_struct_type(members, names, 2);
 	duckdb_destroy_logical_type(&members[0]);
 	duckdb_destroy_logical_type(&members[1]);
@@ -30,18 +32,44 @@ static duckdb_logical_type chosen_type(void) {
 }
 
 static duckdb_logical_type type_of(vec_type t) {
-	return t == VEC_LIST ? list_of(plain_type(VEC_DOUBLE)) : t == VEC_CHOSEN ? chosen_type() : plain_type(t);
+	return t == VEC_LIST ? list_of(plain_type(VEC_DOUBLE)) : t == VEC_CHOSEN || t == VEC_POINTS ? pairs_type(t == VEC_CHOSEN) : plain_type(t);
 }
 
 static void run_scalar(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
-	const vec_scalar *s = duckdb_scalar_function_get_extra_info(info);
+	const vec_extra *x = duckdb_scalar_function_get_extra_info(info);
 	char err[PROM_ERROR_BYTES];
-	if (duckdb_data_chunk_get_size(in) > 0 && !s->run(in, out, err)) {
+	if (duckdb_data_chunk_get_size(in) > 0 && !((const vec_scalar *)x->extra)->run(in, out, x->own, err)) {
 		duckdb_scalar_function_set_error(info, err);
 	}
 }
 
-static duckdb_state add_scalar(duckdb_connection conn, const vec_scalar *s) {
+static void drop(void *extra) {
+	vec_extra *x = extra;
+	if (x->own != NULL) {
+		prom_budget_release(x->own);
+	}
+	free(x);
+}
+
+// NULL: there is no memory or no such budget.
+static vec_extra *extra_of(const void *extra, int64_t budget) {
+	vec_extra *x = malloc(sizeof *x);
+	if (x == NULL) {
+		return NULL;
+	}
+	*x = (vec_extra){extra, budget == 0 ? NULL : prom_budget_acquire(budget)};
+	if (budget != 0 && x->own == NULL) {
+		free(x);
+		return NULL;
+	}
+	return x;
+}
+
+static duckdb_state add_scalar(duckdb_connection conn, const vec_scalar *s, int64_t budget) {
+	vec_extra *extra = extra_of(s, budget);
+	if (extra == NULL) {
+		return DuckDBError;
+	}
 	duckdb_scalar_function f = duckdb_create_scalar_function();
 	duckdb_scalar_function_set_name(f, s->name);
 	for (const vec_type *p = s->parameters; *p != VEC_END; p++) {
@@ -53,14 +81,19 @@ static duckdb_state add_scalar(duckdb_connection conn, const vec_scalar *s) {
 	duckdb_scalar_function_set_return_type(f, t);
 	duckdb_destroy_logical_type(&t);
 	duckdb_scalar_function_set_special_handling(f);
-	duckdb_scalar_function_set_extra_info(f, (void *)(uintptr_t)s, NULL);
+	duckdb_scalar_function_set_extra_info(f, extra, drop);
 	duckdb_scalar_function_set_function(f, run_scalar);
 	duckdb_state state = duckdb_register_scalar_function(conn, f);
 	duckdb_destroy_scalar_function(&f);
 	return state;
 }
 
-static duckdb_aggregate_function overload(const vec_aggregate *a, bool spec) {
+// NULL: there is no memory or no such budget.
+static duckdb_aggregate_function overload(const vec_aggregate *a, bool spec, int64_t budget) {
+	vec_extra *extra = extra_of(a->extra, budget);
+	if (extra == NULL) {
+		return NULL;
+	}
 	duckdb_aggregate_function f = duckdb_create_aggregate_function();
 	duckdb_aggregate_function_set_name(f, a->name);
 	for (const vec_type *p = a->parameters; *p != VEC_END; p++) {
@@ -79,21 +112,21 @@ static duckdb_aggregate_function overload(const vec_aggregate *a, bool spec) {
 	duckdb_aggregate_function_set_special_handling(f);
 	duckdb_aggregate_function_set_functions(f, a->size, a->init, a->update, a->combine, a->finalize);
 	duckdb_aggregate_function_set_destructor(f, a->destroy);
-	duckdb_aggregate_function_set_extra_info(f, (void *)(uintptr_t)a->extra, NULL);
+	duckdb_aggregate_function_set_extra_info(f, extra, drop);
 	return f;
 }
 
 // Registers the entries that follow one another under one name as overloads, and moves on to the
 // last of them.
-static duckdb_state add_aggregate(duckdb_connection conn, const vec_aggregate **at) {
+static duckdb_state add_aggregate(duckdb_connection conn, const vec_aggregate **at, int64_t budget) {
 	const vec_aggregate *a = *at;
 	duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(a->name);
 	duckdb_state state = DuckDBSuccess;
 	for (const char *name = a->name; a->name != NULL && strcmp(a->name, name) == 0; a++) {
 		*at = a;
 		for (int spec = 0; spec <= a->spec && state == DuckDBSuccess; spec++) {
-			duckdb_aggregate_function f = overload(a, spec != 0);
-			state = duckdb_add_aggregate_function_to_set(set, f);
+			duckdb_aggregate_function f = overload(a, spec != 0, budget);
+			state = f == NULL ? DuckDBError : duckdb_add_aggregate_function_to_set(set, f);
 			duckdb_destroy_aggregate_function(&f);
 		}
 	}
@@ -104,10 +137,12 @@ static duckdb_state add_aggregate(duckdb_connection conn, const vec_aggregate **
 	return state;
 }
 
-int vec_register_scalars(duckdb_connection conn, const vec_scalar *const *tables, char err[PROM_ERROR_BYTES]) {
+static bool wanted(vec_text only, const char *name) { return only.text == NULL || vec_text_is(only, name); }
+
+int vec_register_scalars(duckdb_connection conn, const vec_scalar *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]) {
 	for (; *tables != NULL; tables++) {
 		for (const vec_scalar *s = *tables; s->name != NULL; s++) {
-			if (add_scalar(conn, s) == DuckDBError) {
+			if (wanted(only, s->name) && add_scalar(conn, s, budget) == DuckDBError) {
 				snprintf(err, PROM_ERROR_BYTES, "DuckDB refused %s", s->name);
 				return 1;
 			}
@@ -116,10 +151,10 @@ int vec_register_scalars(duckdb_connection conn, const vec_scalar *const *tables
 	return 0;
 }
 
-int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, char err[PROM_ERROR_BYTES]) {
+int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]) {
 	for (; *tables != NULL; tables++) {
 		for (const vec_aggregate *a = *tables; a->name != NULL; a++) {
-			if (add_aggregate(conn, &a) == DuckDBError) {
+			if (wanted(only, a->name) && add_aggregate(conn, &a, budget) == DuckDBError) {
 				snprintf(err, PROM_ERROR_BYTES, "DuckDB refused %s", a->name);
 				return 1;
 			}
@@ -128,9 +163,9 @@ int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *
 	return 0;
 }
 
-extern const vec_scalar vec_scalars_pick[], vec_scalars_math[], vec_scalars_time[], vec_scalars_over[], vec_scalars_pack[];
+extern const vec_scalar vec_scalars_pick[], vec_scalars_math[], vec_scalars_time[], vec_scalars_over[], vec_scalars_pack[], vec_scalars_points[];
 
-int prom_register_vec(duckdb_connection conn, char err[PROM_ERROR_BYTES]) {
-	const vec_scalar *const tables[] = {vec_scalars_pick, vec_scalars_math, vec_scalars_time, vec_scalars_over, vec_scalars_pack, NULL};
-	return vec_register_scalars(conn, tables, err);
+int prom_register_vec(duckdb_connection conn, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]) {
+	const vec_scalar *const tables[] = {vec_scalars_pick, vec_scalars_math, vec_scalars_time, vec_scalars_over, vec_scalars_pack, vec_scalars_points, NULL};
+	return vec_register_scalars(conn, tables, only, budget, err);
 }

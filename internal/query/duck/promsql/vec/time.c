@@ -46,17 +46,17 @@ static bool write_rows(kind what, duckdb_data_chunk in, vec_specs *specs, duckdb
 	return true;
 }
 
-static bool run(kind what, duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+static bool run(kind what, duckdb_data_chunk in, duckdb_vector result, prom_budget *own, char err[PROM_ERROR_BYTES]) {
 	vec_specs specs;
-	vec_specs_open(&specs, in, what == TIME ? 0 : 1, what == REPEAT ? PROM_KEY_N : PROM_KEYS_GRID, 0);
+	vec_specs_open(&specs, in, what == TIME ? 0 : 1, what == REPEAT ? PROM_KEY_N : PROM_KEYS_GRID, 0, own);
 	bool ok = write_rows(what, in, &specs, result, err);
 	vec_specs_close(&specs);
 	return ok;
 }
 
-static bool time_list(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return run(TIME, in, out, err); }
-static bool timestamps(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return run(TIMESTAMPS, in, out, err); }
-static bool repeat(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return run(REPEAT, in, out, err); }
+static bool time_list(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) { return run(TIME, in, out, own, err); }
+static bool timestamps(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) { return run(TIMESTAMPS, in, out, own, err); }
+static bool repeat(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) { return run(REPEAT, in, out, own, err); }
 
 const vec_scalar vec_scalars_time[] = {
     {"prom_time", {VEC_VARCHAR}, VEC_LIST, time_list},

@@ -63,16 +63,16 @@ void vec_out_null(vec_out *o, idx_t row) {
 
 void vec_out_close(vec_out *o) { duckdb_list_vector_set_size(o->vector, o->size); }
 
-void vec_specs_open(vec_specs *s, duckdb_data_chunk chunk, idx_t column, uint32_t required, uint32_t optional) {
+void vec_specs_open(vec_specs *s, duckdb_data_chunk chunk, idx_t column, uint32_t required, uint32_t optional, prom_budget *own) {
 	vec_column c = vec_column_of(chunk, column);
-	*s = (vec_specs){.column = c.data, .validity = c.validity, .required = required, .optional = optional};
+	*s = (vec_specs){.column = c.data, .validity = c.validity, .required = required, .optional = optional, .own = own};
 }
 
 void vec_specs_close(vec_specs *s) {
-	if (s->open) {
+	if (s->open && s->own == NULL) {
 		prom_spec_close(&s->spec);
-		s->open = false;
 	}
+	s->open = false;
 }
 
 const prom_spec *vec_specs_at(vec_specs *s, idx_t row, char err[PROM_ERROR_BYTES]) {
@@ -87,6 +87,10 @@ const prom_spec *vec_specs_at(vec_specs *s, idx_t row, char err[PROM_ERROR_BYTES
 	vec_text t = vec_text_at(s->column, row);
 	if (!prom_spec_parse(&s->spec, t.text, t.len, s->required, s->optional, err)) {
 		return NULL;
+	}
+	if (s->own != NULL) {
+		prom_spec_close(&s->spec);
+		s->spec.budget = s->own;
 	}
 	s->open = true;
 	s->last = s->column[row];

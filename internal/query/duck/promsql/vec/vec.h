@@ -113,6 +113,7 @@ VEC_INLINE void vec_out_put(vec_out *o, idx_t row, uint32_t n, bool any) {
 }
 
 // The spec of a row. Rows of a chunk nearly always have one text, which is parsed when it changes.
+// With an own budget, the text does not decide which one counts.
 typedef struct {
 	const duckdb_string_t *column;
 	const uint64_t *validity;
@@ -120,9 +121,10 @@ typedef struct {
 	bool open;
 	duckdb_string_t last;
 	prom_spec spec;
+	prom_budget *own; // NULL: that of the text
 } vec_specs;
 
-void vec_specs_open(vec_specs *s, duckdb_data_chunk chunk, idx_t column, uint32_t required, uint32_t optional);
+void vec_specs_open(vec_specs *s, duckdb_data_chunk chunk, idx_t column, uint32_t required, uint32_t optional, prom_budget *own);
 // NULL with a message if the spec is wrong or its query was cancelled. Valid until the next call.
 const prom_spec *vec_specs_at(vec_specs *s, idx_t row, char err[PROM_ERROR_BYTES]);
 void vec_specs_close(vec_specs *s);

@@ -1,25 +1,28 @@
-// The aggregates as DuckDB sees them. For each range function there are two:
+// The aggregates as DuckDB sees them. For each range function there are three:
 //
 //	prom_rate(ts, value, window_start, window_end)   over (window_start, window_end]
 //	prom_rate(ts, value, range)                      over (t - range, t] of the last row's time t
+//	prom_rate(ts, value, grid)                       a list: over (t - range, t] for each step t of a spec
 //
 // Parameters of the function come where PromQL has them: phi first, others last.
 #pragma once
 
-#include "../../../../../third_party/duckdb/duckdb.h"
+#include "../vec/vec.h"
 #include "state.h"
+
+typedef enum { WINDOW_BOUNDS, WINDOW_SLIDES, WINDOW_GRID, WINDOW_FORMS } window_form; // the last one is their number
 
 // The extra info of an aggregate.
 typedef struct {
 	int fn;
-	bool slides;         // the second form
+	window_form form;
 	prom_budget *budget; // a reference
 } window_function;
 
 // Most parameters of an aggregate.
 #define WINDOW_COLUMNS 6
 
-// Positions of parameters. end is range in the second form.
+// Positions of parameters. end is range in the second form, and grid in the third.
 typedef struct {
 	int ts, value, start, end, count;
 	int parameters[2]; // -1: none
@@ -27,7 +30,7 @@ typedef struct {
 
 window_columns window_columns_of(const window_function *f);
 
-// Registers both aggregates of a range function, whose memory the budget counts. Returns 0, or 1 with
+// Registers the aggregates of a range function, whose memory the budget counts. Returns 0, or 1 with
 // a message.
 int prom_register_windows(duckdb_connection conn, const char *function, size_t len, int64_t budget, char err[PROM_ERROR_BYTES]);
 

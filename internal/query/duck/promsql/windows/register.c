@@ -8,7 +8,7 @@ window_columns window_columns_of(const window_function *f) {
 	uint32_t keys = prom_range_keys(f->fn);
 	int before = (keys & PROM_KEY_PHI) != 0;
 	int after = ((keys & PROM_KEY_DUR) != 0) + ((keys & PROM_KEY_SF) != 0) + ((keys & PROM_KEY_TF) != 0);
-	window_columns c = {.ts = before, .value = before + 1, .start = before + 2, .end = before + 2 + !f->slides};
+	window_columns c = {.ts = before, .value = before + 1, .start = before + 2, .end = before + 2 + (f->form == WINDOW_BOUNDS)};
 	c.count = c.end + 1 + after;
 	c.parameters[0] = before ? 0 : after > 0 ? c.end + 1 : -1;
 	c.parameters[1] = after > 1 ? c.end + 2 : -1;
@@ -43,12 +43,12 @@ static void add_parameter(duckdb_aggregate_function f, duckdb_type type) {
 }
 
 // The aggregate of one form. NULL: out of memory, or the budget is closed.
-static duckdb_aggregate_function form(const char *name, int fn, bool slides, int64_t budget) {
+static duckdb_aggregate_function aggregate(const char *name, int fn, window_form form, int64_t budget) {
 	window_function *extra = malloc(sizeof *extra);
 	if (extra == NULL) {
 		return NULL;
 	}
-	*extra = (window_function){fn, slides, prom_budget_acquire(budget)};
+	*extra = (window_function){fn, form, prom_budget_acquire(budget)};
 	if (extra->budget == NULL) {
 		free(extra);
 		return NULL;
@@ -58,10 +58,13 @@ static duckdb_aggregate_function form(const char *name, int fn, bool slides, int
 	duckdb_aggregate_function_set_name(f, name);
 	window_columns c = window_columns_of(extra);
 	for (int i = 0; i < c.count; i++) {
-		bool time = i == c.ts || (!slides && (i == c.start || i == c.end));
-		add_parameter(f, time ? DUCKDB_TYPE_TIMESTAMP_TZ : slides && i == c.end ? DUCKDB_TYPE_INTERVAL : DUCKDB_TYPE_DOUBLE);
+		static const duckdb_type ends[] = {[WINDOW_BOUNDS] = DUCKDB_TYPE_TIMESTAMP_TZ, [WINDOW_SLIDES] = DUCKDB_TYPE_INTERVAL, [WINDOW_GRID] = DUCKDB_TYPE_VARCHAR};
+		bool time = i == c.ts || (form == WINDOW_BOUNDS && i == c.start);
+		add_parameter(f, i == c.end ? ends[form] : time ? DUCKDB_TYPE_TIMESTAMP_TZ : DUCKDB_TYPE_DOUBLE);
 	}
-	duckdb_logical_type result = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
+	duckdb_logical_type value = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
+	duckdb_logical_type result = form == WINDOW_GRID ? duckdb_create_list_type(value) : duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
+	duckdb_destroy_logical_type(&value);
 	duckdb_aggregate_function_set_return_type(f, result);
 	duckdb_destroy_logical_type(&result);
 	duckdb_aggregate_function_set_special_handling(f); // of NULL, by the aggregate
@@ -80,8 +83,8 @@ int prom_register_windows(duckdb_connection conn, const char *function, size_t l
 	snprintf(name, sizeof name, "prom_%.*s", (int)len, function);
 	duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(name);
 	duckdb_state state = DuckDBSuccess;
-	for (int slides = 0; slides < 2 && state == DuckDBSuccess; slides++) {
-		duckdb_aggregate_function f = form(name, fn, slides != 0, budget);
+	for (int form = 0; form < WINDOW_FORMS && state == DuckDBSuccess; form++) {
+		duckdb_aggregate_function f = aggregate(name, fn, (window_form)form, budget);
 		state = f == NULL ? DuckDBError : duckdb_add_aggregate_function_to_set(set, f);
 		if (f != NULL) {
 			duckdb_destroy_aggregate_function(&f);

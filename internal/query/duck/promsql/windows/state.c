@@ -10,7 +10,8 @@ bool window_extend(window_state *s, const window_shape *shape, bool slides) {
 		s->shape = *shape;
 		return true;
 	}
-	if (s->shape.range != shape->range || memcmp(s->shape.parameters, shape->parameters, sizeof shape->parameters) != 0) {
+	if (s->shape.range != shape->range || s->shape.step != shape->step || s->shape.n != shape->n || s->shape.window != shape->window ||
+	    s->shape.shift != shape->shift || memcmp(s->shape.parameters, shape->parameters, sizeof shape->parameters) != 0) {
 		return false;
 	}
 	if (slides && shape->end > s->shape.end) {

@@ -1,12 +1,14 @@
-// The samples of one window, (end - range, end]. Independent of DuckDB.
+// The samples of one window, or of the windows of a grid, (end - range, end]. Independent of DuckDB.
 #pragma once
 
 #include "../kernel/range.h"
 
-// What a window is, beside its samples.
+// What a window is, beside its samples: one window, or those that end at the steps of a grid.
 typedef struct {
-	int64_t end;   // ms
-	int64_t range; // ms > 0
+	int64_t end;             // ms, of the last window
+	int64_t range;           // ms > 0, from the start of the first window to the end of the last
+	int64_t step, n;         // ms > 0 between the ends of windows, and their number
+	int64_t window, shift;   // of prom_spec: the length of each, and what is added to their ends to evaluate
 	double parameters[2]; // of the function, in the order of its arguments; 0 where it has fewer
 } window_shape;
 

@@ -1,5 +1,6 @@
 // Package windows has the SQL aggregates that statements of users call: a range function over one
-// window, whose bounds or length are arguments, in C. They are also window functions of SQL.
+// window, whose bounds or length are arguments, or over the windows of a grid, in C. They are also
+// window functions of SQL.
 package windows
 
 /*
@@ -12,6 +13,7 @@ import (
 
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/base"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/kernel"
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/vec"
 	_ "github.com/promlake/promlake/third_party/duckdb"
 )
 

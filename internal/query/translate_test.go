@@ -1,0 +1,134 @@
+package query_test
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/internal/query/translate"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// leftToPromQL are what a translation may leave to promql().
+var leftToPromQL = []string{"count_values"}
+
+// TestDashboardsAreTranslated: for each expression of the dashboards, the statement has the rows of the
+// query, bit for bit.
+func TestDashboardsAreTranslated(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	texts := plantest.Lines(t, "plan/testdata/dashboards.txt")
+	writeMixture(l, tenant.Default, dashboardRows(t, texts))
+	var some atomic.Int64
+	var workers errgroup.Group
+	workers.SetLimit(runtime.GOMAXPROCS(0))
+	for i, text := range texts {
+		a := asked{text, testNow().Add(-10 * time.Minute), testNow().Add(-20 * time.Second), 90 * time.Second}
+		if i%8 == 0 {
+			a.start, a.step = a.end, 0
+		}
+		workers.Go(func() error {
+			sql := translated(t, a)
+			for _, reason := range sql.Kept {
+				assert.True(t, slices.ContainsFunc(leftToPromQL, func(part string) bool { return strings.HasSuffix(reason, part) }), reason)
+			}
+			want := withoutPayloads(l.rows(l.exec(t.Context(), a)))
+			assert.Equal(t, want, withoutPayloads(l.sql(sql.SQL)), "%s\n%s", a, sql.SQL)
+			some.Add(int64(len(want)))
+			return nil
+		})
+	}
+	require.NoError(t, workers.Wait())
+	require.Greater(t, some.Load(), int64(1000))
+}
+
+// dashboardRows are series of the metrics that expressions name.
+func dashboardRows(t *testing.T, texts []string) (rows []segment.Row) {
+	shelf, rng, seen := plantest.ReadShelf(t, "plan/testdata/world.txt"), rand.New(rand.NewPCG(7, 8)), map[string]bool{}
+	for _, text := range texts {
+		expr, err := parser.NewParser(query.ParserOptions()).ParseExpr(text)
+		require.NoError(t, err)
+		parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+			s, ok := n.(*parser.VectorSelector)
+			if !ok || seen[s.Name] {
+				return nil
+			}
+			seen[s.Name] = true
+			for _, ls := range shelf.Series(t, s.Name) {
+				rows = append(rows, segment.Row{Labels: ls, Floats: randomFloats(rng)})
+			}
+			return nil
+		})
+	}
+	slices.SortFunc(rows, func(a, b segment.Row) int { return labels.Compare(a.Labels, b.Labels) })
+	return rows
+}
+
+// randomFloats are samples of 40 minutes, with resets and gaps.
+func randomFloats(rng *rand.Rand) (out []segment.Float) {
+	v := float64(rng.IntN(10))
+	for at := testNow().Add(-40 * time.Minute).UnixMilli(); at < testNow().UnixMilli(); at += 30_000 {
+		if v += rng.Float64(); rng.IntN(30) == 0 {
+			v = 0
+		}
+		if rng.IntN(10) > 0 {
+			out = append(out, segment.Float{T: at + rng.Int64N(3000), V: v})
+		}
+	}
+	return out
+}
+
+// translated is the statement of a query.
+func translated(t *testing.T, a asked) translate.Statement {
+	expr, err := parser.NewParser(query.ParserOptions()).ParseExpr(a.text)
+	require.NoError(t, err)
+	s, err := translate.Translate(translate.Query{Expr: expr, Start: a.start, End: a.end, Step: a.step, Lookback: 5 * time.Minute, SubqueryStep: time.Minute})
+	require.NoError(t, err)
+	return s
+}
+
+// nans are the bits of NaN, whose payload depends on the processor.
+var nans = regexp.MustCompile(`[7f]ff8[0-9a-f]{12}$`)
+
+func withoutPayloads(rows []string) []string {
+	for i, r := range rows {
+		rows[i] = nans.ReplaceAllString(r, "NaN")
+	}
+	return rows
+}
+
+// rows are the points of a result as sql renders them.
+func (l *lake) rows(res *promql.Result) []string {
+	require.NoError(l.tb, res.Err)
+	out := []string{}
+	switch v := res.Value.(type) {
+	case promql.Matrix:
+		for _, s := range v {
+			for _, p := range s.Floats {
+				out = append(out, rowOf(s.Metric, p.T, p.F))
+			}
+		}
+	case promql.Vector:
+		for _, s := range v {
+			out = append(out, rowOf(s.Metric, s.T, s.F))
+		}
+	case promql.Scalar:
+		out = append(out, rowOf(labels.EmptyLabels(), v.T, v.V))
+	}
+	slices.Sort(out)
+	return out
+}
