@@ -69,9 +69,6 @@ func explained(e *explain.Explanation) string {
 			if s.SQL != "" {
 				fmt.Fprintf(&b, "  runs: %s;\n", s.SQL)
 			}
-			if s.EquivalentSQL != "" {
-				fmt.Fprintf(&b, "  equivalent: %s;\n", s.EquivalentSQL)
-			}
 			if a := s.Analysis; a != nil {
 				fmt.Fprintf(&b, "  took %.1f ms, %d rows, aggregates held %s\n", a.Seconds*1000, a.Rows, human.Bytes(a.PeakBytes))
 				for _, l := range a.Leaves {
@@ -83,6 +80,7 @@ func explained(e *explain.Explanation) string {
 			}
 		}
 	}
+	fmt.Fprintf(&b, "\nequivalent SQL:\n%s;\n", e.EquivalentSQL)
 	c := e.Cost
 	fmt.Fprintf(&b, "\nstore: %d LIST, %d GET, $%.7f; samples of %s are read\n", c.Lists, c.Gets, c.Dollars, human.Bytes(c.Bytes))
 	return b.String()

@@ -220,9 +220,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/explain": {
 		"internal/block", "internal/query/duck", "internal/query/engine",
-		"internal/query/exec", "internal/query/lookup", "internal/query/plan",
-		"internal/query/plan/ordinals", "internal/query/plan/vector", "internal/query/price", "internal/query/request", "internal/query/source", "internal/query/translate",
-		"internal/segment",
+		"internal/query/exec", "internal/query/plan", "internal/query/plan/vector", "internal/query/price", "internal/query/request", "internal/query/source", "internal/query/translate",
 	},
 	"internal/query/fetch": {"internal/objstore", "internal/panics", "internal/parquetfile", "internal/query/lru"},
 	"internal/query/index": {
@@ -268,7 +266,7 @@ var allowed = map[string][]string{
 	"internal/query/sql/encode":    {},
 	"internal/query/sql/pushdown":  {"internal/expression"},
 	"internal/query/sql/statement": {},
-	"internal/query/translate": {"internal/query/duck"},
+	"internal/query/translate":     {"internal/query/duck"},
 	"internal/query/sql/views": {
 		"internal/catalog", "internal/query/duck/promsql", "internal/query/duck/table",
 		"internal/query/buckets", "internal/query/lookup", "internal/query/metrics", "internal/query/price", "internal/query/request",

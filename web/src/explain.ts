@@ -36,7 +36,6 @@ interface Analysis {
 }
 interface Statement {
   sql?: string; // none: the subtree is a range function alone
-  equivalent_sql?: string; // none: replicas are among the series
   files?: { key: string; rowGroups: Share; bytes: Share }[];
   cost: Cost;
   analysis?: Analysis;
@@ -52,6 +51,7 @@ export interface Selector {
 interface Explanation {
   version: number;
   query: string;
+  equivalent_sql?: string; // of the whole query
   engine: string;
   pushed?: { name: string; expr: string; tree: Operation; statements?: Statement[] }[];
   kept?: string[];
@@ -88,6 +88,7 @@ function plan(x: Explanation): HTMLElement[] {
     out.push(h("h3", {}, `Pushed subtree ${p.name}`), h("pre", {}, p.expr), tree(p.tree));
     for (const s of p.statements ?? []) out.push(statement(s));
   }
+  if (x.equivalent_sql) out.push(sql("The query as SQL, with the same rows", x.equivalent_sql));
   return out;
 }
 
@@ -112,7 +113,6 @@ function statement(s: Statement): HTMLElement {
     a?.operator ? h("details", {}, h("summary", {}, "DuckDB's operators"), operators(a.operator)) : null,
     h("details", { open: true }, h("summary", {}, `Objects (${files.length})`), grid(["Object", "Row groups read", "Bytes read"], files)),
     s.sql ? sql("The statement that runs", s.sql) : null,
-    s.equivalent_sql ? sql("The same over the files, for promlake sql", s.equivalent_sql) : null,
   );
 }
 

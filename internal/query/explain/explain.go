@@ -1,5 +1,5 @@
-// Package explain describes how a query is answered, and runs its statements for their profile. It
-// renders the leaves of a statement as SQL over the files, which no query does.
+// Package explain describes how a query is answered, translates it, and runs its statements for their
+// profile.
 package explain
 
 import (
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/query/engine"
@@ -17,7 +18,7 @@ import (
 )
 
 // explanationVersion is that of Explanation's JSON.
-const explanationVersion = 2
+const explanationVersion = 3
 
 // Question is a query that is to be explained. Step 0 makes it an instant query, at End.
 type Question struct {
@@ -33,13 +34,16 @@ type Question struct {
 
 // Explanation is how a query is answered.
 type Explanation struct {
-	Version   int        `json:"version"`
-	Query     string     `json:"query"`
-	Engine    string     `json:"engine"` // what the engine evaluates, with a selector for each pushed subtree
-	Pushed    []Subtree  `json:"pushed"`
-	Kept      []string   `json:"kept"` // why parts of the query are the engine's
-	Selectors []Selector `json:"selectors"`
-	Cost      price.Cost `json:"cost"` // of the whole query, as things are cached now
+	Version int    `json:"version"`
+	Query   string `json:"query"`
+	// EquivalentSQL returns the rows of the query, and runs wherever SQL does: see package translate.
+	// "": statements were not asked for.
+	EquivalentSQL string     `json:"equivalent_sql,omitempty"`
+	Engine        string     `json:"engine"` // what the engine evaluates, with a selector for each pushed subtree
+	Pushed        []Subtree  `json:"pushed"`
+	Kept          []string   `json:"kept"` // why parts of the query are the engine's
+	Selectors     []Selector `json:"selectors"`
+	Cost          price.Cost `json:"cost"` // of the whole query, as things are cached now
 }
 
 // Subtree is a part of the query that DuckDB evaluates.
@@ -59,18 +63,15 @@ type Node struct {
 	Children []Node `json:"children,omitempty"`
 }
 
-// Statement is one SQL statement, and the equivalent of it and of its leaves.
+// Statement is one SQL statement, and what its leaves read.
 type Statement struct {
 	// SQL runs over the values of the leaves at the steps: prom_rows(k) stands for those of leaf k,
 	// or of its fold, from 0. "": none runs, as the subtree is a leaf alone, or its values are few
 	// and computed in Go.
-	SQL string `json:"sql,omitempty"`
-	// EquivalentSQL has the same result. It reads the files, and runs wherever the functions are,
-	// see promlake sql. "": no SQL chooses among the samples of replicas.
-	EquivalentSQL string     `json:"equivalent_sql,omitempty"`
-	Files         []File     `json:"files"` // that the query reads
-	Cost          price.Cost `json:"cost"`
-	Analysis      *Analysis  `json:"analysis,omitempty"`
+	SQL      string     `json:"sql,omitempty"`
+	Files    []File     `json:"files"` // that the query reads
+	Cost     price.Cost `json:"cost"`
+	Analysis *Analysis  `json:"analysis,omitempty"`
 }
 
 // File is an object that is read, in part.
@@ -134,9 +135,15 @@ func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask Q
 		})
 		return engine.StorageError(err)
 	})
+	if err != nil || ask.WithoutStatements {
+		return out, err
+	}
+	ask.Lookback = query.Statement().(*parser.EvalStmt).LookbackDelta
+	sql, err := Translate(ask)
 	if err != nil {
 		return nil, err
 	}
+	out.EquivalentSQL = sql.SQL
 	return out, nil
 }
 
@@ -226,33 +233,19 @@ func explainedNode(s *plan.Pushed, n plan.Node) Node {
 	return out
 }
 
-// statement renders a statement as it runs, and as it would read the objects where they are.
+// statement renders a statement as it runs.
 func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statement, err error) {
-	values, scans := make([]plan.Scan, len(s.Leaves)), make([]plan.Scan, len(s.Leaves))
-	all, replicas := &price.Usage{}, false
+	values, all := make([]plan.Scan, len(s.Leaves)), &price.Usage{}
 	for i, l := range s.Leaves {
-		res, wanted, err := e.Wanted(l)
-		if err != nil {
-			return out, err
-		}
 		read, err := e.add(ctx, l, all)
 		if err != nil {
 			return out, err
 		}
-		mint, maxt := e.Span.Clip(l.Range())
-		if res.Replicas != nil {
-			replicas, mint, maxt = true, read.Whole.MinT, read.Whole.MaxT
-		}
-		scan := newLeafScan(res, wanted, mint, maxt)
-		out.Files = append(out.Files, filesOf(read, scan.explained())...)
-		values[i], scans[i] = exec.ScanOf(int64(i)), scan.scan(e.Files.Path)
+		out.Files, values[i] = append(out.Files, filesOf(read)...), exec.ScanOf(int64(i))
 	}
 	out.Cost.Add(all.Cost())
 	if _, leaf := s.Root.(*plan.Leaf); !leaf && !s.Direct() {
 		out.SQL = s.Statement(values, "").Text()
-	}
-	if !replicas {
-		out.EquivalentSQL = s.Statement(scans, "").Text()
 	}
 	return out, nil
 }

@@ -1,45 +1,53 @@
 package explain
 
 import (
-	"slices"
-
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
 )
 
-// filesOf changes the files that a scan in SQL reads to those that the read takes, which has
-// rollups instead of some samples.
-func filesOf(read *exec.Input, files []File) []File {
-	for o, rows := range read.Taken {
-		if len(rows) == 0 {
+// filesOf returns the objects of a planned read: files of blocks with row groups that are read, rollups
+// and segments.
+func filesOf(read *exec.Input) (out []File) {
+	if read.Whole == nil { // samples in memory
+		return nil
+	}
+	for i, members := range read.Whole.Rows {
+		o := &read.Res.Objects[i]
+		if !o.IsBlock() {
+			if len(members) > 0 {
+				out = append(out, File{Key: o.Series, Bytes: request.Share{Considered: o.Size, Read: o.Size}})
+			}
 			continue
 		}
-		of := &read.Res.Objects[o]
-		for i := range files {
-			f := &files[i]
-			k := slices.IndexFunc(of.Footer.Meta.Files, func(x block.File) bool { return of.Block.File(x.Name) == f.Key })
-			if k < 0 {
+		for j := range o.Footer.Meta.Files {
+			f := &o.Footer.Meta.Files[j]
+			if !block.FloatFiles.Has(f) {
 				continue
 			}
-			spans := spansOf(read.Files, f.Key)
-			f.RowGroups.Read, f.Bytes.Read = 0, 0
-			groups := of.Footer.Meta.Files[k].RowGroups
-			for j := range groups {
-				if n := bytesOf(spans, &groups[j]); n > 0 {
-					f.RowGroups.Read, f.Bytes.Read = f.RowGroups.Read+1, f.Bytes.Read+n
+			file := File{Key: o.Block.File(f.Name), RowGroups: request.Share{Considered: int64(len(f.RowGroups))}}
+			spans := spansOf(read.Files, file.Key)
+			for k := range f.RowGroups {
+				file.Bytes.Considered += block.FloatFiles.Bytes(&f.RowGroups[k])
+				if n := bytesOf(spans, &f.RowGroups[k]); n > 0 {
+					file.RowGroups.Read, file.Bytes.Read = file.RowGroups.Read+1, file.Bytes.Read+n
 				}
 			}
+			if file.RowGroups.Read > 0 {
+				out = append(out, file)
+			}
 		}
-		file := read.Rolled.File(o)
-		rolled := File{Key: of.Block.File(file.Name), Bytes: request.Share{Considered: file.Bytes}}
-		for _, span := range spansOf(read.Rollups, rolled.Key) {
-			rolled.Bytes.Read += span[1]
+		if i < len(read.Taken) && len(read.Taken[i]) > 0 {
+			f := read.Rolled.File(i)
+			file := File{Key: o.Block.File(f.Name), Bytes: request.Share{Considered: f.Bytes}}
+			for _, span := range spansOf(read.Rollups, file.Key) {
+				file.Bytes.Read += span[1]
+			}
+			out = append(out, file)
 		}
-		files = append(files, rolled)
 	}
-	return files
+	return out
 }
 
 // spansOf returns the ranges that are read of a file.
