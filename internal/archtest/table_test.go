@@ -188,7 +188,7 @@ var allowed = map[string][]string{
 	"internal/query/duck/promsql": {
 		"internal/memory", "internal/query/duck/promsql/agg", "internal/query/duck/promsql/base",
 		"internal/query/duck/promsql/kernel", "internal/query/duck/promsql/rows",
-		"internal/query/duck/promsql/samples", "internal/query/duck/promsql/vec", "internal/query/duck/promsql/windows",
+		"internal/query/duck/promsql/vec", "internal/query/duck/promsql/windows",
 	},
 	"internal/query/duck/promsql/windows": {
 		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel", "internal/query/duck/promsql/vec", "third_party/duckdb",
@@ -200,10 +200,6 @@ var allowed = map[string][]string{
 	"internal/query/duck/promsql/base":   {},
 	"internal/query/duck/promsql/kernel": {"internal/query/duck/promsql/base"},
 	"internal/query/duck/promsql/rows":   {"internal/query/duck/promsql/base", "third_party/duckdb"},
-	"internal/query/duck/promsql/samples": {
-		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel",
-		"internal/query/duck/promsql/vec", "third_party/duckdb",
-	},
 	"internal/query/duck/promsql/vec": {
 		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel", "third_party/duckdb",
 	},

@@ -276,7 +276,7 @@ func Published(leaves []*Values) (scans []plan.Scan, release func()) {
 
 // ScanOf is the scan of the values that are published under an id.
 func ScanOf(id int64) plan.Scan {
-	return plan.Scan{SQL: fmt.Sprintf("SELECT i, v FROM prom_rows(%d)", id), Values: true}
+	return plan.Scan(fmt.Sprintf("SELECT i, v FROM prom_rows(%d)", id))
 }
 
 // hold counts the values of rows of results.

@@ -8,8 +8,6 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
-
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
 // Leaf reads samples: it is an aggregate over the samples of each series of a selector. It is a
@@ -185,19 +183,7 @@ func (l *Leaf) String() string {
 	return fmt.Sprintf("%s %s %s", strings.TrimPrefix(l.Func, "prom_"), matchers(l.Selector.Matchers), l.Spec)
 }
 
-func (l *Leaf) sql(b *builder) string {
-	ids, is := make([]uint64, len(l.Resolution.Series)), make([]uint32, len(l.Resolution.Series))
-	for i, s := range l.Resolution.Series {
-		ids[i], is[i] = s.ID, uint32(i)
-	}
-	scan := b.scan(l)
-	value := "v_int, v_div"
-	if scan.Decoded {
-		value = "value"
-	}
-	return fmt.Sprintf("SELECT prom_pick(series_id, %s) AS i, %s(rank, ts, %s, %s) AS v FROM (%s) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL",
-		b.blob(ordinals.Map(ids, is)), l.Func, value, b.spec(l.Spec.String()), scan.SQL)
-}
+func (l *Leaf) sql(*builder) string { panic("plan: no values of " + l.String()) }
 
 // matchers formats a selector.
 func matchers(ms []*labels.Matcher) string {

@@ -7,21 +7,9 @@ import (
 	"strings"
 )
 
-// Scan is the SQL that reads the samples of a leaf.
-type Scan struct {
-	// SQL is a SELECT with the columns rank UBIGINT, series_id UBIGINT, ts TIMESTAMPTZ and, if
-	// Decoded, value DOUBLE, else v_int BIGINT and v_div DOUBLE.
-	SQL     string
-	Decoded bool
-	// Values: SQL returns the values of the leaf, or of its fold, instead of its samples, as the
-	// columns i UINTEGER and v DOUBLE[] of the relation.
-	Values bool
-	// Args are the BLOB arguments of SQL, which holds Arg(i) in place of Args[i].
-	Args [][]byte
-}
-
-// Arg returns the placeholder of argument i in a Scan's SQL.
-func Arg(i int) string { return mark + strconv.Itoa(i) + mark }
+// Scan is the SQL that returns the values of a leaf, or of its fold, as the columns i UINTEGER and v
+// DOUBLE[] of the relation.
+type Scan string
 
 // Statement is SQL whose result has the columns i UINTEGER and v DOUBLE[].
 type Statement struct {
@@ -52,12 +40,9 @@ func (s Statement) render(arg func(i int) string) string {
 // Statement returns the statement of the subtree. scans is parallel to Leaves. budget is added to
 // the specs of C functions, unless it is "".
 func (p *Pushed) Statement(scans []Scan, budget string) Statement {
-	b := &builder{scans: make(map[*Leaf]Scan, len(scans)), budget: budget, ctes: map[Node]*cte{}, blobs: map[string]int{}, known: map[Node]*Leaf{}}
+	b := &builder{budget: budget, ctes: map[Node]*cte{}, blobs: map[string]int{}, known: map[Node]Scan{}}
 	for i, l := range p.Leaves {
-		b.scans[l] = scans[i]
-		if scans[i].Values {
-			b.known[p.known(l)] = l
-		}
+		b.known[p.known(l)] = scans[i]
 	}
 	root := b.rel(p.Root)
 	return b.statement(fmt.Sprintf("WITH %s SELECT i, v FROM %s WHERE i IS NOT NULL AND v IS NOT NULL", b.with(), root))
@@ -65,13 +50,12 @@ func (p *Pushed) Statement(scans []Scan, budget string) Statement {
 
 // builder renders the nodes of a statement, each as a CTE.
 type builder struct {
-	scans  map[*Leaf]Scan
 	budget string
 	ctes   map[Node]*cte
 	order  []*cte
 	args   [][]byte
 	blobs  map[string]int // index in args by content
-	known  map[Node]*Leaf // nodes whose values are those of a scan
+	known  map[Node]Scan  // nodes whose values are those of a scan: leaves, or their folds
 }
 
 // mark encloses the index of an argument while SQL is assembled: SQL does not contain this byte.
@@ -88,8 +72,8 @@ func (b *builder) rel(n Node) string {
 	c, ok := b.ctes[n]
 	if !ok {
 		c = &cte{}
-		if l := b.known[n]; l != nil {
-			c.body = b.scan(l).SQL
+		if scan, ok := b.known[n]; ok {
+			c.body = string(scan)
 		} else {
 			c.body = n.sql(b) // the CTEs of the inputs come first
 		}
@@ -144,21 +128,6 @@ func (b *builder) spec(s string) string {
 	return "'" + s + "'"
 }
 
-// scan returns the scan of a leaf, with its arguments added to the statement's.
-func (b *builder) scan(l *Leaf) Scan {
-	s := b.scans[l]
-	parts := strings.Split(s.SQL, mark)
-	for i := 1; i < len(parts); i += 2 {
-		k, err := strconv.Atoi(parts[i])
-		if err != nil {
-			panic(fmt.Sprintf("a scan's SQL has a zero byte: %v", err))
-		}
-		parts[i] = b.blob(s.Args[k])
-	}
-	s.SQL = strings.Join(parts, "")
-	return s
-}
-
 // statement replaces the marks in SQL by parameters.
 func (b *builder) statement(sql string) Statement {
 	s := Statement{Args: b.args}
@@ -169,7 +138,7 @@ func (b *builder) statement(sql string) Statement {
 		}
 		k, err := strconv.Atoi(p)
 		if err != nil {
-			panic(fmt.Sprintf("a scan's SQL has a zero byte: %v", err))
+			panic(fmt.Sprintf("SQL has a zero byte: %v", err))
 		}
 		s.marks = append(s.marks, k)
 	}

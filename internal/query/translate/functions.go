@@ -73,7 +73,7 @@ func (t *translation) call(e *parser.Call, at place, ordered bool) (relation, st
 // window translates a function of a range.
 func (t *translation) window(e *parser.Call, name string, at place, ordered bool) (relation, string) {
 	l := leaf{table: "samples", function: "prom_" + name, keepsName: name == "last_over_time" || name == "first_over_time"}
-	keys, spec := ranges[name], ""
+	keys := ranges[name]
 	var window parser.Expr
 	for _, a := range e.Args {
 		if a.Type() == parser.ValueTypeMatrix {
@@ -87,26 +87,22 @@ func (t *translation) window(e *parser.Call, name string, at place, ordered bool
 		if name == "double_exponential_smoothing" && (v <= 0 || v >= 1) {
 			return relation{}, "upstream rejects its parameters"
 		}
-		spec += fmt.Sprintf(" || ' %s=%s'", keys[0], plain(v))
-		if keys = keys[1:]; name == "quantile_over_time" {
-			l.before = float(v) + ", "
-		} else {
-			l.after += ", " + float(v)
-		}
+		l.parameters += fmt.Sprintf(" || ' %s=%s'", keys[0], plain(v))
+		keys = keys[1:]
 	}
 	switch w := window.(type) {
 	case *parser.MatrixSelector:
 		l.window = w.Range.Milliseconds()
 		return t.selector(w.VectorSelector.(*parser.VectorSelector), at, ordered, l)
 	case *parser.SubqueryExpr:
-		return t.subquery(w, name, spec, l.keepsName, at, ordered)
+		return t.subquery(w, name, l, at, ordered)
 	}
 	return relation{}, "a range of another kind"
 }
 
 // subquery translates a function over the values of an expression at the steps of its own.
 // Source: evaluator.subqueryTimeRange in upstream's promql/engine.go.
-func (t *translation) subquery(s *parser.SubqueryExpr, name, spec string, keepsName bool, at place, ordered bool) (relation, string) {
+func (t *translation) subquery(s *parser.SubqueryExpr, name string, l leaf, at place, ordered bool) (relation, string) {
 	offset, reason := offsetOf(at, s.Timestamp, s.OriginalOffset.Milliseconds())
 	if reason != "" {
 		return relation{}, reason
@@ -125,7 +121,7 @@ func (t *translation) subquery(s *parser.SubqueryExpr, name, spec string, keepsN
 	}
 	in.n = (last-in.start)/in.step + 1
 	of, reason := t.vector(s.Expr, in, ordered)
-	if reason == "" && of.many && !keepsName {
+	if reason == "" && of.many && !l.keepsName {
 		reason = severalNames
 	}
 	if reason != "" {
@@ -135,12 +131,12 @@ func (t *translation) subquery(s *parser.SubqueryExpr, name, spec string, keepsN
 		of.parts, of.name = false, t.add(fmt.Sprintf("SELECT %s FROM %s GROUP BY ALL",
 			columns(when(of.named, "metric"), "labels", "prom_max(v) AS v", when(ordered, "min(i) AS i")), of.name))
 	}
-	of.named = of.named && keepsName
+	of.named = of.named && l.keepsName
 	grid, inner, shift := t.grid(at), t.grid(in), ""
 	if offset != 0 {
 		shift = ", " + interval(offset)
 	}
-	return t.each(of, ordered, fmt.Sprintf("prom_over('%s', v, %s, prom_window(%s, %s%s)%s)", name, inner.column, grid.column, interval(s.Range.Milliseconds()), shift, spec),
+	return t.each(of, ordered, fmt.Sprintf("prom_over('%s', v, %s, prom_window(%s, %s%s)%s)", name, inner.column, grid.column, interval(s.Range.Milliseconds()), shift, l.parameters),
 		both([]string{grid.table}, []string{inner.table})), ""
 }
 

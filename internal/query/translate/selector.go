@@ -15,7 +15,7 @@ import (
 // leaf is an aggregate over the samples of each series of a selector.
 type leaf struct {
 	table, function string
-	before, after   string // further arguments
+	parameters      string // of the function, as SQL behind the text of the windows
 	window          int64  // ms
 	keepsName       bool
 }
@@ -47,8 +47,8 @@ func (t *translation) selector(s *parser.VectorSelector, at place, ordered bool,
 		window = ", " + interval(offset)
 	}
 	key := when(r.named, "metric, ") + "labels"
-	body := fmt.Sprintf("SELECT %s, %s(%sts, value, prom_window(%s, %s%s)%s) AS v%s FROM %s, %s WHERE %s GROUP BY %[1]s",
-		key, l.function, l.before, grid.column, interval(l.window), window, l.after,
+	body := fmt.Sprintf("SELECT %s, %s(ts, value, prom_window(%s, %s%s)%s) AS v%s FROM %s, %s WHERE %s GROUP BY %[1]s",
+		key, l.function, grid.column, interval(l.window), window, l.parameters,
 		when(ordered, fmt.Sprintf(", prom_order(%s) AS i", key)), l.table, grid.table, strings.Join(conditions, " AND "))
 	r.name = t.add(body)
 	return r, ""

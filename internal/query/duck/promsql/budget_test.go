@@ -13,9 +13,9 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
 
-// rates is a statement over rows samples of series series under a budget.
+// rates is a statement over rows of series groups under a budget.
 func rates(b *promsql.Budget, series, rows int) string {
-	return fmt.Sprintf(`SELECT (range %% %d)::UBIGINT, prom_rate(0::UBIGINT, make_timestamptz(range * 1000), range::DOUBLE, 'start=0 step=1000 n=10 range=60000 budget=%d')
+	return fmt.Sprintf(`SELECT (range %% %d)::UBIGINT, prom_quantile((range %% 1000000)::UINTEGER, [range::DOUBLE], 'phi=0.5 budget=%d')
 		FROM range(%d) GROUP BY 1`, series, b.ID(), rows)
 }
 
@@ -28,12 +28,12 @@ func TestBudgetCounts(t *testing.T) {
 	b := promsql.NewBudget(0)
 	require.NoError(t, exec(t.Context(), db, rates(b, 10, 100_000)))
 	require.Zero(t, b.Used())
-	require.GreaterOrEqual(t, b.Peak(), int64(100_000*12), "12 bytes a sample")
-	require.Less(t, b.Peak(), int64(100_000*30))
+	require.GreaterOrEqual(t, b.Peak(), int64(100_000*32), "an ordinal, a length, a bound and a value for each row")
+	require.Less(t, b.Peak(), int64(100_000*100))
 	require.NoError(t, b.Err())
 	require.NoError(t, b.Close())
 	require.NoError(t, b.Close())
-	require.GreaterOrEqual(t, b.Peak(), int64(100_000*12))
+	require.GreaterOrEqual(t, b.Peak(), int64(100_000*32))
 	require.ErrorContains(t, exec(t.Context(), db, rates(b, 10, 10)), "no open budget has the id")
 }
 
@@ -140,5 +140,5 @@ func TestRegisterTwice(t *testing.T) {
 		},
 	})
 	defer func() { require.NoError(t, db.Close()) }()
-	require.ErrorContains(t, exec(t.Context(), db, "SELECT 1::UBIGINT, [1.0::DOUBLE]"), "register functions: DuckDB refused prom_instant")
+	require.ErrorContains(t, exec(t.Context(), db, "SELECT 1::UBIGINT, [1.0::DOUBLE]"), "register functions: DuckDB refused prom_sum")
 }

@@ -2,6 +2,7 @@ package promsql_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duckdb/duckdb-go/v2/mapping"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -34,12 +36,23 @@ var stale = math.Float64frombits(value.StaleNaN)
 
 // openRange returns a database with the functions.
 func openRange(t testing.TB, threads int) *duck.DB {
-	dir := t.TempDir()
+	dir, b := t.TempDir(), promsql.NewBudget(0)
+	var names []string
+	for _, f := range functions {
+		names = append(names, f.name)
+	}
+	names = slices.Compact(names)
 	db := duck.New(duck.Settings{
 		MemoryLimitBytes: 1 << 30, Threads: threads, Connections: 2,
-		TempDir: func() (string, error) { return dir, nil }, Setup: promsql.Register,
+		TempDir: func() (string, error) { return dir, nil },
+		Setup: func(conn mapping.Connection) error {
+			return errors.Join(promsql.Register(conn), promsql.RegisterWindows(conn, b, names))
+		},
 	})
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	t.Cleanup(func() {
+		require.NoError(t, db.Close())
+		require.NoError(t, b.Close())
+	})
 	return db
 }
 
@@ -74,15 +87,14 @@ func newest(series []sample) []sample {
 	return out
 }
 
-// rows writes the samples as a Parquet file and returns the scan that reads it: rank, series_id,
-// ts, v_int, v_div. Shuffled, rows of all series are interleaved; row groups are small, so that
-// threads share them.
+// rows writes the samples that count as a Parquet file and returns the scan that reads it: series_id,
+// ts, value. Shuffled, rows of all series are interleaved; row groups are small, so that threads share
+// them.
 func (w world) rows(t testing.TB, db *duck.DB, rng *rand.Rand, shuffle bool) string {
 	var lines []string
 	for id, s := range w.series {
-		for _, x := range s {
-			i, div := encode(rng, x.v)
-			lines = append(lines, fmt.Sprintf("%d,%d,%d,%d,%s\n", x.rank, id, x.ms, i, strconv.FormatFloat(div, 'g', -1, 64)))
+		for _, x := range newest(s) {
+			lines = append(lines, fmt.Sprintf("%d,%d,%d\n", id, x.ms, int64(math.Float64bits(x.v))))
 		}
 	}
 	if shuffle {
@@ -91,27 +103,15 @@ func (w world) rows(t testing.TB, db *duck.DB, rng *rand.Rand, shuffle bool) str
 	dir := t.TempDir()
 	csv, parquet := filepath.Join(dir, "rows.csv"), filepath.Join(dir, "rows.parquet")
 	require.NoError(t, os.WriteFile(csv, []byte(strings.Join(lines, "")), 0o600))
-	run(t, db, "COPY (SELECT rank, series_id, make_timestamptz(ms * 1000) AS ts, v_int, v_div FROM read_csv("+duck.Literal(csv)+", header = false, delim = ',', "+
-		"columns = {'rank': 'UBIGINT', 'series_id': 'UBIGINT', 'ms': 'BIGINT', 'v_int': 'BIGINT', 'v_div': 'DOUBLE'})) TO "+duck.Literal(parquet)+" (FORMAT parquet, ROW_GROUP_SIZE 2048)")
-	return "SELECT * FROM read_parquet(" + duck.Literal(parquet) + ")"
+	run(t, db, "COPY (SELECT series_id, make_timestamptz(ms * 1000) AS ts, bits FROM read_csv("+duck.Literal(csv)+", header = false, delim = ',', "+
+		"columns = {'series_id': 'UBIGINT', 'ms': 'BIGINT', 'bits': 'BIGINT'})) TO "+duck.Literal(parquet)+" (FORMAT parquet, ROW_GROUP_SIZE 2048)")
+	return "SELECT series_id, ts, prom_value(bits, 'inf'::DOUBLE) AS value FROM read_parquet(" + duck.Literal(parquet) + ")"
 }
 
 // run runs a statement that returns a count.
 func run(t testing.TB, db *duck.DB, sql string) {
 	t.Helper()
 	require.NoError(t, db.Each(t.Context(), sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }), sql)
-}
-
-// encode returns columns that give v: the bits of any value with +Inf, and where it is possible a
-// quotient.
-func encode(rng *rand.Rand, v float64) (int64, float64) {
-	if v == math.Trunc(v) && math.Abs(v) < 1<<53 && math.Float64bits(v) != 1<<63 && rng.IntN(4) > 0 {
-		return int64(v), 1
-	}
-	if div := 1000.0; v != 0 && math.Abs(v) < 1e9 && math.Float64bits(math.Round(v*div)/div) == math.Float64bits(v) && rng.IntN(2) == 0 {
-		return int64(math.Round(v * div)), div
-	}
-	return int64(math.Float64bits(v)), math.Inf(1)
 }
 
 // lists runs a statement with the columns id and list and returns the values of every row that has

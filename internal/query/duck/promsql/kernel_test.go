@@ -57,7 +57,7 @@ func TestKernelEqualsAggregate(t *testing.T) {
 	} {
 		for _, f := range functions {
 			what := fmt.Sprintf("%s %+v", f.expr, win)
-			want := lists(t, db, fmt.Sprintf("SELECT series_id, prom_%s(rank, ts, v_int, v_div, '%s') FROM (%s) GROUP BY series_id", f.name, win.spec(f), scan))
+			want := lists(t, db, fmt.Sprintf("SELECT series_id, prom_%s(ts, value, '%s') FROM (%s) GROUP BY series_id", f.name, win.spec(f), scan))
 			require.Greater(t, len(want), len(kinds)/2, what)
 			k := newKernel(t, "prom_"+f.name, win.spec(f))
 			require.Equal(t, win.n, k.Steps())
@@ -155,7 +155,7 @@ func TestKernelErrors(t *testing.T) {
 	} {
 		_, err := promsql.NewKernel(c.fn, c.spec)
 		require.EqualError(t, err, "parse spec: "+c.want)
-		sql := fmt.Sprintf("SELECT 1::UBIGINT, %s(1::UBIGINT, make_timestamptz(range), 1.0::DOUBLE, %s) FROM range(3)", c.fn, duck.Literal(c.spec))
+		sql := fmt.Sprintf("SELECT 1::UBIGINT, %s(make_timestamptz(range), 1.0::DOUBLE, %s) FROM range(3)", c.fn, duck.Literal(c.spec))
 		require.ErrorContains(t, exec(t.Context(), db, sql), err.Error())
 	}
 	for _, fn := range []string{"rate", "prom_", "prom_sum", "prom_rates", ""} {

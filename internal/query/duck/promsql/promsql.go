@@ -1,6 +1,5 @@
-// Package promsql gives a DuckDB database the SQL functions of PromQL, written in C: aggregates
-// over the samples of a series that return one value per step of a grid, and functions over such
-// lists of values. Its sub-packages hold the C code; this package is the Go side.
+// Package promsql gives a DuckDB database the SQL functions of PromQL, written in C: functions over
+// lists with one value per step of a grid, and aggregates over the samples of a series. Its sub-packages hold the C code; this package is the Go side.
 //
 // In a list of values a step without a sample is Prometheus's stale marker. Parameters are a
 // constant spec text of key=value pairs (see base/spec.h). DuckDB's memory limit does not cover the
@@ -16,7 +15,6 @@ package promsql
 
 #include "agg/register.h"
 #include "rows/register.h"
-#include "samples/aggregates.h"
 #include "windows/aggregates.h"
 */
 import "C"
@@ -32,7 +30,6 @@ import (
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/base"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/rows"
-	_ "github.com/promlake/promlake/internal/query/duck/promsql/samples"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/vec"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/windows"
 )
@@ -43,7 +40,7 @@ func Register(conn mapping.Connection) error {
 	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
 	defer C.free(unsafe.Pointer(msg))
 	db := C.duckdb_connection(conn.Ptr)
-	if C.prom_register_samples(db, msg) != 0 || C.prom_register_vec(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_agg(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_rows(db, msg) != 0 {
+	if C.prom_register_vec(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_agg(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_rows(db, msg) != 0 {
 		return fmt.Errorf("register functions: %s", C.GoString(msg))
 	}
 	return nil

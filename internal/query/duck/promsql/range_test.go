@@ -197,11 +197,8 @@ func check(t *testing.T, db *duck.DB, w world, scan string, win window, full boo
 		if full {
 			require.Len(t, want, len(w.series), "%s has no result for some series: nothing is compared", f.name)
 		}
-		for _, args := range []string{"v_int, v_div", "prom_value(v_int, v_div)"} {
-			sql := fmt.Sprintf("SELECT series_id, prom_%s(rank, ts, %s, '%s') FROM (%s) GROUP BY series_id", f.name, args, win.spec(f), scan)
-			got := lists(t, db, sql)
-			compare(t, fmt.Sprintf("%s over %s, %+v", fmt.Sprintf(f.expr, win.selector(f)), args, win), f.picks, want, got)
-		}
+		got := lists(t, db, fmt.Sprintf("SELECT series_id, prom_%s(ts, value, '%s') FROM (%s) GROUP BY series_id", f.name, win.spec(f), scan))
+		compare(t, fmt.Sprintf("%s, %+v", fmt.Sprintf(f.expr, win.selector(f)), win), f.picks, want, got)
 	}
 }
 
@@ -281,7 +278,7 @@ func TestAtModifier(t *testing.T) {
 		suffix := fmt.Sprintf("m[5m] @ %d.000 offset 30s", at/1000)
 		want := upstream(t, w, fmt.Sprintf(f.expr, suffix), grid{eval, 60_000, 1})
 		spec := fmt.Sprintf("start=%d step=1 n=1 range=300000 shift=%d%s", int64(at-offset), int64(eval-at+offset), f.keys)
-		got := lists(t, db, fmt.Sprintf("SELECT series_id, prom_%s(rank, ts, v_int, v_div, '%s') FROM (%s) GROUP BY ALL", f.name, spec, scan))
+		got := lists(t, db, fmt.Sprintf("SELECT series_id, prom_%s(ts, value, '%s') FROM (%s) GROUP BY ALL", f.name, spec, scan))
 		compare(t, fmt.Sprintf(f.expr, suffix), f.picks, want, got)
 	}
 }
@@ -304,10 +301,10 @@ func TestSpanBeyond32Bits(t *testing.T) {
 func TestNullsAndEmpty(t *testing.T) {
 	db := openRange(t, 2)
 	const spec = "start=0 step=1000 n=2 range=5000"
-	sql := `SELECT id::UBIGINT, prom_sum_over_time(r::UBIGINT, make_timestamptz(ms * 1000), v, '` + spec + `') FROM (VALUES
-		(1, 1, -1000, 1.5::DOUBLE), (1, 1, 0, NULL), (1, 1, NULL, 7), (1, NULL, 1000, 9), (1, 1, 1000, 2), (2, 1, 0, NULL), (3, 1, 2000, 1)) t(id, r, ms, v) GROUP BY id`
+	sql := `SELECT id::UBIGINT, prom_sum_over_time(make_timestamptz(ms * 1000), v, '` + spec + `') FROM (VALUES
+		(1, -1000, 1.5::DOUBLE), (1, 0, NULL), (1, NULL, 7), (1, 1000, 2), (2, 0, NULL), (3, 2000, 1)) t(id, ms, v) GROUP BY id`
 	require.Equal(t, map[uint64][]float64{1: {1.5, 3.5}}, lists(t, db, sql))
-	sql = "SELECT 1::UBIGINT, prom_rate(1::UBIGINT, make_timestamptz(range), range::DOUBLE, '" + spec + "') FROM range(0)"
+	sql = "SELECT 1::UBIGINT, prom_rate(make_timestamptz(range), range::DOUBLE, '" + spec + "') FROM range(0)"
 	require.Empty(t, lists(t, db, sql))
 }
 
@@ -338,7 +335,7 @@ func TestSpecErrors(t *testing.T) {
 		{"double_exponential_smoothing", good + " sf=0 tf=0.5", "sf is not between 0 and 1"},
 		{"double_exponential_smoothing", good + " sf=0.5 tf=1", "tf is not between 0 and 1"},
 	} {
-		sql := fmt.Sprintf("SELECT 1::UBIGINT, prom_%s(1::UBIGINT, make_timestamptz(range), 1.0::DOUBLE, %s) FROM range(3)", c.fn, duck.Literal(c.spec))
+		sql := fmt.Sprintf("SELECT 1::UBIGINT, prom_%s(make_timestamptz(range), 1.0::DOUBLE, %s) FROM range(3)", c.fn, duck.Literal(c.spec))
 		err := db.Each(t.Context(), sql, []string{duck.UBigInt, duck.Doubles}, func(int, []duck.Vector) error { return nil })
 		require.ErrorContains(t, err, "parse spec: ", "%q", c.spec)
 		require.ErrorContains(t, err, c.want, "%q", c.spec)

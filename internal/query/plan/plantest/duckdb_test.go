@@ -43,7 +43,7 @@ func engine(t testing.TB, delayed bool) *promql.Engine {
 	return e
 }
 
-// lake is a DuckDB with a table of samples.
+// lake is a DuckDB, and series.
 type lake struct {
 	db     *duck.DB
 	series plantest.Memory
@@ -58,27 +58,41 @@ func openLake(t testing.TB, series plantest.Memory) *lake {
 		MemoryLimitBytes: 1 << 30, Threads: 2, Connections: 2, TempDir: func() (string, error) { return dir, nil }, Setup: promsql.Register,
 	})
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	l := &lake{db: db}
-	l.load(t, series)
-	return l
+	return &lake{db: db, series: series}
 }
 
-// load replaces the lake's samples.
-func (l *lake) load(t testing.TB, series plantest.Memory) {
-	l.series = series
-	var rows []string
-	for _, s := range series {
-		for k, p := range s.Floats {
-			i, div := int64(math.Float64bits(p.F)), "inf"
-			if n := int64(p.F); float64(n) == p.F && n != 0 && k%2 == 0 {
-				i, div = n, "1"
+// scans publishes the values of the leaves of a subtree until release.
+func (l *lake) scans(t testing.TB, p *plan.Pushed) (scans []plan.Scan, release func()) {
+	var published []*promsql.Published
+	for _, leaf := range p.Leaves {
+		k, err := promsql.NewKernel(leaf.Func, leaf.Spec.String())
+		require.NoError(t, err)
+		var ordinals []uint32
+		var lists [][]float64
+		for i, s := range leaf.Resolution.Series {
+			at := slices.IndexFunc(l.series, func(m promql.Series) bool { return m.Metric.Hash() == s.ID })
+			var ts []int64
+			var v []float64
+			for _, f := range l.series[at].Floats {
+				ts, v = append(ts, f.T), append(v, f.F)
 			}
-			rows = append(rows, fmt.Sprintf("(%d, %d, %d, %d, '%s')", k%3, s.Metric.Hash(), p.T*1000, i, div))
+			out := make([]float64, leaf.Spec.Grid.N)
+			present, err := k.Eval(ts, v, out, 0)
+			require.NoError(t, err)
+			if present {
+				ordinals, lists = append(ordinals, uint32(i)), append(lists, out)
+			}
+		}
+		k.Close()
+		rows := promsql.Publish(ordinals, lists)
+		published = append(published, rows)
+		scans = append(scans, plan.Scan(fmt.Sprintf("SELECT i, v FROM prom_rows(%d)", rows.ID())))
+	}
+	return scans, func() {
+		for _, rows := range published {
+			rows.Close()
 		}
 	}
-	create := "CREATE OR REPLACE TABLE samples AS SELECT rank::UBIGINT AS rank, id::UBIGINT AS series_id, make_timestamptz(us) AS ts, i::BIGINT AS v_int, d::DOUBLE AS v_div FROM (VALUES " +
-		strings.Join(rows, ", ") + ") AS t(rank, id, us, i, d)"
-	require.NoError(t, l.db.Each(t.Context(), create, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }))
 }
 
 // resolve returns the lake's series for the selectors of a query.
@@ -166,10 +180,8 @@ func (e *executed) run(ctx context.Context, p *plan.Pushed) storage.SeriesSet {
 
 // statement runs the statement of a subtree and returns its values by ordinal.
 func (e *executed) statement(ctx context.Context, p *plan.Pushed) (plan.Statement, [][]float64, error) {
-	scans := make([]plan.Scan, len(p.Leaves))
-	for i := range scans {
-		scans[i] = plan.Scan{SQL: "SELECT * FROM samples"}
-	}
+	scans, release := e.scans(e.t, p)
+	defer release()
 	budget := promsql.NewBudget(1 << 28)
 	s := p.Statement(scans, fmt.Sprint(budget.ID()))
 	lists := make([][]float64, len(p.Root.Shape().Labels))
@@ -377,7 +389,7 @@ func TestRandomStatementsAnswerAlike(t *testing.T) {
 		if _, err := promqlParser.ParseExpr(text); err != nil || len(series) == 0 {
 			continue // such as a label in on and in group_left
 		}
-		l.load(t, series)
+		l.series = series
 		w := window{600_000, 660_000, 60_000}
 		if c.IntN(3) == 0 {
 			w = window{660_000, 660_000, 0}

@@ -38,10 +38,8 @@ func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 
 // rows runs the statement of a subtree, or of a part of one.
 func (l *lake) rows(t testing.TB, p *plan.Pushed) []vector.Row {
-	scans := make([]plan.Scan, len(p.Leaves))
-	for i := range scans {
-		scans[i] = plan.Scan{SQL: "SELECT * FROM samples"}
-	}
+	scans, release := l.scans(t, p)
+	defer release()
 	budget := promsql.NewBudget(1 << 28)
 	s := p.Statement(scans, fmt.Sprint(budget.ID()))
 	var out []vector.Row

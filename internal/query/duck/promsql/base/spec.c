@@ -2,8 +2,6 @@
 #include "spec.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,83 +169,4 @@ bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t requir
 void prom_spec_close(prom_spec *s) {
 	prom_budget_release(s->budget);
 	s->budget = NULL;
-}
-
-// A shared spec. It is listed while it has references; its last reference is dropped under the
-// lock.
-typedef struct shared {
-	prom_spec spec; // first, so that a pointer to it is one to this
-	_Atomic int64_t refs;
-	struct shared *next;
-	uint32_t required, optional;
-	size_t len;
-	char text[];
-} shared;
-
-static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
-static shared *shared_list;
-
-// Makes and lists a spec. The lock is held.
-static shared *share(const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]) {
-	shared *s = malloc(sizeof *s + len);
-	if (s == NULL) {
-		snprintf(err, PROM_ERROR_BYTES, "out of memory for a spec");
-		return NULL;
-	}
-	if (!prom_spec_parse(&s->spec, text, len, required, optional, err)) {
-		free(s);
-		return NULL;
-	}
-	atomic_init(&s->refs, 0);
-	s->required = required;
-	s->optional = optional;
-	s->len = len;
-	memcpy(s->text, text, len);
-	s->next = shared_list;
-	shared_list = s;
-	return s;
-}
-
-const prom_spec *prom_spec_get(const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]) {
-	pthread_mutex_lock(&shared_lock);
-	shared *s = shared_list;
-	while (s != NULL && (s->len != len || s->required != required || s->optional != optional || memcmp(s->text, text, len) != 0)) {
-		s = s->next;
-	}
-	if (s == NULL) {
-		s = share(text, len, required, optional, err);
-	}
-	if (s != NULL) {
-		atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-	}
-	pthread_mutex_unlock(&shared_lock);
-	return s == NULL ? NULL : &s->spec;
-}
-
-void prom_spec_hold(const prom_spec *spec, int64_t refs) {
-	atomic_fetch_add_explicit(&((shared *)spec)->refs, refs, memory_order_relaxed);
-}
-
-void prom_spec_put(const prom_spec *spec, int64_t refs) {
-	if (spec == NULL) {
-		return;
-	}
-	shared *s = (shared *)spec;
-	int64_t have = atomic_load_explicit(&s->refs, memory_order_relaxed);
-	while (have > refs) {
-		if (atomic_compare_exchange_weak_explicit(&s->refs, &have, have - refs, memory_order_release, memory_order_relaxed)) {
-			return;
-		}
-	}
-	pthread_mutex_lock(&shared_lock);
-	if (atomic_fetch_sub_explicit(&s->refs, refs, memory_order_acq_rel) == refs) {
-		shared **at = &shared_list;
-		while (*at != s) {
-			at = &(*at)->next;
-		}
-		*at = s->next;
-		prom_spec_close(&s->spec);
-		free(s);
-	}
-	pthread_mutex_unlock(&shared_lock);
 }

@@ -58,11 +58,3 @@ const char *prom_spec_wrong(const prom_spec *s);
 // the text is wrong; then there is nothing to close.
 bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]);
 void prom_spec_close(prom_spec *s);
-
-// Shared specs, for states that outlive a chunk: equal texts share one parsed spec while it has
-// references. prom_spec_get returns a spec with one more reference, or NULL with a message;
-// prom_spec_hold adds references to a spec that the caller holds; prom_spec_put drops references
-// and ignores NULL.
-const prom_spec *prom_spec_get(const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]);
-void prom_spec_hold(const prom_spec *s, int64_t refs);
-void prom_spec_put(const prom_spec *s, int64_t refs);

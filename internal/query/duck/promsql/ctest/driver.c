@@ -3,7 +3,6 @@
 // memory is refused; nothing may leak. With a third argument each round is repeated once per
 // allocation, which then fails, and the kernels must report it. Usage: driver [ROUNDS] [SEED]
 // [fail]. The linker needs --wrap=malloc, --wrap=calloc and --wrap=realloc.
-#include "../samples/samples.h"
 #include "../kernel/kernel.h"
 #include "../windows/state.h"
 
@@ -69,9 +68,8 @@ static void *own(size_t n) {
 static bool may_refuse(const prom_budget *b) { return failed || prom_budget_needed(b) > 0; }
 
 // Rows of one series, as a chunk has them.
-static uint64_t ranks[MOST];
-static int64_t us[MOST], v_int[MOST];
-static double v_div[MOST], value[MOST];
+static int64_t us[MOST];
+static double value[MOST];
 
 static double random_value(int kind) {
 	static const double odd[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1.7e308, -1.7e308, 5e-324, 1e15};
@@ -89,16 +87,13 @@ static double random_value(int kind) {
 
 static uint32_t random_rows(void) {
 	uint32_t n = (uint32_t)below(below(4) == 0 ? MOST : 200);
-	int kind = (int)below(4), order = (int)below(4), sources = 1 + (int)below(3);
+	int kind = (int)below(4), order = (int)below(4);
 	int64_t t = (int64_t)below(1000000) - 500000;
 	int64_t far = below(8) == 0 ? INT64_C(50000000) : 1;
 	for (uint32_t i = 0; i < n; i++) {
 		t += (int64_t)below(30000) * far;
-		ranks[i] = below(sources);
 		us[i] = (order == 0 ? (int64_t)below(1000000) : order == 1 ? -t : t) * 1000 + (int64_t)below(2) * 999;
 		value[i] = random_value(kind);
-		v_div[i] = INFINITY;
-		v_int[i] = (int64_t)prom_bits(value[i]);
 	}
 	return n;
 }
@@ -117,55 +112,6 @@ static int compare_samples(const void *x, const void *y) {
 		return a->ms < b->ms ? -1 : 1;
 	}
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
-
-// The times that must come out, and the values where one rank has a time once.
-static void check_sorted(const int64_t *ts, const double *v, uint32_t got, uint32_t n, bool keep_stale) {
-	static sample all[MOST];
-	for (uint32_t i = 0; i < n; i++) {
-		all[i] = (sample){floor_ms(us[i]), ranks[i], value[i]};
-	}
-	qsort(all, n, sizeof *all, compare_samples);
-	uint32_t at = 0;
-	for (uint32_t i = 0, e; i < n; i = e) {
-		for (e = i + 1; e < n && all[e].ms == all[i].ms; e++) {
-		}
-		bool certain = e - i == 1 || all[e - 1].rank != all[e - 2].rank;
-		if (certain && !keep_stale && prom_is_absent(all[e - 1].v)) {
-			continue;
-		}
-		if (!certain && (at == got || ts[at] != all[i].ms)) {
-			continue; // it was one of several, and stale
-		}
-		CHECK(at < got && ts[at] == all[i].ms);
-		CHECK(!certain || prom_bits(v[at]) == prom_bits(all[e - 1].v));
-		at++;
-	}
-	CHECK(at == got);
-}
-
-// Gathers the rows in pieces, in two states that are then one. false: refused.
-static bool gather(samples_state *s, uint32_t n, const prom_spec *spec) {
-	bool decoded = below(2) == 0;
-	samples_rows rows = {.rank = ranks, .ts = us};
-	if (decoded) {
-		rows.value = value;
-	} else {
-		rows.v_int = v_int;
-		rows.v_div = v_div;
-	}
-	samples_state other = {.spec = spec};
-	bool ok = true;
-	for (uint32_t i = 0, e; ok && i < n; i = e) {
-		e = i + 1 + (uint32_t)below(below(2) == 0 ? 4 : 2048);
-		e = e < n ? e : n;
-		ok = samples_append(below(8) == 0 ? &other : s, &rows, i, e);
-	}
-	if (ok) {
-		samples_take(s, &other);
-	}
-	samples_clear(&other);
-	return ok;
 }
 
 static prom_spec random_spec(prom_budget *b) {
@@ -275,30 +221,22 @@ static void one_round(void) {
 	prom_budget_release(b);
 	prom_spec spec = random_spec(b);
 	uint32_t n = random_rows();
-	samples_state state = {.spec = &spec};
-	samples_order order = {{.budget = b}, {.budget = b}, {.budget = b}};
-	bool keep_stale = below(2) == 0;
-	bool gathered = gather(&state, n, &spec);
-	CHECK(gathered || may_refuse(b));
-	if (gathered && n > 0) {
-		const int64_t *ts;
-		const double *v;
-		uint32_t got;
-		CHECK(state.n == n);
-		if (samples_sorted(&state, &order, keep_stale, &ts, &v, &got)) {
-			check_sorted(ts, v, got, n, keep_stale);
-			evaluate(ts, v, got, &spec);
-		} else {
-			CHECK(may_refuse(b));
-		}
+	window_state state = {0};
+	window_shape whole = {.end = INT64_MAX / 4, .range = INT64_MAX / 2};
+	bool ok = window_extend(&state, &whole, false);
+	for (uint32_t i = 0; i < n && ok; i++) {
+		int64_t ms = floor_ms(us[i]);
+		ok = window_add(&state, b, &ms, &value[i], 1);
 	}
+	if (n > 0 && ok && window_sort(&state, b)) {
+		evaluate(state.ts, state.v, state.n, &spec);
+	} else {
+		CHECK(n == 0 || may_refuse(b));
+	}
+	window_clear(&state);
 	if (n > 0) {
 		check_window(b, n);
 	}
-	samples_clear(&state);
-	prom_scratch_free(&order.pieces);
-	prom_scratch_free(&order.series);
-	prom_scratch_free(&order.merged);
 	CHECK(limit == 0 || prom_budget_peak(b) <= limit);
 	CHECK(prom_budget_close(b) == 0);
 	CHECK(prom_budget_acquire(id) == NULL);
@@ -320,15 +258,6 @@ static void parse_specs(void) {
 	if (prom_spec_parse(&s, copy, len, PROM_KEY_START, UINT32_MAX, err)) {
 		CHECK(s.keys & PROM_KEY_START);
 		prom_spec_close(&s);
-	} else {
-		CHECK(strlen(err) > 0 && strlen(err) < PROM_ERROR_BYTES);
-	}
-	const prom_spec *a = prom_spec_get(copy, len, PROM_KEY_START, UINT32_MAX, err);
-	if (a != NULL) {
-		CHECK(prom_spec_get(copy, len, PROM_KEY_START, UINT32_MAX, err) == a);
-		prom_spec_hold(a, 3);
-		prom_spec_put(a, 4);
-		prom_spec_put(a, 1);
 	} else {
 		CHECK(strlen(err) > 0 && strlen(err) < PROM_ERROR_BYTES);
 	}

@@ -1,4 +1,4 @@
-// From stored ids to ordinals of the plan, and stored columns to values.
+// From numbers of series to ordinals of the plan, and from bits to values.
 #include "register.h"
 
 #include <stdio.h>

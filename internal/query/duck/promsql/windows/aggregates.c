@@ -14,7 +14,7 @@ typedef struct {
 static chunk open_chunk(duckdb_data_chunk in, const window_function *f) {
 	chunk c = {.at = window_columns_of(f)};
 	if (f->form == WINDOW_GRID) {
-		vec_specs_open(&c.grids, in, (idx_t)c.at.end, PROM_KEYS_GRID | PROM_KEY_RANGE, 0, f->budget);
+		vec_specs_open(&c.grids, in, (idx_t)c.at.end, prom_range_keys(f->fn), 0, f->budget);
 	}
 	for (int i = 0; i < c.at.count; i++) {
 		duckdb_vector v = duckdb_data_chunk_get_vector(in, (idx_t)i);
@@ -68,6 +68,8 @@ static bool shape_at(chunk *c, const window_function *f, idx_t i, window_shape *
 		w->n = g->n;
 		w->window = g->range;
 		w->shift = g->shift;
+		w->parameters[0] = g->keys & PROM_KEY_PHI ? g->phi : g->keys & PROM_KEY_DUR ? g->dur : g->sf;
+		w->parameters[1] = g->tf;
 		return true;
 	}
 	if (f->form == WINDOW_SLIDES) {

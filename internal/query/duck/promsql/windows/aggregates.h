@@ -4,7 +4,8 @@
 //	prom_rate(ts, value, range)                      over (t - range, t] of the last row's time t
 //	prom_rate(ts, value, grid)                       a list: over (t - range, t] for each step t of a spec
 //
-// Parameters of the function come where PromQL has them: phi first, others last.
+// Parameters of the function come where PromQL has them: phi first, others last; those of a grid are
+// keys of the spec.
 #pragma once
 
 #include "../vec/vec.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 window_columns window_columns_of(const window_function *f) {
-	uint32_t keys = prom_range_keys(f->fn);
+	uint32_t keys = f->form == WINDOW_GRID ? 0 : prom_range_keys(f->fn); // a grid has the parameters, too
 	int before = (keys & PROM_KEY_PHI) != 0;
 	int after = ((keys & PROM_KEY_DUR) != 0) + ((keys & PROM_KEY_SF) != 0) + ((keys & PROM_KEY_TF) != 0);
 	window_columns c = {.ts = before, .value = before + 1, .start = before + 2, .end = before + 2 + (f->form == WINDOW_BOUNDS)};
