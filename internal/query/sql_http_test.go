@@ -192,7 +192,7 @@ func TestSQLReadsItsTenantAlone(t *testing.T) {
 	read, at := 0, fmt.Sprintf("make_timestamptz(%d)", testNow().UnixMicro())
 	for _, s := range []string{
 		"FROM samples", "FROM series", "FROM histograms", "FROM exemplars", "FROM metadata", "FROM blocks", "FROM segments", "FROM rollup_5m", "FROM rollup_1h",
-		"FROM stored_samples", "FROM stored_series", "FROM promlake_metric('own', NULL, NULL)", "FROM promlake_metric('../b/own', NULL, NULL)",
+		"FROM stored_samples", "FROM marked_samples", "FROM stored_series", "FROM promlake_metric('own', NULL, NULL)", "FROM promlake_metric('../b/own', NULL, NULL)",
 		"SELECT count(*) FROM samples WHERE labels['who'] = 'b' OR metric = '../b' OR labels['__tenant_id__'] = 'b'",
 		"FROM promql('{__name__=~\".+\",who!=\"\"}', " + at + ", " + at + ", '1m')", "FROM promql('own{__tenant_id__=\"b\"} or own{tenant=\"b\"} or own{who=\"b\"}', " + at + ", " + at + ", '1m')",
 		"SUMMARIZE series", "SHOW TABLES", "DESCRIBE samples", "EXPLAIN ANALYZE FROM samples", "SELECT * FROM information_schema.tables", "SELECT a.value FROM samples a JOIN samples b USING (ts, metric, labels)",

@@ -62,5 +62,5 @@ func TestSQLTables(t *testing.T) {
 	l.write(tenant.Default, []segment.Row{{Labels: metric("m1"), Floats: []segment.Float{{T: now, V: 1}}}}, segment.Metadata{Metric: "m1", Type: "counter", Help: "It's help.", Unit: "s"})
 	l = newLake(t, l.store, query.Settings{})
 	require.Equal(t, []string{"m1 | counter | s | It's help."}, l.sql("FROM metadata"))
-	require.Equal(t, []string{"blocks", "exemplars", "histograms", "metadata", "rollup_1h", "rollup_5m", "samples", "segments", "series", "stored_samples", "stored_series"}, l.sql("SHOW TABLES"))
+	require.Equal(t, []string{"blocks", "exemplars", "histograms", "marked_samples", "metadata", "rollup_1h", "rollup_5m", "samples", "segments", "series", "stored_samples", "stored_series"}, l.sql("SHOW TABLES"))
 }
