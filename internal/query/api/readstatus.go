@@ -36,7 +36,8 @@ func withReadStatus(next http.Handler) http.Handler {
 	})
 }
 
-// boundedRead checks the matchers of a remote read before upstream compiles them.
+// boundedRead checks the matchers of a remote read before upstream compiles them. Upstream answers
+// invalid ones with 500.
 func (s *server) boundedRead(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -44,17 +45,28 @@ func (s *server) boundedRead(next http.Handler) http.Handler {
 			s.respond.Error(w, r, respond.BadData, err)
 			return
 		}
-		var patterns []string
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if read, err := remote.DecodeReadRequest(r); err == nil { // upstream answers the errors
-			for _, q := range read.Queries {
-				for _, m := range q.Matchers {
-					patterns = append(patterns, m.Value)
-				}
+		read, err := remote.DecodeReadRequest(r)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if err != nil {
+			next.ServeHTTP(w, r) // upstream answers the error
+			return
+		}
+		var patterns []string
+		for _, q := range read.Queries {
+			for _, m := range q.Matchers {
+				patterns = append(patterns, m.Value)
 			}
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		s.guard.Bounded(w, r, nil, patterns, next)
+		s.guard.Bounded(w, r, nil, patterns, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for _, q := range read.Queries {
+				if _, err := remote.FromLabelMatchers(q.Matchers); err != nil {
+					s.respond.Error(w, r, respond.BadData, err)
+					return
+				}
+			}
+			next.ServeHTTP(w, r)
+		}))
 	})
 }
 

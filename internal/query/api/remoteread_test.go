@@ -125,6 +125,14 @@ func TestRemoteReadRejects(t *testing.T) {
 			require.Equal(t, tc.text, rec.Body.String())
 		})
 	}
+	for _, m := range []*prompb.LabelMatcher{{Type: 65, Name: "a"}, {Type: prompb.LabelMatcher_RE, Name: "a", Value: "("}} {
+		body, err := (&prompb.ReadRequest{Queries: []*prompb.Query{{Matchers: []*prompb.LabelMatcher{m}}}}).Marshal()
+		require.NoError(t, err)
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/api/v1/read", bytes.NewReader(snappy.Encode(nil, body))))
+		require.Equal(t, 400, rec.Code, rec.Body)
+		require.Contains(t, rec.Body.String(), `"errorType":"bad_data"`)
+	}
 	t.Run("too many samples", func(t *testing.T) {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, reading(false)(t))
