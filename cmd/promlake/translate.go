@@ -21,7 +21,7 @@ type translateCmd struct {
 
 // Run prints the statement, and on the standard error output what it leaves to promql().
 func (c *translateCmd) Run(_ context.Context, io flags.Streams) error {
-	q, err := newQuestion(c.Expr, c.Time, c.Start, c.End, c.Step, time.Now())
+	q, err := newQuestion(c.Expr, c.Time, c.Start, c.End, c.Step, time.Now().Truncate(time.Second))
 	if err != nil {
 		return err
 	}
