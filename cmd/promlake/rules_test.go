@@ -80,7 +80,7 @@ func TestRulesBackfill(t *testing.T) {
 	args := []string{"rules", "backfill", "--rules", "r.yml", "--store", store, "--start", "2026-01-02T03:04:10Z", "--end", "2026-01-02T03:07:10Z"}
 	code, out, errs := command(append(args, "--dry-run")...)
 	require.Equal(t, 0, code, errs)
-	require.Contains(t, out, "to write: samples   about 3\n")
+	require.Contains(t, out, "to write: samples   3 to 3, by evaluations at some times\n")
 	code, out, errs = command(args...)
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, out, "evaluated        2026-01-02T03:04:10Z to 2026-01-02T03:07:10Z\n")

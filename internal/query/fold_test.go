@@ -20,8 +20,8 @@ func TestFolds(t *testing.T) {
 	folding := newLake(t, store, query.Settings{MinPushedSamples: 1, Threads: 3, QueryMemoryBytes: 8 << 20})
 	writeMixture(plain, tenant.Default, pushRowsOf(100))
 	for _, text := range []string{
-		`max by (job) (max_over_time(m1[5m])) - on () group_left avg(rate(m1[5m]))`, `topk(1, 1 - sum by (job) (m1)) / on () group_left count(m1)`, `topk(3, m1)`,
-		`sum(sum by (job) (m1)) - min(m1)`, `stddev(m1) - sum(m1)`,
+		`max by (job) (max_over_time(m1[5m])) - on () group_left avg(rate(m1[5m]))`, `topk(1, sum by (job) (m1)) / on () group_left count(m1)`, `topk(3, m1)`,
+		`sum(sum by (job) (m1)) - min(m1)`, `stddev(m1) - on () group_right () (1 - sum by (job) (m1))`,
 	} {
 		a := lastHours(text)
 		a.step = 2500 * time.Millisecond
