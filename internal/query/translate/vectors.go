@@ -90,11 +90,10 @@ func (t *translation) binary(e *parser.BinaryExpr, at place, ordered bool) (rela
 	if e.Op.IsSetOperator() {
 		return t.set(e, l, r, key, ordered)
 	}
-	many, one, of := l, r, "l"
+	many, of := l, "l"
 	if right {
-		many, one, of = r, l, "r"
+		many, of = r, "r"
 	}
-	_ = one
 	out := relation{named: many.named && e.Op.IsComparisonOperator() && !e.ReturnBool, parts: true, sides: many.sides}
 	labels := of + ".labels"
 	if m.Card == parser.CardOneToOne {
