@@ -14,16 +14,17 @@ export GOAMD64 := v1
 # Further build tags: make build TAGS=all_sd
 TAGS ?=
 comma := ,
-# Programs, functions, tests and linters share what was compiled only if all of them trim paths and have
-# equal tags; so do checkouts. As in Prometheus' releases, names are resolved without the C library.
-export GOFLAGS := -trimpath -tags=netgo,osusergo$(addprefix $(comma),$(TAGS))
+# Programs, functions, tests and linters share what was compiled only if all of them trim paths and
+# have equal tags; so do checkouts. As in Prometheus' releases, names are resolved without the C
+# library.
+export GOFLAGS := -trimpath -tags=netgo,osusergo$(addprefix $(comma),$(TAGS)) $(GOFLAGS)
 export PYTHON ?= python3
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Go refuses to stamp a build where git does not know the commit.
 BUILDVCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && echo auto || echo false)
 LDFLAGS := -s -w -X github.com/promlake/promlake/internal/telemetry.version=$(VERSION)
-# Linux maps a program in pages of 2 MiB, and counts all of each as resident, where file and addresses
-# are aligned alike. They are not from this address on: an idle server has 30 MB less.
+# Linux maps a program in pages of 2 MiB, and counts all of each as resident, where file and
+# addresses are aligned alike. They are not from this address on: an idle server has 30 MB less.
 LDFLAGS += -extldflags=-Wl,-Ttext-segment=0x410000
 GOBUILD = $(GO) build -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
 # Go tools have their own module, so that go.mod lists only modules that the product imports.
