@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 )
 
-// TestTranslateCommand: the statement of the documentation is what the command prints, in at most 600
-// characters, and what it leaves to promql() is named.
+// TestTranslateCommand: the statement of the documentation is what the command prints, in at most
+// 600 characters, and what it leaves to promql() is named.
 func TestTranslateCommand(t *testing.T) {
 	translated := func(args ...string) (string, string, int) {
 		var stdout, stderr bytes.Buffer

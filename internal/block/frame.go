@@ -146,8 +146,8 @@ func (x *Frame) divisor(d float64, end int64) {
 	x.ends, x.divs = append(x.ends, int32(end)), append(x.divs, d)
 }
 
-// TimesOf returns where in FloatReader.AllTimes the times of rows begin, which must be of one series.
-// Errors: ErrFormat.
+// TimesOf returns where in FloatReader.AllTimes the times of rows begin, which must be of one
+// series. Errors: ErrFormat.
 func (x *Frame) TimesOf(r Rows) (at int, err error) {
 	if r.N == 0 {
 		return 0, nil

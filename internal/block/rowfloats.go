@@ -51,8 +51,8 @@ func (f *FloatReader) SelectFramed(in io.ReaderAt, g *RowGroup, x *Frame, rows [
 	return total, nil
 }
 
-// SelectGroup is SelectFramed for all rows of g. Frame.TimesOf returns where the times of some of them
-// begin.
+// SelectGroup is SelectFramed for all rows of g. Frame.TimesOf returns where the times of some of
+// them begin.
 func (f *FloatReader) SelectGroup(in io.ReaderAt, g *RowGroup, x *Frame) (total int64) {
 	f.st, f.frame = false, x
 	f.in, f.group = in, g

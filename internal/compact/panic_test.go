@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/panics"
 )
 
-// TestPanics: a panic while a tenant is planned, or in one of its jobs, is an error of that tenant. The
-// sources stay live, and a later cycle goes on.
+// TestPanics: a panic while a tenant is planned, or in one of its jobs, is an error of that tenant.
+// The sources stay live, and a later cycle goes on.
 func TestPanics(t *testing.T) {
 	for _, where := range []string{"manifest", ".parquet"} {
 		t.Run(where, func(t *testing.T) { panicsAt(t, where) })

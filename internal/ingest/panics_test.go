@@ -27,8 +27,8 @@ func (p *panicking) Read(b []byte) (int, error) {
 }
 
 // TestPanicsOfFlushes: a panic while a segment is encoded or stored fails the requests of the group
-// and acknowledges nothing. What the tenant had learned is not used again, also not by requests that
-// were decoded with it; later requests are stored, and what was acknowledged before is there.
+// and acknowledges nothing. What the tenant had learned is not used again, also not by requests
+// that were decoded with it; later requests are stored, and what was acknowledged before is there.
 func TestPanicsOfFlushes(t *testing.T) {
 	for _, mode := range modes {
 		for _, where := range []string{"encode", "put"} {

@@ -42,7 +42,7 @@ type Aggregate interface {
 	// that is left out, and ignore for each of which only a part is.
 	Add(lines []byte, drop, ignore func(reason string, err error))
 	// Flush returns what the lines add up to now: the number of samples, their memory in bytes, and
-	// their source. It begins anew after a panic, which would return with each flush.
+	// their source. A Flush that panics drops what was added, so that the next one does not panic too.
 	Flush() (samples int, size int64, source Source)
 }
 

@@ -167,8 +167,8 @@ func TestAnnouncedMessagesTakeNoMemory(t *testing.T) {
 	require.Zero(t, count("dropped_lines_total", "incomplete"), "those that were announced still wait")
 }
 
-// TestPanicsOfSums: a panic ends the work on some lines, or one flush. Connections and later flushes
-// go on.
+// TestPanicsOfSums: a panic ends the work on some lines, or one flush. Connections and later
+// flushes go on.
 func TestPanicsOfSums(t *testing.T) {
 	s := &sink{}
 	sums := &tally{sink: s, broken: 2}

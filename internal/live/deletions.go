@@ -8,9 +8,8 @@
 //     and a histogram of that time, the histogram counts.
 //
 // Objects stand for their positions in the order of ranks, lowest first. Objects of equal ranks
-// never hold the same series and time. The views of
-// the Python package and the macros in schemas/sql follow the second rule; livetest has the cases that
-// all of them answer.
+// never hold the same series and time. The views of the Python package and the macros in
+// schemas/sql follow the second rule; livetest has the cases that all of them answer.
 package live
 
 import (

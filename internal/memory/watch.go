@@ -16,8 +16,8 @@ const (
 )
 
 // Watch measures the process until ctx ends. While usage exceeds the limit, it ends the work that
-// holds the most memory, and further ones until those hold what is above the limit; of equal ones the
-// latest.
+// holds the most memory, and further ones until those hold what is above the limit; of equal ones
+// the latest.
 func (b *Budget) Watch(ctx context.Context) {
 	if b == nil {
 		return
@@ -91,7 +91,8 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 	return busy, last
 }
 
-// largest returns the work to end first and its bytes, or nil if all were ended. The caller holds mu.
+// largest returns the work to end first and its bytes, or nil if all were ended. The caller holds
+// mu.
 func (b *Budget) largest() (out *Work, most int64) {
 	for w := range b.works {
 		if w.ended {

@@ -66,8 +66,8 @@ func (w *Work) Charge(n int64) error {
 	return nil
 }
 
-// Holds makes Watch count what outside returns as bytes of the work, beside those that it acquired. nil
-// ends this: outside is not called once Holds(nil) has returned.
+// Holds makes Watch count what outside returns as bytes of the work, beside those that it acquired.
+// nil ends this: outside is not called once Holds(nil) has returned.
 func (w *Work) Holds(outside func() int64) {
 	if w == nil {
 		return

@@ -16,8 +16,8 @@ func question(text string) query.Question {
 	return query.Question{Text: text, Start: testNow().Add(-time.Hour), End: testNow(), Step: time.Minute}
 }
 
-// TestExplainReplays: the equivalent SQL has the rows of the query in every layout, and the statement of
-// a subtree names its leaves and files.
+// TestExplainReplays: the equivalent SQL has the rows of the query in every layout, and the
+// statement of a subtree names its leaves and files.
 func TestExplainReplays(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout.name, func(t *testing.T) {

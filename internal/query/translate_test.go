@@ -27,8 +27,8 @@ import (
 // leftToPromQL are what a translation may leave to promql().
 var leftToPromQL = []string{"count_values"}
 
-// TestDashboardsAreTranslated: for each expression of the dashboards, the statement has the rows of the
-// query, bit for bit.
+// TestDashboardsAreTranslated: for each expression of the dashboards, the statement has the rows of
+// the query, bit for bit.
 func TestDashboardsAreTranslated(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{})
 	texts := plantest.Lines(t, "plan/testdata/dashboards.txt")

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// AddExemplar adds an exemplar with the label set at hand at t (ms) if it is valid. timed means that
-// the sender gave the time. Its series is assigned later.
+// AddExemplar adds an exemplar with the label set at hand at t (ms) if it is valid. timed means
+// that the sender gave the time. Its series is assigned later.
 func (b *Builder) AddExemplar(t int64, v float64, timed bool) {
 	if err := b.TimeRange.Check(t); err != nil {
 		b.rejectExemplar(err)
@@ -43,15 +43,15 @@ func (b *Builder) AddExemplar(t int64, v float64, timed bool) {
 	b.Batch.Exemplars = append(b.Batch.Exemplars, Exemplar{Exemplar: exemplar.Exemplar{Labels: lset, Value: v, Ts: t, HasTs: timed}})
 }
 
-// rejectExemplar counts an exemplar that is left out. It is no offence of the request, whose samples
-// it does not decide over; Prometheus answers so as well.
+// rejectExemplar counts an exemplar that is left out. It is no offence of the request, whose
+// samples it does not decide over; Prometheus answers so as well.
 func (b *Builder) rejectExemplar(err error) {
 	b.left -= costOffence
 	b.discard(ReasonExemplar, &Rejection{ReasonExemplar, fmt.Errorf("exemplar: %w", err)}, 1)
 }
 
-// rejectStrays removes the exemplars that lie in windows without samples from a batch that lies in n
-// windows, which are too many.
+// rejectStrays removes the exemplars that lie in windows without samples from a batch that lies in
+// n windows, which are too many.
 func (b *Builder) rejectStrays(n int) {
 	all := b.Batch.Exemplars
 	b.Batch.Exemplars = nil
@@ -67,8 +67,8 @@ func (b *Builder) rejectStrays(n int) {
 }
 
 // Untimed knows the last durable exemplar of each series that has one without a time of its own. A
-// sender repeats it with each push or import, at another time. The zero value is ready, and safe for
-// concurrent use.
+// sender repeats it with each push or import, at another time. The zero value is ready, and safe
+// for concurrent use.
 type Untimed struct {
 	mu   sync.Mutex
 	last map[series.Ref]content

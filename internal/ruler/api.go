@@ -92,8 +92,8 @@ func names(r *http.Request, most int) (namespace, group string, err error) {
 	return namespace, group, nil
 }
 
-// list answers with the groups of all namespaces, by namespace. As with Mimir, no rules are an empty
-// mapping.
+// list answers with the groups of all namespaces, by namespace. As with Mimir, no rules are an
+// empty mapping.
 func (a *api) list(r *http.Request) (any, error) {
 	rules, _, err := rulestore.Read(r.Context(), a.store, tenant.From(r.Context()))
 	if err != nil {

@@ -98,8 +98,8 @@ func document(body []byte) (*yaml.Node, error) {
 	return value, nil
 }
 
-// maxFields is the number of fields of a mapping of YAML. The decoder compares each with all others,
-// and keeps an error for each pair of equal ones.
+// maxFields is the number of fields of a mapping of YAML. The decoder compares each with all
+// others, and keeps an error for each pair of equal ones.
 const maxFields = 1000
 
 // readable refuses binary data, mappings with more than maxFields fields, and fields that are there

@@ -37,7 +37,7 @@ var stale = math.Float64frombits(value.StaleNaN)
 
 // Flush returns all series at the present time. Counters and timers go on; sets begin again. What
 // is new began with 0 at the last flush, so that functions of PromQL count the first events too.
-// Series without an event for the TTL end with a stale marker. After a panic, the series begin anew.
+// Series without an event for the TTL end with a stale marker. A Flush that panics drops all series.
 func (a *Aggregator) Flush() *Flush {
 	a.mu.Lock()
 	defer a.mu.Unlock()

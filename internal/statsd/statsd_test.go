@@ -313,7 +313,7 @@ func BenchmarkLines(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/event")
 }
 
-// TestPanics: series begin anew after a flush that panicked, and their memory is given back.
+// TestPanics: a flush that panics drops all series and gives back their memory; later events count.
 func TestPanics(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	budget := memory.New(1<<30, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, reg)

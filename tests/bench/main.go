@@ -2,8 +2,8 @@
 //
 // The path of a sample: capture (recorded scrapes) → fleet (the same scrapes as N virtual hosts) →
 // wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program started for
-// the run). Each command has a package: ingest, storage, query (also live), growth, small, dashboard, rules,
-// cost, imports, load.
+// the run). Each command has a package: ingest, storage, query (also live), growth, small,
+// dashboard, rules, cost, imports, load.
 package main
 
 import (

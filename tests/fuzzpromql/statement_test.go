@@ -31,8 +31,8 @@ var untranslated = []string{
 	"timestamp() takes @ and no offset", "the replacement names a group", "upstream rejects its parameters",
 }
 
-// TestStatements: the statement of a random query has its floats, bit for bit. Queries that fail have
-// none, and those that are left to promql() whole are not compared.
+// TestStatements: the statement of a random query has its floats, bit for bit. Queries that fail
+// have none, and those that are left to promql() whole are not compared.
 func TestStatements(t *testing.T) {
 	n, seed := setting(t, "PROMLAKE_FUZZPROMQL_STATEMENTS", 200), setting(t, "PROMLAKE_FUZZPROMQL_SEED", 0)
 	way := slices.IndexFunc(ways, func(w way) bool { return w.name == withoutStatements })

@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore/rooted"
 )
 
-// TestLostBucket: also the request that finds another bucket in the place of the one that was opened
-// is answered with 503, and other errors stay 500.
+// TestLostBucket: also the request that finds another bucket in the place of the one that was
+// opened is answered with 503, and other errors stay 500.
 func TestLostBucket(t *testing.T) {
 	bucket := &struct{ objstore.Store }{memstore.New(memstore.Settings{})}
 	now := time.Unix(1_700_000_000, 0)

@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// results is the memory of what the groups of a tenant have found: upstream's groups keep the series
-// of the samples of their last evaluations, and alerts, also after they are resolved. A rule that
-// goes beyond a limit fails.
+// results is the memory of what the groups of a tenant have found: upstream's groups keep the
+// series of the samples of their last evaluations, and alerts, also after they are resolved. A rule
+// that goes beyond a limit fails.
 type results struct {
 	charge func(bytes int64) error // of the tenant and the process; gives negative ones back
 
@@ -77,8 +77,8 @@ func kept(g *rules.Group, at time.Time) (bytes int64) {
 	return bytes
 }
 
-// settle makes bytes the memory of a group, of which some are charged beside what it had. If a limit
-// does not admit more, that stays.
+// settle makes bytes the memory of a group, of which some are charged beside what it had. If a
+// limit does not admit more, that stays.
 func (r *results) settle(group string, bytes, charged int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

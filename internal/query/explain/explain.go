@@ -1,5 +1,5 @@
-// Package explain describes how a query is answered, translates it, and runs its statements for their
-// profile.
+// Package explain describes how a query is answered, translates it, and runs its statements for
+// their profile.
 package explain
 
 import (
@@ -36,8 +36,8 @@ type Question struct {
 type Explanation struct {
 	Version int    `json:"version"`
 	Query   string `json:"query"`
-	// EquivalentSQL returns the rows of the query, and runs wherever SQL does: see package translate.
-	// "": statements were not asked for.
+	// EquivalentSQL returns the rows of the query, and runs wherever SQL does: see package
+	// translate. "": statements were not asked for.
 	EquivalentSQL string     `json:"equivalent_sql,omitempty"`
 	Engine        string     `json:"engine"` // what the engine evaluates, with a selector for each pushed subtree
 	Pushed        []Subtree  `json:"pushed"`

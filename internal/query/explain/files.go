@@ -7,8 +7,8 @@ import (
 	"github.com/promlake/promlake/internal/query/source"
 )
 
-// filesOf returns the objects of a planned read: files of blocks with row groups that are read, rollups
-// and segments.
+// filesOf returns the objects of a planned read: files of blocks with row groups that are read,
+// rollups and segments.
 func filesOf(read *exec.Input) (out []File) {
 	if read.Whole == nil { // samples in memory
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/promlake/promlake/internal/query/translate"
 )
 
-// Translate returns a statement over the catalog's tables that has the rows of a query, whose Lookback
-// must be set. It reads no store. It fails with a *QuestionError.
+// Translate returns a statement over the catalog's tables that has the rows of a query, whose
+// Lookback must be set. It reads no store. It fails with a *QuestionError.
 func Translate(ask Question) (out translate.Statement, err error) {
 	expr, err := parser.NewParser(engine.ParserOptions()).ParseExpr(ask.Text)
 	if err == nil {

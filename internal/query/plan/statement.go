@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Scan is the SQL that returns the values of a leaf, or of its fold, as the columns i UINTEGER and v
-// DOUBLE[] of the relation.
+// Scan is the SQL that returns the values of a leaf, or of its fold, as the columns i UINTEGER and
+// v DOUBLE[] of the relation.
 type Scan string
 
 // Statement is SQL whose result has the columns i UINTEGER and v DOUBLE[].

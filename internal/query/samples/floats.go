@@ -39,8 +39,8 @@ func (b *batch) times(from, to uint32) []int64 {
 	return []int64{b.at(from)}
 }
 
-// fragment is n samples of one series in one object, ascending. In the batch their times begin at at,
-// and their values at off. Of equal timestamps the larger rank wins.
+// fragment is n samples of one series in one object, ascending. In the batch their times begin at
+// at, and their values at off. Of equal timestamps the larger rank wins.
 type fragment struct {
 	batch      *batch
 	at, off, n uint32

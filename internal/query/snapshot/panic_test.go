@@ -17,8 +17,8 @@ import (
 	"github.com/promlake/promlake/internal/query/workdir"
 )
 
-// TestPanicsOfReads: a panic while a bucket is listed or a manifest is read is an error of the read,
-// and the next one succeeds.
+// TestPanicsOfReads: a panic while a bucket is listed or a manifest is read is an error of the
+// read, and the next one succeeds.
 func TestPanicsOfReads(t *testing.T) {
 	for _, op := range []memstore.Op{memstore.List, memstore.Get} {
 		broken := true

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/query/sql/statement"
 )
 
-// functionPrefix begins the names of PromQL's functions in SQL. Range functions are aggregates over the
-// samples of one series:
+// functionPrefix begins the names of PromQL's functions in SQL. Range functions are aggregates over
+// the samples of one series:
 //
 //	prom_rate(ts, value, window_start, window_end)   rate() at window_end over (window_start, window_end]
 //	prom_rate(ts, value, range)                      rate() over (t - range, t], for the last row's t
@@ -89,8 +89,8 @@ func (x *execution) registerFunctions(conn mapping.Connection) error {
 	return err
 }
 
-// openBudget opens the budget of the functions' memory, if the statement may call any. closeBudget is
-// called when the database is closed.
+// openBudget opens the budget of the functions' memory, if the statement may call any. closeBudget
+// is called when the database is closed.
 func (x *execution) openBudget() {
 	if len(called(x.stmt.Text, statement.Windows, statement.Lists, statement.Plain, statement.Macro)) > 0 {
 		x.budget = promsql.NewBudget(x.Settings.MemoryBytes)

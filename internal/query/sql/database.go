@@ -29,8 +29,8 @@ func (x *execution) open() (err error) {
 	return x.db.With(x.ctx, x.registerFunctions)
 }
 
-// watch enters the guard of the session, and stops it when the context ends. What the guard counts is
-// memory of the statement.
+// watch enters the guard of the session, and stops it when the context ends. What the guard counts
+// is memory of the statement.
 func (x *execution) watch() {
 	x.leave = x.db.guard.Enter()
 	memory.Of(x.ctx).Holds(x.db.guard.Held)

@@ -183,8 +183,8 @@ func (p *promqlTable) eval() (out promql.Matrix, err error) {
 	return out, nil
 }
 
-// failure gives an error of the expression itself, such as an invalid label's name, its type. Errors
-// of the store wrap others; limits and cancellations have types of their own.
+// failure gives an error of the expression itself, such as an invalid label's name, its type.
+// Errors of the store wrap others; limits and cancellations have types of their own.
 func (p *promqlTable) failure(err error) error {
 	var limit interface{ QueryLimit() bool }
 	switch err.(type) {

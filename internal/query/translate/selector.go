@@ -65,8 +65,8 @@ func offsetOf(at place, timestamp *int64, original int64) (int64, string) {
 	return original + at.start - *timestamp, ""
 }
 
-// condition is a matcher as SQL; "": it holds for all series. PromQL takes a label that is not there
-// for an empty text, which SQL has as NULL.
+// condition is a matcher as SQL; "": it holds for all series. PromQL takes a label that is not
+// there for an empty text, which SQL has as NULL.
 func condition(m *labels.Matcher) string {
 	column := "labels[" + duck.Literal(m.Name) + "]"
 	if m.Name == model.MetricNameLabel {

@@ -1,5 +1,5 @@
-// Package translate renders PromQL as a statement over the catalog's tables, as a person would write
-// it: docs/sql.md describes what the statement calls. It is pure, and reads no store.
+// Package translate renders PromQL as a statement over the catalog's tables, as a person would
+// write it: docs/sql.md describes what the statement calls. It is pure, and reads no store.
 package translate
 
 import (
@@ -73,8 +73,8 @@ func (p place) once() place {
 	return p
 }
 
-// relation is a query of the statement: a row for each series, with its labels and, in v, a list of a
-// value for each step, or of one value that holds at all of them.
+// relation is a query of the statement: a row for each series, with its labels and, in v, a list of
+// a value for each step, or of one value that holds at all of them.
 type relation struct {
 	name  string
 	named bool // it has the column metric
@@ -144,9 +144,9 @@ func (t *translation) grid(at place) grid {
 	return g
 }
 
-// vector translates an expression that is a vector. ordered: the relation needs the column i. What it
-// cannot translate becomes a call of promql, unless the order of its series matters; then it returns
-// the reason.
+// vector translates an expression that is a vector. ordered: the relation needs the column i. What
+// it cannot translate becomes a call of promql, unless the order of its series matters; then it
+// returns the reason.
 func (t *translation) vector(e parser.Expr, at place, ordered bool) (relation, string) {
 	ctes, kept := len(t.ctes), len(t.kept)
 	r, reason := t.translate(e, at, ordered)

@@ -70,8 +70,8 @@ func (f *Live) Names() (names []string) {
 	return names
 }
 
-// scale places the hour of scrapes: it ends now, after they have arrived, or with the last window of
-// two hours if it would begin before the present one.
+// scale places the hour of scrapes: it ends now, after they have arrived, or with the last window
+// of two hours if it would begin before the present one.
 func (f *Live) scale(now time.Time) (scale, error) {
 	s := scale{Set: live, Hosts: f.Hosts, Samples: f.Scrapes, Pace: f.Pace}
 	span := time.Duration(f.Scrapes) * interval
@@ -88,7 +88,8 @@ func (f *Live) scale(now time.Time) (scale, error) {
 }
 
 // paced returns a server's arguments. What Promlake's compactor waits for is as much shorter as the
-// scrapes are faster, so that it finds as many segments each time. The window of the hour stays open.
+// scrapes are faster, so that it finds as many segments each time. The window of the hour stays
+// open.
 func (f *Live) paced(name string) []string {
 	if name != server.Promlake {
 		return further(name)
@@ -226,8 +227,8 @@ func (s scale) liveQuestions() []question {
 	}
 }
 
-// livePanel returns the query of a random panel of a random host, over the last 20 minutes or all of
-// the hour.
+// livePanel returns the query of a random panel of a random host, over the last 20 minutes or all
+// of the hour.
 func (s scale) livePanel(rng *rand.Rand) question {
 	host := fmt.Sprintf("host_%d:9100", rng.IntN(s.Hosts))
 	from := s.end().Add(-recentSpan)

@@ -13,7 +13,8 @@ import (
 	"github.com/promlake/promlake/tests/bench/table"
 )
 
-// TestLiveHour: the hour ends when its last scrape has arrived, and lies in one window of two hours.
+// TestLiveHour: the hour ends when its last scrape has arrived, and lies in one window of two
+// hours.
 func TestLiveHour(t *testing.T) {
 	f := Live{Hosts: 20, Scrapes: 240, Pace: 24, Rounds: 1}
 	at := func(text string) time.Time {

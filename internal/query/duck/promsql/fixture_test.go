@@ -87,9 +87,9 @@ func newest(series []sample) []sample {
 	return out
 }
 
-// rows writes the samples that count as a Parquet file and returns the scan that reads it: series_id,
-// ts, value. Shuffled, rows of all series are interleaved; row groups are small, so that threads share
-// them.
+// rows writes the samples that count as a Parquet file and returns the scan that reads it:
+// series_id, ts, value. Shuffled, rows of all series are interleaved; row groups are small, so that
+// threads share them.
 func (w world) rows(t testing.TB, db *duck.DB, rng *rand.Rand, shuffle bool) string {
 	var lines []string
 	for id, s := range w.series {

@@ -1,5 +1,6 @@
 // Package promsql gives a DuckDB database the SQL functions of PromQL, written in C: functions over
-// lists with one value per step of a grid, and aggregates over the samples of a series. Its sub-packages hold the C code; this package is the Go side.
+// lists with one value per step of a grid, and aggregates over the samples of a series. Its
+// sub-packages hold the C code; this package is the Go side.
 //
 // In a list of values a step without a sample is Prometheus's stale marker. Parameters are a
 // constant spec text of key=value pairs (see base/spec.h). DuckDB's memory limit does not cover the

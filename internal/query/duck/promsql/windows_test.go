@@ -65,8 +65,8 @@ func TestWindowsExceedTheirBudget(t *testing.T) {
 	b.Reclaim()
 }
 
-// TestWindowsOfOneCall: windows over a list that has one value for all steps of a large grid would take
-// hours in one call, which is not interrupted.
+// TestWindowsOfOneCall: windows over a list that has one value for all steps of a large grid would
+// take hours in one call, which is not interrupted.
 func TestWindowsOfOneCall(t *testing.T) {
 	b := promsql.NewBudget(0)
 	db := duck.New(duck.Settings{

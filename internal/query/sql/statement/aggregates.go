@@ -11,8 +11,8 @@ const (
 	Macro               // of grids and labels, no aggregate
 )
 
-// Function is a function of PromQL. Of Windows: how many parameters it has before the sample's time,
-// and after the window. A window is its two bounds, a grid or, with OVER, its length.
+// Function is a function of PromQL. Of Windows: how many parameters it has before the sample's
+// time, and after the window. A window is its two bounds, a grid or, with OVER, its length.
 type Function struct {
 	Kind          Kind
 	Before, After int

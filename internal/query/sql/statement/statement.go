@@ -60,8 +60,8 @@ func Split(text string) (Statement, error) {
 }
 
 // Check decides about a statement, given the answer of json_serialize_sql for its text and the
-// names of the tables and table functions that it may read, and the functions of PromQL that it may call
-// beside DuckDB's.
+// names of the tables and table functions that it may read, and the functions of PromQL that it may
+// call beside DuckDB's.
 func (s *Statement) Check(answer []byte, tables, functions []string, promql map[string]Function) error {
 	var d struct {
 		Failed     bool             `json:"error"`

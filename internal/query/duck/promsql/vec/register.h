@@ -44,8 +44,8 @@ typedef struct {
 		*(type *)s = (type){values}; \
 	}
 
-// What a registered function has. own counts the memory of all its calls, whatever budget their specs
-// name; NULL: the spec decides.
+// What a registered function has. own counts the memory of all its calls, whatever budget their
+// specs name; NULL: the spec decides.
 typedef struct {
 	const void *extra;
 	prom_budget *own; // a reference
@@ -57,12 +57,12 @@ VEC_INLINE const vec_extra *vec_extra_of(duckdb_function_info info) { return duc
 VEC_INLINE prom_budget *vec_budget_of(const vec_extra *x) { return x->own != NULL ? x->own : prom_budget_default(); }
 
 // Register the functions of tables, each ended by an entry without a name; NULL ends the list of
-// tables. Entries of one name that follow one another are overloads. only is the name of the one function
-// that is registered, without a text for all. budget is the id of the functions' own budget, 0 for none.
-// Return 0, or 1 with a message.
+// tables. Entries of one name that follow one another are overloads. only is the name of the one
+// function that is registered, without a text for all. budget is the id of the functions' own
+// budget, 0 for none. Return 0, or 1 with a message.
 int vec_register_scalars(duckdb_connection conn, const vec_scalar *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);
 int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);
 
-// Registers the scalar functions over lists of values, once per database. The arguments are those of
-// vec_register_scalars.
+// Registers the scalar functions over lists of values, once per database. The arguments are those
+// of vec_register_scalars.
 int prom_register_vec(duckdb_connection conn, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);

@@ -4,8 +4,8 @@
 //	prom_rate(ts, value, range)                      over (t - range, t] of the last row's time t
 //	prom_rate(ts, value, grid)                       a list: over (t - range, t] for each step t of a spec
 //
-// Parameters of the function come where PromQL has them: phi first, others last; those of a grid are
-// keys of the spec.
+// Parameters of the function come where PromQL has them: phi first, others last; those of a grid
+// are keys of the spec.
 #pragma once
 
 #include "../vec/vec.h"
@@ -31,8 +31,8 @@ typedef struct {
 
 window_columns window_columns_of(const window_function *f);
 
-// Registers the aggregates of a range function, whose memory the budget counts. Returns 0, or 1 with
-// a message.
+// Registers the aggregates of a range function, whose memory the budget counts. Returns 0, or 1
+// with a message.
 int prom_register_windows(duckdb_connection conn, const char *function, size_t len, int64_t budget, char err[PROM_ERROR_BYTES]);
 
 void window_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states);

@@ -1,4 +1,5 @@
-// The samples of one window, or of the windows of a grid, (end - range, end]. Independent of DuckDB.
+// The samples of one window, or of the windows of a grid, (end - range, end]. Independent of
+// DuckDB.
 #pragma once
 
 #include "../kernel/range.h"
