@@ -22,7 +22,7 @@ var ErrMemory = errors.New("the process is at its memory limit")
 // Error reports that memory was refused, or that work was ended to free memory. It wraps ErrMemory.
 type Error struct {
 	Limit  int64 // bytes
-	Needed int64 // bytes of the process, including those that were requested
+	Needed int64 // bytes of the process, including those that were requested or that ended work may take
 	Ended  bool  // the work had started
 }
 

@@ -163,7 +163,7 @@ func TestWatchEndsTheLargestFirst(t *testing.T) {
 		<-ctxs[i].Done()
 		var typed *Error
 		require.ErrorAs(t, context.Cause(ctxs[i]), &typed)
-		require.Equal(t, Error{Limit: 1000, Needed: 1001, Ended: true}, *typed)
+		require.Equal(t, Error{Limit: 1000, Needed: 1001 + 1000/reserveShare, Ended: true}, *typed)
 		works[i].End()
 	}
 	require.Eventually(t, func() bool { return b.freed.Load() > 0 }, time.Minute, time.Millisecond)
@@ -172,6 +172,23 @@ func TestWatchEndsTheLargestFirst(t *testing.T) {
 	require.Equal(t, 3.0, testutil.ToFloat64(b.metrics.ended))
 	b.used.Store(0)
 	require.NoError(t, b.TryAcquire(1000), "all that the works held is given back")
+}
+
+// TestWatchEndsBeforeTheLimit: ended work allocates until it stops, so it is ended within a reserve
+// below the limit.
+func TestWatchEndsBeforeTheLimit(t *testing.T) {
+	b := newFixture(1000)
+	ctx, w, err := b.Start(t.Context())
+	require.NoError(t, err)
+	defer w.End()
+	b.used.Store(1000 - 1000/reserveShare)
+	b.check(time.Time{})
+	require.NoError(t, ctx.Err())
+	b.used.Add(1)
+	b.check(time.Time{})
+	var typed *Error
+	require.ErrorAs(t, context.Cause(ctx), &typed)
+	require.Equal(t, Error{Limit: 1000, Needed: 1001, Ended: true}, *typed)
 }
 
 // TestWatchEndsAsMuchAsIsAboveTheLimit: it counts what works hold outside of the budget, and ends

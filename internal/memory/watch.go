@@ -13,11 +13,14 @@ const (
 	patience = 200 * time.Millisecond
 	// rest is the minimum time between two forced garbage collections.
 	rest = time.Second
+	// reserveShare is the inverse of the share of the limit that ended work may still allocate until
+	// it stops: on a busy machine, Watch also runs late.
+	reserveShare = 16
 )
 
-// Watch measures the process until ctx ends. While usage exceeds the limit, it ends the work that
-// holds the most memory, and further ones until those hold what is above the limit; of equal ones
-// the latest.
+// Watch measures the process until ctx ends. While usage exceeds the limit less a reserve, it ends
+// the work that holds the most memory, and further ones until those hold what is above that; of
+// equal ones the latest.
 func (b *Budget) Watch(ctx context.Context) {
 	if b == nil {
 		return
@@ -50,10 +53,11 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 	b.mu.Lock()
 	b.measure()
 	used, now := b.measured, b.probe.Now()
-	above := used > b.limit
+	reserve := b.limit / reserveShare
+	above := used > b.limit-reserve
 	var end []*Work
 	if above && (b.ended == 0 || now.Sub(last) > patience) {
-		for excess := used - b.limit; excess > 0; {
+		for excess := used + reserve - b.limit; excess > 0; {
 			w, held := b.largest()
 			if w == nil {
 				break
@@ -83,7 +87,7 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 	}
 	for _, w := range end {
 		b.metrics.ended.Inc()
-		w.cancel(&Error{Limit: b.limit, Needed: used, Ended: true})
+		w.cancel(&Error{Limit: b.limit, Needed: used + reserve, Ended: true})
 	}
 	if free {
 		b.probe.Free()
