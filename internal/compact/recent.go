@@ -107,7 +107,7 @@ func (o *opener) end(id catalog.SegmentID, data []byte) {
 func (s *Stage) note(r *Result, w *output) {
 	h := s.set.Recent.Head(r.Tenant)
 	if len(w.tombs) > 0 {
-		h.Again()
+		h.Restart()
 		return
 	}
 	if r.Job.Kind != plan.Merge || w.entry.Bytes == 0 {

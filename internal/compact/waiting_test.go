@@ -71,7 +71,7 @@ func TestMergesOfHeadsAreEqual(t *testing.T) {
 			if from == "head" {
 				set.Recent = w.kept
 				w.kept.KeepHeads(1<<22, true, nil)
-				w.kept.Head("t").Keep()
+				w.kept.Head("t").Begin()
 			}
 			s := l.stage(set, 4)
 			r, waited := rand.New(rand.NewPCG(seed, 8)), 0
@@ -145,7 +145,7 @@ func TestMergeReadsWhatAHeadForgets(t *testing.T) {
 	l := newLake(t).at("1:10")
 	w := l.writer(1 << 26)
 	w.kept.KeepHeads(1<<26, true, nil)
-	w.kept.Head("t").Keep()
+	w.kept.Head("t").Begin()
 	for k := range 3 {
 		l.now = clock("1:10").Add(time.Duration(k) * time.Minute)
 		rows := target(rand.New(rand.NewPCG(1, 1)), 1000, l.now)
@@ -162,7 +162,7 @@ func TestMergeReadsWhatAHeadForgets(t *testing.T) {
 	begun := 0
 	require.NoError(t, s.UntilIdle(t.Context(), func(string, plan.Job, int64, int64) {
 		if begun++; begun == 1 {
-			w.kept.Head("t").Again()
+			w.kept.Head("t").Restart()
 		}
 	}))
 	memory, read := l.merged()

@@ -137,7 +137,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 
 // KeepRecent keeps the samples that this process stores of a tenant for some minutes, by series,
 // where it has memory for that.
-func (s *Stage) KeepRecent(tenant string) { s.settings.Recent.Head(tenant).Keep() }
+func (s *Stage) KeepRecent(tenant string) { s.settings.Recent.Head(tenant).Begin() }
 
 // Engine returns the PromQL engine. It reads samples in DuckDB where it can if a query's
 // storage.Queryable is a Stage, or embeds one, or has a method Unwrap() that returns one. Others it

@@ -18,7 +18,7 @@ import (
 // time.
 func TestMemoryOfSegments(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	for range head.Retention/time.Minute + 1 { // from then on it keeps segments
 		x.clock.t = x.clock.t.Add(time.Minute)
 		x.ask(x.clock.t.UnixMilli() - begun)

@@ -113,7 +113,7 @@ func TestHeadBegins(t *testing.T) {
 	x := newStoring(t, 1<<20)
 	x.put(one("a", 1, 1))
 	require.Equal(t, "-", x.ask(0))
-	x.head().Keep()
+	x.head().Begin()
 	require.Equal(t, "", x.ask(0), "the head does not know what was stored before")
 	require.False(t, x.has("segment 1", 1, 0))
 	require.True(t, x.has("segment 1", 1, 2), "it ends before")
@@ -141,7 +141,7 @@ func TestHeadBegins(t *testing.T) {
 // TestHeadSelects compares what matchers find with upstream's matching, while series are added.
 func TestHeadSelects(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	var ms [][]*labels.Matcher
 	m := func(typ labels.MatchType, name, value string) *labels.Matcher {
 		return labels.MustNewMatcher(typ, name, value)
@@ -216,11 +216,11 @@ func TestHeadBeginsAnew(t *testing.T) {
 		},
 		"start timestamp": func(x *storing) { r := one("c", 20, 5); r.Floats[0].ST = begun; x.put(r) },
 		"unknown":         func(x *storing) { x.s.Stored("a", "unknown", nil) },
-		"deletions":       func(x *storing) { x.head().Again() },
+		"deletions":       func(x *storing) { x.head().Restart() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newStoring(t, 1<<20)
-			x.head().Keep()
+			x.head().Begin()
 			first := x.put(one("a", 10, 1))
 			require.True(t, x.has(first, 10, 0))
 			cut(x)
@@ -236,7 +236,7 @@ func TestHeadBeginsAnew(t *testing.T) {
 // TestHeadKnowsRepeats: samples that are stored once more change nothing, whatever comes with them.
 func TestHeadKnowsRepeats(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	nan := math.Float64frombits(upstream.StaleNaN)
 	first := x.put(one("a", 10, 1), one("b", 11, nan))
 	x.put(one("a", 20, 2), one("b", 21, 3))
@@ -262,7 +262,7 @@ func TestHeadKnowsRepeats(t *testing.T) {
 // that is not in the new table.
 func TestHeadMovesOn(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	mixed := one("c", 10, 1)
 	mixed.Hists = []segment.Hist{{T: begun + 11, H: tsdbutil.GenerateTestHistogram(1)}}
 	first := x.put(one("a", 10, 1), one("b", 11, 2), mixed)
@@ -309,7 +309,7 @@ func TestHeadMovesOn(t *testing.T) {
 // TestHeadAfterADeletion: a tombstone that the head has not seen makes it begin anew.
 func TestHeadAfterADeletion(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	x.put(one("a", 10, 1))
 	_, ok := x.head().Read(begun, ulid.ULID{1})
 	require.False(t, ok)
@@ -322,7 +322,7 @@ func TestHeadAfterADeletion(t *testing.T) {
 // TestHeadHasBlocks: blocks that this process merged have what their sources have.
 func TestHeadHasBlocks(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	a, b := x.put(one("a", 10, 1)), x.put(one("a", 20, 1))
 	require.False(t, x.has("block", 20, 0))
 	x.head().Merged("block", []head.Source{{Name: a, MaxT: math.MaxInt64}, {Name: b, MaxT: math.MaxInt64}})
@@ -335,7 +335,7 @@ func TestHeadHasBlocks(t *testing.T) {
 // TestHeadOfHistograms: series that have native histograms are not for a head.
 func TestHeadOfHistograms(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	mixed := one("b", 10, 1)
 	mixed.Hists = []segment.Hist{{T: begun + 11, H: tsdbutil.GenerateTestHistogram(1)}}
 	x.put(one("a", 10, 1), mixed)
@@ -347,7 +347,7 @@ func TestHeadOfHistograms(t *testing.T) {
 // TestHeadForgets: samples that are too old, a head that nobody reads, and all beyond the limit.
 func TestHeadForgets(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	x.put(one("a", 10, 1))
 	x.clock.t = x.clock.t.Add(time.Minute)
 	require.Equal(t, "a:10=1 ", x.ask(10))
@@ -367,7 +367,7 @@ func TestHeadForgets(t *testing.T) {
 	s.KeepHeads(8<<10, true, reg)
 	y := &storing{t: t, clock: x.clock, s: s}
 	y.rotate()
-	y.head().Keep()
+	y.head().Begin()
 	require.Equal(t, "", y.ask(1_400_000))
 	y.put(one("a", 10, 1))
 	for range 200 {
@@ -398,7 +398,7 @@ promlake_head_limit_reached %d
 // that are forgotten.
 func TestHeadTakesWhatIsTooOld(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	x.put(one("a", 10, 1))
 	for range 2 { // somebody must read
 		x.clock.t = x.clock.t.Add(head.Retention/2 + time.Minute)

@@ -44,7 +44,7 @@ func TestParts(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		x := newStoring(t, 1<<20)
-		x.head().Keep()
+		x.head().Begin()
 		window := int64(begun) / 7_200_000
 		x.clock.t = time.UnixMilli((window+1)*7_200_000 - 400_000) // before the end of a window
 		last, epoch, gaps := map[int]int64{}, 0, seed%2 == 1       // with gaps, some segments are scattered
@@ -177,7 +177,7 @@ func (o *opened) check(t *testing.T, x *storing, epoch int) bool {
 // for, wait in the head as others do, and keep no other from it.
 func TestSmallSegmentsWait(t *testing.T) {
 	x := newStoring(t, 1<<20)
-	x.head().Keep()
+	x.head().Begin()
 	var names []string
 	for n := range 20 {
 		x.clock.t = x.clock.t.Add(5 * time.Second)

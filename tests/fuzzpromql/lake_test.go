@@ -73,7 +73,7 @@ var layouts = []struct {
 // head writes data as segments in the order of time, as scrapes are stored, so that the process that
 // writes them has their samples by series.
 func (l lake) head(rng *rand.Rand, d data) {
-	l.kept.Head(l.tenant).Keep()
+	l.kept.Head(l.tenant).Begin()
 	table := series.NewTable(5)
 	view := table.View()
 	known := recent.NewLabels(&view)

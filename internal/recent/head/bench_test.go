@@ -68,7 +68,7 @@ func newExporters(tb testing.TB, targets int) *exporters {
 	e.view = table.View()
 	e.heads = New(1<<30, nil, func() time.Time { return e.clock })
 	e.head = e.heads.Of("a")
-	e.head.Keep()
+	e.head.Begin()
 	return e
 }
 
@@ -117,7 +117,7 @@ func (e *exporters) scrape() *scraped {
 // store stores the samples of scrapes.
 func (e *exporters) store(s *scraped) {
 	e.names = append(e.names, fmt.Sprint("segment ", len(e.names)))
-	e.head.wish()
+	e.head.noteRead()
 	e.head.Stored(e.names[len(e.names)-1], s)
 }
 

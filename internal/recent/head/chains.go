@@ -257,7 +257,7 @@ func (c *nodes) write(s *chain, items []byte, floor int64) {
 	x.at = s.at
 }
 
-// forget frees what a series has of samples up to floor (ms).
+// forget frees the samples of a series up to floor (ms).
 func (c *nodes) forget(s *chain, floor int64) {
 	switch {
 	case s.line == 0:
@@ -336,7 +336,7 @@ func (c *nodes) read(s *chain, mint, maxt int64, t []int64, v []float64) (shared
 	return l.t[at:hi:hi], t, v
 }
 
-// gaps is read of samples from an index in a timeline to another one.
+// gaps is read for a series that lacks times between two indexes of its timeline.
 func (c *nodes) gaps(s *chain, l *timeline, lo, hi int, t []int64, v []float64) ([]int64, []float64) {
 	d := c.newest(s)
 	d.seek(l.first + uint32(hi) - 1)
@@ -355,7 +355,7 @@ func (c *nodes) has(s *chain, t int64, v float64) bool {
 	return len(got) == 1 && math.Float64bits(got[0]) == math.Float64bits(v)
 }
 
-// count returns about how many samples read appends, and no fewer: more where some are missing.
+// count returns an upper bound of the number of samples that read appends.
 func (c *nodes) count(s *chain, mint, maxt int64) int {
 	_, lo, hi := c.span(s, mint, maxt)
 	return hi - lo

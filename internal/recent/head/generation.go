@@ -41,7 +41,7 @@ func (g *generation) bytes() int64 {
 	return g.chains.bytes() + g.postings.bytes + int64(len(g.byID))*perID
 }
 
-// age makes it the generation before the last one.
+// age makes g the generation before the latest one.
 func (g *generation) age(of *nodes) {
 	g.byID, g.upto = map[uint64]series.Ref{}, math.MinInt64
 	for ref, x := range g.chains.all() {

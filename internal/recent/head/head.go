@@ -15,20 +15,20 @@ import (
 const Retention = 12 * time.Minute
 
 const (
-	// wishes is the number of reads within a minute that begin a head, which a dashboard or two and a
-	// few rules do not reach.
-	wishes = 100
+	// minReads is the number of reads within a minute that begin a head. A dashboard or two and a few
+	// rules do not reach it.
+	minReads = 100
 	// idle is the time after the last read at which a head ends.
 	idle = 10 * time.Minute
-	// rest is how long a head that took too much memory stays off: a wave of new series passes.
-	rest = time.Hour
-	// sweepEvery is the time between two looks at all series for samples that are too old.
+	// cooldown is how long a head that took too much memory stays off: a wave of new series passes.
+	cooldown = time.Hour
+	// sweepEvery is the interval at which all series are searched for samples that are too old.
 	sweepEvery = time.Minute
-	// late is the age of a sample at which a segment is kept elsewhere, because the head may forget it
-	// before the segment is merged.
+	// late is the age of a sample from which its segment is kept elsewhere: the head may drop the
+	// sample before the segment is merged.
 	late = 2 * time.Minute
-	// maxObjects is the number of objects that a head knows: one that is forgotten counts as one of
-	// another process.
+	// maxObjects is the number of objects that a head tracks. Others count as objects of another
+	// process.
 	maxObjects = 8 << 10
 )
 
@@ -41,7 +41,7 @@ type Segment interface {
 	Time(i int) int64   // ms, of a sample
 	Values() []float64  // of the samples
 	Starts() bool       // there are start timestamps
-	Floats() bool       // there are float samples only
+	Floats() bool       // all samples are floats
 	Others() []int      // rows that have native histograms
 }
 
@@ -51,18 +51,18 @@ type Head struct {
 
 	mu        sync.RWMutex
 	on        bool
-	rests     time.Time // until then it stays off, because it took too much memory; zero: it does not
+	offUntil  time.Time // because it took too much memory; zero: it may begin
 	nodes     nodes
-	last      *generation // nil: there are no samples
-	before    *generation // nil: all that it had has moved, or was forgotten
-	floor     int64       // ms: samples up to here may be gone
+	last      *generation // series of the latest table; nil: there are no samples
+	before    *generation // series of the table before; nil: none has samples
+	floor     int64       // ms: samples at or before it may be missing
 	swept     time.Time
-	objects   map[string]int64 // by name: until when (ms) it may have samples that the head does not have
+	objects   map[string]int64 // by name: the last time (ms) of samples that the head lacks
 	order     []string         // of the objects, the oldest first
 	deletions ulid.ULID        // the newest tombstone of the tenant
 	log       log
 	epoch     uint64    // changes when the log is emptied
-	anew      time.Time // when it last began anew
+	restarted time.Time // when it last restarted
 	rows      rows      // of the segment that is added
 
 	asking sync.Mutex
@@ -71,8 +71,8 @@ type Head struct {
 	latest time.Time // of a read
 }
 
-// Keep begins the head now, instead of after many reads.
-func (h *Head) Keep() {
+// Begin begins the head now, instead of after many reads.
+func (h *Head) Begin() {
 	if h == nil {
 		return
 	}
@@ -84,35 +84,35 @@ func (h *Head) Keep() {
 // begin begins a head that is off. The caller holds h.mu.
 func (h *Head) begin() {
 	now := h.heads.now()
-	if h.on || now.Before(h.rests) {
+	if h.on || now.Before(h.offUntil) {
 		return
 	}
-	if !h.rests.IsZero() {
-		h.rests = time.Time{}
-		h.heads.rest(-1)
+	if !h.offUntil.IsZero() {
+		h.offUntil = time.Time{}
+		h.heads.pause(-1)
 	}
 	h.asking.Lock()
 	h.latest = now
 	h.asking.Unlock()
 	h.on, h.floor, h.objects = true, math.MinInt64, map[string]int64{}
-	h.forget()
+	h.clearLog()
 }
 
-// end forgets everything. The caller holds h.mu.
+// end drops everything and turns the head off. The caller holds h.mu.
 func (h *Head) end() {
 	h.on, h.nodes, h.last, h.before, h.objects, h.order = false, nodes{}, nil, nil, nil, nil
-	h.forget()
+	h.clearLog()
 	h.heads.set(h, 0)
 }
 
-// forget empties the log. The caller holds h.mu.
-func (h *Head) forget() {
+// clearLog empties the log, so that no Part from before is valid. The caller holds h.mu.
+func (h *Head) clearLog() {
 	h.epoch++
 	h.log.reset()
 }
 
-// wish notes a read, and reports whether the head is worth its memory.
-func (h *Head) wish() bool {
+// noteRead counts a read, and reports whether there are enough of them to begin the head.
+func (h *Head) noteRead() bool {
 	now := h.heads.now()
 	h.asking.Lock()
 	defer h.asking.Unlock()
@@ -121,7 +121,7 @@ func (h *Head) wish() bool {
 		h.since, h.asked = now, 0
 	}
 	h.asked++
-	return h.asked >= wishes
+	return h.asked >= minReads
 }
 
 // idle reports whether nobody has read for long.
@@ -131,9 +131,9 @@ func (h *Head) idle() bool {
 	return h.heads.now().Sub(h.latest) > idle
 }
 
-// Stored adds a segment that is durable, by its name. Segments come in the order of their ranks. It
-// reports whether Part will have the samples of the segment for some minutes, so that nobody else
-// need keep them.
+// Stored adds a durable segment, by its name. Segments come in the order of their ranks. kept
+// reports that Part will return the samples of the segment for some minutes, so that nobody else
+// needs to keep them.
 func (h *Head) Stored(name string, s Segment) (kept bool) {
 	if h == nil {
 		return false
@@ -148,36 +148,36 @@ func (h *Head) Stored(name string, s Segment) (kept bool) {
 		return false
 	}
 	if s == nil || s.Starts() {
-		h.again()
+		h.restart()
 		return false
 	}
 	h.drop()
-	if !h.turn(s.View()) {
-		h.again() // the segment is the last one that the head does not know
+	if !h.useTable(s.View()) {
+		h.restart() // the head lacks this segment and all before it
 		return false
 	}
 	h.rows.sort(s.Refs(), h.last.chains.len())
 	h.rows.single = s.Single()
-	if s = h.news(s); s == nil {
-		h.again()
+	if s = h.unseen(s); s == nil {
+		h.restart()
 		return false
 	}
 	h.rows.single = s.Single()
 	h.add(s)
-	h.know(name, math.MinInt64)
+	h.noteObject(name, math.MinInt64)
 	if len(s.Values()) == 0 {
 		return false
 	}
 	now := h.heads.now()
 	from := int64(math.MaxInt64)
-	if s.Floats() && now.Sub(h.anew) > Retention { // who makes it begin anew may do so again and again
+	if s.Floats() && now.Sub(h.restarted) > Retention { // a sender that made it restart may do so often
 		from = now.Add(-late).UnixMilli()
 	}
 	kept = h.log.add(name, now, s, &h.rows, from)
 	if !h.heads.set(h, h.nodes.bytes()+h.last.bytes()+h.before.bytes()+h.log.bytes) {
 		h.end()
-		h.rests = now.Add(rest)
-		h.heads.rest(1)
+		h.offUntil = now.Add(cooldown)
+		h.heads.pause(1)
 		return false
 	}
 	return kept
@@ -194,7 +194,7 @@ func (h *Head) On() bool {
 }
 
 // Keeps reports whether the head has all samples of the segments that were stored within some
-// minutes, and since when at most.
+// minutes, and when the first of these was stored.
 func (h *Head) Keeps() (since time.Time, ok bool) {
 	if h == nil {
 		return since, false
@@ -208,22 +208,22 @@ func (h *Head) Keeps() (since time.Time, ok bool) {
 	return all[0].stored, true
 }
 
-// Again makes a head that is on begin anew.
-func (h *Head) Again() {
+// Restart drops the samples of a head that is on, and begins it again.
+func (h *Head) Restart() {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.on {
-		h.again()
+		h.restart()
 	}
 }
 
-// again begins anew: objects from before are not known any more. Where series are found stays,
-// because a sender may make this happen again and again. The caller holds h.mu.
-func (h *Head) again() {
-	h.anew = h.heads.now()
+// restart drops all samples and objects. The index of the series stays, because a sender can cause
+// restarts often. The caller holds h.mu.
+func (h *Head) restart() {
+	h.restarted = h.heads.now()
 	last := h.last
 	h.end()
 	h.begin()
@@ -234,7 +234,8 @@ func (h *Head) again() {
 	}
 }
 
-// chain returns the samples of a series, those of the table before included. The caller holds h.mu.
+// chain returns the samples of a series; it first moves those of the table before to the latest one.
+// The caller holds h.mu.
 func (h *Head) chain(ref series.Ref) *chain {
 	x := h.last.chains.at(ref)
 	if x.line == 0 && h.before != nil {
@@ -243,8 +244,8 @@ func (h *Head) chain(ref series.Ref) *chain {
 	return x
 }
 
-// ascending reports whether each sample is later than all that the head has had of its series. The
-// caller holds h.mu.
+// ascending reports whether each sample of a segment is later than all that the head has had of its
+// series. The caller holds h.mu.
 func (h *Head) ascending(s Segment) bool {
 	refs := s.Refs()
 	var line, at uint32 // of the series before, mostly of the same target
@@ -280,8 +281,8 @@ func (h *Head) add(s Segment) {
 	}
 }
 
-// drop raises the floor, and now and then frees what is below it of series that get no more
-// samples. The caller holds h.mu.
+// drop raises the floor. Once a minute it also frees the samples below the floor of series that get
+// no more samples; others free theirs when they grow. The caller holds h.mu.
 func (h *Head) drop() {
 	now := h.heads.now()
 	h.floor = max(h.floor, now.Add(-Retention).UnixMilli())
@@ -303,9 +304,9 @@ func (h *Head) drop() {
 	}
 }
 
-// turn brings the series up to date with a view. It reports false if there are three tables within
-// the time for which samples are kept. The caller holds h.mu.
-func (h *Head) turn(view *series.View) bool {
+// useTable makes the table of a view the latest one, and adds its new series. It reports false if
+// that would be the third table with samples within the retention. The caller holds h.mu.
+func (h *Head) useTable(view *series.View) bool {
 	if h.last != nil && !h.last.view.SameTable(view) {
 		if h.before != nil && h.before.left > 0 {
 			return false
@@ -313,7 +314,7 @@ func (h *Head) turn(view *series.View) bool {
 		h.before = h.last
 		h.before.age(&h.nodes)
 		h.last = nil
-		h.forget()
+		h.clearLog()
 	}
 	if h.last == nil {
 		h.last = newGeneration(view, h.heads.limit/selectionShare)
@@ -322,8 +323,9 @@ func (h *Head) turn(view *series.View) bool {
 	return true
 }
 
-// know notes an object. The caller holds h.mu.
-func (h *Head) know(name string, upto int64) {
+// noteObject records that the head has all samples of an object after upto (ms). The caller holds
+// h.mu.
+func (h *Head) noteObject(name string, upto int64) {
 	if _, ok := h.objects[name]; !ok {
 		h.order = append(h.order, name)
 	}
@@ -334,13 +336,13 @@ func (h *Head) know(name string, upto int64) {
 	}
 }
 
-// Source is what a block was merged from: an object, and the time (ms) of its last sample.
+// Source is an object that a block was merged from, and the time (ms) of its last sample.
 type Source struct {
 	Name string
 	MaxT int64
 }
 
-// Merged notes that a block, by its name, has the samples of its sources and no other ones.
+// Merged records that a block, by its name, has exactly the samples of its sources.
 func (h *Head) Merged(name string, sources []Source) {
 	if h == nil {
 		return
@@ -358,21 +360,21 @@ func (h *Head) Merged(name string, sources []Source) {
 			upto = max(upto, s.MaxT)
 		}
 	}
-	h.know(name, upto)
+	h.noteObject(name, upto)
 }
 
-// Reading is a read of a head. All of it sees the same samples. It must be closed, soon: segments
-// that were stored meanwhile wait for it, and their senders.
+// Reading is a read of a head. It sees the same samples until it is closed. Close it soon: segments
+// that are stored meanwhile wait for it, and so do their senders.
 type Reading struct{ h *Head }
 
 // Read begins a read of samples from mint (ms) on. It reports false if the head does not have them:
-// it is off, or they are too old. deletions is the newest tombstone of the tenant: after another
-// one the head begins anew.
+// it is off, or they are too old. deletions is the newest tombstone of the tenant; where it is not
+// the one that the head knows, the head restarts.
 func (h *Head) Read(mint int64, deletions ulid.ULID) (Reading, bool) {
 	if h == nil || mint <= h.heads.now().Add(-Retention).UnixMilli() {
 		return Reading{}, false
 	}
-	wanted := h.wish()
+	wanted := h.noteRead()
 	h.mu.RLock()
 	on, same := h.on, h.deletions == deletions
 	if on && same && mint > h.floor {
@@ -393,9 +395,9 @@ func (h *Head) Read(mint int64, deletions ulid.ULID) (Reading, bool) {
 	return Reading{}, false
 }
 
-// Newest begins a read of the samples that the head has, which are those from a time (ms) on. It
-// reports false if it has none, or if deletions is not the newest tombstone that it knows. Such
-// reads do not begin a head.
+// Newest begins a read of all samples that the head has: those from a time (ms) on. It reports false
+// if it has none, or if deletions is not the newest tombstone that it knows. It does not count as a
+// read that begins the head.
 func (h *Head) Newest(deletions ulid.ULID) (r Reading, from int64, ok bool) {
 	if h == nil {
 		return Reading{}, 0, false
@@ -415,8 +417,8 @@ func (r Reading) Close() { r.h.mu.RUnlock() }
 // (ms) is the time of its last sample.
 func (r Reading) Has(name string, maxT, mint int64) bool { return r.Upto(name, maxT) < mint }
 
-// Upto returns until when (ms) an object, by its name, may have samples that the head does not
-// have. maxT (ms) is the time of its last sample.
+// Upto returns the last time (ms) at which an object, by its name, may have samples that the head
+// lacks. maxT (ms) is the time of its last sample.
 func (r Reading) Upto(name string, maxT int64) int64 {
 	if upto, ok := r.h.objects[name]; ok {
 		return upto

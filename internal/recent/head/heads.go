@@ -14,11 +14,11 @@ type Heads struct {
 	limit int64 // bytes of all
 	now   func() time.Time
 
-	mu      sync.Mutex
-	all     map[string]*Head
-	sizes   map[*Head]int64
-	bytes   int64
-	resting int // heads that rest
+	mu     sync.Mutex
+	all    map[string]*Head
+	sizes  map[*Head]int64
+	bytes  int64
+	paused int // heads that took too much memory
 
 	held     prometheus.Gauge
 	exceeded prometheus.Gauge
@@ -64,7 +64,7 @@ func (h *Heads) Of(tenant string) *Head {
 	return x
 }
 
-// set notes the memory of a head, and reports whether all are within the limit.
+// set records the memory of a head, and reports whether all are within the limit.
 func (h *Heads) set(x *Head, bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,10 +76,10 @@ func (h *Heads) set(x *Head, bytes int64) bool {
 	return h.bytes <= h.limit
 }
 
-// rest notes that n more heads rest.
-func (h *Heads) rest(n int) {
+// pause counts n more heads that are off because they took too much memory.
+func (h *Heads) pause(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.resting += n
-	h.exceeded.Set(float64(min(1, h.resting)))
+	h.paused += n
+	h.exceeded.Set(float64(min(1, h.paused)))
 }

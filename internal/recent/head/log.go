@@ -8,28 +8,28 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// log is which series the last segments have samples of, in the order in which they were added, so
-// that the samples of some segments can be told from those of others. It is empty when the head
-// begins anew or moves to another table.
+// log records, for each of the last segments in order of arrival, which series have samples in it.
+// Part uses it to extract exactly one set of segments. It is empty after the head restarts or moves
+// to another table.
 type log struct {
 	records []record
-	dropped int64 // ms: the latest begin of a record that was dropped
+	dropped int64 // ms: the latest first sample of a record that was dropped
 	bytes   int64
 	runs    []run // of add
 }
 
-// record is a segment.
+// record is the entry of a segment.
 type record struct {
 	name       string
 	stored     time.Time
 	minT, maxT int64 // ms, of its samples
-	kept       bool  // nobody else has its content
-	scattered  bool  // its runs are too many to be kept
+	kept       bool  // only the head has its content
+	scattered  bool  // its runs were too many to be kept
 	runs       []run
 }
 
-// run is neighbours in a table that have equally many samples in a segment, as the series of a
-// target mostly are: they came together.
+// run is a range of series of a table that have equally many samples in a segment. The series of a
+// target mostly are one run, because they came together.
 type run struct {
 	from    series.Ref
 	n, each uint32
@@ -45,8 +45,8 @@ const (
 
 func (l *log) reset() { *l = log{dropped: math.MinInt64, runs: l.runs} }
 
-// add adds a segment. It is kept if its samples are later than from
-// (ms), and its series neighbours.
+// add adds a segment. It is kept if its samples are later than from (ms) and its series form few
+// runs.
 func (l *log) add(name string, stored time.Time, s Segment, rows *rows, from int64) (kept bool) {
 	r := record{name: name, stored: stored, minT: math.MaxInt64, maxT: math.MinInt64}
 	l.runs = l.runs[:0]
@@ -93,7 +93,7 @@ func (r *record) count(counts []uint32) {
 	}
 }
 
-// drop forgets the first segments, if they were stored until a time.
+// drop removes the segments that were stored at or before a time.
 func (l *log) drop(until time.Time) {
 	n := 0
 	for n < len(l.records) && !l.records[n].stored.After(until) {
@@ -106,9 +106,9 @@ func (l *log) drop(until time.Time) {
 	}
 }
 
-// find returns the numbers of samples by ref of the segments with these names, which are in the
-// order of the log, and of those after them: in the order of each series, which is that of time. It
-// reports false if they are not all kept, or if others may be between them.
+// find returns, by ref, how many samples the segments with these names have, and how many the
+// segments after them; the samples of a series lie in the order of time. names are in the order of
+// the log. It reports false if a segment is not kept, or if samples of others may lie in between.
 func (l *log) find(names []string, refs int) (in, after []uint32, minT int64, ok bool) {
 	minT, maxT, found, last := int64(math.MaxInt64), int64(math.MinInt64), 0, 0
 	first := len(l.records)

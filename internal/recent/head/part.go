@@ -6,10 +6,10 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// ErrGone reports that a head has not kept the samples of a Part until they were read.
+// ErrGone reports that a head has dropped the samples of a Part before they were read.
 var ErrGone = errors.New("the samples are not in memory any more")
 
-// Part is the samples of some segments, series by series. It is read while others are stored.
+// Part has the samples of some segments, series by series. It can be read while others are stored.
 type Part struct {
 	Refs []series.Ref // those that have samples, ascending
 	N    []uint32     // by series: its samples
@@ -22,7 +22,7 @@ type Part struct {
 
 // Part returns the samples of segments by their names, which are in the order of their ranks. It
 // reports false if the head does not have exactly these: somebody else keeps the content of one, or
-// it has begun anew.
+// the head has restarted.
 func (h *Head) Part(names []string) (p *Part, ok bool) {
 	if h == nil {
 		return nil, false
@@ -67,8 +67,8 @@ func (p *Part) Append(i int, t []int64, v []float64) ([]int64, []float64, error)
 // warmSteps is how many nodes of a series Warm reads: most have no more.
 const warmSteps = 4
 
-// Warm reads the memory of some of the series, for a caller who goes on to Append each of them: it
-// waits for that of all at once. They are at most 64. The result has no meaning.
+// Warm loads the memory of at most 64 series into the processor's cache, all at once, for a caller
+// that then calls Append for each of them. The result has no meaning.
 func (p *Part) Warm(series []uint32) (sum uint32) {
 	h := p.head
 	h.mu.RLock()
