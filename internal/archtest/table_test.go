@@ -230,10 +230,10 @@ var allowed = map[string][]string{
 	},
 	"internal/query/lru":           {},
 	"internal/query/metrics":       {"internal/memory", "internal/query/request"},
-	"internal/query/plan":          {"internal/query/plan/ordinals", "internal/query/plan/vector", "internal/temporality"},
+	"internal/query/plan":          {"internal/query/duck/promsql", "internal/query/plan/ordinals", "internal/query/plan/vector", "internal/temporality"},
 	"internal/query/plan/ordinals": {},
 	"internal/query/plan/plantest": {},
-	"internal/query/plan/vector":   {"internal/query/plan/ordinals"},
+	"internal/query/plan/vector":   {"internal/query/duck/promsql", "internal/query/plan/ordinals"},
 	"internal/query/querier": {
 		"internal/block", "internal/catalog", "internal/key", "internal/query/index",
 		"internal/query/lookup", "internal/query/metrics", "internal/query/request",

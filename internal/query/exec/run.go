@@ -127,7 +127,9 @@ func (r *Run) subtree(ctx context.Context, s *plan.Pushed) (*Result, error) {
 				return nil, err
 			}
 		}
-		rows, merged = merge(of)
+		if rows, merged, err = merge(of, r.memory()); err != nil {
+			return nil, err
+		}
 	}
 	if !merged {
 		if rows, err = r.statement(ctx, s); err != nil {
@@ -225,12 +227,15 @@ func (r *Run) Compute(s *plan.Pushed, leaves []*Values) ([]vector.Row, error) {
 	if err := r.holdLeaves(in); err != nil {
 		return nil, err
 	}
-	rows, err := s.Compute(in, &plan.Tools{Room: r.room.take, Over: r.over})
+	rows, err := s.Compute(in, &plan.Tools{Memory: r.memory(), Over: r.over})
 	if err != nil {
 		return nil, err
 	}
 	return rows, r.hold(rows)
 }
+
+// memory is that of the operators outside of statements.
+func (r *Run) memory() vector.Memory { return vector.Memory{Room: r.room.take, Budget: r.Budget} }
 
 // holdLeaves checks that the values of leaves, which upstream's engine would hold as well, do not
 // exceed the limit. Absent ones do not count.

@@ -83,9 +83,9 @@ func (n *absentNode) sql(b *builder) string {
 }
 
 func (n *absentNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	v, any := vector.Missing(in[0], n.shape.Grid.N, t.Room)
-	if !any {
-		return nil, nil
+	v, present, err := vector.Whole("absent", in[0], n.shape.Grid.N, t.Memory)
+	if !present {
+		return nil, err
 	}
 	return []vector.Row{{V: v}}, nil
 }

@@ -161,7 +161,10 @@ func (n *groupNode) sql(b *builder) string {
 }
 
 func (n *groupNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	return vector.Aggregate(n.op, n.phi, in[0], n.to, t.Room), nil
+	if n.op == "quantile" {
+		return vector.Quantile(n.phi, in[0], n.to, t.Memory)
+	}
+	return vector.Aggregate(n.op, in[0], n.to, t.Memory)
 }
 
 // value returns the SQL expression of a group's value.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -94,8 +95,12 @@ func (n *pairNode) sql(b *builder) string {
 }
 
 func (n *pairNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	f, err := promsql.OperatorOf(n.op)
+	if err != nil {
+		return nil, err
+	}
 	v := t.Room(n.shape.Grid.N)
-	vector.OperatorOf(n.op).Apply(v, in[0][0].V, in[1][0].V)
+	f.Apply(v, in[0][0].V, in[1][0].V)
 	return []vector.Row{{V: v}}, nil
 }
 
@@ -178,15 +183,17 @@ func (n *scaleNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	if n.swap {
 		series, number = number, series
 	}
-	f, out := vector.OperatorOf(n.op), make([]vector.Row, 0, len(series))
+	f, err := promsql.OperatorOf(n.op)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]vector.Row, 0, len(series))
 	for _, r := range series {
 		left, right := r.V, number[0].V
 		if n.swap {
 			left, right = right, left
 		}
-		if v := t.Room(len(left)); f.Apply(v, left, right) {
-			out = append(out, vector.Row{I: r.I, V: v})
-		}
+		out = vector.Join(out, r.I, f, left, right, t.Room)
 	}
 	return out, nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
-// direct is a Node whose values Go computes from those of its children, without a statement, with
-// the same bits. All values have one element per step.
+// direct is a Node whose values are computed from those of its children without a statement, by the
+// same C functions. All values have one element per step.
 type direct interface {
 	Node
 	// compute returns the rows of the node, ascending by ordinal, each with a value at some step.
@@ -17,7 +17,7 @@ type direct interface {
 
 // Tools are what Compute needs of its caller.
 type Tools struct {
-	Room vector.Room
+	vector.Memory
 	// Over evaluates a range function, named as in PromQL. The values of a row are its samples at
 	// the times of a grid; where there is no value, there is no sample. Rows without a result are
 	// left out.

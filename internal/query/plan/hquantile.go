@@ -122,11 +122,11 @@ func (n *quantileNode) sql(b *builder) string {
 
 func (n *quantileNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	buckets := vector.Histograms{Bounds: n.les, Bound: n.le, To: n.to}
-	out, ok := buckets.Quantile(n.phi.(*constNode).value, in[0], t.Room)
-	if !ok {
+	out, forced, err := buckets.Quantile(n.phi.(*constNode).value, in[0], t.Memory)
+	if forced {
 		return nil, ErrForcedMonotonicity
 	}
-	return out, nil
+	return out, err
 }
 
 // skippableQuantile is the reason not to push a node that could make DuckDB skip a

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
@@ -223,8 +224,12 @@ func (n *joinNode) output(b *builder) string {
 }
 
 func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	f, err := promsql.OperatorOf(n.op)
+	if err != nil {
+		return nil, err
+	}
 	if n.pairs != nil {
-		return n.computePairs(in[0], in[1], t.Room), nil
+		return n.computePairs(f, in[0], in[1], t.Room)
 	}
 	many, one, manyKeys, oneKeys := in[0], in[1], n.lk, n.rk
 	if !n.manyLeft {
@@ -236,7 +241,7 @@ func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 			byKey[k] = r.V
 		}
 	}
-	f, out := vector.OperatorOf(n.op), make([]vector.Row, 0, len(many))
+	out := make([]vector.Row, 0, len(many))
 	for _, r := range many {
 		other := byKey[manyKeys[r.I]]
 		if other == nil {
@@ -246,35 +251,29 @@ func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 		if !n.manyLeft {
 			left, right = right, left
 		}
-		if v := t.Room(len(left)); f.Apply(v, left, right) {
-			out = append(out, vector.Row{I: n.to[r.I], V: v})
-		}
+		out = vector.Join(out, n.to[r.I], f, left, right, t.Room)
 	}
 	if n.merged {
-		out = vector.Union(out)
+		return vector.Union(out, t.Room)
 	}
 	return out, nil
 }
 
 // computePairs evaluates the pairs of series that have an output.
-func (n *joinNode) computePairs(l, r []vector.Row, room vector.Room) (out []vector.Row) {
+func (n *joinNode) computePairs(f promsql.Operator, l, r []vector.Row, room vector.Room) ([]vector.Row, error) {
+	var out []vector.Row
 	byKey := make(map[uint32][]vector.Row, len(r))
 	for _, right := range r {
 		if k := n.rk[right.I]; k != ordinals.None {
 			byKey[k] = append(byKey[k], right)
 		}
 	}
-	f := vector.OperatorOf(n.op)
 	for _, left := range l {
 		for _, right := range byKey[n.lk[left.I]] {
-			to, ok := n.pairs[uint64(left.I)<<32|uint64(right.I)]
-			if !ok {
-				continue
-			}
-			if v := room(len(left.V)); f.Apply(v, left.V, right.V) {
-				out = append(out, vector.Row{I: to, V: v})
+			if to, ok := n.pairs[uint64(left.I)<<32|uint64(right.I)]; ok {
+				out = vector.Join(out, to, f, left.V, right.V, room)
 			}
 		}
 	}
-	return vector.Union(out)
+	return vector.Union(out, room)
 }

@@ -13,8 +13,8 @@ import (
 
 // Merge combines the rows of the parts of a subtree into the rows of the whole, in the order of I.
 // parts has one element per part. It returns false if the parts do not determine the result: then
-// the whole subtree must run as one. It may change the rows' values.
-type Merge func(parts [][]vector.Row) ([]vector.Row, bool)
+// the whole subtree must run as one. It may change the rows.
+type Merge func(parts [][]vector.Row, m vector.Memory) ([]vector.Row, bool, error)
 
 // merger translates ordinals of parts into ordinals of the whole.
 type merger struct {
@@ -39,7 +39,7 @@ func (m *merger) mapping(ls []labels.Labels) []uint32 {
 }
 
 // rows concatenates the rows of parts, of which each computes its own span of the whole.
-func (m *merger) rows(parts [][]vector.Row) ([]vector.Row, bool) {
+func (m *merger) rows(parts [][]vector.Row, _ vector.Memory) ([]vector.Row, bool, error) {
 	var out []vector.Row
 	for k, rows := range parts {
 		for _, r := range rows {
@@ -51,7 +51,7 @@ func (m *merger) rows(parts [][]vector.Row) ([]vector.Row, bool) {
 		}
 	}
 	vector.Sort(out)
-	return out, true
+	return out, true, nil
 }
 
 // mergeable reports whether an aggregate can be computed from aggregates of parts.
@@ -64,42 +64,47 @@ func (m *merger) aggregates(op string) Merge {
 	if op == "avg" {
 		return m.averages
 	}
-	return func(parts [][]vector.Row) ([]vector.Row, bool) {
-		acc := vector.NewFolding(op)
+	return func(parts [][]vector.Row, memory vector.Memory) ([]vector.Row, bool, error) {
+		var all []vector.Row
 		for k, rows := range parts {
 			for _, r := range rows {
-				acc.Add(m.maps[k][r.I], r.V)
+				all = append(all, vector.Row{I: m.maps[k][r.I], V: r.V})
 			}
 		}
-		return acc.Rows(), true
+		out, err := vector.Merge(op, all, memory)
+		return out, true, err
 	}
 }
 
 // averages merges the rows of averageNode. It fails if a sum is infinite: the sum may have
 // overflowed where upstream's average does not.
-func (m *merger) averages(parts [][]vector.Row) ([]vector.Row, bool) {
-	sums, counts := vector.NewFolding("sum"), vector.NewFolding("sum")
+func (m *merger) averages(parts [][]vector.Row, memory vector.Memory) ([]vector.Row, bool, error) {
+	var all [2][]vector.Row // sums and counts
 	for k, rows := range parts {
 		for _, r := range rows {
-			acc := sums
-			if r.I%2 == 1 {
-				acc = counts
-			}
-			acc.Add(m.maps[k][r.I/2], r.V)
+			all[r.I%2] = append(all[r.I%2], vector.Row{I: m.maps[k][r.I/2], V: r.V})
 		}
 	}
-	out, ns := sums.Rows(), counts.Rows()
-	for k := range out {
-		for j, s := range out[k].V {
+	sums, err := vector.Merge("sum", all[0], memory)
+	if err != nil {
+		return nil, false, err
+	}
+	counts, err := vector.Merge("count", all[1], memory)
+	if err != nil {
+		return nil, false, err
+	}
+	for k := range sums {
+		n := counts[k].V
+		for j, s := range sums[k].V {
 			if math.IsInf(s, 0) {
-				return nil, false
+				return nil, false, nil
 			}
 			if !value.IsStaleNaN(s) {
-				out[k].V[j] = s / vector.At(ns[k].V, j)
+				sums[k].V[j] = s / n[min(j, len(n)-1)]
 			}
 		}
 	}
-	return out, true
+	return sums, true, nil
 }
 
 // averageNode returns the inputs of an average: the sum of group g as row 2g and the count as row

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
@@ -161,21 +162,23 @@ func (n *orNode) rightSQL(b *builder) string {
 }
 
 func (n *orNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	unless, err := promsql.OperatorOf("unless")
+	if err != nil {
+		return nil, err
+	}
 	masks := map[uint32][]float64{}
 	if n.masked {
-		masks = vector.Masks(in[0], n.lk, t.Room)
-	}
-	out := make([]vector.Row, 0, len(in[0])+len(in[1]))
-	for _, r := range in[0] {
-		if n.merged { // vector.Union changes it
-			r.V = append(t.Room(len(r.V))[:0], r.V...)
+		if masks, err = vector.Masks(in[0], n.lk, t.Room); err != nil {
+			return nil, err
 		}
-		out = append(out, r)
 	}
+	out := append(make([]vector.Row, 0, len(in[0])+len(in[1])), in[0]...)
 	for _, r := range in[1] {
-		if v, ok := vector.Masked(r.V, masks[n.rk[r.I]], false, t.Room); ok {
-			out = append(out, vector.Row{I: n.to[r.I], V: v})
+		if mask := masks[n.rk[r.I]]; mask != nil {
+			out = vector.Join(out, n.to[r.I], unless, r.V, mask, t.Room)
+		} else {
+			out = append(out, vector.Row{I: n.to[r.I], V: r.V})
 		}
 	}
-	return vector.Union(out), nil
+	return vector.Union(out, t.Room)
 }

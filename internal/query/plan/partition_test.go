@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -57,6 +58,7 @@ func randomWorld(r *rand.Rand) string {
 func TestPartsMakeTheWhole(t *testing.T) {
 	const cases = 12
 	cut := map[string]bool{}
+	memory := memoryOf(t)
 	for seed := range uint64(cases) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		store := inOrder{promqltest.LoadedStorage(t, randomWorld(r)), nil}
@@ -77,7 +79,8 @@ func TestPartsMakeTheWhole(t *testing.T) {
 			for i, part := range parts {
 				results[i] = rowsFrom(sim, part)
 			}
-			got, ok := merge(results)
+			got, ok, err := merge(results, memory)
+			require.NoError(t, err)
 			if !ok {
 				require.Equal(t, `avg by (i) (d)`, text, "an average of infinities")
 				continue
@@ -86,6 +89,13 @@ func TestPartsMakeTheWhole(t *testing.T) {
 		}
 	}
 	assert.Len(t, cut, len(partitioned), "every query was cut at least once")
+}
+
+// memoryOf returns memory without a limit.
+func memoryOf(t *testing.T) vector.Memory {
+	b := promsql.NewBudget(0)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return vector.Memory{Room: func(n int) []float64 { return make([]float64, n) }, Budget: b}
 }
 
 // planPlaced is planFor with places: the series are stored in another order than that of their
@@ -200,10 +210,13 @@ func TestAverageThatOverflows(t *testing.T) {
 	rows := func(sum, n float64) []vector.Row {
 		return []vector.Row{{I: 0, V: []float64{sum}}, {I: 1, V: []float64{n}}}
 	}
-	got, ok := merge([][]vector.Row{rows(6, 2), rows(absent, absent), rows(3, 1)})
+	memory := memoryOf(t)
+	got, ok, err := merge([][]vector.Row{rows(6, 2), rows(absent, absent), rows(3, 1)}, memory)
+	require.NoError(t, err)
 	require.True(t, ok)
 	assert.Equal(t, []vector.Row{{I: 0, V: []float64{3}}}, got)
-	_, ok = merge([][]vector.Row{rows(1.5e308, 1), rows(1.5e308, 1), rows(1, 1)})
+	_, ok, err = merge([][]vector.Row{rows(1.5e308, 1), rows(1.5e308, 1), rows(1, 1)}, memory)
+	require.NoError(t, err)
 	assert.False(t, ok)
 }
 
@@ -215,7 +228,8 @@ func TestMergedListsOfOneElement(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		parts := [][]vector.Row{{{I: 0, V: []float64{2}}}, {{I: 0, V: []float64{1, 3, math.NaN(), 2}}}, nil}
 		parts[0], parts[first] = parts[first], parts[0]
-		got, ok := merge(parts)
+		got, ok, err := merge(parts, memoryOf(t))
+		require.NoError(t, err)
 		require.True(t, ok)
 		assert.Equal(t, []vector.Row{{I: 0, V: []float64{2, 3, 2, 2}}}, got)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -88,7 +89,8 @@ func (n *scalarNode) sql(b *builder) string {
 func steps(b *builder, g Grid) string { return b.spec("n=" + strconv.Itoa(g.N)) }
 
 func (n *scalarNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	return []vector.Row{{V: vector.Scalar(in[0], n.shape.Grid.N, t.Room)}}, nil
+	v, _, err := vector.Whole("scalar", in[0], n.shape.Grid.N, t.Memory)
+	return []vector.Row{{V: v}}, err
 }
 
 // vectorNode is a scalar as one series without labels.
@@ -137,5 +139,13 @@ func (n *timesNode) sql(b *builder) string {
 }
 
 func (n *timesNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	return vector.Replace(in[0], n.shape.Grid.seconds(t.Room).V, t.Room), nil
+	and, err := promsql.OperatorOf("and")
+	if err != nil {
+		return nil, err
+	}
+	times, out := n.shape.Grid.seconds(t.Room).V, make([]vector.Row, 0, len(in[0]))
+	for _, r := range in[0] {
+		out = vector.Join(out, r.I, and, times, r.V, t.Room)
+	}
+	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
@@ -81,14 +82,23 @@ func (n *maskNode) sql(b *builder) string {
 }
 
 func (n *maskNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	masks, keepMasked := vector.Masks(in[1], n.r.keys, t.Room), n.op == "and"
+	f, err := promsql.OperatorOf(n.op)
+	if err != nil {
+		return nil, err
+	}
+	masks, err := vector.Masks(in[1], n.r.keys, t.Room)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]vector.Row, 0, len(in[0]))
 	for _, r := range in[0] {
-		if n.to[r.I] == ordinals.None {
-			continue
-		}
-		if v, ok := vector.Masked(r.V, masks[n.lk[r.I]], keepMasked, t.Room); ok {
-			out = append(out, vector.Row{I: n.to[r.I], V: v})
+		to := n.to[r.I]
+		switch mask := masks[n.lk[r.I]]; {
+		case to == ordinals.None:
+		case mask != nil:
+			out = vector.Join(out, to, f, r.V, mask, t.Room)
+		case n.op == "unless":
+			out = append(out, vector.Row{I: to, V: r.V})
 		}
 	}
 	return out, nil

@@ -67,7 +67,7 @@ func (n *topNode) sql(b *builder) string {
 }
 
 func (n *topNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	return vector.Top(n.op, n.k, in[0], n.to, t.Room), nil
+	return vector.Top(n.op, n.k, in[0], n.to, t.Memory)
 }
 
 // pickNode selects series statically and keeps their values.

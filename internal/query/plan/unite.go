@@ -63,7 +63,7 @@ func (n *uniteNode) sql(b *builder) string {
 }
 
 func (n *uniteNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	return vector.Aggregate("max", 0, in[0], n.to, t.Room), nil
+	return vector.Aggregate("max", in[0], n.to, t.Memory)
 }
 
 // counted returns a call of a C aggregate that counts its memory against the budget of the

@@ -21,8 +21,8 @@ type Fold struct {
 	steps int
 }
 
-// NewFold returns the aggregation of an operator ("sum", "avg", "min", "max", "count" or "group")
-// into groups of lists of steps values. Its memory counts against the budget, which must stay open
+// NewFold returns the aggregation of an operator ("sum", "avg", "min", "max", "count", "group",
+// "stddev", "stdvar", "absent" or "scalar") into groups of lists of steps values. Its memory counts against the budget, which must stay open
 // until Close.
 func NewFold(op string, groups, steps int, budget *Budget) (*Fold, error) {
 	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
@@ -59,18 +59,20 @@ func (f *Fold) Result(group uint32, out []float64) (present bool, err error) {
 	return bool(any), f.check(ok)
 }
 
-func (f *Fold) check(ok C.bool) error {
+func (f *Fold) check(ok C.bool) error { return failure(ok, C.prom_fold_budget(f.c), f.msg) }
+
+// failure returns the error of a C function, nil if it is ok: that of the budget, or its message.
+func failure(ok C.bool, b *C.prom_budget, msg *C.char) error {
 	if ok {
 		return nil
 	}
-	b := C.prom_fold_budget(f.c)
 	if err := memoryError(int64(C.prom_budget_limit(b)), int64(C.prom_budget_needed(b)), int64(C.prom_budget_process_needed(b))); err != nil {
 		return err
 	}
 	if C.prom_cancelled(b) {
 		return ErrCancelled
 	}
-	return errors.New(C.GoString(f.msg))
+	return errors.New(C.GoString(msg))
 }
 
 // Close frees the states; the Fold must not be used afterwards. Close may be repeated.

@@ -214,7 +214,7 @@ func (e *executed) compute(ctx context.Context, p *plan.Pushed) ([][]float64, er
 			}
 		}
 	}
-	rows, err := p.Compute(leaves, &plan.Tools{Room: undefined, Over: e.over})
+	rows, err := p.Compute(leaves, &plan.Tools{Memory: e.memory(), Over: e.over})
 	out := make([][]float64, len(p.Labels))
 	last := -1
 	for _, r := range rows {
@@ -223,6 +223,13 @@ func (e *executed) compute(ctx context.Context, p *plan.Pushed) ([][]float64, er
 		out[r.I], last = r.V, int(r.I)
 	}
 	return out, err
+}
+
+// memory is that of the operators outside of statements.
+func (e *executed) memory() vector.Memory {
+	b := promsql.NewBudget(0)
+	e.t.Cleanup(func() { require.NoError(e.t, b.Close()) })
+	return vector.Memory{Room: undefined, Budget: b}
 }
 
 // undefined returns memory for n values.

@@ -92,7 +92,9 @@ func TestPartsMakeTheWhole(t *testing.T) {
 				}
 				require.Equal(t, raised, ofParts, "%s in parts of %d\n%s", text, limit, p)
 				annotated += len(raised)
-				if got, ok := merge(results); ok {
+				got, ok, err := merge(results, run.memory())
+				require.NoError(t, err)
+				if ok {
 					requireSameRows(t, p, present(l.rows(t, p)), present(got), fmt.Sprintf("%s in parts of %d\n%s", text, limit, p))
 				}
 			}

@@ -1,49 +1,76 @@
 package vector
 
-import (
-	"math"
-
-	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/util/kahansum"
-)
-
-// aggregations write the values of a group, of which all are absent at first, given the series that
-// it has, in upstream's order.
-// Source: evaluator.aggregation in upstream's promql/engine.go.
-var aggregations = map[string]func(out []float64, members []Row, room Room){
-	"sum": sumOf, "avg": averageOf, "min": leastOf, "max": greatestOf, "count": countOf, "group": oneOf,
-	"stddev": deviationOf, "stdvar": varianceOf,
-}
+import "github.com/promlake/promlake/internal/query/duck/promsql"
 
 // Aggregate returns an aggregation, named as in PromQL, of each group that has a value. to has the
-// group of each ordinal. phi is the parameter of quantile.
-func Aggregate(op string, phi float64, rows []Row, to []uint32, room Room) []Row {
-	f := aggregations[op]
-	if op == "quantile" {
-		f = func(out []float64, members []Row, _ Room) { quantileOf(phi, out, members) }
+// group of each ordinal.
+func Aggregate(op string, rows []Row, to []uint32, m Memory) ([]Row, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	n, steps := groups(rows, to), len(rows[0].V)
+	f, err := promsql.NewFold(op, n, steps, m.Budget)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	has := make([]bool, n)
+	for _, r := range rows {
+		if err := f.Add(to[r.I], r.V); err != nil {
+			return nil, err
+		}
+		has[to[r.I]] = true
 	}
 	var out []Row
-	for g, members := range byGroup(rows, to) {
-		if len(members) > 0 {
-			v := room.Blank(len(members[0].V))
-			f(v, members, room)
+	for g := range has {
+		if !has[g] {
+			continue
+		}
+		v := m.Room(steps)
+		present, err := f.Result(uint32(g), v)
+		if err != nil {
+			return nil, err
+		}
+		if present {
 			out = append(out, Row{uint32(g), v})
 		}
 	}
-	return out
+	return out, nil
+}
+
+// Whole returns an aggregation ("absent" or "scalar") of all rows, which has values without rows, too,
+// at n steps. It reports whether it has any.
+func Whole(op string, rows []Row, n int, m Memory) (out []float64, present bool, err error) {
+	f, err := promsql.NewFold(op, 1, n, m.Budget)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	for _, r := range rows {
+		if err := f.Add(0, r.V); err != nil {
+			return nil, false, err
+		}
+	}
+	out = m.Room(n)
+	present, err = f.Result(0, out)
+	return out, present, err
+}
+
+// groups returns the number of groups up to the last one that a row is in.
+func groups(rows []Row, to []uint32) (n int) {
+	for _, r := range rows {
+		n = max(n, int(to[r.I])+1)
+	}
+	return n
 }
 
 // byGroup returns the rows of each group, in their order. to has the group of each ordinal.
 func byGroup(rows []Row, to []uint32) [][]Row {
-	n := 0
-	for _, r := range rows {
-		n = max(n, int(to[r.I])+1)
-	}
-	counts := make([]int, n)
+	counts := make([]int, groups(rows, to))
 	for _, r := range rows {
 		counts[to[r.I]]++
 	}
-	out, all := make([][]Row, n), make([]Row, len(rows))
+	out, all := make([][]Row, len(counts)), make([]Row, len(rows))
 	for g, c := range counts {
 		out[g], all = all[:0:c], all[c:]
 	}
@@ -53,141 +80,113 @@ func byGroup(rows []Row, to []uint32) [][]Row {
 	return out
 }
 
-func sumOf(out []float64, members []Row, room Room) {
-	c := room(len(out)) // compensations
-	clear(c)
-	for _, r := range members {
-		addUp(out, c, r.V)
-	}
-	for k := range out {
-		if !value.IsStaleNaN(out[k]) {
-			out[k] += c[k]
+// listsOf returns the lists of the rows of a group. bound, which may be nil, is the upper bound of a
+// row that is a bucket.
+func listsOf(members []Row, bound func(Row) float64, m Memory) (*promsql.Lists, error) {
+	lists, bounds := make([][]float64, len(members)), []float64(nil)
+	for i, r := range members {
+		if lists[i] = r.V; bound != nil {
+			bounds = append(bounds, bound(r))
 		}
 	}
+	return promsql.NewLists(lists, bounds, m.Budget)
 }
 
-// addUp adds values to sums, which are absent before the first, as upstream's kahansum.Inc does.
-// That distinguishes cases to find what an addition loses. Knuth's six operations, which find the
-// same number, take half the time, but may overflow at the limits of numbers.
-func addUp(sums, c, values []float64) {
-	const large = 1e300
-	sums, c = sums[:len(values)], c[:len(values)]
-	for k, f := range values {
-		if value.IsStaleNaN(f) {
+// Quantile returns the quantile phi of each group that has a value. to has the group of each ordinal.
+func Quantile(phi float64, rows []Row, to []uint32, m Memory) (out []Row, err error) {
+	for g, members := range byGroup(rows, to) {
+		if len(members) == 0 {
 			continue
 		}
-		s := sums[k]
-		if value.IsStaleNaN(s) {
-			sums[k] = f
+		l, err := listsOf(members, nil, m)
+		if err != nil {
+			return nil, err
+		}
+		v := m.Room(len(members[0].V))
+		present, err := l.Quantile(phi, v)
+		l.Close()
+		if err != nil {
+			return nil, err
+		}
+		if present {
+			out = append(out, Row{uint32(g), v})
+		}
+	}
+	return out, nil
+}
+
+// Top returns the values that topk, bottomk or limitk chooses: k of each group at each step. to has
+// the group of each ordinal.
+func Top(op string, k int64, rows []Row, to []uint32, m Memory) (out []Row, err error) {
+	for _, members := range byGroup(rows, to) {
+		if int64(len(members)) <= k {
+			out = append(out, members...)
 			continue
 		}
-		t := s + f
-		if t < large && t > -large {
-			b := t - s
-			c[k] += (s - (t - b)) + (f - b)
-			sums[k] = t
-		} else {
-			sums[k], c[k] = kahansum.Inc(f, s, c[k])
+		l, err := listsOf(members, nil, m)
+		if err != nil {
+			return nil, err
+		}
+		err = l.Choose(op, k, m.Room, func(i int, v []float64) { out = append(out, Row{members[i].I, v}) })
+		l.Close()
+		if err != nil {
+			return nil, err
 		}
 	}
+	Sort(out)
+	return out, nil
 }
 
-func averageOf(out []float64, members []Row, room Room) {
-	c, n := room(len(out)), room(len(out))
-	clear(c)
-	clear(n)
-	for _, r := range members {
-		addUp(out, c, r.V)
-		for k, f := range r.V {
-			if !value.IsStaleNaN(f) {
-				n[k]++
-			}
-		}
-	}
-	for k, sum := range out {
-		switch {
-		case n[k] == 0:
-		case math.IsInf(sum, 0) || math.IsNaN(sum): // it may have overflowed
-			out[k], _ = average(members, k)
-		default:
-			out[k] = sum/n[k] + c[k]/n[k]
-		}
-	}
+// Histograms are the classic histograms of series that are their buckets.
+type Histograms struct {
+	Bounds []float64 // the distinct upper bounds
+	Bound  []uint32  // the index in Bounds of each ordinal
+	To     []uint32  // the histogram of each ordinal
 }
 
-// average returns the average of series at a step. It adds them up, and continues with the mean of
-// those so far where the sum would be infinite.
-func average(members []Row, k int) (mean float64, ok bool) {
-	var sum, c, n float64
-	running := false
-	for _, r := range members {
-		f := r.V[k]
-		if value.IsStaleNaN(f) {
+// Quantile returns histogram_quantile of each histogram that has a value. forced means that the
+// buckets of one are not monotonic at some step, so that upstream would annotate the answer.
+func (h *Histograms) Quantile(phi float64, rows []Row, m Memory) (out []Row, forced bool, err error) {
+	bound := func(r Row) float64 { return h.Bounds[h.Bound[r.I]] }
+	for g, members := range byGroup(rows, h.To) {
+		if len(members) == 0 {
 			continue
 		}
-		if n++; n == 1 {
-			sum = f
-			continue
+		l, err := listsOf(members, bound, m)
+		if err != nil {
+			return nil, false, err
 		}
-		if !running {
-			s, next := kahansum.Inc(f, sum, c)
-			if !math.IsInf(s, 0) {
-				sum, c = s, next
-				continue
-			}
-			running = true
-			sum /= n - 1
-			c /= n - 1
+		v := m.Room(len(members[0].V))
+		present, changed, err := l.HistogramQuantile(phi, v)
+		l.Close()
+		if err != nil {
+			return nil, false, err
 		}
-		q := (n - 1) / n
-		sum, c = kahansum.Inc(f/n, q*sum, q*c)
+		if forced = forced || changed; present {
+			out = append(out, Row{uint32(g), v})
+		}
 	}
-	if running {
-		return sum + c, true
-	}
-	return sum/n + c/n, n > 0
+	return out, forced, nil
 }
 
-func leastOf(out []float64, members []Row, _ Room) {
-	for _, r := range members {
-		for k, f := range r.V {
-			if !value.IsStaleNaN(f) && (out[k] > f || math.IsNaN(out[k])) { // absent is NaN
-				out[k] = f
-			}
+// Merge aggregates the aggregates of parts, whose groups have the same ordinals in all of them. A
+// list of one value holds at all steps. It may change the rows.
+func Merge(op string, rows []Row, m Memory) ([]Row, error) {
+	if op == "count" { // those of parts add up
+		op = "sum"
+	}
+	steps, n := 0, uint32(0)
+	for _, r := range rows {
+		steps, n = max(steps, len(r.V)), max(n, r.I+1)
+	}
+	same := make([]uint32, n)
+	for i := range same {
+		same[i] = uint32(i)
+	}
+	for i := range rows {
+		if r := &rows[i]; len(r.V) < steps {
+			r.V = m.Room.Fill(steps, r.V[0])
 		}
 	}
-}
-
-func greatestOf(out []float64, members []Row, _ Room) {
-	for _, r := range members {
-		for k, f := range r.V {
-			if !value.IsStaleNaN(f) && (out[k] < f || math.IsNaN(out[k])) {
-				out[k] = f
-			}
-		}
-	}
-}
-
-func countOf(out []float64, members []Row, _ Room) {
-	for _, r := range members {
-		for k, f := range r.V {
-			switch {
-			case value.IsStaleNaN(f):
-			case value.IsStaleNaN(out[k]):
-				out[k] = 1
-			default:
-				out[k]++
-			}
-		}
-	}
-}
-
-func oneOf(out []float64, members []Row, _ Room) {
-	for _, r := range members {
-		for k, f := range r.V {
-			if !value.IsStaleNaN(f) {
-				out[k] = 1
-			}
-		}
-	}
+	return Aggregate(op, rows, same, m)
 }

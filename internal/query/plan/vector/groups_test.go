@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/util/kahansum"
 	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
 
 // TestSumsOfAnyNumbers: sums and averages have the bits of upstream's, whatever the numbers are.
@@ -23,40 +25,67 @@ func TestSumsOfAnyNumbers(t *testing.T) {
 		func() float64 { return []float64{0, math.Copysign(0, -1), 1, -1}[rng.IntN(4)] },
 		func() float64 { return []float64{math.Inf(1), math.Inf(-1), math.NaN(), 1.1}[min(rng.IntN(40), 3)] },
 	}
-	room := Room(func(n int) []float64 { return make([]float64, n) })
+	budget := promsql.NewBudget(0)
+	defer func() { require.NoError(t, budget.Close()) }()
+	m := Memory{func(n int) []float64 { return make([]float64, n) }, budget}
 	for round := range 3000 {
 		members := make([]Row, 1+rng.IntN(8))
 		for i := range members {
-			members[i] = Row{uint32(i), room(steps)}
+			members[i] = Row{uint32(i), make([]float64, steps)}
 			for k := range steps {
 				if members[i].V[k] = kinds[round%len(kinds)](); rng.IntN(8) == 0 {
 					members[i].V[k] = Absent
 				}
 			}
 		}
-		sums, averages := room.Blank(steps), room.Blank(steps)
-		sumOf(sums, members, room)
-		averageOf(averages, members, room)
+		one := make([]uint32, len(members))
+		sums, err := Aggregate("sum", members, one, m)
+		require.NoError(t, err)
+		averages, err := Aggregate("avg", members, one, m)
+		require.NoError(t, err)
 		for k := range steps {
-			sum, mean := Absent, Absent
-			c, some := 0.0, false
-			for _, r := range members {
-				switch {
-				case value.IsStaleNaN(r.V[k]):
-				case !some:
-					sum, some = r.V[k], true
-				default:
-					sum, c = kahansum.Inc(r.V[k], sum, c)
-				}
-			}
-			if some {
-				sum += c
-				mean, _ = average(members, k)
-			}
-			requireBits(t, sum, sums[k])
-			requireBits(t, mean, averages[k])
+			sum, mean := upstreams(members, k)
+			requireBits(t, sum, sums[0].V[k])
+			requireBits(t, mean, averages[0].V[k])
 		}
 	}
+}
+
+// upstreams returns the sum and the average of series at a step as upstream's engine adds them up:
+// the average continues with the mean of the series so far where the sum would be infinite.
+func upstreams(members []Row, k int) (total, mean float64) {
+	var sum, c, avg, ac, n float64
+	running := false
+	for _, r := range members {
+		f := r.V[k]
+		if value.IsStaleNaN(f) {
+			continue
+		}
+		if n++; n == 1 {
+			sum, avg = f, f
+			continue
+		}
+		sum, c = kahansum.Inc(f, sum, c)
+		if !running {
+			s, next := kahansum.Inc(f, avg, ac)
+			if !math.IsInf(s, 0) {
+				avg, ac = s, next
+				continue
+			}
+			running = true
+			avg /= n - 1
+			ac /= n - 1
+		}
+		q := (n - 1) / n
+		avg, ac = kahansum.Inc(f/n, q*avg, q*ac)
+	}
+	switch {
+	case n == 0:
+		return Absent, Absent
+	case running:
+		return sum + c, avg + ac
+	}
+	return sum + c, avg/n + ac/n
 }
 
 // requireBits expects equal bits, but of NaN only that both are Absent or none is.

@@ -1,5 +1,5 @@
 // Package vector computes the operators of PromQL over rows: the values of each series at all steps of
-// a query. The results have the bits of upstream's.
+// a query. It calls the C functions that SQL statements call, so the results have the same bits.
 //
 // Values are float64, one per step, and a stale marker is no value. No function changes the values
 // of its input, unless it says so, but results may share them. Rows without any value are left out.
@@ -11,6 +11,9 @@ import (
 	"slices"
 
 	"github.com/prometheus/prometheus/model/value"
+
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
 // Row is the values of the series with ordinal I. A list of one value may hold at all steps.
@@ -25,8 +28,11 @@ var Absent = math.Float64frombits(value.StaleNaN)
 // Room returns memory of undefined content for n values.
 type Room func(n int) []float64
 
-// Blank returns n values that are absent.
-func (room Room) Blank(n int) []float64 { return room.Fill(n, Absent) }
+// Memory is that of a query: Room is for results, and what else is needed counts against the budget.
+type Memory struct {
+	Room   Room
+	Budget *promsql.Budget
+}
 
 // Fill returns n times a value.
 func (room Room) Fill(n int, v float64) []float64 {
@@ -49,33 +55,17 @@ func (room Room) Spread(rows []Row, n int) []Row {
 	return out
 }
 
-// At returns the value of a list at a step. A list of one value holds at all steps.
-func At(v []float64, step int) float64 {
-	if len(v) == 1 {
-		return v[0]
-	}
-	return v[step]
-}
-
 // Sort sorts rows by ordinal. Those of one ordinal keep their order.
 func Sort(rows []Row) {
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.I, b.I) })
 }
 
-// Union sorts rows, and makes one of those that have an ordinal: its values are those of the first
-// row that has one. It changes the rows and their values.
-func Union(rows []Row) []Row {
-	Sort(rows)
-	out := rows[:0]
+// Renumber returns rows with the ordinals that to has for theirs, without those that it leaves out.
+func Renumber(rows []Row, to []uint32) []Row {
+	out := make([]Row, 0, len(rows))
 	for _, r := range rows {
-		if len(out) == 0 || out[len(out)-1].I != r.I {
-			out = append(out, r)
-			continue
-		}
-		for k, f := range out[len(out)-1].V {
-			if value.IsStaleNaN(f) {
-				out[len(out)-1].V[k] = r.V[k]
-			}
+		if i := to[r.I]; i != ordinals.None {
+			out = append(out, Row{i, r.V})
 		}
 	}
 	return out

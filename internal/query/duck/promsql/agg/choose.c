@@ -131,6 +131,34 @@ void agg_choice_free(agg_choice *c) {
 	*c = (agg_choice){0};
 }
 
+uint32_t agg_choice_places(const agg_choice *c, const agg_rows *rows, uint32_t *place) {
+	memset(place, 0xff, rows->count * sizeof *place);
+	for (uint32_t k = 0; k < rows->n; k++) {
+		for (uint32_t j = 0; j < c->count[k]; j++) {
+			place[c->all[(size_t)k * c->room + j].row] = 0;
+		}
+	}
+	uint32_t chosen = 0;
+	for (uint32_t r = 0; r < rows->count; r++) {
+		if (place[r] != AGG_NOWHERE) {
+			place[r] = chosen++;
+		}
+	}
+	return chosen;
+}
+
+void agg_choice_write(const agg_choice *c, const agg_rows *rows, const uint32_t *place, uint32_t chosen, double *to) {
+	for (size_t j = 0; j < (size_t)chosen * rows->n; j++) {
+		to[j] = prom_absent_value();
+	}
+	for (uint32_t k = 0; k < rows->n; k++) {
+		for (uint32_t j = 0; j < c->count[k]; j++) {
+			agg_candidate one = c->all[(size_t)k * c->room + j];
+			to[(size_t)place[one.row] * rows->n + k] = one.v;
+		}
+	}
+}
+
 // Counts a row at the steps that have fewer than k values so far. Returns whether there is such a
 // step.
 static bool counts(const agg_row *row, uint32_t steps, uint32_t k, uint32_t *count) {

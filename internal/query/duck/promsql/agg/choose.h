@@ -24,5 +24,14 @@ typedef struct {
 bool agg_choose_rows(agg_ranking how, const agg_rows *rows, uint32_t k, agg_choice *to, char err[PROM_ERROR_BYTES]);
 void agg_choice_free(agg_choice *c);
 
+#define AGG_NOWHERE UINT32_MAX
+
+// Sets the position of each row among the chosen ones, or AGG_NOWHERE. Returns the number of chosen
+// rows.
+uint32_t agg_choice_places(const agg_choice *c, const agg_rows *rows, uint32_t *place);
+
+// Writes the values of the chosen rows one after another, each with an element for every step.
+void agg_choice_write(const agg_choice *c, const agg_rows *rows, const uint32_t *place, uint32_t chosen, double *to);
+
 // Orders the rows by ordinal and drops those that limitk with k chooses at no step.
 bool agg_limit_prune(agg_rows *rows, uint32_t k, char err[PROM_ERROR_BYTES]);

@@ -19,6 +19,7 @@ static const agg_planes *find(const char *name, size_t len) {
 	} all[] = {
 	    {"sum", &agg_planes_sum}, {"avg", &agg_planes_avg},     {"min", &agg_planes_min},
 	    {"max", &agg_planes_max}, {"count", &agg_planes_count}, {"group", &agg_planes_group},
+	    {"stddev", &agg_planes_stddev}, {"stdvar", &agg_planes_stdvar}, {"absent", &agg_planes_absent}, {"scalar", &agg_planes_scalar},
 	};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		if (vec_text_is((vec_text){name, len}, all[i].name)) {
@@ -73,8 +74,14 @@ bool prom_fold_move(prom_fold *from, prom_fold *to, char err[PROM_ERROR_BYTES]) 
 }
 
 bool prom_fold_result(prom_fold *f, uint32_t group, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
-	*any = false;
-	return f->states[group].n == 0 || agg_state_result(&f->states[group], f->op, out, any, err);
+	if (f->states[group].n > 0) {
+		return agg_state_result(&f->states[group], f->op, out, any, err);
+	}
+	*any = f->op->empty != NULL;
+	for (uint32_t k = 0; *any && k < f->steps; k++) {
+		out[k] = *f->op->empty;
+	}
+	return true;
 }
 
-const prom_budget *prom_fold_budget(const prom_fold *f) { return f->budget; }
+prom_budget *prom_fold_budget(const prom_fold *f) { return f->budget; }

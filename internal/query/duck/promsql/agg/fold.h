@@ -1,4 +1,5 @@
-// Aggregates across series outside of SQL: series are added one by one, as they are computed.
+// Aggregates across series outside of SQL: series are added one by one, as they are computed, or
+// are lists in memory that is not DuckDB's.
 #pragma once
 
 #include <stdbool.h>
@@ -28,4 +29,4 @@ bool prom_fold_move(prom_fold *from, prom_fold *to, char err[PROM_ERROR_BYTES]);
 // Writes the values of a group, and whether there is any; if not, out may be unchanged.
 bool prom_fold_result(prom_fold *f, uint32_t group, double *out, bool *any, char err[PROM_ERROR_BYTES]);
 
-const prom_budget *prom_fold_budget(const prom_fold *f);
+prom_budget *prom_fold_budget(const prom_fold *f);

@@ -97,35 +97,29 @@ static uint32_t steps_of(const void *state_) {
 	return s->rows.count == 0 ? 0 : vec_common(s->rows.n, s->phi.n);
 }
 
-// Writes the quantile of each step to out, absent where no bucket has a value, and sets *any if
-// there is a quantile. Marks the budget if counts were made monotonic.
-static bool quantiles(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
-	uint32_t steps = steps_of(s), count = s->rows.count;
+bool agg_rows_histogram_quantile(agg_rows *r, const agg_row *phi, double *out, bool *any, bool *forced, char err[PROM_ERROR_BYTES]) {
+	uint32_t steps = vec_common(r->n, phi->n), count = r->count;
 	if (steps == 0) {
-		snprintf(err, PROM_ERROR_BYTES, "aggregate buckets: lists of %u and %u values in one group", s->rows.n, s->phi.n);
+		snprintf(err, PROM_ERROR_BYTES, "aggregate buckets: lists of %u and %u values in one group", r->n, phi->n);
 		return false;
 	}
-	agg_bucket *buckets = agg_rows_scratch(&s->rows, count, sizeof *buckets, err);
-	if (buckets == NULL || agg_rows_cancelled(&s->rows, err)) {
+	agg_bucket *buckets = agg_rows_scratch(r, count, sizeof *buckets, err);
+	if (buckets == NULL || agg_rows_cancelled(r, err)) {
 		prom_free(buckets);
 		return false;
 	}
-	agg_rows_by_bound(&s->rows);
-	bool forced = false;
+	agg_rows_by_bound(r);
 	for (uint32_t k = 0; k < steps; k++) {
 		uint32_t n = 0;
-		for (uint32_t r = 0; r < count; r++) {
-			double v = agg_row_at(&s->rows.rows[r], k);
-			buckets[n] = (agg_bucket){s->rows.rows[r].le, v};
+		for (uint32_t i = 0; i < count; i++) {
+			double v = agg_row_at(&r->rows[i], k);
+			buckets[n] = (agg_bucket){r->rows[i].le, v};
 			n += !prom_is_absent(v);
 		}
-		double q = agg_row_at(&s->phi, k);
+		double q = agg_row_at(phi, k);
 		bool here = n > 0 && !prom_is_absent(q);
-		out[k] = here ? agg_bucket_quantile(q, buckets, n, &forced) : prom_absent_value();
+		out[k] = here ? agg_bucket_quantile(q, buckets, n, forced) : prom_absent_value();
 		*any |= here;
-	}
-	if (forced) {
-		prom_budget_set_forced(s->rows.budget);
 	}
 	prom_free(buckets);
 	return true;
@@ -134,7 +128,11 @@ static bool quantiles(state *s, double *out, bool *any, char err[PROM_ERROR_BYTE
 static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]) {
 	(void)extra;
 	state *s = state_;
-	bool any = false, ok = s->rows.count == 0 || quantiles(s, vec_out_next(out), &any, err);
+	bool any = false, forced = false;
+	bool ok = s->rows.count == 0 || agg_rows_histogram_quantile(&s->rows, &s->phi, vec_out_next(out), &any, &forced, err);
+	if (forced) {
+		prom_budget_set_forced(s->rows.budget);
+	}
 	vec_out_put(out, row, steps_of(s), any);
 	return ok;
 }

@@ -114,25 +114,25 @@ static void gather(const agg_rows *rows, uint32_t from, uint32_t steps, step *to
 	}
 }
 
-static bool quantiles(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
-	size_t count = s->rows.count;
-	double *values = agg_rows_scratch(&s->rows, BLOCK * count, sizeof *values, err);
-	int64_t *keys = values == NULL ? NULL : agg_rows_scratch(&s->rows, count, sizeof *keys, err);
+bool agg_rows_quantile(agg_rows *r, double phi, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
+	size_t count = r->count;
+	double *values = agg_rows_scratch(r, BLOCK * count, sizeof *values, err);
+	int64_t *keys = values == NULL ? NULL : agg_rows_scratch(r, count, sizeof *keys, err);
 	bool ok = keys != NULL;
-	agg_rows_by_ordinal(&s->rows);
-	for (uint32_t k = 0; ok && k < s->rows.n; k += BLOCK) {
-		uint32_t steps = s->rows.n - k < BLOCK ? s->rows.n - k : BLOCK;
+	agg_rows_by_ordinal(r);
+	for (uint32_t k = 0; ok && k < r->n; k += BLOCK) {
+		uint32_t steps = r->n - k < BLOCK ? r->n - k : BLOCK;
 		step block[BLOCK] = {0};
 		for (uint32_t j = 0; j < steps; j++) {
 			block[j].values = values + j * count;
 		}
-		gather(&s->rows, k, steps, block);
+		gather(r, k, steps, block);
 		for (uint32_t j = 0; j < steps; j++) {
 			bool here = block[j].n + block[j].nans > 0;
-			out[k + j] = here ? quantile(s->phi, &block[j], keys) : prom_absent_value();
+			out[k + j] = here ? quantile(phi, &block[j], keys) : prom_absent_value();
 			*any |= here;
 		}
-		ok = !agg_rows_cancelled(&s->rows, err);
+		ok = !agg_rows_cancelled(r, err);
 	}
 	prom_free(values);
 	prom_free(keys);
@@ -144,7 +144,7 @@ static uint32_t steps(const void *s) { return ((const state *)s)->rows.n; }
 static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]) {
 	(void)extra;
 	state *s = state_;
-	bool any = false, ok = s->rows.count == 0 || quantiles(s, vec_out_next(out), &any, err);
+	bool any = false, ok = s->rows.count == 0 || agg_rows_quantile(&s->rows, s->phi, vec_out_next(out), &any, err);
 	vec_out_put(out, row, s->rows.n, any);
 	return ok;
 }

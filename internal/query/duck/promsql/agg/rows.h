@@ -31,6 +31,15 @@ void agg_rows_free(agg_rows *r);
 void agg_rows_by_ordinal(agg_rows *r);
 void agg_rows_by_bound(agg_rows *r);
 
+// Writes the quantile phi of the values at each step, in the order of ordinals, and sets *any if
+// there is one (quantile.c).
+bool agg_rows_quantile(agg_rows *r, double phi, double *out, bool *any, char err[PROM_ERROR_BYTES]);
+
+// Writes the quantile of the histogram at each step, whose buckets are the rows: phi.v has it, an
+// element for each of phi.n steps or one for all. Where no bucket has a value, there is none. Sets
+// *any if there is one, and *forced if counts had to be made monotonic (histogram.c).
+bool agg_rows_histogram_quantile(agg_rows *r, const agg_row *phi, double *out, bool *any, bool *forced, char err[PROM_ERROR_BYTES]);
+
 // Scratch memory of the rows' budget: count elements of size bytes, NULL with a message.
 void *agg_rows_scratch(const agg_rows *r, size_t count, size_t size, char err[PROM_ERROR_BYTES]);
 

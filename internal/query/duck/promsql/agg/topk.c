@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#define NOWHERE UINT32_MAX
 #define FIRST_PRUNE 256 // series of limitk that are kept before it drops those that cannot be chosen
 
 typedef struct {
@@ -53,36 +52,6 @@ static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duc
 	agg_combine(info, from, to, count, move);
 }
 
-// Sets the position of each row among the chosen series, or NOWHERE. Returns the number of chosen
-// series.
-static uint32_t places(const agg_choice *c, const agg_rows *rows, uint32_t *place) {
-	memset(place, 0xff, rows->count * sizeof *place);
-	for (uint32_t k = 0; k < rows->n; k++) {
-		for (uint32_t j = 0; j < c->count[k]; j++) {
-			place[c->all[(size_t)k * c->room + j].row] = 0;
-		}
-	}
-	uint32_t chosen = 0;
-	for (uint32_t r = 0; r < rows->count; r++) {
-		if (place[r] != NOWHERE) {
-			place[r] = chosen++;
-		}
-	}
-	return chosen;
-}
-
-static void fill(const agg_choice *c, const agg_rows *rows, const uint32_t *place, uint32_t chosen, double *to) {
-	for (size_t j = 0; j < (size_t)chosen * rows->n; j++) {
-		to[j] = prom_absent_value();
-	}
-	for (uint32_t k = 0; k < rows->n; k++) {
-		for (uint32_t j = 0; j < c->count[k]; j++) {
-			agg_candidate one = c->all[(size_t)k * c->room + j];
-			to[(size_t)place[one.row] * rows->n + k] = one.v;
-		}
-	}
-}
-
 // Writes the chosen series of one state as the list of a row.
 static bool write_list(const agg_choice *c, const agg_rows *rows, const uint32_t *place, uint32_t chosen, duckdb_vector result, idx_t row,
                        char err[PROM_ERROR_BYTES]) {
@@ -96,10 +65,10 @@ static bool write_list(const agg_choice *c, const agg_rows *rows, const uint32_t
 	if (!vec_out_open(&out, values, (idx_t)chosen * rows->n, err)) {
 		return false;
 	}
-	fill(c, rows, place, chosen, vec_out_next(&out));
+	agg_choice_write(c, rows, place, chosen, vec_out_next(&out));
 	uint32_t *ordinals = duckdb_vector_get_data(duckdb_struct_vector_get_child(series, 0));
 	for (uint32_t r = 0; r < rows->count; r++) {
-		if (place[r] != NOWHERE) {
+		if (place[r] != AGG_NOWHERE) {
 			ordinals[at + place[r]] = rows->rows[r].i;
 			vec_out_keep(&out, at + place[r], rows->n);
 		}
@@ -126,7 +95,7 @@ static bool finish(state *s, agg_ranking how, duckdb_vector result, idx_t row, c
 	}
 	uint32_t *place = agg_rows_scratch(&s->rows, s->rows.count, sizeof *place, err);
 	bool ok = place != NULL;
-	uint32_t chosen = ok ? places(&choice, &s->rows, place) : 0;
+	uint32_t chosen = ok ? agg_choice_places(&choice, &s->rows, place) : 0;
 	if (ok && chosen == 0) {
 		write_null(result, row);
 	} else {
