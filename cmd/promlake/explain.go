@@ -66,6 +66,7 @@ func explained(e *explain.Explanation) string {
 				}
 				fmt.Fprintf(&b, "  file %s: %s%s of %s\n", f.Key, groups, human.Bytes(f.Bytes.Read), human.Bytes(f.Bytes.Considered))
 			}
+			fmt.Fprintf(&b, "  driver: %s\n", s.Driver)
 			if s.SQL != "" {
 				fmt.Fprintf(&b, "  runs: %s;\n", s.SQL)
 			}

@@ -229,7 +229,7 @@ var allowed = map[string][]string{
 		"internal/series", "internal/temporality",
 	},
 	"internal/query/lru":           {},
-	"internal/query/metrics":       {"internal/memory", "internal/query/request"},
+	"internal/query/metrics":       {"internal/memory", "internal/query/plan", "internal/query/request"},
 	"internal/query/plan":          {"internal/query/duck/promsql", "internal/query/plan/ordinals", "internal/query/plan/vector", "internal/temporality"},
 	"internal/query/plan/ordinals": {},
 	"internal/query/plan/plantest": {},

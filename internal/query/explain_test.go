@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -35,10 +36,14 @@ func TestExplainReplays(t *testing.T) {
 				require.NotEmpty(t, st.Files)
 				if text == "m1" { // a leaf alone needs no statement
 					require.Empty(t, st.SQL)
+					require.Equal(t, plan.DirectDriver, st.Driver)
 				} else {
 					require.Contains(t, st.SQL, "FROM prom_rows(0)", text)
+					require.Equal(t, plan.DuckDBDriver, st.Driver)
 				}
+				before := l.counted("promlake_query_subtrees_total", string(st.Driver))
 				want := withoutPayloads(l.rows(l.exec(t.Context(), asked{text, q.Start, q.End, q.Step})))
+				require.Equal(t, 1.0, l.counted("promlake_query_subtrees_total", string(st.Driver))-before, "the driver that explain names")
 				require.NotEmpty(t, want)
 				require.Equal(t, want, withoutPayloads(l.sql(ex.EquivalentSQL)), text)
 			}
@@ -106,6 +111,7 @@ func TestExplainSmallQuery(t *testing.T) {
 	require.Len(t, ex.Pushed, 1)
 	st := ex.Pushed[0].Statements[0]
 	require.Empty(t, st.SQL)
+	require.Equal(t, plan.DirectDriver, st.Driver)
 	require.NotEmpty(t, ex.EquivalentSQL)
 	require.Equal(t, int64(1), st.Analysis.Rows)
 	require.Nil(t, st.Analysis.Operator)

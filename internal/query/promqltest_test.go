@@ -79,7 +79,7 @@ func builtin(t *testing.T, name string, write writer, flags query.Settings) {
 		tb.Cleanup(func() {
 			mu.Lock()
 			defer mu.Unlock()
-			pushed += l.counted("promlake_query_pushed_total", "subtrees")
+			pushed += l.counted("promlake_query_subtrees_total")
 		})
 		return l
 	})

@@ -41,7 +41,7 @@ func BenchmarkPushed(b *testing.B) {
 				for b.Loop() {
 					require.NoError(b, l.exec(b.Context(), a).Err)
 				}
-				b.ReportMetric(l.counted("promlake_query_pushed_total", "statements")/float64(b.N), "statements/op")
+				b.ReportMetric(l.counted("promlake_query_subtrees_total", "duckdb")/float64(b.N), "statements/op")
 			})
 		}
 	}

@@ -50,5 +50,5 @@ func TestGroupsOfEveryNumber(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, float64(asks), pushed.counted("promlake_query_pushed_total", "subtrees"))
+	require.Equal(t, float64(asks), pushed.counted("promlake_query_subtrees_total"))
 }

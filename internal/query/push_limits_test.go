@@ -236,7 +236,7 @@ func TestPushedAsOf(t *testing.T) {
 	}
 	require.Equal(t, 2.0, count(t.Context()))
 	require.Equal(t, 1.0, count(request.WithAsOf(t.Context(), before)))
-	require.Equal(t, 2.0, l.counted("promlake_query_pushed_total", "subtrees"))
+	require.Equal(t, 2.0, l.counted("promlake_query_subtrees_total"))
 }
 
 // TestPushedLabelIsOrdinary: queries may use the label by which the engine identifies pushed

@@ -221,7 +221,7 @@ func TestPushedAnswers(t *testing.T) {
 					}
 				}
 				require.Zero(t, plain.counted("promlake_query_pushed_total"))
-				require.Greater(t, pushed.counted("promlake_query_pushed_total", "subtrees"), 2.5*float64(len(pushedQueries)))
+				require.Greater(t, pushed.counted("promlake_query_subtrees_total"), 2.5*float64(len(pushedQueries)))
 			})
 		}
 	}

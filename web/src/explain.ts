@@ -35,7 +35,8 @@ interface Analysis {
   operator?: Operator;
 }
 interface Statement {
-  sql?: string; // none: the subtree is a range function alone
+  driver: "direct" | "duckdb";
+  sql?: string; // none: the driver is direct
   files?: { key: string; rowGroups: Share; bytes: Share }[];
   cost: Cost;
   analysis?: Analysis;
@@ -112,7 +113,7 @@ function statement(s: Statement): HTMLElement {
     a?.leaves?.length ? grid(["Range function", "Time", "Samples", "Rows"], a.leaves.map((l) => [l.op, formatValue(l.seconds, "seconds"), count(l.samples), count(l.rows)])) : null,
     a?.operator ? h("details", {}, h("summary", {}, "DuckDB's operators"), operators(a.operator)) : null,
     h("details", { open: true }, h("summary", {}, `Objects (${files.length})`), grid(["Object", "Row groups read", "Bytes read"], files)),
-    s.sql ? sql("The statement that runs", s.sql) : null,
+    s.sql ? sql("The statement that runs", s.sql) : h("p", { class: "muted" }, "Its values are few: they are computed without a statement."),
   );
 }
 

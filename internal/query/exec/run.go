@@ -119,8 +119,10 @@ func (r *Run) subtree(ctx context.Context, s *plan.Pushed) (*Result, error) {
 	r.raised = plan.Raised{}
 	var rows []vector.Row
 	var err error
+	driver := s.Driver()
 	parts, merge, merged := s.Partition(r.MaxRows(s, r.shrink))
 	if merged {
+		driver = parts[0].Driver()
 		of := make([][]vector.Row, len(parts))
 		for i, part := range parts {
 			if of[i], err = r.statement(ctx, part); err != nil {
@@ -136,7 +138,7 @@ func (r *Run) subtree(ctx context.Context, s *plan.Pushed) (*Result, error) {
 			return nil, err
 		}
 	}
-	r.Metrics.Pushed.Subtrees.Inc()
+	r.Metrics.Subtrees[driver].Inc()
 	r.Metrics.Pushed.Series.Add(float64(len(rows)))
 	out := &Result{Grid: s.Grid, labels: s.Labels, rows: rows, room: r.room}
 	r.room = room{}
@@ -194,13 +196,12 @@ func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []vector.Row,
 		present[i] = leaves[i].present
 	}
 	s.Raise(present, r.raised)
-	if _, ok := s.Root.(*plan.Leaf); ok || s.Direct() {
+	if s.Driver() == plan.DirectDriver {
 		return r.Compute(s, leaves)
 	}
 	scans, release := Published(leaves)
 	defer release()
 	stmt := s.Statement(scans, strconv.Itoa(r.Budget.ID()))
-	r.Metrics.Pushed.Statements.Inc()
 	err = r.DB.EachWith(ctx, stmt.SQL, stmt.Args, resultTypes, func(n int, cols []duck.Vector) error {
 		chunk, err := rowsOf(n, cols, s)
 		if err != nil {

@@ -60,7 +60,7 @@ func (e *explainer) analysis(ctx context.Context, s *plan.Pushed) (*Analysis, er
 			out.Leaves = append(out.Leaves, Leaf{Op: l.String(), Seconds: time.Since(start).Seconds(), Samples: rows.Samples, Rows: int64(len(rows.I))})
 		}
 		var err error
-		if _, ok := s.Root.(*plan.Leaf); ok || s.Direct() {
+		if s.Driver() == plan.DirectDriver {
 			var rows []vector.Row
 			rows, err = r.Compute(s, leaves)
 			out.Rows = int64(len(rows))

@@ -63,11 +63,12 @@ type Node struct {
 	Children []Node `json:"children,omitempty"`
 }
 
-// Statement is one SQL statement, and what its leaves read.
+// Statement is how a subtree is evaluated, and what its leaves read.
 type Statement struct {
+	Driver plan.Driver `json:"driver"`
 	// SQL runs over the values of the leaves at the steps: prom_rows(k) stands for those of leaf k,
-	// or of its fold, from 0. "": none runs, as the subtree is a leaf alone, or its values are few
-	// and computed in Go.
+	// or of its fold, from 0. "": none runs, as the driver is direct: the subtree is a leaf alone, or
+	// its values are few.
 	SQL      string     `json:"sql,omitempty"`
 	Files    []File     `json:"files"` // that the query reads
 	Cost     price.Cost `json:"cost"`
@@ -244,7 +245,7 @@ func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statemen
 		out.Files, values[i] = append(out.Files, filesOf(read)...), exec.ScanOf(int64(i))
 	}
 	out.Cost.Add(all.Cost())
-	if _, leaf := s.Root.(*plan.Leaf); !leaf && !s.Direct() {
+	if out.Driver = s.Driver(); out.Driver == plan.DuckDBDriver {
 		out.SQL = s.Statement(values, "").Text()
 	}
 	return out, nil

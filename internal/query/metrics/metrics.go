@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
@@ -33,6 +34,7 @@ type Metrics struct {
 	Skipped   prometheus.Counter
 	Waiting   prometheus.Gauge
 	Pushed    Pushed
+	Subtrees  map[plan.Driver]prometheus.Counter // that were evaluated below the engine
 	Kept      prometheus.Counter
 	Heads     prometheus.Counter
 	limits    *prometheus.CounterVec // by flag
@@ -53,12 +55,10 @@ func (r reads) add(considered, read int64) {
 }
 
 // Pushed count what is evaluated below the engine.
-type Pushed struct{ Subtrees, Leaves, Rollups, Statements, Series prometheus.Counter }
+type Pushed struct{ Leaves, Rollups, Series prometheus.Counter }
 
 func pushedOf(v *prometheus.CounterVec) Pushed {
-	return Pushed{
-		v.WithLabelValues("subtrees"), v.WithLabelValues("leaves"), v.WithLabelValues("rollups"), v.WithLabelValues("statements"), v.WithLabelValues("series"),
-	}
+	return Pushed{v.WithLabelValues("leaves"), v.WithLabelValues("rollups"), v.WithLabelValues("series")}
 }
 
 // caches are the names of the caches.
@@ -77,6 +77,7 @@ func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 	vec := func(label, name, help string) *prometheus.CounterVec {
 		return f.NewCounterVec(prometheus.CounterOpts{Name: "promlake_query_" + name, Help: help}, []string{label})
 	}
+	subtrees := vec("driver", "subtrees_total", "Subtrees of PromQL expressions that were evaluated below the engine, by what called their operators: direct, or duckdb by a SQL statement.")
 	hits := vec("cache", "cache_hits_total", "Lookups answered by a cache (footer, index, selection, samples, rollup, segment, chunks, snapshot).")
 	misses := vec("cache", "cache_misses_total", "Lookups that a cache (footer, index, selection, samples, rollup, segment, chunks, snapshot) could not answer.")
 	lookups := map[string]outcomes{}
@@ -101,13 +102,16 @@ func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 		lookups:   lookups,
 		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched objects on disk."}),
 		Waiting:   f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_waiting", Help: "PromQL queries that wait for others to end."}),
-		Pushed:    pushedOf(vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: subtrees of their expressions, leaves and rollups that were read for them, SQL statements, and series of their results.")),
-		Heads:     counter("head_queries_total", "PromQL queries whose samples, or the last of them, came from the head: the last minutes of samples in memory, by series."),
-		Kept:      counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
-		limits:    vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),
-		Rereads:   counter("rereads_total", "Objects that were read once more from the store because their bytes did not match their checksums or their format."),
-		Damaged:   counter("damaged_objects_total", "Reads that met a damaged object, and failed or, with --query.partial-response, went on without it."),
-		Skipped:   counter("unknown_objects_total", "Objects among the segments whose key is not a segment's, seen by listings."),
+		Subtrees: map[plan.Driver]prometheus.Counter{
+			plan.DirectDriver: subtrees.WithLabelValues(string(plan.DirectDriver)), plan.DuckDBDriver: subtrees.WithLabelValues(string(plan.DuckDBDriver)),
+		},
+		Pushed:  pushedOf(vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: leaves and rollups that were read for subtrees of their expressions, and series of their results.")),
+		Heads:   counter("head_queries_total", "PromQL queries whose samples, or the last of them, came from the head: the last minutes of samples in memory, by series."),
+		Kept:    counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
+		limits:  vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),
+		Rereads: counter("rereads_total", "Objects that were read once more from the store because their bytes did not match their checksums or their format."),
+		Damaged: counter("damaged_objects_total", "Reads that met a damaged object, and failed or, with --query.partial-response, went on without it."),
+		Skipped: counter("unknown_objects_total", "Objects among the segments whose key is not a segment's, seen by listings."),
 	}
 }
 

@@ -45,8 +45,22 @@ func readBy(n Node) Grid {
 	return n.Shape().Grid
 }
 
-// Direct reports whether Compute evaluates the subtree: a statement evaluates others.
-func (p *Pushed) Direct() bool { return p.direct }
+// Driver is what calls the operators of a subtree over the values of its leaves.
+type Driver string
+
+// The drivers.
+const (
+	DirectDriver Driver = "direct" // Compute walks the plan
+	DuckDBDriver Driver = "duckdb" // DuckDB runs the Statement
+)
+
+// Driver returns the driver of the subtree. A leaf alone needs no statement.
+func (p *Pushed) Driver() Driver {
+	if _, leaf := p.Root.(*Leaf); leaf || p.direct {
+		return DirectDriver
+	}
+	return DuckDBDriver
+}
 
 // Computed is the number of values that Compute makes, at most: each has the size of one of the
 // leaves.

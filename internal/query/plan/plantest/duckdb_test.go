@@ -146,7 +146,7 @@ func (e *executed) run(ctx context.Context, p *plan.Pushed) storage.SeriesSet {
 	var s plan.Statement
 	var lists [][]float64
 	var err error
-	if _, leaf := p.Root.(*plan.Leaf); !leaf && p.Direct() {
+	if _, leaf := p.Root.(*plan.Leaf); !leaf && p.Driver() == plan.DirectDriver {
 		lists, err = e.compute(ctx, p)
 		e.computed++
 	} else {
