@@ -21,60 +21,64 @@ import (
 	"github.com/promlake/promlake/internal/query/snapshot"
 )
 
-// push evaluates in DuckDB what can be, and notes what is left for upstream's engine. The annotations
-// name damaged objects that were left out.
+// push evaluates below upstream's engine what can be, and keeps what is left for the engine. The
+// annotations name damaged objects that were left out.
 func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err error) {
 	finite := q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End)
 	if q.exec == nil || !finite || q.expr.own {
 		return nil, nil
 	}
-	timers := q.stats.Timers
-	try := func(p *exec.Attempt, o plan.Options) error {
-		prepare := timers.GetTimer(stats.QueryPreparationTime).Start()
-		planned, err := plan.Prepare(q.expr.Expr, o)
-		if err != nil {
-			return err
-		}
-		pl, err := p.Plan(ctx, planned)
-		prepare.Stop()
-		if err != nil {
-			return err
-		}
-		inner := timers.GetTimer(stats.InnerEvalTime).Start()
-		results, err := p.Evaluate(ctx, pl, planned)
-		inner.Stop()
-		if err != nil {
-			return err
-		}
-		q.view.snap, q.view.wide = p.Snap, p.Wide
-		if len(results) == 0 {
-			q.exec.Metrics.Kept.Inc()
-			return nil
-		}
-		q.view.results, q.view.whole = results, q.whole(pl.Expr, results)
-		if q.view.whole != nil {
-			return nil
-		}
-		if q.left, err = promql.PreprocessExpr(plan.Clone(pl.Expr), q.asked.Start, q.asked.End, q.asked.Interval); err != nil {
-			return fmt.Errorf("prepare what is left: %w", err)
-		}
-		return nil
-	}
 	err = q.exec.Metrics.Measure("push", func() (err error) {
-		notes, err = q.Attempt(ctx, func(p *exec.Attempt) error {
-			defer p.Release()
-			p.Recent = true
-			o := q.Options(ctx)
-			err := try(p, o)
-			if errors.Is(err, plan.ErrForcedMonotonicity) {
-				o.EngineQuantiles = true
-				err = try(p, o)
-			}
-			return err
-		})
+		notes, err = q.Attempt(ctx, func(p *exec.Attempt) error { return q.pushOnce(ctx, p) })
 		return err
 	})
 	return notes, StorageError(err)
+}
+
+// pushOnce is push on one snapshot.
+func (q *Query) pushOnce(ctx context.Context, p *exec.Attempt) error {
+	defer p.Release()
+	p.Recent = true
+	o := q.Options(ctx)
+	pl, results, err := q.pushed(ctx, p, o)
+	if errors.Is(err, plan.ErrForcedMonotonicity) {
+		o.EngineQuantiles = true
+		pl, results, err = q.pushed(ctx, p, o)
+	}
+	if err != nil {
+		return err
+	}
+	q.view.snap, q.view.wide = p.Snap, p.Wide
+	if len(results) == 0 {
+		q.exec.Metrics.Kept.Inc()
+		return nil
+	}
+	q.view.results, q.view.whole = results, q.whole(pl.Expr, results)
+	if q.view.whole != nil {
+		return nil
+	}
+	if q.left, err = promql.PreprocessExpr(plan.Clone(pl.Expr), q.asked.Start, q.asked.End, q.asked.Interval); err != nil {
+		return fmt.Errorf("prepare what is left: %w", err)
+	}
+	return nil
+}
+
+// pushed plans the query and evaluates its pushed subtrees.
+func (q *Query) pushed(ctx context.Context, p *exec.Attempt, o plan.Options) (*plan.Plan, []*exec.Result, error) {
+	prepare := q.stats.Timers.GetTimer(stats.QueryPreparationTime).Start()
+	planned, err := plan.Prepare(q.expr.Expr, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	pl, err := p.Plan(ctx, planned)
+	prepare.Stop()
+	if err != nil {
+		return nil, nil, err
+	}
+	inner := q.stats.Timers.GetTimer(stats.InnerEvalTime).Start()
+	defer inner.Stop()
+	results, err := p.Evaluate(ctx, pl, planned)
+	return pl, results, err
 }
 
 // Expr returns the expression of the query. It is shared: nobody may change it.
