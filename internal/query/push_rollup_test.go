@@ -162,20 +162,7 @@ func TestRollupsAnswer(t *testing.T) {
 // identical compares two results bit for bit.
 func identical(t *testing.T, want, got *promql.Result, about any) {
 	t.Helper()
-	require.NoError(t, want.Err, about)
-	require.NoError(t, got.Err, about)
-	require.ElementsMatch(t, warnings(want), warnings(got), about)
-	w, g := seriesOf(t, want), seriesOf(t, got)
-	require.ElementsMatch(t, keysOf(w), keysOf(g), about)
-	for name, points := range w {
-		require.Len(t, g[name], len(points), "%s %s", about, name)
-		for at, v := range points {
-			x, ok := g[name][at]
-			if !ok || math.Float64bits(v) != math.Float64bits(x) {
-				require.Failf(t, "not identical", "%s %s at %d: %x, want %x (%v, %v)", about, name, at, math.Float64bits(x), math.Float64bits(v), x, v)
-			}
-		}
-	}
+	compare(t, want, got, about, func(v, x float64) bool { return math.Float64bits(v) == math.Float64bits(x) })
 }
 
 // TestRollupsAreRead: rollups are read where they are worth it and answer exactly, and nowhere

@@ -3,6 +3,7 @@ package query_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -130,26 +131,30 @@ func copied(v parser.Value) parser.Value {
 func seriesOf(t *testing.T, res *promql.Result) map[string]map[int64]float64 {
 	t.Helper()
 	out := map[string]map[int64]float64{}
-	add := func(name string, at int64, v float64) {
+	add := func(name string, points ...promql.FPoint) {
 		if out[name] == nil {
 			out[name] = map[int64]float64{}
 		}
-		require.NotContains(t, out[name], at)
-		out[name][at] = v
+		for _, p := range points {
+			if _, twice := out[name][p.T]; twice {
+				require.Failf(t, "twice", "%s at %d", name, p.T)
+			}
+			out[name][p.T] = p.F
+		}
 	}
 	switch v := res.Value.(type) {
 	case promql.Vector:
 		for _, s := range v {
-			add(s.Metric.String(), s.T, s.F)
+			add(s.Metric.String(), promql.FPoint{T: s.T, F: s.F})
 		}
 	case promql.Matrix:
 		for _, s := range v {
-			for _, p := range s.Floats {
-				add(s.Metric.String(), p.T, p.F)
+			if len(s.Floats) > 0 {
+				add(s.Metric.String(), s.Floats...)
 			}
 		}
 	case promql.Scalar:
-		add("scalar", v.T, v.V)
+		add("scalar", promql.FPoint{T: v.T, F: v.V})
 	}
 	return out
 }
@@ -161,27 +166,28 @@ func same(t *testing.T, want, got *promql.Result, about any) {
 		require.EqualError(t, got.Err, want.Err.Error(), about)
 		return
 	}
+	compare(t, want, got, about, func(v, x float64) bool {
+		return math.Float64bits(v) == math.Float64bits(x) || math.Abs(v-x) <= 1e-12*math.Max(math.Abs(v), math.Abs(x)) || math.IsNaN(v) && math.IsNaN(x)
+	})
+}
+
+// compare requires equal warnings, series and times, and equal values as equal has them. It compares
+// hundreds of thousands of points; require's own functions take reflection to each.
+func compare(t *testing.T, want, got *promql.Result, about any, equal func(v, x float64) bool) {
+	t.Helper()
+	require.NoError(t, want.Err, about)
 	require.NoError(t, got.Err, about)
 	require.ElementsMatch(t, warnings(want), warnings(got), about)
 	w, g := seriesOf(t, want), seriesOf(t, got)
-	require.ElementsMatch(t, keysOf(w), keysOf(g), about)
+	require.Equal(t, slices.Sorted(maps.Keys(w)), slices.Sorted(maps.Keys(g)), about)
 	for name, points := range w {
-		require.ElementsMatch(t, keysOf(points), keysOf(g[name]), "%s %s", about, name)
+		require.Len(t, g[name], len(points), "%s %s", about, name)
 		for at, v := range points {
-			x := g[name][at]
-			if math.Float64bits(v) != math.Float64bits(x) && !(math.Abs(v-x) <= 1e-12*math.Max(math.Abs(v), math.Abs(x))) && !(math.IsNaN(v) && math.IsNaN(x)) {
-				require.Equal(t, v, x, "%s %s at %d", about, name, at)
+			if x, ok := g[name][at]; !ok || !equal(v, x) {
+				require.Failf(t, "not equal", "%s %s at %d: %x, want %x (%v, %v)", about, name, at, math.Float64bits(x), math.Float64bits(v), x, v)
 			}
 		}
 	}
-}
-
-func keysOf[K comparable, V any](m map[K]V) []K {
-	out := make([]K, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	return out
 }
 
 func warnings(res *promql.Result) []string {

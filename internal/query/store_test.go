@@ -83,16 +83,19 @@ func (s *dirStore) Now(context.Context) (time.Time, error) { return testNow().Ad
 func (s *dirStore) List(_ context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
 	return func(yield func(objstore.Object, error) bool) {
 		var objs []objstore.Object
-		err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(s.LocalPath(prefix[:strings.LastIndexByte(prefix, '/')+1]), func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
 			if err != nil || d.IsDir() {
 				return err
 			}
-			rel, err := filepath.Rel(s.dir, path)
-			if err != nil {
-				return err
+			k := filepath.ToSlash(path[len(s.dir)+1:])
+			if !strings.HasPrefix(k, prefix) || k <= startAfter {
+				return nil
 			}
 			info, err := d.Info()
-			if k := filepath.ToSlash(rel); err == nil && strings.HasPrefix(k, prefix) && k > startAfter {
+			if err == nil {
 				objs = append(objs, objstore.Object{Key: k, Size: info.Size(), Modified: modified(k)})
 			}
 			return err
