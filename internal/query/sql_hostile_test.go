@@ -1,18 +1,12 @@
 package query_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 const secret = "s3cr3t-of-the-host"
@@ -36,29 +30,4 @@ func hostileFiles(t *testing.T) (statements []string, out string) {
 		}
 	}
 	return statements, dir
-}
-
-// TestHostileSQL: each statement is refused as the client's fault, and neither reads nor writes
-// anything but the tenant's objects.
-func TestHostileSQL(t *testing.T) {
-	t.Setenv("PROMLAKE_TEST_SECRET", secret)
-	statements, dir := hostileFiles(t)
-	require.GreaterOrEqual(t, len(statements), 200)
-	l := newLake(t, newDirStore(t), query.Settings{Timeout: 5 * time.Minute})
-	l.write(tenant.Default, []segment.Row{{Labels: metric("m1"), Floats: []segment.Float{{T: testNow().UnixMilli(), V: 1}}}})
-	before, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	for _, s := range statements {
-		var out kept
-		err := l.SQL(t.Context(), query.Statement{Text: s, Format: "csv"}, &out)
-		require.Error(t, err, "%s\n%s", s, out.String())
-		var bad interface{ BadQuery() bool }
-		require.True(t, errors.As(err, &bad) && bad.BadQuery(), "%s: %v", s, err)
-		require.NotEmpty(t, err.Error(), s)
-		require.NotContains(t, err.Error()+out.String(), secret, s)
-	}
-	after, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Equal(t, len(before), len(after), "files appeared")
-	require.Equal(t, []string{"1"}, l.sql("SELECT count(*) FROM samples"), "the tables are as they were")
 }

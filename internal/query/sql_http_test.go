@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -150,7 +151,8 @@ func strange(t *testing.T, store *dirStore, tenantID string, asked []string) (ou
 }
 
 // TestSQLReadsItsTenantAlone: over HTTP, no statement of a tenant reads an object of another one, or
-// an object of its own that is not live; refused statements read nothing of the data.
+// an object of its own that is not live; refused statements are the client's fault, read nothing of
+// the data, and neither read nor write anything else.
 func TestSQLReadsItsTenantAlone(t *testing.T) {
 	t.Setenv("PROMLAKE_TEST_SECRET", secret)
 	dir := newDirStore(t)
@@ -180,7 +182,12 @@ func TestSQLReadsItsTenantAlone(t *testing.T) {
 		return code, body
 	}
 
-	statements, _ := hostileFiles(t)
+	statements, files := hostileFiles(t)
+	require.GreaterOrEqual(t, len(statements), 200)
+	before, err := os.ReadDir(files)
+	require.NoError(t, err)
+	_, samples := ask("a", "SELECT count(*) FROM samples")
+	store.take()
 	for _, s := range statements {
 		code, body := ask("a", s)
 		require.Equal(t, http.StatusBadRequest, code, "%s\n%s", s, body)
@@ -188,6 +195,12 @@ func TestSQLReadsItsTenantAlone(t *testing.T) {
 		require.NotContains(t, body, secret, s)
 		require.Empty(t, strange(t, dir, "a", store.take()), s)
 	}
+	after, err := os.ReadDir(files)
+	require.NoError(t, err)
+	require.Equal(t, len(before), len(after), "files appeared")
+	_, still := ask("a", "SELECT count(*) FROM samples")
+	require.Equal(t, samples, still, "the tables are as they were")
+	store.take()
 
 	read, at := 0, fmt.Sprintf("make_timestamptz(%d)", testNow().UnixMicro())
 	for _, s := range []string{

@@ -31,7 +31,7 @@ func TestSQLSpareDatabase(t *testing.T) {
 		ctx := tenant.With(t.Context(), name)
 		for range 2 {
 			all.Go(func() {
-				for round := range 12 {
+				for round := range 4 {
 					for text, want := range map[string]string{
 						"SELECT labels['tenant'] AS t, value FROM samples ORDER BY ts":                                                                                                       fmt.Sprintf("t,value\n%s,%d\n%s,%d\n", name, i, name, i+10),
 						"SELECT tenant, count(*) AS n FROM promlake_metric('up', NULL, NULL) GROUP BY ALL":                                                                                   "tenant,n\n" + name + ",2\n",
