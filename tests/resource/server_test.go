@@ -42,7 +42,7 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "promlake")
 	// Linked as by make: what the kernel maps of the program counts as resident.
-	flags := "-ldflags=-extldflags=-Wl,-Ttext-segment=0x410000"
+	flags := "-ldflags=-s -w -extldflags=-Wl,-Ttext-segment=0x410000"
 	if out, err := exec.Command("go", "build", "-buildvcs=false", flags, "-o", program, "../../cmd/promlake").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build promlake: %v\n%s", err, out)
 		return 1

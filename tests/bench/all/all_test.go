@@ -94,7 +94,7 @@ func TestTrial(t *testing.T) {
 	f := Flags{}
 	f.ServerBin = filepath.Join(t.TempDir(), "promlake")
 	f.Only = []string{server.Promlake}
-	build("build", "-o", f.ServerBin, "./cmd/promlake")
+	build("build", "-ldflags=-s -w", "-o", f.ServerBin, "./cmd/promlake")
 	f.GatewayBin = build("tool", "-modfile=tests/tools/go.mod", "-n", "versitygw")
 	all, err := f.measure(t.Context(), f.steps(trial()))
 	require.NoError(t, err)
