@@ -1,11 +1,15 @@
 package senders
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,14 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
-	"go.opentelemetry.io/otel/metric"
-	sdk "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/sdk/resource"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/key"
@@ -34,18 +32,22 @@ const exports = 3
 var observed = []float64{0.003, 0.05, 0.05, 0.5, 1, 3, 3.5, 700}
 
 // TestGoSDK: OpenTelemetry's SDK and exporter for Go write counters, classic and exponential
-// histograms with exemplars in both temporalities, compressed or not.
+// histograms with exemplars in both temporalities, compressed or not. They are a program of the
+// Collector's module, because their dependencies are not Promlake's.
 func TestGoSDK(t *testing.T) {
-	for _, compression := range []otlpmetrichttp.Compression{otlpmetrichttp.NoCompression, otlpmetrichttp.GzipCompression} {
-		for _, temporality := range []metricdata.Temporality{metricdata.CumulativeTemporality, metricdata.DeltaTemporality} {
-			t.Run(fmt.Sprintf("compression=%d/temporality=%s", compression, temporality), func(t *testing.T) {
-				testGoSDK(t, compression, temporality)
-			})
+	program := filepath.Join(t.TempDir(), "sdk")
+	_, err := os.ReadFile("../collector/sdk/main.go") // it is an input: go test keeps results until one changes
+	require.NoError(t, err)
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../collector", "-buildvcs=false", "-o", program, "./sdk").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, compression := range []string{"", "-gzip"} {
+		for _, temporality := range []string{"", "-delta"} {
+			t.Run("flags="+compression+temporality, func(t *testing.T) { testGoSDK(t, program, compression, temporality) })
 		}
 	}
 }
 
-func testGoSDK(t *testing.T, compression otlpmetrichttp.Compression, temporality metricdata.Temporality) {
+func testGoSDK(t *testing.T, program, compression, temporality string) {
 	r := &receiver{}
 	var err error
 	r.store, err = filestore.New(t.TempDir())
@@ -53,91 +55,50 @@ func testGoSDK(t *testing.T, compression otlpmetrichttp.Compression, temporality
 	stage, err := ingest.New(ingest.DefaultSettings(), r.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, stage.Close(t.Context())) })
-	server := httptest.NewServer(stage.OTLPHandler())
+	handler := stage.OTLPHandler()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		assert.Equal(t, strings.TrimPrefix(compression, "-"), req.Header.Get("Content-Encoding"))
+		handler.ServeHTTP(w, req)
+	}))
 	t.Cleanup(server.Close)
-	exporter, err := otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpointURL(server.URL+"/v1/metrics"), otlpmetrichttp.WithCompression(compression), otlpmetrichttp.WithTimeout(5*time.Minute),
-		otlpmetrichttp.WithTemporalitySelector(func(sdk.InstrumentKind) metricdata.Temporality { return temporality }))
-	require.NoError(t, err)
-	reader := sdk.NewManualReader(sdk.WithTemporalitySelector(exporter.Temporality))
-	provider := sdk.NewMeterProvider(sdk.WithReader(reader),
-		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", "shop"))),
-		sdk.WithView(sdk.NewView(sdk.Instrument{Name: "payload"}, sdk.Stream{Aggregation: sdk.AggregationBase2ExponentialHistogram{MaxSize: 160, MaxScale: 3}})))
 
-	record := recorder(t, provider.Meter("test"))
-	times := map[string][]interval{} // of the points of each export, by instrument
-	for range exports {
-		record()
-		var data metricdata.ResourceMetrics
-		require.NoError(t, reader.Collect(t.Context(), &data))
-		for _, m := range data.ScopeMetrics[0].Metrics {
-			times[m.Name] = append(times[m.Name], intervalOf(t, m.Data))
-		}
-		require.NoError(t, exporter.Export(t.Context(), &data))
-		for now := time.Now(); time.Now().UnixMilli() == now.UnixMilli(); { // the next points have another time
-			time.Sleep(time.Millisecond)
-		}
+	args := slices.DeleteFunc([]string{compression, temporality, server.URL + "/v1/metrics", fmt.Sprint(exports)}, func(s string) bool { return s == "" })
+	for _, v := range observed {
+		args = append(args, fmt.Sprint(v))
 	}
-	require.NoError(t, exporter.Shutdown(t.Context()))
-	require.NoError(t, provider.Shutdown(t.Context()))
+	var stderr strings.Builder
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s", &stderr)
+	var times map[string][]interval // of the points of each export, by instrument
+	require.NoError(t, json.Unmarshal(out, &times))
+	require.Len(t, times, 3)
 
-	requireFloats(t, r, temporality, times)
-	requireHistograms(t, r, temporality, times["payload"])
+	requireFloats(t, r, temporality == "-delta", times)
+	requireHistograms(t, r, temporality == "-delta", times["payload"])
 }
 
 // interval has the start and the time of a point, ms.
-type interval struct{ start, end int64 }
-
-func intervalOf(t *testing.T, a metricdata.Aggregation) interval {
-	t.Helper()
-	switch a := a.(type) {
-	case metricdata.Sum[int64]:
-		return interval{a.DataPoints[0].StartTime.UnixMilli(), a.DataPoints[0].Time.UnixMilli()}
-	case metricdata.Histogram[float64]:
-		return interval{a.DataPoints[0].StartTime.UnixMilli(), a.DataPoints[0].Time.UnixMilli()}
-	case metricdata.ExponentialHistogram[float64]:
-		return interval{a.DataPoints[0].StartTime.UnixMilli(), a.DataPoints[0].Time.UnixMilli()}
-	}
-	require.FailNow(t, "unexpected kind", "%T", a)
-	return interval{}
-}
-
-// recorder returns a function that counts 5, then observes all of observed, in a sampled span.
-func recorder(t *testing.T, meter metric.Meter) func() {
-	t.Helper()
-	requests, err := meter.Int64Counter("requests", metric.WithUnit("By"), metric.WithDescription("Bytes."))
-	require.NoError(t, err)
-	seconds, err := meter.Float64Histogram("duration", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(0.1, 1))
-	require.NoError(t, err)
-	payload, err := meter.Float64Histogram("payload")
-	require.NoError(t, err)
-	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
-	ctx := trace.ContextWithSpanContext(context.Background(), span)
-	return func() {
-		requests.Add(ctx, 5, metric.WithAttributes(attribute.Int("code", 200)))
-		for _, v := range observed {
-			seconds.Record(ctx, v)
-			payload.Record(ctx, v)
-		}
-	}
-}
+type interval [2]int64
 
 // requireFloats compares the samples of numbers and of the classic histogram, and the exemplars.
-func requireFloats(t *testing.T, r *receiver, temporality metricdata.Temporality, times map[string][]interval) {
+func requireFloats(t *testing.T, r *receiver, delta bool, times map[string][]interval) {
 	t.Helper()
 	var mark string
-	if temporality == metricdata.DeltaTemporality {
+	if delta {
 		mark = `__temporality__="delta", `
 	}
 	var want []string
 	for i := range exports {
 		n := 1.0
-		if temporality == metricdata.CumulativeTemporality {
+		if !delta {
 			n = float64(i + 1)
 		}
 		add := func(name, labels string, v float64) {
 			instrument, _, _ := strings.Cut(name, "_")
 			at := times[instrument][i]
-			want = append(want, fmt.Sprintf("{__name__=%q, %s%s} %d %d %x", name, mark, labels, at.start, at.end, math.Float64bits(v)))
+			want = append(want, fmt.Sprintf("{__name__=%q, %s%s} %d %d %x", name, mark, labels, at[0], at[1], math.Float64bits(v)))
 		}
 		add("requests_bytes_total", `code="200", job="shop"`, 5*n)
 		sum := 0.0
@@ -182,7 +143,7 @@ func requireFloats(t *testing.T, r *receiver, temporality metricdata.Temporality
 }
 
 // requireHistograms compares the buckets of the native histograms with the observations.
-func requireHistograms(t *testing.T, r *receiver, temporality metricdata.Temporality, times []interval) {
+func requireHistograms(t *testing.T, r *receiver, delta bool, times []interval) {
 	t.Helper()
 	var got []interval
 	for o, err := range r.store.List(t.Context(), key.SegmentsPrefix(tenant.Default), "") {
@@ -191,13 +152,13 @@ func requireHistograms(t *testing.T, r *receiver, temporality metricdata.Tempora
 			for _, s := range row.Hists {
 				require.Equal(t, "payload", row.Labels.Get("__name__"))
 				n := 1
-				if temporality == metricdata.CumulativeTemporality {
+				if !delta {
 					n = slices.Index(times, interval{s.ST, s.T}) + 1
 				}
 				require.Equal(t, counts(n), buckets(s.H))
 				require.Equal(t, int32(3), s.H.Schema)
 				require.Equal(t, uint64(n*len(observed)), s.H.Count)
-				require.Equal(t, temporality == metricdata.DeltaTemporality, s.H.CounterResetHint == histogram.GaugeType)
+				require.Equal(t, delta, s.H.CounterResetHint == histogram.GaugeType)
 				got = append(got, interval{s.ST, s.T})
 			}
 		}
