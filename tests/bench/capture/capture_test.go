@@ -2,9 +2,11 @@ package capture_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,7 +15,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
-	"github.com/ulikunitz/xz"
 
 	"github.com/promlake/promlake/tests/bench/capture"
 )
@@ -53,7 +54,7 @@ func TestOpenCompressed(t *testing.T) {
 	for name, compress := range map[string]func(io.Writer) (io.WriteCloser, error){
 		"gz":  func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
 		"zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
-		"xz":  func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
+		"xz":  compressXz,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -73,6 +74,24 @@ func TestOpenCompressed(t *testing.T) {
 		})
 	}
 }
+
+// xzWriter is the input of the program xz.
+type xzWriter struct {
+	io.WriteCloser
+	cmd *exec.Cmd
+}
+
+func compressXz(w io.Writer) (io.WriteCloser, error) {
+	cmd := exec.Command("xz")
+	cmd.Stdout = w
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return xzWriter{in, cmd}, cmd.Start()
+}
+
+func (w xzWriter) Close() error { return errors.Join(w.WriteCloser.Close(), w.cmd.Wait()) }
 
 func TestNotACapture(t *testing.T) {
 	for name, text := range map[string]string{

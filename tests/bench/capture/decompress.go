@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
 )
 
 var (
@@ -40,13 +40,51 @@ func decompress(r io.Reader) (io.Reader, func(), error) {
 		}
 		return z, z.Close, nil
 	case bytes.HasPrefix(head, magicXz):
-		z, err := xz.NewReader(in)
-		if err != nil {
-			return nil, nil, fmt.Errorf("open xz: %w", err)
-		}
-		return z, func() {}, nil
+		return openXz(in)
 	}
 	return in, func() {}, nil
+}
+
+// openXz decompresses by the program xz.
+func openXz(in io.Reader) (io.Reader, func(), error) {
+	cmd := exec.Command("xz", "-dc")
+	cmd.Stdin = in
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("open xz: %w", err)
+	}
+	z := &xzReader{cmd: cmd, out: out}
+	return z, z.close, nil
+}
+
+// xzReader is the output of xz. It ends with the error of the program, if there is one.
+type xzReader struct {
+	cmd  *exec.Cmd
+	out  io.ReadCloser
+	done bool
+}
+
+func (z *xzReader) Read(p []byte) (int, error) {
+	n, err := z.out.Read(p)
+	if errors.Is(err, io.EOF) && !z.done {
+		z.done = true
+		if failed := z.cmd.Wait(); failed != nil {
+			return n, fmt.Errorf("decompress xz: %w", failed)
+		}
+	}
+	return n, err
+}
+
+// close ends the program if it still writes.
+func (z *xzReader) close() {
+	if !z.done {
+		_ = z.out.Close()
+		_ = z.cmd.Process.Kill()
+		_ = z.cmd.Wait()
+	}
 }
 
 // limitReader fails, instead of ending, once more than its budget was read.
