@@ -23,6 +23,17 @@ var promqltestSkips = map[string]string{}
 // (PROMLAKE_SOAK=1): they pass, but take minutes. They always run over segments and over blocks.
 var soakOnly = []string{"testdata/aggregators.test", "testdata/histograms.test", "testdata/native_histograms.test", "testdata/operators.test"}
 
+// soak reports whether tests take as long as make soak has time for.
+var soak = os.Getenv("PROMLAKE_SOAK") != ""
+
+// rounds is the number of rounds of a random test: n, and ten times as many in make soak.
+func rounds(n int) int {
+	if soak {
+		n *= 10
+	}
+	return n
+}
+
 // skipping is a promqltest.TBRun that skips the files in promqltestSkips and, over the mixture,
 // those in soakOnly.
 type skipping struct {
@@ -35,7 +46,7 @@ func (s skipping) Run(name string, fn func(*testing.T)) bool {
 		if why, ok := promqltestSkips[name]; ok {
 			t.Skip(why)
 		}
-		if s.layout == "mixture" && slices.Contains(soakOnly, name) && os.Getenv("PROMLAKE_SOAK") == "" {
+		if s.layout == "mixture" && slices.Contains(soakOnly, name) && !soak {
 			t.Skip("runs over the mixture in make soak")
 		}
 		fn(t)

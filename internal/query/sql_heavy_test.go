@@ -42,7 +42,7 @@ var ofValues = regexp.MustCompile(`\b(histogram|mode)\(`)
 func TestHeavySQL(t *testing.T) {
 	const memory, spill = 64 << 20, 64 << 20
 	timeout := 300 * time.Millisecond
-	if os.Getenv("PROMLAKE_SOAK") != "" {
+	if soak {
 		timeout = 5 * time.Second
 	}
 	cache := t.TempDir()

@@ -211,8 +211,8 @@ func TestSQLConditions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	l := newLake(t, newDirStore(t), query.Settings{})
 	writeMixture(l, tenant.Default, randomRows(rng)[:20])
-	some := 0
-	for range 150 {
+	some, n := 0, rounds(50)
+	for range n {
 		c := condition(rng, 3)
 		want := l.sql("SELECT metric, labels, ts, value FROM (FROM samples LIMIT 1000000000) WHERE " + c)
 		require.Equal(t, want, l.sql("SELECT metric, labels, ts, value FROM samples WHERE "+c), c)
@@ -220,7 +220,7 @@ func TestSQLConditions(t *testing.T) {
 			some++
 		}
 	}
-	require.Greater(t, some, 30)
+	require.Greater(t, some, n/5)
 }
 
 // TestSQLSpares: conditions spare reads of objects and of row groups.

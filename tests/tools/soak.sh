@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the long tests: upstream's PromQL suite over every layout of the store, SQL that needs more
-# than any limit, random PromQL against upstream's engine, random timelines of alerts in which the
+# Runs the long tests: upstream's PromQL suite over every layout of the store, the long forms of the
+# tests of queries, random PromQL against upstream's engine, random timelines of alerts in which the
 # rule function is killed at every request, the simulation of the store's protocol with many
 # schedules, its model with larger systems, an hour of hostile and random requests
 # (PROMLAKE_RESOURCE_SECONDS), all packages with the race detector, and every fuzz target, one after
@@ -12,8 +12,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 duration=${1:-30s}
-echo "soak: upstream's PromQL suite over every layout, and SQL that needs more than any limit"
-PROMLAKE_SOAK=1 go test -run '^Test(Builtin|HeavySQL)$' -count=1 -timeout 0 ./internal/query
+echo "soak: upstream's PromQL suite over every layout, and the long forms of the tests of queries"
+PROMLAKE_SOAK=1 go test -count=1 -timeout 0 ./internal/query
 echo "soak: random PromQL"
 PROMLAKE_FUZZPROMQL_QUERIES=${PROMLAKE_FUZZPROMQL_QUERIES:-200000} PROMLAKE_FUZZPROMQL_SEED=${PROMLAKE_FUZZPROMQL_SEED:-$((RANDOM * 1000000))} \
     go test -run '^TestDifferential$' -count=1 -v -timeout 0 ./tests/fuzzpromql
