@@ -47,7 +47,7 @@ for stage in "$@"; do
     status=passed
     run "$stage" || status=FAILED
     took=$((SECONDS - begin))
-    summary+=("$(printf '%-24s %5d  %s' "$stage" "$took" "$status")")
+    summary+=("$(printf '%-32s %5d  %s' "$stage" "$took" "$status")")
     echo "test: $name: $status after $took s"
     if [ "$status" = FAILED ]; then
         finish FAILED
