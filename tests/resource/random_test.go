@@ -47,7 +47,7 @@ type client struct {
 func TestRandomRequests(t *testing.T) {
 	const clients, round = 8, 15 * time.Second
 	seed := setting(t, "PROMLAKE_RESOURCE_SEED", 1)
-	length := time.Duration(setting(t, "PROMLAKE_RESOURCE_SECONDS", 30)) * time.Second
+	length := time.Duration(setting(t, "PROMLAKE_RESOURCE_SECONDS", 10)) * time.Second
 	t.Logf("seed %d, %s", seed, length)
 	tokens := filepath.Join(t.TempDir(), "tokens.json")
 	token, err := exec.Command(program, "token", "--tenant", "*", "--access", "write,read,admin", "--tokens", tokens).Output()
