@@ -16,7 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestDoctor ends with 0 for a healthy store, with 1 for a damaged one, and with 0 once the damage

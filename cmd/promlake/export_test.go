@@ -24,9 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/promblock/promblocktest"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/arrowrows"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 // linesOf returns a line for each sample that keep wants, sorted, with the bits of floats.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/queue/memqueue"
-	"github.com/promlake/promlake/internal/queue/sqstest"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/sqstest"
 )
 
 // readable is a message with one sample of a tenant.

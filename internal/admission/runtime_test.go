@@ -17,8 +17,8 @@ import (
 
 	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // place is where a test writes documents.

@@ -25,8 +25,8 @@ import (
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/objstore/s3test"
 	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/tests/support/s3test"
 )
 
 // lines is a log or a terminal that tests read while it is written.

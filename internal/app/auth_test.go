@@ -17,10 +17,10 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/demo"
-	"github.com/promlake/promlake/internal/secret/secrettest"
 	"github.com/promlake/promlake/internal/selfwrite"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/secrettest"
 )
 
 // caller asks a server as somebody. It implements http.RoundTripper.

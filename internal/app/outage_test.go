@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore/s3test"
+	"github.com/promlake/promlake/tests/support/s3test"
 )
 
 // TestStoreOutage: no scrape is lost while the bucket is away, not even if the process is restarted

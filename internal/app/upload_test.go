@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore/s3test"
-	"github.com/promlake/promlake/internal/promblock/promblocktest"
+	"github.com/promlake/promlake/tests/support/promblocktest"
+	"github.com/promlake/promlake/tests/support/s3test"
 )
 
 // TestBlockUpload uploads a block that upstream's TSDB has written. Queries return exactly its

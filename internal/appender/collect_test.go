@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 // TestCollectsIntoGenerations collects transactions of the same series, some of them again and

@@ -18,17 +18,14 @@ var entrances = []struct {
 	in   map[string]string
 }{
 	{regexp.MustCompile(`net\.Listen(Packet)?\(|\bListenConfig\b`), map[string]string{
-		"cmd/promlake":             "a socket of the user, for the Python package",
-		"internal/app/flightapp":   "Flight SQL: process.Connections",
-		"internal/app/process":     "HTTP: Connections",
-		"internal/freeaddr":        "tests",
-		"internal/lambda/emulator": "tests",
-		"internal/listen":          "lines: lengths, connections, memory",
+		"cmd/promlake":           "a socket of the user, for the Python package",
+		"internal/app/flightapp": "Flight SQL: process.Connections",
+		"internal/app/process":   "HTTP: Connections",
+		"internal/listen":        "lines: lengths, connections, memory",
 	}},
 	{regexp.MustCompile(`http\.Server\{`), map[string]string{
-		"cmd/promlake":             "a socket of the user",
-		"internal/app/process":     "the one server: access, sizes, times",
-		"internal/lambda/emulator": "tests",
+		"cmd/promlake":         "a socket of the user",
+		"internal/app/process": "the one server: access, sizes, times",
 	}},
 	{regexp.MustCompile(`grpc\.NewServer\(`), map[string]string{"internal/flightsql": "its interceptor is before every method"}},
 	{regexp.MustCompile(`StartWithOptions\(`), map[string]string{"internal/lambda": "events: the handlers of HTTP"}},

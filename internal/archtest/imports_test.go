@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestImportTable holds the code's imports against the table, in both directions.
@@ -25,6 +26,33 @@ func TestKinds(t *testing.T) {
 			t.Error(offence)
 		}
 	}
+}
+
+// TestSupport: only tests import the packages below tests/support. Programs of tests and the
+// deployment to LocalStack are tests, too.
+func TestSupport(t *testing.T) {
+	for _, offence := range unsupported(readGraph(t).code) {
+		t.Error(offence)
+	}
+	require.Equal(t, []string{"package internal/x imports tests/support/s3test"}, unsupported(map[string][]string{
+		"internal/x": {"internal/y", "tests/support/s3test"}, "tests/bench": {"tests/support/s3test"},
+	}))
+}
+
+// unsupported lists the imports of test support by code that programs run.
+func unsupported(code map[string][]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(code)) {
+		if _, ok := within(name, []string{"infra/localstack", "tests"}); ok {
+			continue
+		}
+		for _, p := range code[name] {
+			if _, ok := within(p, []string{"tests"}); ok {
+				out = append(out, fmt.Sprintf("package %s imports %s", name, p))
+			}
+		}
+	}
+	return out
 }
 
 // compare lists the imports that the table does not allow, and the table's imports that the code

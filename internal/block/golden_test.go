@@ -13,7 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/schematest"
+	"github.com/promlake/promlake/tests/support/schematest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/checksum/checksumtest"
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/checksumtest"
 )
 
 // masks returns the changes of a sweep: one bit of each byte, and in small files also all bits.

@@ -16,7 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/schematest"
+	"github.com/promlake/promlake/tests/support/schematest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

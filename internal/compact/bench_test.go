@@ -20,11 +20,11 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/tests/support/compacttest"
 )
 
 // fleet makes the samples of n series, one every ten seconds: counters, gauges of a few decimals,

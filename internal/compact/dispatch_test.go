@@ -18,8 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/queue/memqueue"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // requests counts what f asks of the store, by operation.

@@ -16,7 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/queue/memqueue"
+	"github.com/promlake/promlake/tests/support/memqueue"
 )
 
 // visibility is how long a message is hidden from other workers: a function's time.

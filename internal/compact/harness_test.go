@@ -18,11 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // Tests tell the time as those of plans do.

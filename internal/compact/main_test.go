@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestMain decodes a segment, large enough to be compressed, before the first bubble of time

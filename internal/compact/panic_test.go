@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // TestPanics: a panic while a tenant is planned, or in one of its jobs, is an error of that tenant.

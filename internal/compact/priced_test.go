@@ -9,9 +9,9 @@ import (
 
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/cost"
-	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/queue/memqueue"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // TestRequestsThatArePriced counts the requests of a merge and of a tick that `promlake cost`

@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/compacttest"
 )
 
 // writer is an ingest stage that keeps what it stores.

@@ -16,7 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 func encoded(t *testing.T, tenant string, j plan.Job) []byte {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/cost"
-	"github.com/promlake/promlake/internal/schematest"
+	"github.com/promlake/promlake/tests/support/schematest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // source appends one sample at a time (ms) to each of the series with these names.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/message"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/queue/memqueue"
 	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // held is a lake whose messages stay on the queue until they are consumed.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // TestDirectRetries fails a write before and after its effect: sent again, the request changes no

@@ -23,13 +23,13 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/queue/memqueue"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // lake is a stage over a store in memory, reached through its handler.

@@ -14,7 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 // TestEnvelopeIsReadForEver pins the formats: messages wait on queues while programs change.

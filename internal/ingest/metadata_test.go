@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // described is a series with metadata (1.0 sends the metadata separately).

@@ -19,8 +19,8 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/push"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 const pushPrefix = "/metrics/"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 // TestRandomRequests sends random requests through the handler, and compares the store's contents

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/recent/recenttest"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/recenttest"
 )
 
 // TestKeepsStoredSegments sends random requests in every mode: what is kept of each segment is what

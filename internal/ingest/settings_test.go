@@ -9,7 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 func TestPace(t *testing.T) {

@@ -18,9 +18,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda/emulator"
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
 	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/tests/support/emulator"
+	"github.com/promlake/promlake/tests/support/lambdatest"
 )
 
 // Variables that make the test binary a bootstrap.

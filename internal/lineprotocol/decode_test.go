@@ -11,7 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/lineprotocol"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 const came = 1_700_000_000_000 // ms

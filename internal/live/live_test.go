@@ -12,7 +12,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/live"
-	"github.com/promlake/promlake/internal/live/livetest"
+	"github.com/promlake/promlake/tests/support/livetest"
 )
 
 var up = labels.FromStrings("__name__", "up", "job", "a")

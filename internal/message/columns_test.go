@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 // TestLargestColumns packs more samples than the columns of a message may hold; they compress to

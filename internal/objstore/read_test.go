@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // TestReadInto reads objects into memory that is too small, large enough, and none.

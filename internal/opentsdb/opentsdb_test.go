@@ -10,7 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/opentsdb"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/internal/series"
 )
 

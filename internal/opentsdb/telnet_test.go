@@ -11,7 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/opentsdb"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 func tryLines(t *testing.T, body string, g *remotewrite.Generation) (samples []string, rejected int, offence error) {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/internal/settings"
 )
 

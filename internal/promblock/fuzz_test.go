@@ -16,7 +16,7 @@ import (
 
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/promblock"
-	"github.com/promlake/promlake/internal/promblock/promblocktest"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 	"github.com/promlake/promlake/internal/series"
 )
 

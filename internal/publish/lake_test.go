@@ -20,7 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/iceberg"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/series"
 )
 

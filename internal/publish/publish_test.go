@@ -15,7 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/iceberg"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // TestPublish: a publication shows the blocks, day by day; the next one writes what changed, and

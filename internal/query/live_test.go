@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/live/livetest"
+	"github.com/promlake/promlake/tests/support/livetest"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"

@@ -18,10 +18,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/live/livetest"
+	"github.com/promlake/promlake/tests/support/livetest"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
 )
 

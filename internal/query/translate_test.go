@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/tests/support/plantest"
 	"github.com/promlake/promlake/internal/query/translate"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"

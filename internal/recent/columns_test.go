@@ -9,8 +9,8 @@ import (
 
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/recent/head"
-	"github.com/promlake/promlake/internal/recent/recenttest"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/recenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestMemoryOfSegments: a segment that was left to a head gives its memory to a later one, unless

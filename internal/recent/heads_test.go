@@ -18,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/recent/head"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/recent/recenttest"
+	"github.com/promlake/promlake/tests/support/recenttest"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // clock is a time that tests move.

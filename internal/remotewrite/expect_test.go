@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/internal/series"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/queue/memqueue"
+	"github.com/promlake/promlake/tests/support/memqueue"
 	"github.com/promlake/promlake/internal/ruleeval"
 	"github.com/promlake/promlake/internal/rulefn"
 	"github.com/promlake/promlake/internal/rulestate"

@@ -32,7 +32,7 @@ import (
 	"github.com/promlake/promlake/internal/appender"
 	"github.com/promlake/promlake/internal/notify"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/ruleeval"
 	"github.com/promlake/promlake/internal/rulefn"

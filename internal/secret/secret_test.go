@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/secret"
-	"github.com/promlake/promlake/internal/secret/secrettest"
+	"github.com/promlake/promlake/tests/support/secrettest"
 )
 
 func TestOpen(t *testing.T) {

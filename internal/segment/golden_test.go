@@ -15,7 +15,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 func encode(t testing.TB) []byte {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // runsOf writes rows and returns the runs that a reader of the file finds, and the file's footer.

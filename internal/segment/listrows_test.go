@@ -13,7 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestListsOfRows: lists of some rows are those among the lists of all rows, in row groups where

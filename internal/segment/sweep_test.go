@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/checksum/checksumtest"
+	"github.com/promlake/promlake/tests/support/checksumtest"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )

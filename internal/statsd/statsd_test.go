@@ -13,7 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/internal/statsd"
 )
 

@@ -11,11 +11,11 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
-	"github.com/promlake/promlake/internal/compact/compacttest"
+	"github.com/promlake/promlake/tests/support/compacttest"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
 )
 

@@ -22,7 +22,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/s3test"
+	"github.com/promlake/promlake/tests/support/s3test"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
 	"github.com/promlake/promlake/internal/tenant"
 )

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda/emulator"
-	"github.com/promlake/promlake/internal/queue/memqueue"
-	"github.com/promlake/promlake/internal/queue/sqstest"
+	"github.com/promlake/promlake/tests/support/emulator"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/sqstest"
 )
 
 // The samples of the recorded requests of both protocols: three series, two samples each.

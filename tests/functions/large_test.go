@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda/emulator"
+	"github.com/promlake/promlake/tests/support/emulator"
 )
 
 // TestLargeAnswers requests answers that exceed the limit of an answer that is not streamed.

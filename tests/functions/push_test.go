@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda/emulator"
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
+	"github.com/promlake/promlake/tests/support/emulator"
+	"github.com/promlake/promlake/tests/support/lambdatest"
 )
 
 // TestPushPaths: an HTTP API decodes the path of a push, so that a slash in a value must be encoded

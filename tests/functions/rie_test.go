@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/freeaddr"
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
+	"github.com/promlake/promlake/tests/support/freeaddr"
+	"github.com/promlake/promlake/tests/support/lambdatest"
 )
 
 // underRIE runs a program under AWS's Runtime Interface Emulator and returns the URL for its

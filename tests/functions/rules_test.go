@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda/emulator"
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
-	"github.com/promlake/promlake/internal/queue/memqueue"
-	"github.com/promlake/promlake/internal/queue/sqstest"
+	"github.com/promlake/promlake/tests/support/emulator"
+	"github.com/promlake/promlake/tests/support/lambdatest"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/sqstest"
 )
 
 // TestRules: the query function takes rules through Mimir's API. Events of a schedule evaluate them

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore/s3test"
+	"github.com/promlake/promlake/tests/support/s3test"
 )
 
 // TestOverS3 writes, compacts and queries over an S3 server: each process opens its client at its

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/lambda/emulator"
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
-	"github.com/promlake/promlake/internal/secret/secrettest"
+	"github.com/promlake/promlake/tests/support/emulator"
+	"github.com/promlake/promlake/tests/support/lambdatest"
+	"github.com/promlake/promlake/tests/support/secrettest"
 )
 
 // bearer sends a token with every request. It implements http.RoundTripper.

@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/compact/compacttest"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/tenant"
 )
 

@@ -1,4 +1,4 @@
-"""The executor alone. internal/lambda/emulator and infra/localstack/lambda test what the emulator does with a process."""
+"""The executor alone. tests/support/emulator and infra/localstack/lambda test what the emulator does with a process."""
 
 import json
 import os

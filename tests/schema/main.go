@@ -1,6 +1,6 @@
 // Program schema validates documents by a JSON Schema. It reads an array of JSON texts, of which the
 // first one is the schema, and writes an array with what is wrong with each of the others: "" if it
-// is valid. internal/schematest runs it.
+// is valid. tests/support/schematest runs it.
 package main
 
 import (

@@ -35,7 +35,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
 )
 

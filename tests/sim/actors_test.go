@@ -24,7 +24,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 const (

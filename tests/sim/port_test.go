@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // port is the store as one process sees it: every operation waits for its turn.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 const tenant = "t"

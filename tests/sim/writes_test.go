@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // writeQueue is the queue before the store. It delivers any message, at any time, any number of

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/lambda/emulator"
+	"github.com/promlake/promlake/tests/support/emulator"
 )
 
 // function runs one function in one environment. The bootstrap inherits all variables of this

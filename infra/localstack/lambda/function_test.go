@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/lambda/emulator"
+	"github.com/promlake/promlake/tests/support/emulator"
 )
 
 // envBootstrap makes the test binary a bootstrap.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/lambda/emulator"
+	"github.com/promlake/promlake/tests/support/emulator"
 )
 
 // gateway is an HTTP API that passes requests on to functions by Lambda's Invoke API, as events of

@@ -20,7 +20,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
 
-	"github.com/promlake/promlake/internal/lambda/emulator"
+	"github.com/promlake/promlake/tests/support/emulator"
 )
 
 // client sends requests to Lambda's API. API Gateway does not retry, so neither does the client.

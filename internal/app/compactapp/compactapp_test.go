@@ -22,9 +22,9 @@ import (
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // parts are those of a process a week after two segments of one window were written.

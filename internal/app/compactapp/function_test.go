@@ -11,9 +11,9 @@ import (
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/queue/memqueue"
-	"github.com/promlake/promlake/internal/queue/sqstest"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/sqstest"
 )
 
 // function is what a function does with events.

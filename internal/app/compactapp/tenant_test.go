@@ -10,7 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 func TestOnlyListsOneTenant(t *testing.T) {

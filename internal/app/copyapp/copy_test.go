@@ -22,13 +22,13 @@ import (
 	"github.com/promlake/promlake/internal/app/copyapp"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 const name = "team-a"

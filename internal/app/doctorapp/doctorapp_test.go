@@ -24,8 +24,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 var start = time.Date(2026, 5, 3, 0, 0, 0, 0, time.UTC)

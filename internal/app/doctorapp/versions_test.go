@@ -24,7 +24,7 @@ import (
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // golden is a store of golden objects, a week after they were written: two segments and a block of

@@ -25,15 +25,15 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/promblock/promblocktest"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 const name = "team-a"

@@ -19,11 +19,11 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/promblock/promblocktest"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 // smallSamples are in the block of small, of which each window has a half.

@@ -25,7 +25,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/bulk"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/promblock/promblocktest"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 // peer is a server with upstream's handler of remote read.

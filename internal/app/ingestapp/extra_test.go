@@ -27,10 +27,10 @@ import (
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/queue/memqueue"
-	"github.com/promlake/promlake/internal/queue/sqstest"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/segmenttest"
+	"github.com/promlake/promlake/tests/support/sqstest"
 )
 
 // payload is a request with a series that has the label team="own".

@@ -18,9 +18,9 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/queue/memqueue"
-	"github.com/promlake/promlake/internal/queue/sqstest"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/sqstest"
 )
 
 // build makes a stage as a process does.

@@ -18,9 +18,9 @@ import (
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // start is a time at which a day begins, UTC.

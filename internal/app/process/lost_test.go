@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/objstore/rooted"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // TestLostBucket: also the request that finds another bucket in the place of the one that was

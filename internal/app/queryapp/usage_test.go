@@ -16,7 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // TestUsageIsKept: a function saves what queries asked for after requests, and at its end. A

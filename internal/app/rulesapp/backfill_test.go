@@ -26,12 +26,12 @@ import (
 
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/app/rulesapp"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // recorded are rules that read each other across groups, forwards and backwards, and themselves.

@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/rulesapp"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 const name = "team-a"

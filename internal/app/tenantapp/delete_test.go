@@ -17,7 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 const name = "team-a"

@@ -26,14 +26,14 @@ import (
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/uploadapp"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/promblock/promblocktest"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 const name = "team-a"

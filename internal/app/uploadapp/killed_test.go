@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/upload"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 var errKilled = errors.New("killed")

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/upload"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // metric returns the count of uploads that ended with a result.

@@ -15,7 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 var theBlock = key.Block{Tenant: "t", Level: key.L2h, ID: ulid.ULID{1}}

@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/schematest"
+	"github.com/promlake/promlake/tests/support/schematest"
 	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/tests/support/compacttest"
 )
 
 // Tests tell the time as those of plans do.

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/compact/merge"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/compacttest"
 )
 
 // gatherable reports whether rows are float samples without start timestamps.

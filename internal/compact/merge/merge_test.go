@@ -18,12 +18,12 @@ import (
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/compact/merge"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/live/livetest"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/livetest"
 )
 
 // rows is a sink that keeps what it gets.

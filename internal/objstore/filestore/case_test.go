@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/storetest"
+	"github.com/promlake/promlake/tests/support/storetest"
 )
 
 func TestFoldsCase(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/objstore/storetest"
+	"github.com/promlake/promlake/tests/support/storetest"
 )
 
 func TestConformance(t *testing.T) {

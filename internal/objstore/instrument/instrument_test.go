@@ -18,8 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/objstore/instrument"
-	"github.com/promlake/promlake/internal/objstore/memstore"
-	"github.com/promlake/promlake/internal/objstore/storetest"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/storetest"
 )
 
 func TestConformance(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/objstore/probe"
-	"github.com/promlake/promlake/internal/objstore/s3test"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
+	"github.com/promlake/promlake/tests/support/memstore"
+	"github.com/promlake/promlake/tests/support/s3test"
 )
 
 // broken is a store that lacks one property. A nil function leaves the operation unchanged.

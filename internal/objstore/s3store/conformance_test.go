@@ -7,8 +7,8 @@ import (
 
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/s3store"
-	"github.com/promlake/promlake/internal/objstore/s3test"
-	"github.com/promlake/promlake/internal/objstore/storetest"
+	"github.com/promlake/promlake/tests/support/s3test"
+	"github.com/promlake/promlake/tests/support/storetest"
 )
 
 func configOf(t *testing.T, g *s3test.Gateway) s3store.Config {

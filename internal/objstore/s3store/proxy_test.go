@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/objstore/s3store"
-	"github.com/promlake/promlake/internal/objstore/s3test"
+	"github.com/promlake/promlake/tests/support/s3test"
 )
 
 // proxy forwards requests from a store to a gateway and injects faults.

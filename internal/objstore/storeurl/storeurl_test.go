@@ -11,7 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/s3store"
-	"github.com/promlake/promlake/internal/objstore/s3test"
+	"github.com/promlake/promlake/tests/support/s3test"
 )
 
 func TestDirectories(t *testing.T) {

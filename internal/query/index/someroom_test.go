@@ -13,7 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // scrapedRows returns a sample of each series of forty hosts.

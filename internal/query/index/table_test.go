@@ -20,7 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 )
 

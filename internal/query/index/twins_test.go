@@ -13,7 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestScrapedTable: a table whose rows have one sample each, as after a scrape, takes less memory and

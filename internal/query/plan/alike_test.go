@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/tests/support/plantest"
 )
 
 // operated returns the series of operated.txt.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/tests/support/plantest"
 )
 
 // inParts are the expressions of dashboards.txt that one statement does not answer, with the

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/tests/support/plantest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/tests/support/plantest"
 )
 
 // isPushed reports whether an expression is one pushed subtree, or a function that sorts one.

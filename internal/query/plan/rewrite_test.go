@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/tests/support/plantest"
 )
 
 // rewritten returns the queries of rewritten.txt, and some with durations that are expressions.

@@ -13,7 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/source"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"

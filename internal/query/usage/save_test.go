@@ -13,7 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/query/usage"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/query/usage"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 
-	"github.com/promlake/promlake/internal/promblock/promblocktest"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 	"github.com/promlake/promlake/tests/bench/fleet"
 )
 

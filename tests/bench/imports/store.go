@@ -7,7 +7,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
-	"github.com/promlake/promlake/internal/compact/compacttest"
+	"github.com/promlake/promlake/tests/support/compacttest"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/tenant"
 )

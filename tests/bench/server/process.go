@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/promlake/promlake/internal/freeaddr"
+	"github.com/promlake/promlake/tests/support/freeaddr"
 )
 
 // ErrNotReady reports a server that did not answer on its ready path in time or ended before.

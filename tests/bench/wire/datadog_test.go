@@ -8,7 +8,7 @@ import (
 
 	"github.com/promlake/promlake/internal/datadog"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/tests/bench/wire"
 )
 

@@ -22,7 +22,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/internal/query/plan/plantest"
+	"github.com/promlake/promlake/tests/support/plantest"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 

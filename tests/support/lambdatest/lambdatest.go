@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/promlake/promlake/internal/lambda/emulator"
+	"github.com/promlake/promlake/tests/support/emulator"
 )
 
 // TB is the part of testing.TB that this package uses.

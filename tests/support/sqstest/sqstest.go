@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/queue/memqueue"
+	"github.com/promlake/promlake/tests/support/memqueue"
 )
 
 // Server is an SQS with some queues.

@@ -16,8 +16,8 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda/emulator"
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
+	"github.com/promlake/promlake/tests/support/emulator"
+	"github.com/promlake/promlake/tests/support/lambdatest"
 )
 
 // envBootstrap makes the test binary a bootstrap.

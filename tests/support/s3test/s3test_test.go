@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore/s3test"
+	"github.com/promlake/promlake/tests/support/s3test"
 )
 
 func TestGatewaysAreSeparate(t *testing.T) {

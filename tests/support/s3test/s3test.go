@@ -23,7 +23,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sys/unix"
 
-	"github.com/promlake/promlake/internal/freeaddr"
+	"github.com/promlake/promlake/tests/support/freeaddr"
 )
 
 const (

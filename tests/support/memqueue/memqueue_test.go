@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/queue/memqueue"
+	"github.com/promlake/promlake/tests/support/memqueue"
 )
 
 // scene is a queue with a clock, faults and dead letters.

@@ -17,7 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 )
 
