@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/app/redriveapp"
+	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/queue/sqsqueue"
 )
 
@@ -34,13 +34,13 @@ func (c *redriveCmd) Run(ctx context.Context, io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	set := redriveapp.Settings{From: from, Discard: c.DiscardUnreadable && !c.DryRun, Max: c.Max}
+	set := ingestapp.RedriveSettings{From: from, Discard: c.DiscardUnreadable && !c.DryRun, Max: c.Max}
 	if !c.DryRun {
 		if set.To, err = sqsqueue.Open(ctx, c.To); err != nil {
 			return err
 		}
 	}
-	text, err := redriveapp.Run(ctx, set, time.Now)
+	text, err := ingestapp.Redrive(ctx, set, time.Now)
 	if _, perr := fmt.Fprint(io.Out, text); perr != nil {
 		return errors.Join(err, fmt.Errorf("print dead letters: %w", perr))
 	}

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/app/shell"
+	"github.com/promlake/promlake/internal/app/sqlapp"
 )
 
 // shell runs an interactive shell on the terminal.
@@ -49,19 +49,19 @@ func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Valu
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
-	ask := func(ctx context.Context, statement string) (*shell.Answer, error) {
+	ask := func(ctx context.Context, statement string) (*sqlapp.Answer, error) {
 		resp, err := c.post(ctx, client, s.address(), statement, "json")
 		if err != nil {
 			return nil, err
 		}
-		return shell.NewAnswer(resp.Body)
+		return sqlapp.NewAnswer(resp.Body)
 	}
 	t := openTerminal(c.History, ask)
 	defer func() { err = errors.Join(err, t.close()) }()
 	if _, err := fmt.Fprintln(streams.Out, `SQL over `+c.asked()+`. \? lists the commands.`); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	sh := shell.Shell{Terminal: t, Ask: ask, Out: streams.Out, Cancellable: func(ctx context.Context) (context.Context, context.CancelFunc) {
+	sh := sqlapp.Shell{Terminal: t, Ask: ask, Out: streams.Out, Cancellable: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return signal.NotifyContext(ctx, os.Interrupt)
 	}, Page: t.pager(out).show}
 	if b != nil {
@@ -76,7 +76,7 @@ func (c *sqlCmd) asked() string {
 	return base
 }
 
-// terminal is a shell.Terminal with a history in a file.
+// terminal is a sqlapp.Terminal with a history in a file.
 type terminal struct {
 	*liner.State
 	history string // "": none is kept
@@ -86,15 +86,15 @@ type terminal struct {
 
 // openTerminal takes the terminal. Words are completed as soon as the answer with the names of the
 // tables and columns is there.
-func openTerminal(history string, ask shell.Asker) *terminal {
+func openTerminal(history string, ask sqlapp.Asker) *terminal {
 	usual, _ := liner.TerminalMode() // a terminal whose mode is not known shows no pages
 	t := &terminal{State: liner.NewLiner(), history: history, usual: usual}
 	t.editing, _ = liner.TerminalMode()
 	t.SetCtrlCAborts(true)
 	t.SetTabCompletionStyle(liner.TabPrints)
-	names := sync.OnceValue(func() []string { return shell.Names(context.Background(), ask) })
+	names := sync.OnceValue(func() []string { return sqlapp.Names(context.Background(), ask) })
 	t.SetWordCompleter(func(line string, position int) (string, []string, string) {
-		return shell.Complete(names(), line, position)
+		return sqlapp.Complete(names(), line, position)
 	})
 	if below, ok := strings.CutPrefix(history, "~/"); ok {
 		t.history = ""
@@ -109,16 +109,16 @@ func openTerminal(history string, ask shell.Asker) *terminal {
 	return t
 }
 
-// Line implements shell.Terminal.
+// Line implements sqlapp.Terminal.
 func (t *terminal) Line(prompt string) (string, error) {
 	line, err := t.Prompt(prompt)
 	if errors.Is(err, liner.ErrPromptAborted) {
-		return "", shell.ErrAborted
+		return "", sqlapp.ErrAborted
 	}
 	return line, err
 }
 
-// Remember implements shell.Terminal.
+// Remember implements sqlapp.Terminal.
 func (t *terminal) Remember(line string) { t.AppendHistory(line) }
 
 // close gives the terminal back and writes the history, which only the user can read.

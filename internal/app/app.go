@@ -10,7 +10,6 @@ import (
 
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/doctorapp"
-	"github.com/promlake/promlake/internal/app/flightapp"
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/listenapp"
@@ -47,7 +46,7 @@ type Settings struct {
 	Doctor     doctorapp.Served    `embed:"" group:"Page"`
 	Tenants    tenantapp.Served    `embed:"" group:"Page"`
 	Listeners  listenapp.Settings  `embed:"" group:"Ingest"`
-	Flight     flightapp.Settings  `embed:"" group:"Query"`
+	Flight     FlightSettings      `embed:"" group:"Query"`
 	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
 	Feeder     demo.Settings       `embed:"" group:"Demo"`
 }
@@ -154,7 +153,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 		all = append(all, lines.Build) // ends before the stage that it writes to
 	}
 	if s.Flight.Listen != "" {
-		all = append(all, flightapp.New(s.Flight).Build)
+		all = append(all, NewFlight(s.Flight).Build)
 	}
 	if s.Demo {
 		all = append(all, demonstrating(s.Feeder, out))

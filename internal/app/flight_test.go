@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/promlake/promlake/internal/app/flightapp"
+	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
@@ -45,9 +45,9 @@ func startFlight(t *testing.T, change func(*queryapp.Settings)) (server, *flight
 	s.Listen, s.Store, s.Auth.Tokens = "127.0.0.1:0", "file://"+t.TempDir(), "file:"+file
 	q := queryapp.DefaultSettings()
 	change(&q)
-	set := settings.Default[flightapp.Settings]()
+	set := settings.Default[app.FlightSettings]()
 	set.Listen, set.MaxConnections = "127.0.0.1:0", 4
-	f := flightapp.New(set)
+	f := app.NewFlight(set)
 	srv := startFunc(t, func(ctx context.Context, _ io.Writer, logger *slog.Logger) error {
 		return process.Run(ctx, s, logger, ingestapp.New(settings.Default[ingest.Settings]()), queryapp.New(q), f.Build)
 	})

@@ -18,10 +18,10 @@ var entrances = []struct {
 	in   map[string]string
 }{
 	{regexp.MustCompile(`net\.Listen(Packet)?\(|\bListenConfig\b`), map[string]string{
-		"cmd/promlake":           "a socket of the user, for the Python package",
-		"internal/app/flightapp": "Flight SQL: process.Connections",
-		"internal/app/process":   "HTTP: Connections",
-		"internal/listen":        "lines: lengths, connections, memory",
+		"cmd/promlake":         "a socket of the user, for the Python package",
+		"internal/app":         "Flight SQL: process.Connections",
+		"internal/app/process": "HTTP: Connections",
+		"internal/listen":      "lines: lengths, connections, memory",
 	}},
 	{regexp.MustCompile(`http\.Server\{`), map[string]string{
 		"cmd/promlake":         "a socket of the user",
@@ -38,8 +38,7 @@ var entrances = []struct {
 		"internal/query/engine":      "expression.Limits",
 		"internal/query/explain":     "a query that was parsed before, or an argument of a command",
 		"internal/ruleeval":          "rules: checked when the files are read",
-		"internal/rulefn":            "rules: checked when they are compiled",
-		"internal/rulestep":          "rules: checked when they are set and when they are compiled",
+		"internal/rulefn":            "rules: checked when they are set and when they are compiled",
 		"internal/ruletest":          "files of the operator",
 		"internal/app/exportapp":     "arguments of a command",
 		"internal/app/importapp":     "arguments of a command",

@@ -4,7 +4,7 @@ package archtest
 // imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
 // several verbs.
 var (
-	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/recent", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/ruletemplate", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/temporality", "internal/tenant", "internal/timeparam", "internal/upload"}
+	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/recent", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/ruletemplate", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/temporality", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/publish", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -15,8 +15,7 @@ var (
 var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
-		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/exportapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/publishapp", "internal/app/queryapp", "internal/app/redriveapp", "internal/app/rulesapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact/plan", "internal/cost", "internal/loopback", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/publish", "internal/query", "internal/query/explain", "internal/query/request", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
+		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/exportapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/ingestapp", "internal/app/inspectapp", "internal/app/process", "internal/app/publishapp", "internal/app/queryapp", "internal/app/rulesapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact/plan", "internal/cost", "internal/loopback", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/publish", "internal/query", "internal/query/explain", "internal/query/request", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings"},
@@ -25,8 +24,7 @@ var allowed = map[string][]string{
 
 	// Composition.
 	"internal/app": {
-		"internal/app/compactapp", "internal/app/doctorapp", "internal/app/flightapp", "internal/app/importapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/publishapp", "internal/app/queryapp", "internal/app/ruleapp", "internal/app/tenantapp", "internal/app/uploadapp",
-		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/replica", "internal/ruler", "internal/settings",
+		"internal/app/compactapp", "internal/app/doctorapp", "internal/app/importapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/publishapp", "internal/app/queryapp", "internal/app/ruleapp", "internal/app/tenantapp", "internal/app/uploadapp", "internal/auth", "internal/demo", "internal/flightsql", "internal/ingest", "internal/loopback", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/replica", "internal/ruler", "internal/settings", "internal/telemetry",
 	},
 	"internal/app/compactapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
@@ -36,15 +34,12 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/catalog", "internal/key", "internal/objstore", "internal/objstore/probe", "internal/objstore/storeurl", "internal/rulestore",
 	},
 	"internal/app/doctorapp": {
-		"internal/app/exclusive", "internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
-		"internal/objstore", "internal/panics", "internal/parquetfile", "internal/segment", "internal/series", "internal/tenant",
+		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key", "internal/objstore", "internal/panics", "internal/parquetfile", "internal/segment", "internal/series", "internal/tenant",
 	},
 	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
-	"internal/app/flightapp": {"internal/app/process", "internal/flightsql", "internal/loopback", "internal/telemetry"},
-	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/datadog", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue", "internal/recent"},
+	"internal/app/ingestapp": {"internal/app/flags", "internal/app/human", "internal/app/process", "internal/auth", "internal/datadog", "internal/ingest", "internal/lambda", "internal/message", "internal/queue", "internal/queue/sqsqueue", "internal/recent"},
 	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/lineprotocol", "internal/listen", "internal/memory", "internal/opentsdb", "internal/remotewrite", "internal/statsd", "internal/tenant"},
-	"internal/app/exclusive": {"internal/app/process", "internal/auth"},
 	"internal/app/exportapp": {"internal/key", "internal/query/sql/encode"},
 	"internal/app/importapp": {
 		"internal/app/human", "internal/catalog", "internal/compact/bulk", "internal/cost", "internal/key", "internal/memory", "internal/objstore",
@@ -60,7 +55,7 @@ var allowed = map[string][]string{
 	"internal/app/promapp": {
 		"internal/app/process", "internal/appender", "internal/auth", "internal/expression", "internal/memory", "internal/objstore", "internal/panics", "internal/promconfig", "internal/query", "internal/query/api", "internal/rulestore", "internal/ruletemplate", "internal/settings", "internal/spool", "internal/tenant",
 	},
-	"internal/app/pageapp": {"internal/app/process", "internal/auth", "internal/dashboards", "web"},
+	"internal/app/pageapp": {"internal/app/process", "internal/auth", "web"},
 	"internal/app/publishapp": {
 		"internal/app/process", "internal/catalog", "internal/objstore", "internal/objstore/storeurl", "internal/publish",
 	},
@@ -68,7 +63,6 @@ var allowed = map[string][]string{
 		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/api/respond", "internal/query/api/weights", "internal/query/duck/promsql", "internal/query/usage", "internal/recent", "internal/settings",
 		"internal/telemetry",
 	},
-	"internal/app/redriveapp": {"internal/app/human", "internal/message", "internal/queue"},
 	"internal/app/ruleapp": {
 		"internal/app/process", "internal/auth", "internal/expression", "internal/ingest", "internal/lambda", "internal/query", "internal/queue/sqsqueue", "internal/remotewrite",
 		"internal/rulefn", "internal/ruler", "internal/settings", "internal/tenant",
@@ -77,17 +71,14 @@ var allowed = map[string][]string{
 		"internal/app/human", "internal/app/importapp", "internal/app/process", "internal/app/queryapp", "internal/compact/bulk", "internal/key", "internal/live", "internal/memory", "internal/objstore",
 		"internal/objstore/probe", "internal/query", "internal/query/request", "internal/ruleeval", "internal/segment", "internal/series", "internal/tenant",
 	},
-	"internal/app/shell":  {"internal/app/human"},
-	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql", "internal/query/sql/statement"},
+	"internal/app/sqlapp": {"internal/app/human", "internal/query/duck", "internal/query/duck/promsql", "internal/query/sql/statement"},
 	"internal/app/tenantapp": {
-		"internal/app/exclusive", "internal/app/process", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/panics", "internal/query/inventory", "internal/telemetry",
+		"internal/app/process", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/panics", "internal/query/inventory", "internal/telemetry",
 	},
 	"internal/app/uploadapp": {
-		"internal/app/importapp", "internal/app/process", "internal/auth", "internal/catalog", "internal/checksum", "internal/compact/bulk", "internal/ingest/body", "internal/key", "internal/memory", "internal/objstore", "internal/promblock", "internal/tenant", "internal/upload",
+		"internal/app/importapp", "internal/app/process", "internal/auth", "internal/catalog", "internal/checksum", "internal/compact/bulk", "internal/ingest/body", "internal/key", "internal/memory", "internal/objstore", "internal/promblock", "internal/tenant",
 	},
-	"internal/dashboards": {},
-	"internal/demo":       {"internal/demo/node", "internal/promconfig", "internal/settings"},
-	"internal/demo/node":  {},
+	"internal/demo": {"internal/promconfig", "internal/settings"},
 
 	// Between the composition and the nouns: who may ask, what a process writes of itself, and what
 	// it scrapes.
@@ -96,9 +87,8 @@ var allowed = map[string][]string{
 	"internal/promconfig":   {"internal/ruletemplate"},
 	"internal/ruler":        {"internal/expression", "internal/memory", "internal/rulestore", "internal/ruletemplate", "internal/settings", "internal/telemetry", "internal/tenant"},
 	"internal/notify":       {"internal/rulestate", "internal/secret", "internal/tenant"},
-	"internal/rulefn":       {"internal/appender", "internal/key", "internal/notify", "internal/objstore", "internal/queue", "internal/ruleeval", "internal/rulestate", "internal/rulestep", "internal/rulestore", "internal/ruletemplate", "internal/settings", "internal/tenant"},
+	"internal/rulefn":       {"internal/appender", "internal/expression", "internal/key", "internal/notify", "internal/objstore", "internal/queue", "internal/ruleeval", "internal/rulestate", "internal/rulestore", "internal/ruletemplate", "internal/settings", "internal/tenant"},
 	"internal/rulestate":    {"internal/checksum", "internal/key", "internal/objstore"},
-	"internal/rulestep":     {"internal/expression", "internal/rulestate", "internal/rulestore", "internal/ruletemplate"},
 	"internal/rulestore":    {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/ruletemplate": {"internal/expression", "internal/settings", "internal/telemetry"},
 	"internal/listen":       {"internal/memory", "internal/panics", "internal/remotewrite"},
@@ -111,44 +101,32 @@ var allowed = map[string][]string{
 	"internal/loopback":     {},
 	"internal/memory":       {},
 	"internal/panics":       {},
-	"internal/scrape":       {},
 	"internal/secret":       {},
 	"internal/ruleeval":     {"internal/appender", "internal/ruletemplate"},
 	"internal/ruletest":     {"internal/ruletemplate"},
-	"internal/selfwrite":    {"internal/loopback", "internal/scrape", "internal/secret", "internal/settings", "internal/tenant"},
+	"internal/selfwrite":    {"internal/loopback", "internal/secret", "internal/settings", "internal/tenant"},
 
 	// Verbs.
 	"internal/compact": {
-		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/jobmessage", "internal/compact/merge", "internal/compact/plan", "internal/compact/sink", "internal/key", "internal/memory", "internal/objstore",
-		"internal/panics", "internal/parquetfile", "internal/queue", "internal/recent", "internal/recent/head", "internal/segment", "internal/series", "internal/settings",
+		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/jobmessage", "internal/compact/merge", "internal/compact/plan", "internal/key", "internal/memory", "internal/objstore", "internal/panics", "internal/parquetfile", "internal/queue", "internal/recent", "internal/recent/head", "internal/segment", "internal/series", "internal/settings",
 	},
 	"internal/compact/bulk": {
-		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/objstore", "internal/series",
+		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/key", "internal/objstore", "internal/series",
 	},
-	"internal/compact/sink":       {"internal/block", "internal/key", "internal/rollup", "internal/segment", "internal/series"},
-	"internal/compact/blockio":    {"internal/key", "internal/objstore"},
+	"internal/compact/blockio":    {"internal/block", "internal/key", "internal/objstore", "internal/rollup", "internal/segment", "internal/series"},
 	"internal/compact/jobmessage": {"internal/catalog", "internal/compact/plan", "internal/key", "internal/queue", "internal/tenant"},
 	"internal/compact/merge":      {"internal/block", "internal/catalog", "internal/live", "internal/recent", "internal/recent/head", "internal/segment", "internal/series"},
 	"internal/compact/plan":       {"internal/catalog", "internal/key", "internal/objstore"},
 	"internal/ingest": {
-		"internal/admission", "internal/csvlines", "internal/datadog", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",
-		"internal/lineprotocol", "internal/memory",
-		"internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/panics", "internal/promtext", "internal/push", "internal/queue", "internal/recent", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/spare", "internal/tenant",
+		"internal/admission", "internal/csvlines", "internal/datadog", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/quota", "internal/jsonlines", "internal/key", "internal/lineprotocol", "internal/memory", "internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/panics", "internal/promtext", "internal/push", "internal/queue", "internal/recent", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/spare", "internal/tenant",
 	},
 	"internal/ingest/body":     {"internal/ingest/inflight"},
-	"internal/ingest/group":    {"internal/ingest/inflight", "internal/remotewrite"},
+	"internal/ingest/group":    {"internal/ingest/inflight", "internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/ingest/inflight": {"internal/memory"},
 	"internal/ingest/quota":    {"internal/admission", "internal/memory", "internal/remotewrite", "internal/series"},
-	"internal/ingest/layout":   {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/publish":         {"internal/block", "internal/catalog", "internal/iceberg", "internal/key", "internal/objstore", "internal/segment"},
 	"internal/query": {
-		"internal/catalog", "internal/expression", "internal/key", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
-		"internal/query/buckets", "internal/query/engine", "internal/query/exec", "internal/query/explain",
-		"internal/query/index", "internal/query/inventory", "internal/query/lookup", "internal/query/metrics",
-		"internal/query/price", "internal/query/querier", "internal/query/request", "internal/query/rollups", "internal/query/samples",
-		"internal/query/snapshot", "internal/query/source", "internal/query/sql",
-		"internal/query/sql/encode", "internal/query/sql/statement", "internal/query/sql/views",
-		"internal/query/usage", "internal/query/workdir", "internal/recent", "internal/replica", "internal/settings", "internal/tenant",
+		"internal/catalog", "internal/expression", "internal/key", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql", "internal/query/buckets", "internal/query/engine", "internal/query/exec", "internal/query/explain", "internal/query/index", "internal/query/inventory", "internal/query/lookup", "internal/query/metrics", "internal/query/price", "internal/query/querier", "internal/query/request", "internal/query/rollups", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/query/sql", "internal/query/sql/encode", "internal/query/sql/statement", "internal/query/sql/views", "internal/query/usage", "internal/recent", "internal/replica", "internal/settings", "internal/tempdir", "internal/tenant",
 	},
 	"internal/query/buckets": {
 		"internal/block", "internal/query/lookup", "internal/query/metrics", "internal/query/request",
@@ -162,17 +140,14 @@ var allowed = map[string][]string{
 		"internal/catalog", "internal/expression", "internal/key", "internal/settings",
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
-	"internal/query/cardinality": {},
 	"internal/query/api": {
-		"internal/expression", "internal/key", "internal/memory", "internal/query/api/answers", "internal/query/api/exposition", "internal/query/api/guard", "internal/query/api/lines", "internal/query/api/respond", "internal/query/api/weights", "internal/query/request", "internal/settings",
-		"internal/telemetry", "internal/timeparam",
+		"internal/expression", "internal/key", "internal/memory", "internal/query/api/answers", "internal/query/api/guard", "internal/query/api/lines", "internal/query/api/respond", "internal/query/api/weights", "internal/query/request", "internal/settings", "internal/telemetry", "internal/timeparam",
 	},
 	"internal/query/api/answers":    {"internal/panics"},
-	"internal/query/api/exposition": {},
 	"internal/query/api/lines":      {"internal/timeparam"},
 	"internal/query/api/guard":      {"internal/expression", "internal/memory", "internal/query/api/respond", "internal/tenant"},
 	"internal/query/api/respond":    {},
-	"internal/query/api/weights":    {"internal/cost", "internal/key", "internal/query/api/respond", "internal/query/cardinality", "internal/query/usage", "internal/timeparam"},
+	"internal/query/api/weights":    {"internal/cost", "internal/key", "internal/query/api/respond", "internal/query/usage", "internal/timeparam"},
 	"internal/query/inventory":      {"internal/block", "internal/catalog", "internal/cost", "internal/key"},
 	"internal/query/duck":           {"internal/query/duck/guard"},
 	"internal/query/duck/guard":     {"third_party/duckdb"},
@@ -222,11 +197,10 @@ var allowed = map[string][]string{
 		"internal/series", "internal/temporality",
 	},
 	"internal/query/lru":           {},
-	"internal/query/metrics":       {"internal/memory", "internal/query/plan", "internal/query/request"},
-	"internal/query/plan":          {"internal/query/duck/promsql", "internal/query/plan/ordinals", "internal/query/plan/vector", "internal/temporality"},
-	"internal/query/plan/ordinals": {},
+	"internal/query/metrics":       {"internal/memory", "internal/query/request"},
+	"internal/query/plan":          {"internal/query/duck/promsql", "internal/query/plan/vector", "internal/temporality"},
 	"internal/query/plan/plantest": {},
-	"internal/query/plan/vector":   {"internal/query/duck/promsql", "internal/query/plan/ordinals"},
+	"internal/query/plan/vector":   {"internal/query/duck/promsql"},
 	"internal/query/querier": {
 		"internal/block", "internal/catalog", "internal/key", "internal/query/index",
 		"internal/query/lookup", "internal/query/metrics", "internal/query/request",
@@ -246,11 +220,7 @@ var allowed = map[string][]string{
 		"internal/query/source", "internal/replica", "internal/tenant",
 	},
 	"internal/query/sql": {
-		"internal/catalog", "internal/expression", "internal/key", "internal/memory", "internal/timeparam", "internal/objstore", "internal/query/duck",
-		"internal/query/duck/arrowrows", "internal/query/duck/guard", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/engine",
-		"internal/query/price", "internal/query/request", "internal/query/snapshot", "internal/query/source",
-		"internal/query/sql/encode", "internal/query/sql/pushdown", "internal/query/sql/statement",
-		"internal/query/sql/views", "internal/query/workdir", "internal/tenant",
+		"internal/catalog", "internal/expression", "internal/key", "internal/memory", "internal/tempdir", "internal/timeparam", "internal/objstore", "internal/query/duck", "internal/query/duck/arrowrows", "internal/query/duck/guard", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/engine", "internal/query/price", "internal/query/request", "internal/query/snapshot", "internal/query/source", "internal/query/sql/encode", "internal/query/sql/pushdown", "internal/query/sql/statement", "internal/query/sql/views", "internal/tenant",
 	},
 	"internal/query/sql/encode":    {},
 	"internal/query/sql/pushdown":  {"internal/expression"},
@@ -262,12 +232,9 @@ var allowed = map[string][]string{
 		"internal/query/samples", "internal/query/source", "internal/query/sql/pushdown", "internal/rollup",
 	},
 	"internal/query/source": {
-		"internal/block", "internal/catalog", "internal/checksum", "internal/key", "internal/objstore",
-		"internal/panics", "internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/index",
-		"internal/query/metrics", "internal/query/workdir", "internal/recent", "internal/rollup", "internal/segment",
+		"internal/block", "internal/catalog", "internal/checksum", "internal/key", "internal/objstore", "internal/panics", "internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/index", "internal/query/metrics", "internal/recent", "internal/rollup", "internal/segment", "internal/tempdir",
 	},
-	"internal/query/usage":   {"internal/checksum", "internal/expression", "internal/key", "internal/objstore", "internal/panics"},
-	"internal/query/workdir": {"internal/tempdir"},
+	"internal/query/usage": {"internal/checksum", "internal/expression", "internal/key", "internal/objstore", "internal/panics"},
 
 	// Nouns.
 	"internal/block":               {"internal/checksum", "internal/jsontext", "internal/key", "internal/parquetfile", "internal/parquetfile/delta", "internal/segment", "internal/series"},
@@ -314,7 +281,6 @@ var allowed = map[string][]string{
 	"internal/telemetry":           {},
 	"internal/tenant":              {},
 	"internal/timeparam":           {},
-	"internal/upload":              {"internal/checksum", "internal/key", "internal/promblock"},
 
 	// Headers of others.
 	"third_party/duckdb": {},

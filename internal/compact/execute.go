@@ -12,7 +12,6 @@ import (
 	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/compact/merge"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/compact/sink"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/memory"
 )
@@ -161,7 +160,7 @@ func (w *output) write() (stats merge.Stats, err error) {
 	defer func() { err = errors.Join(err, w.files.Close()) }()
 	view := w.in.into.View()
 	w.in.into.Table.Seal() // no source is opened any more
-	to, err := sink.New(w.files, view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Floats: w.in.samples, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
+	to, err := blockio.NewSink(w.files, view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Floats: w.in.samples, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
 	if err != nil {
 		return stats, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"github.com/promlake/promlake/internal/demo/node"
 	"github.com/promlake/promlake/internal/promconfig"
 )
 
@@ -44,7 +43,7 @@ func Config(s Settings, url, token string, logger *slog.Logger) (*promconfig.Con
 	if err != nil {
 		return nil, err
 	}
-	if _, err := node.New(s.ProcPath, logger, time.Now); err != nil {
+	if _, err := NewCollector(s.ProcPath, logger, time.Now); err != nil {
 		logger.Warn("the demo has no metrics of this machine", "err", err)
 		c.Without(nodeJob)
 	}
@@ -66,7 +65,7 @@ func Config(s Settings, url, token string, logger *slog.Logger) (*promconfig.Con
 
 // NodeHandler serves the metrics of this machine, or an error if there are none.
 func NodeHandler(s Settings, logger *slog.Logger, now func() time.Time) http.Handler {
-	c, err := node.New(s.ProcPath, logger, now)
+	c, err := NewCollector(s.ProcPath, logger, now)
 	reg := prometheus.NewRegistry()
 	if err == nil {
 		err = reg.Register(c)

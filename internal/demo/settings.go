@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/promlake/promlake/internal/demo/node"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -32,7 +31,7 @@ func (s Settings) Validate() error {
 
 // hasMachine reports whether the machine's metrics can be read.
 func (s Settings) hasMachine() bool {
-	_, err := node.New(s.ProcPath, slog.New(slog.DiscardHandler), time.Now)
+	_, err := NewCollector(s.ProcPath, slog.New(slog.DiscardHandler), time.Now)
 	return err == nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/ingest/layout"
+	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/panics"
@@ -50,7 +50,7 @@ type encoded struct {
 // files and sorters are reusable memory for segments.
 var (
 	files   = spare.New(spareFiles, func(f []byte) int { return cap(f) })
-	sorters = spare.New(4*runtime.GOMAXPROCS(0), func(s *layout.Sorter) int { return s.Room() })
+	sorters = spare.New(4*runtime.GOMAXPROCS(0), func(s *group.Sorter) int { return s.Room() })
 )
 
 // spareFiles is the number of files whose memory is kept. Several tenants may write at a time.
@@ -74,7 +74,7 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 	}
 	sorter, ok := sorters.Get(samples)
 	if !ok {
-		sorter = new(layout.Sorter)
+		sorter = new(group.Sorter)
 	}
 	var g *remotewrite.Series
 	defer func() {
@@ -98,7 +98,7 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 		}
 		w.look(g.Table)
 		g.Order.Extend(w.view)
-		for _, window := range layout.Windows(bs[from:to], w.now().UnixMilli()) {
+		for _, window := range group.Windows(bs[from:to], w.now().UnixMilli()) {
 			rows := sorter.Rows(window, w.view, &g.Order)
 			g.Use(rows.Rows)
 			file, info, err := w.writer.Write(rows, &g.Repeats)

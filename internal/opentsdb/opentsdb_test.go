@@ -10,8 +10,8 @@ import (
 
 	"github.com/promlake/promlake/internal/opentsdb"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 const now = 1_700_000_000_000 // ms

@@ -21,8 +21,8 @@ import (
 
 	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 // decoded is a batch in words.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/promblock"
-	"github.com/promlake/promlake/tests/support/promblocktest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 // FuzzReadMeta holds that what is read of a meta.json is a block that can be identified.

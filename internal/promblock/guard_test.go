@@ -22,8 +22,8 @@ import (
 
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/promblock"
-	"github.com/promlake/promlake/tests/support/promblocktest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 // TestHostileChunk holds that a chunk whose checksum matches, but which upstream's decoder panics

@@ -12,9 +12,9 @@ import (
 
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/promblock"
-	"github.com/promlake/promlake/tests/support/promblocktest"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 // history has two series of which one is a histogram.

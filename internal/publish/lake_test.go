@@ -20,8 +20,8 @@ import (
 	"github.com/promlake/promlake/internal/iceberg"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 const (

@@ -18,9 +18,9 @@ import (
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/recent/head"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestHead: a stage whose process keeps the last samples by series answers as one that reads

@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestRecentSegments: a stage that has the content of segments in memory answers as one that reads

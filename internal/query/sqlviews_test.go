@@ -18,11 +18,11 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/tests/support/livetest"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/livetest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestSQLViews runs the published SQL in a plain DuckDB over segments whose columns differ.

@@ -44,8 +44,8 @@ import (
 	"github.com/promlake/promlake/internal/query/sql/statement"
 	"github.com/promlake/promlake/internal/query/sql/views"
 	"github.com/promlake/promlake/internal/query/usage"
-	"github.com/promlake/promlake/internal/query/workdir"
 	"github.com/promlake/promlake/internal/replica"
+	"github.com/promlake/promlake/internal/tempdir"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -55,7 +55,7 @@ import (
 type Stage struct {
 	*querier.Storage
 	settings Settings
-	work     *workdir.Dir
+	work     *tempdir.WorkDir
 	db       *duck.DB
 	exec     *exec.Executor
 	engine   *engine.Engine
@@ -79,7 +79,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	if err != nil {
 		return nil, err
 	}
-	m, work, cache := metrics.New(reg, now), &workdir.Dir{Configured: s.CacheDir}, index.NewCache(s.IndexCacheBytes-s.IndexCacheBytes/selectionShare, s.IndexCacheIdle, now)
+	m, work, cache := metrics.New(reg, now), &tempdir.WorkDir{Configured: s.CacheDir}, index.NewCache(s.IndexCacheBytes-s.IndexCacheBytes/selectionShare, s.IndexCacheIdle, now)
 	files := source.New(source.Settings{
 		CacheBytes: s.CacheBytes, MemoryBytes: s.IndexCacheBytes, FooterBytes: s.FooterCacheBytes,
 		MaxFetchedBytes: s.MaxFetchedBytes, Concurrency: s.FetchConcurrency,
@@ -97,7 +97,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	}, files, cache, s.Recent, rolled, m)
 	db := duck.New(duck.Settings{
 		MemoryLimitBytes: s.MemoryLimitBytes, TempBytes: s.SpillBytes, Threads: s.Threads, Connections: s.MaxConcurrency,
-		TempDir: func() (string, error) { return work.Path(workdir.Spill) }, Setup: promsql.Register,
+		TempDir: func() (string, error) { return work.Path(tempdir.Spill) }, Setup: promsql.Register,
 	})
 	x := &exec.Executor{
 		Settings: exec.Settings{

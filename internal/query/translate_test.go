@@ -18,10 +18,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/tests/support/plantest"
 	"github.com/promlake/promlake/internal/query/translate"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/plantest"
 )
 
 // leftToPromQL are what a translation may leave to promql().

@@ -18,8 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/recent"
 	"github.com/promlake/promlake/internal/recent/head"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // storing stores segments of one table.

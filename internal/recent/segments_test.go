@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/tests/support/recenttest"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/tests/support/recenttest"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 // TestExpectedSamplesShareMemory: samples whose number is known get memory for all of them at once,

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/tests/support/checksumtest"
 	"github.com/promlake/promlake/internal/rollup"
+	"github.com/promlake/promlake/tests/support/checksumtest"
 )
 
 var allStandIns = []rollup.StandIn{rollup.StandInMax, rollup.StandInMin, rollup.StandInFirst, rollup.StandInLast, rollup.StandInInstant, rollup.StandInCount}

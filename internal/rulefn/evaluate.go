@@ -7,8 +7,6 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 	promrules "github.com/prometheus/prometheus/rules"
-
-	"github.com/promlake/promlake/internal/rulestep"
 )
 
 // evaluate evaluates groups at the moments, in memory, in three fifths of the time that is left:
@@ -49,7 +47,7 @@ func (r *Runner) step(ctx context.Context, tenant string, m *member, at time.Tim
 	query := func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
 		return promrules.EngineQueryFunc(r.Reading.Engine(), results.data(expr))(ctx, expr, t)
 	}
-	state, res, err := m.Eval(ctx, m.state, at, rulestep.Data{Query: query, Past: r.Reading, To: results.appendable})
+	state, res, err := m.Eval(ctx, m.state, at, Data{Query: query, Past: r.Reading, To: results.appendable})
 	if err != nil {
 		return err
 	}

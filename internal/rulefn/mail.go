@@ -9,7 +9,6 @@ import (
 
 	"github.com/promlake/promlake/internal/notify"
 	"github.com/promlake/promlake/internal/rulestate"
-	"github.com/promlake/promlake/internal/rulestep"
 )
 
 // mail are the notifications that a run leaves to be sent.
@@ -122,9 +121,9 @@ func (r *Runner) settle(ctx context.Context, tenant string, l letter, left []rul
 // retention is how long after its end an alert is sent, if it could not be sent before.
 func (r *Runner) retention() time.Duration {
 	if r.set.Notify.Direct() {
-		return max(rulestep.ResolvedRetention, r.set.Notify.Repeat())
+		return max(ResolvedRetention, r.set.Notify.Repeat())
 	}
-	return rulestep.ResolvedRetention
+	return ResolvedRetention
 }
 
 // recent returns notifications without those of alerts that ended so long before a time that they

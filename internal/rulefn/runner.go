@@ -20,7 +20,6 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/rulestate"
-	"github.com/promlake/promlake/internal/rulestep"
 	"github.com/promlake/promlake/internal/ruletemplate"
 	"github.com/promlake/promlake/internal/settings"
 )
@@ -76,13 +75,13 @@ type Runner struct {
 	Parts
 
 	set     Settings
-	options *rulestep.Options
+	options *Options
 	met     *metrics
 
 	mu        sync.Mutex
-	tenants   map[string]*rules // by tenant; they take maxKept together, or are those of one tenant
-	kept      int64             // bytes of memory of tenants
-	delivered map[string]string // versions of states whose outboxes are delivered, by key
+	tenants   map[string]*tenantRules // by tenant; they take maxKept together, or are those of one tenant
+	kept      int64                   // bytes of memory of tenants
+	delivered map[string]string       // versions of states whose outboxes are delivered, by key
 }
 
 // explore is the address of an expression on the page. Unlike a server, the stack's HTTP API has no
@@ -107,7 +106,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &rulestep.Options{
+	o := &Options{
 		Parser: p.Parser, Interval: s.Interval, QueryOffset: s.QueryOffset, ResendDelay: s.Notify.Repeat(), ExternalURL: u, ExternalLabels: external,
 		OutageTolerance: s.OutageTolerance, GracePeriod: s.GracePeriod,
 		Link:      func(expr string) string { return u.String() + explore + url.QueryEscape(expr) },
@@ -115,7 +114,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 		Templates: ruletemplate.NewGuard(s.Templates, p.Registry),
 	}
 	o.Prepare()
-	return &Runner{Parts: p, set: s, options: o, met: met, tenants: map[string]*rules{}, delivered: map[string]string{}}, nil
+	return &Runner{Parts: p, set: s, options: o, met: met, tenants: map[string]*tenantRules{}, delivered: map[string]string{}}, nil
 }
 
 // Tick does the work of a scheduled time: it finds the groups of all tenants that are due, and

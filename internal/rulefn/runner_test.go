@@ -19,11 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/tests/support/memqueue"
 	"github.com/promlake/promlake/internal/ruleeval"
 	"github.com/promlake/promlake/internal/rulefn"
 	"github.com/promlake/promlake/internal/rulestate"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/tests/support/memqueue"
 )
 
 func minute(n int) time.Time { return origin.Add(time.Duration(n) * time.Minute) }

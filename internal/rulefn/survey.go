@@ -9,13 +9,12 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/rulestate"
-	"github.com/promlake/promlake/internal/rulestep"
 	"github.com/promlake/promlake/internal/rulestore"
 )
 
 // group is a group with the key of its state.
 type group struct {
-	*rulestep.Group
+	*Group
 
 	key  string
 	gone bool // the tenant has removed it: its series end
@@ -27,8 +26,8 @@ const tick = time.Minute
 // maxKept bounds the bytes of memory of rules that are kept for the next tick.
 const maxKept = 128 << 20
 
-// rules are the groups of a tenant.
-type rules struct {
+// tenantRules are the groups of a tenant.
+type tenantRules struct {
 	etag   string // of the object
 	bytes  int64  // of memory
 	groups []*group
@@ -73,7 +72,7 @@ func (r *Runner) looks(after time.Duration) bool {
 
 // load returns the groups of a tenant whose rules have the version etag, or a later one. A group
 // that cannot be parsed is left out.
-func (r *Runner) load(ctx context.Context, tenant, etag string) (*rules, error) {
+func (r *Runner) load(ctx context.Context, tenant, etag string) (*tenantRules, error) {
 	if t := r.loaded(tenant, etag); t != nil {
 		return t, nil
 	}
@@ -81,7 +80,7 @@ func (r *Runner) load(ctx context.Context, tenant, etag string) (*rules, error) 
 }
 
 // loaded returns the groups of a tenant if this version is loaded, else nil.
-func (r *Runner) loaded(tenant, etag string) *rules {
+func (r *Runner) loaded(tenant, etag string) *tenantRules {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t := r.tenants[tenant]; t != nil && t.etag == etag {
@@ -91,25 +90,25 @@ func (r *Runner) loaded(tenant, etag string) *rules {
 }
 
 // current returns the groups that a tenant has in the store now, as load does.
-func (r *Runner) current(ctx context.Context, tenant string) (*rules, error) {
+func (r *Runner) current(ctx context.Context, tenant string) (*tenantRules, error) {
 	doc, etag, err := rulestore.Read(ctx, r.Store, tenant)
 	if err != nil {
 		return nil, err
 	}
 	if etag == "" { // nobody has ever set rules
-		return &rules{}, nil
+		return &tenantRules{}, nil
 	}
 	if t := r.loaded(tenant, etag); t != nil {
 		return t, nil
 	}
-	t := &rules{etag: etag}
+	t := &tenantRules{etag: etag}
 	for _, ns := range doc.Namespaces {
 		for _, g := range ns.Groups {
-			var one *rulestep.Group
+			var one *Group
 			err := errors.Join(r.set.Limits.Names(ns.Name, g), r.set.Limits.Memory(t.bytes+g.Bytes()))
 			if err == nil {
 				t.bytes += g.Bytes()
-				one, err = rulestep.Compile(r.options, ns.Name, g)
+				one, err = Compile(r.options, ns.Name, g)
 			}
 			if err != nil { // the API has checked it, perhaps as another version
 				r.met.groups.WithLabelValues("invalid").Inc()
@@ -138,7 +137,7 @@ func (r *Runner) current(ctx context.Context, tenant string) (*rules, error) {
 // removed returns the groups without rules whose states have series that must end, because the
 // tenant has removed the groups. States are listed when the rules have changed, and once by each
 // process. A state that cannot be read is an error beside the groups.
-func (r *Runner) removed(ctx context.Context, tenant string, t *rules) (out []*group, err error) {
+func (r *Runner) removed(ctx context.Context, tenant string, t *tenantRules) (out []*group, err error) {
 	r.mu.Lock()
 	ended := t.ended
 	r.mu.Unlock()
@@ -165,7 +164,7 @@ func (r *Runner) removed(ctx context.Context, tenant string, t *rules) (out []*g
 		if s.Idle() {
 			continue
 		}
-		one, err := rulestep.Compile(r.options, s.Namespace, rulestore.Group{Name: s.Name})
+		one, err := Compile(r.options, s.Namespace, rulestore.Group{Name: s.Name})
 		if err != nil {
 			errs = append(errs, err)
 			continue

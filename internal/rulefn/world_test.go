@@ -32,12 +32,12 @@ import (
 	"github.com/promlake/promlake/internal/appender"
 	"github.com/promlake/promlake/internal/notify"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/ruleeval"
 	"github.com/promlake/promlake/internal/rulefn"
 	"github.com/promlake/promlake/internal/rulestate"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 const tenant, other = "t", "u"

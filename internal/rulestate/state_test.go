@@ -17,8 +17,8 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/rulestate"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // example is a state with every field.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 func set(namespace, name string) func(rulestore.Rules) (rulestore.Rules, error) {

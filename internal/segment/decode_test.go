@@ -14,8 +14,8 @@ import (
 
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // batchRows turns a batch back into rows.

@@ -15,8 +15,8 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

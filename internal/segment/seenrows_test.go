@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/tests/support/segmenttest"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // decodeWith decodes a file with a decoder that may have read others before.

@@ -15,8 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
-
-	"github.com/promlake/promlake/internal/scrape"
 )
 
 const (
@@ -35,7 +33,7 @@ const (
 // concurrent use; one write runs at a time.
 type Writer struct {
 	settings Settings
-	target   scrape.Target
+	target   Target
 	api      *remote.API
 	logger   *slog.Logger
 	now      func() time.Time
@@ -74,7 +72,7 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 	}
 	w := &Writer{
 		settings: s,
-		target:   scrape.Target{Gatherer: g, Labels: labels, Keep: s.keeps},
+		target:   Target{Gatherer: g, Labels: labels, Keep: s.keeps},
 		api:      api,
 		logger:   logger,
 		now:      now,
@@ -179,7 +177,7 @@ func (w *Writer) request(now time.Time, last bool) (*prompb.WriteRequest, error)
 		return nil, err
 	}
 	req := &prompb.WriteRequest{}
-	if err := w.target.Append(req, scrape.Zeros(families, w.written, now), 0); err != nil {
+	if err := w.target.Append(req, Zeros(families, w.written, now), 0); err != nil {
 		return nil, err
 	}
 	zeros := len(req.Timeseries)
@@ -194,7 +192,7 @@ func (w *Writer) request(now time.Time, last bool) (*prompb.WriteRequest, error)
 	}
 	if now.Sub(w.metadataSent) >= metadataInterval {
 		for _, f := range families {
-			req.Metadata = append(req.Metadata, scrape.Metadata(f))
+			req.Metadata = append(req.Metadata, Metadata(f))
 		}
 	}
 	w.met.samples.Set(float64(len(req.Timeseries)))

@@ -13,8 +13,8 @@ import (
 
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/internal/statsd"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 const start = 1_700_000_000_000 // ms

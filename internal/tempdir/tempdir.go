@@ -1,6 +1,6 @@
 // Package tempdir makes temporary directories that do not outlive a killed process for long: a
 // directory has a lock file, which is flock'ed while its process lives. The next process that makes
-// a directory of the same kind removes those whose lock nobody holds.
+// a directory of the same kind removes those whose lock nobody holds. A WorkDir is that of queries.
 package tempdir
 
 import (

@@ -17,9 +17,9 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/tenant"
 	"github.com/promlake/promlake/tests/support/compacttest"
 	"github.com/promlake/promlake/tests/support/memstore"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // book is what a world must have.

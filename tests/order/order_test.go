@@ -19,15 +19,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/tests/support/compacttest"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/message"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/tests/support/memqueue"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/memqueue"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // lake is a store with writers, a client that deletes, and a compactor. The store and the queue

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/promlake/promlake/internal/app/exclusive"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -39,7 +38,7 @@ func New(s Served) process.Builder {
 			Name: "promlake_doctor_requests_total",
 			Help: "Requests to examine a tenant by result: ok, damaged, limit (more objects than --web.doctor-max-objects), busy (another examination ran) and failed (the store did not answer).",
 		}, []string{"result"})
-		return exclusive.New(Path, "another examination of the store is running: try again when it is over", results, func(r *http.Request) (any, string, error) {
+		return process.NewExclusive(Path, "another examination of the store is running: try again when it is over", results, func(r *http.Request) (any, string, error) {
 			id, err := tenant.FromRequest(r)
 			if err != nil {
 				return nil, "failed", err

@@ -1,5 +1,5 @@
 // Package ingestapp connects the ingest stage to a process: its mode, its share of the memory and
-// its routes.
+// its routes. It also moves dead letters back to the write queue (Redrive).
 package ingestapp
 
 import (

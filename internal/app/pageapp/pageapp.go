@@ -11,7 +11,6 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/dashboards"
 	"github.com/promlake/promlake/web"
 )
 
@@ -24,14 +23,14 @@ type Settings struct {
 type stage struct {
 	process.Idle
 	page   http.Handler
-	folder dashboards.Folder
+	folder Folder
 	parts  process.Parts
 }
 
 // New returns the builder of the stage.
 func New(s Settings) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		folder, err := dashboards.Open(s.Dashboards)
+		folder, err := Open(s.Dashboards)
 		if err != nil {
 			return nil, fmt.Errorf("web.dashboards: %w", err)
 		}
@@ -50,8 +49,8 @@ func (s stage) Routes() []process.Route {
 		w.Header().Set("Location", operations)
 		w.WriteHeader(http.StatusFound)
 	})
-	list := httputil.CompressionHandler{Handler: dashboards.ListHandler(s.folder, s.parts.Logger)}
-	read := httputil.CompressionHandler{Handler: dashboards.ReadHandler(s.folder, s.parts.Logger)}
+	list := httputil.CompressionHandler{Handler: ListHandler(s.folder, s.parts.Logger)}
+	read := httputil.CompressionHandler{Handler: ReadHandler(s.folder, s.parts.Logger)}
 	return []process.Route{
 		{Pattern: "GET /{$}", Name: "/", Access: auth.Public, Handler: s.page},
 		{Pattern: "GET /assets/{file}", Name: "/assets", Access: auth.Public, Handler: s.page},

@@ -1,5 +1,5 @@
 // Package sqlapp runs SQL in the DuckDB of this process, which has the functions to which PromQL is
-// compiled.
+// compiled, and has the interactive shell of `promlake sql`.
 package sqlapp
 
 import (

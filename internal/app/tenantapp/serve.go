@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/app/exclusive"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/telemetry"
 )
@@ -37,7 +36,7 @@ func New(s Served) process.Builder {
 			Name: "promlake_tenants_requests_total",
 			Help: "Requests to describe all tenants by result: ok, limit (more tenants than --web.max-tenants), busy (another one ran) and failed (the store did not answer).",
 		}, []string{"result"}))
-		return exclusive.New(Path, "another request reads the tenants: try again when it is over", results, func(r *http.Request) (any, string, error) {
+		return process.NewExclusive(Path, "another request reads the tenants: try again when it is over", results, func(r *http.Request) (any, string, error) {
 			tenants, err := overview(r.Context(), p.Store, s.MaxTenants)
 			if tooMany, ok := errors.AsType[*TooManyError](err); ok {
 				return nil, "limit", tooMany

@@ -9,7 +9,6 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/tenant"
-	"github.com/promlake/promlake/internal/upload"
 )
 
 // handler answers with 200, or with the status of an error and its text, as Mimir does.
@@ -26,7 +25,7 @@ func (s *stage) handler(handle func(http.ResponseWriter, *http.Request, key.Uplo
 		if code == http.StatusServiceUnavailable && r.Context().Err() == nil {
 			s.log.Error("a request for an upload failed", "tenant", u.Tenant, "block", r.PathValue("block"), "path", r.URL.Path, "err", err)
 		}
-		if l, ok := errors.AsType[*upload.LimitError](err); ok {
+		if l, ok := errors.AsType[*LimitError](err); ok {
 			s.limited.WithLabelValues(l.Limit).Inc()
 		}
 		http.Error(w, err.Error(), code)
@@ -63,21 +62,21 @@ func (s *stage) start(w http.ResponseWriter, r *http.Request, u key.Upload) erro
 	}
 	defer end()
 	in := s.body(w, r)
-	body, err := io.ReadAll(io.LimitReader(in, upload.MaxMeta+1))
+	body, err := io.ReadAll(io.LimitReader(in, MaxMeta+1))
 	if err != nil {
 		return s.unread(w, "meta.json", err)
 	}
 	in.End()
-	if len(body) > upload.MaxMeta {
-		return &refusal{http.StatusRequestEntityTooLarge, &upload.LimitError{
-			Limit: upload.LimitMeta, Text: fmt.Sprintf("meta.json has more than %d bytes, the limit: divide the block", upload.MaxMeta),
+	if len(body) > MaxMeta {
+		return &refusal{http.StatusRequestEntityTooLarge, &LimitError{
+			Limit: LimitMeta, Text: fmt.Sprintf("meta.json has more than %d bytes, the limit: divide the block", MaxMeta),
 		}}
 	}
 	now, err := s.store.Now(r.Context())
 	if err != nil {
 		return err
 	}
-	announced, err := upload.Announce(u.ID, body, upload.Limits{Bytes: s.set.MaxBytes, Range: s.set.MaxRange, Retention: s.retention(u.Tenant)}, now)
+	announced, err := Announce(u.ID, body, Limits{Bytes: s.set.MaxBytes, Range: s.set.MaxRange, Retention: s.retention(u.Tenant)}, now)
 	if err != nil {
 		return err
 	}
@@ -86,13 +85,13 @@ func (s *stage) start(w http.ResponseWriter, r *http.Request, u key.Upload) erro
 	if err := s.admit(r.Context(), u); err != nil {
 		return err
 	}
-	_, err = s.change(r.Context(), u, func(current upload.State) (upload.State, error) {
+	_, err = s.change(r.Context(), u, func(current State) (State, error) {
 		switch {
 		case current.Expired:
 			return current, errExpired
-		case current.Result == upload.Complete:
+		case current.Result == Complete:
 			return current, errExists
-		case current.Result == upload.Validating:
+		case current.Result == Validating:
 			return current, refuse(http.StatusConflict, "the block is complete, and is being validated")
 		}
 		return announced, nil
@@ -125,7 +124,7 @@ func (s *stage) file(w http.ResponseWriter, r *http.Request, u key.Upload) error
 	return s.receive(w, r, u, f)
 }
 
-func wrongLength(f upload.File, n int64) error {
+func wrongLength(f File, n int64) error {
 	return refuse(http.StatusBadRequest, "file %s has %d bytes, meta.json says %d", f.Path, n, f.Bytes)
 }
 
@@ -135,13 +134,13 @@ func (s *stage) finish(_ http.ResponseWriter, r *http.Request, u key.Upload) err
 	if err != nil {
 		return err
 	}
-	_, err = s.change(r.Context(), u, func(current upload.State) (upload.State, error) {
+	_, err = s.change(r.Context(), u, func(current State) (State, error) {
 		switch {
 		case !current.Exists():
 			return current, errAbsent
-		case current.Result == upload.Complete:
+		case current.Result == Complete:
 			return current, errExists
-		case current.Result == upload.Validating:
+		case current.Result == Validating:
 			return current, nil // a process that has died may have begun it
 		}
 		return current.Finish(files)
@@ -155,8 +154,8 @@ func (s *stage) finish(_ http.ResponseWriter, r *http.Request, u key.Upload) err
 
 // answer is that of check.
 type answer struct {
-	Result upload.Result `json:"result"`
-	Error  string        `json:"error,omitempty"`
+	Result Result `json:"result"`
+	Error  string `json:"error,omitempty"`
 }
 
 // check answers how far an upload is.

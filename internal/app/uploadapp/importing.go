@@ -11,7 +11,6 @@ import (
 	"github.com/promlake/promlake/internal/compact/bulk"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/promblock"
-	"github.com/promlake/promlake/internal/upload"
 )
 
 // queue are the uploads that wait for their import. The truth is in the store: an upload that was
@@ -73,7 +72,7 @@ func (s *stage) importing(ctx context.Context) {
 // the attempt does not count then.
 func (s *stage) attempt(ctx context.Context, u key.Upload) {
 	log := s.log.With("tenant", u.Tenant, "block", u.ID.String())
-	var state upload.State // with which the attempt has begun
+	var state State // with which the attempt has begun
 	for n := 0; ctx.Err() == nil; n++ {
 		err := s.bring(ctx, u, &state, log)
 		if err != nil && ctx.Err() == nil && state.Exists() && (n >= len(s.times.pauses) || isFinal(err)) {
@@ -82,7 +81,7 @@ func (s *stage) attempt(ctx context.Context, u key.Upload) {
 		if err == nil {
 			return
 		}
-		if errors.Is(err, upload.ErrState) { // others wait
+		if errors.Is(err, ErrState) { // others wait
 			log.Error("an uploaded block is not imported: the state of its upload cannot be read", "key", u.File(key.UploadState), "err", err)
 			s.ended.WithLabelValues("unreadable").Inc()
 			return
@@ -125,7 +124,7 @@ var errMoved = errors.New("the upload has changed")
 
 // bring imports an upload that is validating, and then deletes its files. state becomes the one in
 // which the attempt has begun; with that, bring may be called again.
-func (s *stage) bring(ctx context.Context, u key.Upload, state *upload.State, log *slog.Logger) error {
+func (s *stage) bring(ctx context.Context, u key.Upload, state *State, log *slog.Logger) error {
 	im := s.im
 	im.Tenant = u.Tenant
 	if err := s.memory.Acquire(ctx, im.MemoryLimit); err != nil {
@@ -134,7 +133,7 @@ func (s *stage) bring(ctx context.Context, u key.Upload, state *upload.State, lo
 	defer s.memory.Release(im.MemoryLimit)
 	if !state.Exists() {
 		begun, err := s.begin(ctx, u, log)
-		if err != nil || begun.Result != upload.Validating {
+		if err != nil || begun.Result != Validating {
 			return err
 		}
 		*state = begun
@@ -151,7 +150,7 @@ func (s *stage) bring(ctx context.Context, u key.Upload, state *upload.State, lo
 	if err != nil || !ended {
 		return err
 	}
-	s.ended.WithLabelValues(string(upload.Complete)).Inc()
+	s.ended.WithLabelValues(string(Complete)).Inc()
 	log.Info("imported an uploaded block", "blocks", r.Blocks, "samples", r.Samples, "bytes", r.Bytes)
 	if err := s.remove(ctx, u); err != nil {
 		log.Warn("files of an imported upload were not deleted; that is tried again later", "err", err)
@@ -161,28 +160,28 @@ func (s *stage) bring(ctx context.Context, u key.Upload, state *upload.State, lo
 
 // begin counts an attempt to import an upload, before any of its files is read. The state that it
 // returns is validating, unless there is nothing to import or there were too many attempts.
-func (s *stage) begin(ctx context.Context, u key.Upload, log *slog.Logger) (upload.State, error) {
+func (s *stage) begin(ctx context.Context, u key.Upload, log *slog.Logger) (State, error) {
 	began := false
-	state, err := s.change(ctx, u, func(current upload.State) (upload.State, error) {
-		if began = current.Exists() && current.Result == upload.Validating; began {
+	state, err := s.change(ctx, u, func(current State) (State, error) {
+		if began = current.Exists() && current.Result == Validating; began {
 			return current.Begin(), nil
 		}
 		return current, nil
 	})
-	if err == nil && began && state.Result == upload.Failed {
+	if err == nil && began && state.Result == Failed {
 		s.failed(state, log)
 	}
 	return state, err
 }
 
 // giveBack takes back the count of an attempt that ends in an orderly way, as ctx has.
-func (s *stage) giveBack(ctx context.Context, u key.Upload, state upload.State, log *slog.Logger) {
+func (s *stage) giveBack(ctx context.Context, u key.Upload, state State, log *slog.Logger) {
 	if !state.Exists() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
-	_, err := s.change(ctx, u, func(current upload.State) (upload.State, error) {
+	_, err := s.change(ctx, u, func(current State) (State, error) {
 		if current.ID != state.ID {
 			return current, nil
 		}
@@ -195,7 +194,7 @@ func (s *stage) giveBack(ctx context.Context, u key.Upload, state upload.State, 
 
 // fail enters the error of an import in the state. The files stay, so that the client can finish
 // the upload again.
-func (s *stage) fail(ctx context.Context, u key.Upload, state upload.State, cause error, log *slog.Logger) error {
+func (s *stage) fail(ctx context.Context, u key.Upload, state State, cause error, log *slog.Logger) error {
 	last := state.Fail(cause)
 	ended, err := s.end(ctx, u, state, last)
 	if ended {
@@ -205,16 +204,16 @@ func (s *stage) fail(ctx context.Context, u key.Upload, state upload.State, caus
 }
 
 // failed logs and counts an upload that has failed.
-func (s *stage) failed(state upload.State, log *slog.Logger) {
+func (s *stage) failed(state State, log *slog.Logger) {
 	log.Error("an uploaded block was not imported", "err", state.Error)
 	s.ended.WithLabelValues(string(state.Result)).Inc()
 }
 
 // end replaces the state of an attempt by the last one, and reports whether it was still there. All
 // samples count even if another attempt has begun or failed meanwhile with the same files.
-func (s *stage) end(ctx context.Context, u key.Upload, state, last upload.State) (bool, error) {
-	_, err := s.change(ctx, u, func(current upload.State) (upload.State, error) {
-		if current.ID == state.ID || last.Result == upload.Complete && current.Exists() && current.Same(&state) {
+func (s *stage) end(ctx context.Context, u key.Upload, state, last State) (bool, error) {
+	_, err := s.change(ctx, u, func(current State) (State, error) {
+		if current.ID == state.ID || last.Result == Complete && current.Exists() && current.Same(&state) {
 			return last, nil
 		}
 		return current, errMoved

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/app/uploadapp"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/upload"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -143,7 +143,7 @@ func TestDrains(t *testing.T) {
 	s := serve(t, store)
 	s.send(b)
 	s.want(200, "", b.id, "finish", nil)
-	for range 2 * upload.MaxAttempts {
+	for range 2 * uploadapp.MaxAttempts {
 		require.Eventually(t, reading.Load, 5*time.Minute, time.Millisecond)
 		s.kill()
 		reading.Store(false)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/app/uploadapp"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/upload"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -94,7 +94,7 @@ func TestUnreadable(t *testing.T) {
 		s.send(x)
 		s.want(200, "", x.id, "finish", nil)
 	}
-	other := upload.State{Version: upload.Version + 1}
+	other := uploadapp.State{Version: uploadapp.Version + 1}
 	newer, err := other.Encode()
 	require.NoError(t, err)
 	for id, text := range map[string][]byte{a.id: newer, b.id: []byte("x")} {

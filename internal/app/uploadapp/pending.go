@@ -8,7 +8,6 @@ import (
 
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/upload"
 )
 
 // known are the states of complete uploads that were read. They do not change.
@@ -29,7 +28,7 @@ func (k *known) add(object, etag string) {
 	k.etags[object] = etag
 }
 
-// admit returns *upload.LimitError if an upload would begin beyond the limit of its tenant. One that
+// admit returns *LimitError if an upload would begin beyond the limit of its tenant. One that
 // has begun may begin anew. Several processes may together begin some more.
 func (s *stage) admit(ctx context.Context, u key.Upload) error {
 	limit := s.set.MaxPending
@@ -55,7 +54,7 @@ func (s *stage) admit(ctx context.Context, u key.Upload) error {
 		switch {
 		case err != nil && !errors.Is(err, checksum.ErrDamaged):
 			return err
-		case err == nil && state.Result == upload.Complete:
+		case err == nil && state.Result == Complete:
 			if x.files == 0 {
 				s.known.add(x.File(key.UploadState), etag)
 			}
@@ -66,8 +65,8 @@ func (s *stage) admit(ctx context.Context, u key.Upload) error {
 	if pending < limit {
 		return nil
 	}
-	return &upload.LimitError{Limit: upload.LimitPending, Text: fmt.Sprintf(
+	return &LimitError{Limit: LimitPending, Text: fmt.Sprintf(
 		"the tenant has %d blocks whose upload has begun and that are not imported, the limit is %d: "+
 			"finish these, wait for their import, or raise --%s; an upload that nobody changes is deleted after %s",
-		pending, limit, upload.LimitPending, s.set.DeletionDelay)}
+		pending, limit, LimitPending, s.set.DeletionDelay)}
 }

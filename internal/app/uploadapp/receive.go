@@ -12,7 +12,6 @@ import (
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/upload"
 )
 
 // A body may arrive at any rate for bodyGrace, and must have bodyRate bytes a second afterwards.
@@ -36,7 +35,7 @@ func (s *stage) turn(ctx context.Context) (end func(), err error) {
 
 // receive puts the body of a request into the store as a file of an upload. It goes through a
 // temporary file, because a store may read it twice.
-func (s *stage) receive(w http.ResponseWriter, r *http.Request, u key.Upload, f upload.File) (err error) {
+func (s *stage) receive(w http.ResponseWriter, r *http.Request, u key.Upload, f File) (err error) {
 	ctx := r.Context()
 	tmp, err := os.CreateTemp(s.im.TempDir, "promlake-upload-*")
 	if err != nil {
@@ -93,7 +92,7 @@ func (b *sent) Read(p []byte) (int, error) {
 func (s *stage) unread(w http.ResponseWriter, what string, err error) error {
 	if _, slow := errors.AsType[*body.SlowError](err); slow {
 		w.Header().Set("Connection", "close") // the rest of the body is not waited for
-		return &refusal{http.StatusRequestTimeout, &upload.LimitError{
+		return &refusal{http.StatusRequestTimeout, &LimitError{
 			Limit: limitRate, Text: fmt.Sprintf("%s arrives too slowly: the limit is %d bytes a second after %s; try again", what, bodyRate, s.times.grace),
 		}}
 	}

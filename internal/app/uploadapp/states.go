@@ -10,36 +10,35 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/upload"
 )
 
 // read returns the state of an upload and its ETag; a zero state and "" if there is none.
-func (s *stage) read(ctx context.Context, u key.Upload) (upload.State, string, error) {
+func (s *stage) read(ctx context.Context, u key.Upload) (State, string, error) {
 	b, obj, err := objstore.ReadAll(ctx, s.store, u.File(key.UploadState))
 	if errors.Is(err, objstore.ErrNotFound) {
-		return upload.State{}, "", nil
+		return State{}, "", nil
 	}
 	if err != nil {
-		return upload.State{}, "", err
+		return State{}, "", err
 	}
-	state, err := upload.Decode(b)
+	state, err := Decode(b)
 	if err != nil {
-		return upload.State{}, "", fmt.Errorf("%s: %w", u.File(key.UploadState), err)
+		return State{}, "", fmt.Errorf("%s: %w", u.File(key.UploadState), err)
 	}
 	return state, obj.ETag, nil
 }
 
 // open returns the state of an upload that takes files.
-func (s *stage) open(ctx context.Context, u key.Upload) (upload.State, error) {
+func (s *stage) open(ctx context.Context, u key.Upload) (State, error) {
 	state, _, err := s.read(ctx, u)
 	switch {
 	case err != nil:
 		return state, err
 	case !state.Exists():
 		return state, errAbsent
-	case state.Result == upload.Complete:
+	case state.Result == Complete:
 		return state, errExists
-	case state.Result == upload.Validating:
+	case state.Result == Validating:
 		return state, refuse(http.StatusConflict, "the upload is finished, and the block is being validated")
 	}
 	return state, nil
@@ -50,8 +49,8 @@ const maxRaces = 10
 
 // change replaces the state of an upload by what next makes of it, in one compare-and-swap, and
 // returns the new state. A state with the same ID is not written again.
-func (s *stage) change(ctx context.Context, u key.Upload, next func(upload.State) (upload.State, error)) (upload.State, error) {
-	var written upload.State
+func (s *stage) change(ctx context.Context, u key.Upload, next func(State) (State, error)) (State, error) {
+	var written State
 	for attempt := range maxRaces {
 		current, etag, err := s.read(ctx, u)
 		if err != nil {
@@ -71,11 +70,11 @@ func (s *stage) change(ctx context.Context, u key.Upload, next func(upload.State
 			return current, err
 		}
 	}
-	return upload.State{}, errors.New("the upload is changed by too many requests at once, try again")
+	return State{}, errors.New("the upload is changed by too many requests at once, try again")
 }
 
 // write puts a state in the place of the one with an ETag; "": of none.
-func (s *stage) write(ctx context.Context, u key.Upload, state upload.State, etag string) error {
+func (s *stage) write(ctx context.Context, u key.Upload, state State, etag string) error {
 	b, err := state.Encode()
 	if err == nil {
 		_, err = s.store.Put(ctx, u.File(key.UploadState), bytes.NewReader(b), objstore.Condition{IfAbsent: etag == "", IfMatch: etag})
@@ -87,14 +86,14 @@ func (s *stage) write(ctx context.Context, u key.Upload, state upload.State, eta
 }
 
 // files returns the files of an upload that are there, by path.
-func (s *stage) files(ctx context.Context, u key.Upload) (map[string]upload.File, error) {
-	out := map[string]upload.File{}
+func (s *stage) files(ctx context.Context, u key.Upload) (map[string]File, error) {
+	out := map[string]File{}
 	for obj, err := range s.store.List(ctx, u.Prefix(), "") {
 		if err != nil {
 			return nil, fmt.Errorf("list the files of an upload: %w", err)
 		}
 		if _, path, err := key.ParseUploadFile(obj.Key); err == nil && path != key.UploadState {
-			out[path] = upload.File{Path: path, Bytes: obj.Size, ETag: obj.ETag}
+			out[path] = File{Path: path, Bytes: obj.Size, ETag: obj.ETag}
 		}
 	}
 	return out, nil

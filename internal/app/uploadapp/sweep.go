@@ -11,7 +11,6 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/upload"
 )
 
 // sweeping sweeps the store when the process is ready, and then from time to time.
@@ -101,7 +100,7 @@ func (s *stage) tidy(ctx context.Context, x swept, now time.Time, resume bool) e
 		return err
 	}
 	switch state.Result {
-	case upload.Complete:
+	case Complete:
 		if x.files > 0 {
 			err = s.remove(ctx, x.Upload)
 		}
@@ -109,7 +108,7 @@ func (s *stage) tidy(ctx context.Context, x swept, now time.Time, resume bool) e
 			s.known.add(x.File(key.UploadState), etag)
 		}
 		return err
-	case upload.Validating:
+	case Validating:
 		if resume {
 			s.queue.add(x.Upload)
 		}
@@ -139,7 +138,7 @@ const takeOver = sweepInterval
 // first, by compare-and-swap, and deleted last. In between no request changes anything, and only
 // the process that has set the mark deletes. So what a client starts and finishes before or
 // afterwards stays whole.
-func (s *stage) expire(ctx context.Context, x swept, state upload.State) (deleted bool, err error) {
+func (s *stage) expire(ctx context.Context, x swept, state State) (deleted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, takeOver/2)
 	defer cancel()
 	err = s.write(ctx, x.Upload, state.Expire(), x.state)

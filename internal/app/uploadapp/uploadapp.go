@@ -3,7 +3,7 @@
 //
 //	start ─▶ files, one by one ─▶ finish ─▶ queue ─▶ import ─▶ complete
 //
-// The files of a block and the state of its upload (package upload) are objects below uploads/ of
+// The files of a block and the state of its upload (State) are objects below uploads/ of
 // the tenant. finish swaps the state to validating: from then on the block is imported, by this
 // process, or after its death by any that is asked to finish again or that starts; not by a fourth
 // one, because the block may be what killed the others. The protocol of imports lets every sample
@@ -29,7 +29,6 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/upload"
 )
 
 // Settings are those of uploads. The names are Mimir's where it has them. The tags are those of
@@ -211,16 +210,16 @@ func status(err error) int {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.status
 	}
-	if l, ok := errors.AsType[*upload.LimitError](err); ok {
-		if l.Limit == upload.LimitPending {
+	if l, ok := errors.AsType[*LimitError](err); ok {
+		if l.Limit == LimitPending {
 			return http.StatusTooManyRequests // until others are imported
 		}
 		return http.StatusBadRequest
 	}
 	switch {
-	case errors.Is(err, upload.ErrInvalid), errors.Is(err, upload.ErrMissing):
+	case errors.Is(err, ErrInvalid), errors.Is(err, ErrMissing):
 		return http.StatusBadRequest
-	case errors.Is(err, upload.ErrExpired):
+	case errors.Is(err, ErrExpired):
 		return http.StatusUnprocessableEntity
 	}
 	return http.StatusServiceUnavailable

@@ -1,4 +1,5 @@
-// Package blockio reads and writes the files of blocks in an object store.
+// Package blockio reads and writes the files of blocks in an object store. Sink writes the series of
+// a new block and, beside the samples of a 24h block, its rollups.
 package blockio
 
 import (

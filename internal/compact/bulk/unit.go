@@ -13,7 +13,6 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/compact/merge"
-	"github.com/promlake/promlake/internal/compact/sink"
 	"github.com/promlake/promlake/internal/series"
 )
 
@@ -99,7 +98,7 @@ func (w *work) write(ctx context.Context) (err error) {
 			err = errors.Join(err, w.remove(ctx))
 		}
 	}()
-	to, err := sink.New(w.files, &view, block.Options{Level: w.u.Level, HasST: hasST}, w.im.set.Rollups)
+	to, err := blockio.NewSink(w.files, &view, block.Options{Level: w.u.Level, HasST: hasST}, w.im.set.Rollups)
 	if err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func (w *work) write(ctx context.Context) (err error) {
 }
 
 // end writes the last files of the block, unless it is empty.
-func (w *work) end(to *sink.Sink, stats merge.Stats) error {
+func (w *work) end(to *blockio.Sink, stats merge.Stats) error {
 	if stats.Series == 0 {
 		return nil
 	}

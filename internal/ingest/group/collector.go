@@ -1,4 +1,5 @@
-// Package group gathers concurrent requests of a tenant into groups that become durable together.
+// Package group gathers concurrent requests of a tenant into groups that become durable together, and
+// turns batches into the rows of segments.
 package group
 
 import (

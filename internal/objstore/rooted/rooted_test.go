@@ -18,8 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/objstore/rooted"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // clock is the time of a test.

@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/query/api/weights"
 	"github.com/promlake/promlake/internal/query/usage"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // asker is a weigher whose queries were counted.

@@ -138,7 +138,7 @@ func (r *Run) subtree(ctx context.Context, s *plan.Pushed) (*Result, error) {
 			return nil, err
 		}
 	}
-	r.Metrics.Subtrees[driver].Inc()
+	r.Metrics.Subtrees[string(driver)].Inc()
 	r.Metrics.Pushed.Series.Add(float64(len(rows)))
 	out := &Result{Grid: s.Grid, labels: s.Labels, rows: rows, room: r.room}
 	r.room = room{}

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
@@ -34,7 +33,7 @@ type Metrics struct {
 	Skipped   prometheus.Counter
 	Waiting   prometheus.Gauge
 	Pushed    Pushed
-	Subtrees  map[plan.Driver]prometheus.Counter // that were evaluated below the engine
+	Subtrees  map[string]prometheus.Counter // that were evaluated below the engine, by driver
 	Kept      prometheus.Counter
 	Heads     prometheus.Counter
 	limits    *prometheus.CounterVec // by flag
@@ -102,16 +101,14 @@ func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 		lookups:   lookups,
 		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched objects on disk."}),
 		Waiting:   f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_waiting", Help: "PromQL queries that wait for others to end."}),
-		Subtrees: map[plan.Driver]prometheus.Counter{
-			plan.DirectDriver: subtrees.WithLabelValues(string(plan.DirectDriver)), plan.DuckDBDriver: subtrees.WithLabelValues(string(plan.DuckDBDriver)),
-		},
-		Pushed:  pushedOf(vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: leaves and rollups that were read for subtrees of their expressions, and series of their results.")),
-		Heads:   counter("head_queries_total", "PromQL queries whose samples, or the last of them, came from the head: the last minutes of samples in memory, by series."),
-		Kept:    counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
-		limits:  vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),
-		Rereads: counter("rereads_total", "Objects that were read once more from the store because their bytes did not match their checksums or their format."),
-		Damaged: counter("damaged_objects_total", "Reads that met a damaged object, and failed or, with --query.partial-response, went on without it."),
-		Skipped: counter("unknown_objects_total", "Objects among the segments whose key is not a segment's, seen by listings."),
+		Subtrees:  map[string]prometheus.Counter{"direct": subtrees.WithLabelValues("direct"), "duckdb": subtrees.WithLabelValues("duckdb")},
+		Pushed:    pushedOf(vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: leaves and rollups that were read for subtrees of their expressions, and series of their results.")),
+		Heads:     counter("head_queries_total", "PromQL queries whose samples, or the last of them, came from the head: the last minutes of samples in memory, by series."),
+		Kept:      counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
+		limits:    vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),
+		Rereads:   counter("rereads_total", "Objects that were read once more from the store because their bytes did not match their checksums or their format."),
+		Damaged:   counter("damaged_objects_total", "Reads that met a damaged object, and failed or, with --query.partial-response, went on without it."),
+		Skipped:   counter("unknown_objects_total", "Objects among the segments whose key is not a segment's, seen by listings."),
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser/posrange"
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // hiddenAnnotations is the reason not to push an operation whose result does not show whether its
@@ -66,13 +66,13 @@ func image(on, feeds []uint32, n int) ([]uint32, bool) {
 	member := make([]bool, len(feeds))
 	for _, i := range on {
 		member[i] = true
-		if feeds[i] == ordinals.None {
+		if feeds[i] == vector.NoOrdinal {
 			return nil, false
 		}
 	}
 	for i, o := range feeds {
 		switch {
-		case o == ordinals.None:
+		case o == vector.NoOrdinal:
 		case member[i]:
 			state[o] |= some
 		default:

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // fewGroups is the number of groups up to which their ordinals fit into eight bits.
@@ -16,8 +16,8 @@ const fewGroups = 1 << 8
 // A key of eight bits makes DuckDB aggregate into an array. Each of its threads otherwise clears a
 // hash table of 2 MB first, whatever the number of groups.
 func (b *builder) byGroup(to []uint32, value func(*builder) string, in Node) string {
-	at := "prom_at(i, " + b.blob(ordinals.Array(to)) + ")"
-	few := !slices.ContainsFunc(to, func(o uint32) bool { return o >= fewGroups && o != ordinals.None })
+	at := "prom_at(i, " + b.blob(vector.OrdinalArray(to)) + ")"
+	few := !slices.ContainsFunc(to, func(o uint32) bool { return o >= fewGroups && o != vector.NoOrdinal })
 	if few {
 		at = "CAST(" + at + " AS UTINYINT)"
 	}

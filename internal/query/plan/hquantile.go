@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/prometheus/schema"
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -116,7 +115,7 @@ func (n *quantileNode) sql(b *builder) string {
 		bounds[i] = "'" + formatFloat(le) + "'::DOUBLE"
 	}
 	buckets := fmt.Sprintf("SELECT prom_at(i, %s) AS i, [%s][prom_at(i, %s) + 1] AS le, v FROM %s",
-		b.blob(ordinals.Array(n.to)), strings.Join(bounds, ", "), b.blob(ordinals.Array(n.le)), in)
+		b.blob(vector.OrdinalArray(n.to)), strings.Join(bounds, ", "), b.blob(vector.OrdinalArray(n.le)), in)
 	return fmt.Sprintf("SELECT i, %s AS v FROM (%s) GROUP BY i", b.counted("prom_histogram_quantile", phi+", le, v"), buckets)
 }
 

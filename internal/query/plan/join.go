@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
+
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -96,7 +96,7 @@ func (p *pairing) pair(n *joinNode) string {
 	seen := map[uint64]output{}
 	n.to = make([]uint32, len(p.many.keys))
 	for i, k := range p.many.keys {
-		n.to[i] = ordinals.None
+		n.to[i] = vector.NoOrdinal
 		for _, j := range p.one.members[k] {
 			ls := p.labels(p.manyNode.Shape().Labels[i], p.oneNode.Shape().Labels[j])
 			o := output{ordinal: uint32(len(n.shape.Labels)), many: class(manyClass, uint32(i)), one: class(oneClass, j), key: k}
@@ -177,7 +177,7 @@ func (n *joinNode) oneFeeds() []uint32 {
 	}
 	of := make(map[uint32]uint32, len(n.to))
 	for i, k := range manyKeys {
-		if k == ordinals.None {
+		if k == vector.NoOrdinal {
 			continue
 		}
 		if _, ok := of[k]; ok {
@@ -187,8 +187,8 @@ func (n *joinNode) oneFeeds() []uint32 {
 	}
 	out := make([]uint32, len(oneKeys))
 	for j, k := range oneKeys {
-		out[j] = ordinals.None
-		if k != ordinals.None {
+		out[j] = vector.NoOrdinal
+		if k != vector.NoOrdinal {
 			out[j] = of[k]
 		}
 	}
@@ -198,7 +198,7 @@ func (n *joinNode) oneFeeds() []uint32 {
 func (n *joinNode) sql(b *builder) string {
 	l, r := b.rel(n.l), b.rel(n.r)
 	sql := fmt.Sprintf("SELECT %s AS i, prom_binary('%s', l.v, r.v) AS v FROM %s AS l JOIN %s AS r ON prom_at(l.i, %s) = prom_at(r.i, %s)",
-		n.output(b), n.op, l, r, b.blob(ordinals.Array(n.lk)), b.blob(ordinals.Array(n.rk)))
+		n.output(b), n.op, l, r, b.blob(vector.OrdinalArray(n.lk)), b.blob(vector.OrdinalArray(n.rk)))
 	if n.merged {
 		// At most one of the rows of one output has a value at a step: every aggregate that keeps
 		// it returns the same.
@@ -214,13 +214,13 @@ func (n *joinNode) output(b *builder) string {
 		if n.manyLeft {
 			side = "l"
 		}
-		return fmt.Sprintf("prom_at(%s.i, %s)", side, b.blob(ordinals.Array(n.to)))
+		return fmt.Sprintf("prom_at(%s.i, %s)", side, b.blob(vector.OrdinalArray(n.to)))
 	}
 	pairs, to := make([]uint64, 0, len(n.pairs)), make([]uint32, 0, len(n.pairs))
 	for p, o := range n.pairs { // Map sorts
 		pairs, to = append(pairs, p), append(to, o)
 	}
-	return fmt.Sprintf("prom_pick((l.i::UBIGINT << 32) | r.i::UBIGINT, %s)", b.blob(ordinals.Map(pairs, to)))
+	return fmt.Sprintf("prom_pick((l.i::UBIGINT << 32) | r.i::UBIGINT, %s)", b.blob(vector.OrdinalMap(pairs, to)))
 }
 
 func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
@@ -237,7 +237,7 @@ func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	}
 	byKey := make(map[uint32][]float64, len(one))
 	for _, r := range one {
-		if k := oneKeys[r.I]; k != ordinals.None {
+		if k := oneKeys[r.I]; k != vector.NoOrdinal {
 			byKey[k] = r.V
 		}
 	}
@@ -264,7 +264,7 @@ func (n *joinNode) computePairs(f promsql.Operator, l, r []vector.Row, room vect
 	var out []vector.Row
 	byKey := make(map[uint32][]vector.Row, len(r))
 	for _, right := range r {
-		if k := n.rk[right.I]; k != ordinals.None {
+		if k := n.rk[right.I]; k != vector.NoOrdinal {
 			byKey[k] = append(byKey[k], right)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/schema"
 
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // matched assigns keys to the series of two sides. Series with equal keys match: a key numbers a
@@ -72,13 +72,13 @@ func (m matched) meets() bool {
 	return false
 }
 
-// shared returns the key of each series, or ordinals.None if no series of the other side has that
+// shared returns the key of each series, or vector.NoOrdinal if no series of the other side has that
 // key.
 func (s side) shared(other side) []uint32 {
 	out := slices.Clone(s.keys)
 	for i, k := range out {
 		if len(other.members[k]) == 0 {
-			out[i] = ordinals.None
+			out[i] = vector.NoOrdinal
 		}
 	}
 	return out

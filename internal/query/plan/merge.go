@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -31,7 +30,7 @@ func (m *merger) mapping(ls []labels.Labels) []uint32 {
 		key = l.Bytes(key)
 		o, ok := m.index[string(key)]
 		if !ok {
-			o = ordinals.None
+			o = vector.NoOrdinal
 		}
 		out[i] = o
 	}
@@ -45,7 +44,7 @@ func (m *merger) rows(parts [][]vector.Row, _ vector.Memory) ([]vector.Row, bool
 		for _, r := range rows {
 			// Series that come from no leaf are in all parts; only one part's span contains them.
 			i := m.maps[k][r.I]
-			if i != ordinals.None && m.rank[i] >= m.cuts[k].from && m.rank[i] < m.cuts[k].to {
+			if i != vector.NoOrdinal && m.rank[i] >= m.cuts[k].from && m.rank[i] < m.cuts[k].to {
 				out = append(out, vector.Row{I: i, V: r.V})
 			}
 		}

@@ -40,7 +40,7 @@ func (n *unary) Children() []Node {
 
 // splitter is a Node each of whose outputs depends on known series of its input, so that a part of
 // the output can be computed from a part of the input. feeds returns, for the child at an index,
-// the output of each of the child's ordinals (ordinals.None: no output). nil means that every
+// the output of each of the child's ordinals (vector.NoOrdinal: no output). nil means that every
 // output needs all of the child, such as a scalar.
 type splitter interface {
 	feeds(child int) []uint32

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
+
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -81,7 +81,7 @@ func (n *orNode) classes() []uint32 {
 func byKey(keys []uint32) map[uint32][]uint32 {
 	out := make(map[uint32][]uint32)
 	for i, k := range keys {
-		if k != ordinals.None {
+		if k != vector.NoOrdinal {
 			out[k] = append(out[k], uint32(i))
 		}
 	}
@@ -90,7 +90,7 @@ func byKey(keys []uint32) map[uint32][]uint32 {
 
 // hides reports whether a left series with other labels than right series j hides values of it.
 func (n *orNode) hides(j int, left side) bool {
-	if n.rk[j] == ordinals.None {
+	if n.rk[j] == vector.NoOrdinal {
 		return false
 	}
 	m := left.members[n.rk[j]]
@@ -114,7 +114,7 @@ func (n *orNode) notes() ([]note, string) {
 		}
 		on := make([]uint32, len(r.on))
 		for i, j := range r.on {
-			if n.rk[j] != ordinals.None {
+			if n.rk[j] != vector.NoOrdinal {
 				return nil, hiddenAnnotations
 			}
 			on[i] = j + uint32(len(ls.Labels))
@@ -152,13 +152,13 @@ func (n *orNode) sql(b *builder) string {
 // rightSQL returns a SELECT of the right series by output, without the values that left series with
 // other labels hide.
 func (n *orNode) rightSQL(b *builder) string {
-	r, to := b.rel(n.r), b.blob(ordinals.Array(n.to))
+	r, to := b.rel(n.r), b.blob(vector.OrdinalArray(n.to))
 	if !n.masked {
 		return fmt.Sprintf("SELECT prom_at(i, %s) AS i, v FROM %s", to, r)
 	}
 	p := presence{of: n.l, keys: n.lk, single: n.single}
 	return fmt.Sprintf("SELECT prom_at(r.i, %s) AS i, prom_binary('unless', r.v, p.v) AS v FROM %s AS r LEFT JOIN (%s) AS p ON p.k = prom_at(r.i, %s)",
-		to, r, p.sql(b), b.blob(ordinals.Array(n.rk)))
+		to, r, p.sql(b), b.blob(vector.OrdinalArray(n.rk)))
 }
 
 func (n *orNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // Partition divides the subtree into parts whose leaves have about maxRows samples each, if they
@@ -120,7 +120,7 @@ func (f flow) stored(n int) []uint32 {
 	}
 	for l, to := range f {
 		for i, o := range to {
-			if o != ordinals.None {
+			if o != vector.NoOrdinal {
 				first[o] = min(first[o], l.Resolution.Series[i].Place)
 			}
 		}
@@ -160,7 +160,7 @@ func restrict(r *Resolution, to []uint32, s span) *Resolution {
 	}
 	out := &Resolution{}
 	for i, o := range to {
-		if o != ordinals.None && o >= s.from && o < s.to {
+		if o != vector.NoOrdinal && o >= s.from && o < s.to {
 			out.Series = append(out.Series, r.Series[i])
 		}
 	}
@@ -227,7 +227,7 @@ func through(to, feeds []uint32) []uint32 {
 	}
 	out := make([]uint32, len(to))
 	for i, o := range to {
-		if out[i] = ordinals.None; o != ordinals.None {
+		if out[i] = vector.NoOrdinal; o != vector.NoOrdinal {
 			out[i] = feeds[o]
 		}
 	}
@@ -237,7 +237,7 @@ func through(to, feeds []uint32) []uint32 {
 // hides reports whether a series with annotations flows nowhere, so that no part would read it.
 func (f flow) hides() bool {
 	for l, to := range f {
-		if len(l.shape.notes) > 0 && slices.Contains(to, ordinals.None) {
+		if len(l.shape.notes) > 0 && slices.Contains(to, vector.NoOrdinal) {
 			return true
 		}
 	}
@@ -249,7 +249,7 @@ func (f flow) weights(n int) []int64 {
 	out := make([]int64, n)
 	for l, to := range f {
 		for _, o := range to {
-			if o != ordinals.None {
+			if o != vector.NoOrdinal {
 				out[o] += l.Resolution.Rows/int64(len(to)) + 1
 			}
 		}
@@ -262,7 +262,7 @@ func (f flow) covers(n int) bool {
 	seen, count := make([]bool, n), 0
 	for _, to := range f {
 		for _, o := range to {
-			if o != ordinals.None && !seen[o] {
+			if o != vector.NoOrdinal && !seen[o] {
 				seen[o] = true
 				count++
 			}

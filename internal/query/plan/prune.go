@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // needer is a Node that knows which series of a child its needed outputs depend on, although feeds
@@ -69,7 +69,7 @@ func mayIdle(n Node) bool {
 	case *mathNode:
 		return mayIdle(n.in) || slices.ContainsFunc(n.params, mayIdle)
 	case *joinNode:
-		partial := func(to []uint32) bool { return slices.Contains(to, ordinals.None) }
+		partial := func(to []uint32) bool { return slices.Contains(to, vector.NoOrdinal) }
 		return n.pairs != nil || partial(n.to) || partial(n.lk) || partial(n.rk) || mayIdle(n.l) || mayIdle(n.r)
 	}
 	return true
@@ -135,7 +135,7 @@ func every(n int) []bool {
 func goesInto(to []uint32, need []bool) []bool {
 	out := make([]bool, len(to))
 	for i, o := range to {
-		out[i] = o != ordinals.None && need[o]
+		out[i] = o != vector.NoOrdinal && need[o]
 	}
 	return out
 }
@@ -150,7 +150,7 @@ func ofKeys(keys, others []uint32, need []bool) []bool {
 	}
 	out := make([]bool, len(keys))
 	for i, k := range keys {
-		out[i] = k != ordinals.None && wanted[k]
+		out[i] = k != vector.NoOrdinal && wanted[k]
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
+
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -48,7 +48,7 @@ func (n *maskNode) keep(unmatched bool) {
 	in := n.l.Shape()
 	n.to = make([]uint32, len(in.Labels))
 	for i, k := range n.lk {
-		if n.to[i] = ordinals.None; k == ordinals.None && !unmatched {
+		if n.to[i] = vector.NoOrdinal; k == vector.NoOrdinal && !unmatched {
 			continue
 		}
 		n.to[i] = uint32(len(n.shape.Labels))
@@ -78,7 +78,7 @@ func (n *maskNode) sql(b *builder) string {
 		join = "LEFT JOIN"
 	}
 	return fmt.Sprintf("SELECT prom_at(l.i, %s) AS i, prom_binary('%s', l.v, r.v) AS v FROM %s AS l %s (%s) AS r ON r.k = prom_at(l.i, %s)",
-		b.blob(ordinals.Array(n.to)), n.op, l, join, n.r.sql(b), b.blob(ordinals.Array(n.lk)))
+		b.blob(vector.OrdinalArray(n.to)), n.op, l, join, n.r.sql(b), b.blob(vector.OrdinalArray(n.lk)))
 }
 
 func (n *maskNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
@@ -94,7 +94,7 @@ func (n *maskNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	for _, r := range in[0] {
 		to := n.to[r.I]
 		switch mask := masks[n.lk[r.I]]; {
-		case to == ordinals.None:
+		case to == vector.NoOrdinal:
 		case mask != nil:
 			out = vector.Join(out, to, f, r.V, mask, t.Room)
 		case n.op == "unless":
@@ -121,7 +121,7 @@ func present(n Node, keys []uint32) presence {
 		}
 		below := make([]uint32, len(to))
 		for i, o := range to {
-			if below[i] = ordinals.None; o != ordinals.None {
+			if below[i] = vector.NoOrdinal; o != vector.NoOrdinal {
 				below[i] = keys[o]
 			}
 		}
@@ -133,7 +133,7 @@ func present(n Node, keys []uint32) presence {
 func single(keys []uint32) bool {
 	seen := make(map[uint32]bool, len(keys))
 	for _, k := range keys {
-		if k != ordinals.None && seen[k] {
+		if k != vector.NoOrdinal && seen[k] {
 			return false
 		}
 		seen[k] = true
@@ -166,7 +166,7 @@ func presentWith(n Node) (in Node, to []uint32, ok bool) {
 // at some step.
 func (p presence) sql(b *builder) string {
 	of := b.rel(p.of)
-	sql := fmt.Sprintf("SELECT prom_at(i, %s) AS k, v FROM %s", b.blob(ordinals.Array(p.keys)), of)
+	sql := fmt.Sprintf("SELECT prom_at(i, %s) AS k, v FROM %s", b.blob(vector.OrdinalArray(p.keys)), of)
 	if p.single {
 		return sql
 	}

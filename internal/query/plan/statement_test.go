@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 func TestStatementCarriesItsArguments(t *testing.T) {
@@ -15,7 +15,7 @@ func TestStatementCarriesItsArguments(t *testing.T) {
 	assert.Equal(t, `WITH n0 AS (SCAN 0), n1 AS (SELECT CAST(i AS UINTEGER) AS i, v FROM (SELECT CAST(prom_at(i, $1) AS UTINYINT) AS i, prom_sum(i, v, 'budget=17') AS v FROM n0 GROUP BY 1))`+
 		` SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL`, s.SQL)
 	require.Len(t, s.Args, 1)
-	assert.Equal(t, ordinals.Array([]uint32{0, 1, 0}), s.Args[0], "in the order of the labels: inst 1 of a, inst 1 of b, inst 2 of a")
+	assert.Equal(t, vector.OrdinalArray([]uint32{0, 1, 0}), s.Args[0], "in the order of the labels: inst 1 of a, inst 1 of b, inst 2 of a")
 	assert.Contains(t, s.Text(), "prom_at(i, unhex('000000000100000000000000'))")
 }
 

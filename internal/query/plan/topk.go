@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -61,7 +60,7 @@ func (n *topNode) sql(b *builder) string {
 	spec := b.spec(fmt.Sprintf("k=%d n=%d", min(n.k, int64(max(len(n.to), 1))), n.shape.Grid.N))
 	chosen := fmt.Sprintf("SELECT unnest(prom_%s(i, v, %s)) AS s FROM %s", n.op, spec, b.rel(n.in))
 	if slices.ContainsFunc(n.to, func(group uint32) bool { return group != 0 }) {
-		chosen += fmt.Sprintf(" GROUP BY prom_at(i, %s)", b.blob(ordinals.Array(n.to)))
+		chosen += fmt.Sprintf(" GROUP BY prom_at(i, %s)", b.blob(vector.OrdinalArray(n.to)))
 	}
 	return "SELECT s.i AS i, s.v AS v FROM (" + chosen + ")"
 }
@@ -111,11 +110,11 @@ func limitRatio(e *parser.AggregateExpr, ratio float64, in Node, at place) (Node
 	return n, ""
 }
 
-// none returns n times ordinals.None.
+// none returns n times vector.NoOrdinal.
 func none(n int) []uint32 {
 	out := make([]uint32, n)
 	for i := range out {
-		out[i] = ordinals.None
+		out[i] = vector.NoOrdinal
 	}
 	return out
 }
@@ -126,7 +125,7 @@ func (n *pickNode) String() string { return n.text }
 func (n *pickNode) feeds(int) []uint32 { return n.to }
 
 func (n *pickNode) sql(b *builder) string {
-	return fmt.Sprintf("SELECT i, v FROM (SELECT prom_at(i, %s) AS i, v FROM %s) WHERE i IS NOT NULL", b.blob(ordinals.Array(n.to)), b.rel(n.in))
+	return fmt.Sprintf("SELECT i, v FROM (SELECT prom_at(i, %s) AS i, v FROM %s) WHERE i IS NOT NULL", b.blob(vector.OrdinalArray(n.to)), b.rel(n.in))
 }
 
 func (n *pickNode) compute(in [][]vector.Row, _ *Tools) ([]vector.Row, error) {

@@ -13,12 +13,12 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/query/workdir"
+	"github.com/promlake/promlake/internal/tempdir"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // TestSnapshotsAfterOthers: a snapshot leaves out of its listing what an earlier one knows to be
@@ -30,7 +30,7 @@ func TestSnapshotsAfterOthers(t *testing.T) {
 	for name, store := range map[string]objstore.Store{"directory": dir, "bucket": memstore.New(memstore.Settings{})} {
 		t.Run(name, func(t *testing.T) {
 			m, now := metrics.New(nil, time.Now), time.UnixMilli(1_000_000)
-			c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &workdir.Dir{}, nil, m), index.NewCache(1<<20, 0, time.Now), func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
+			c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &tempdir.WorkDir{}, nil, m), index.NewCache(1<<20, 0, time.Now), func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
 			live := func() (out []byte) {
 				t.Helper()
 				now = now.Add(time.Hour)

@@ -9,12 +9,12 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/query/workdir"
+	"github.com/promlake/promlake/internal/tempdir"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // TestPanicsOfReads: a panic while a bucket is listed or a manifest is read is an error of the
@@ -29,7 +29,7 @@ func TestPanicsOfReads(t *testing.T) {
 			return memstore.Fault{}
 		}})
 		m := metrics.New(nil, time.Now)
-		c := New(Settings{}, store, source.New(source.Settings{}, store, &workdir.Dir{}, nil, m), index.NewCache(1<<20, 0, time.Now), time.Now, m, slog.New(slog.DiscardHandler))
+		c := New(Settings{}, store, source.New(source.Settings{}, store, &tempdir.WorkDir{}, nil, m), index.NewCache(1<<20, 0, time.Now), time.Now, m, slog.New(slog.DiscardHandler))
 		read := func() error {
 			_, err := c.Range(0, key.WindowMillis).Read(t.Context(), func(catalog.Snapshot) error { return nil })
 			return err

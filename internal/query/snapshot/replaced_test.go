@@ -13,13 +13,13 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/query/workdir"
+	"github.com/promlake/promlake/internal/tempdir"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // decodedSize is a decoded object.
@@ -37,7 +37,7 @@ func TestReplacedObjectsAreForgotten(t *testing.T) {
 	m := metrics.New(nil, time.Now)
 	decoded := index.NewCache(1<<20, 0, time.Now)
 	now := time.UnixMilli(1_000_000)
-	c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &workdir.Dir{}, nil, m), decoded, func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
+	c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &tempdir.WorkDir{}, nil, m), decoded, func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
 	read := func(asOf time.Time, mint, maxt int64) catalog.Snapshot {
 		now = now.Add(time.Hour)
 		var out catalog.Snapshot

@@ -18,8 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"
-	"github.com/promlake/promlake/internal/query/workdir"
 	"github.com/promlake/promlake/internal/recent"
+	"github.com/promlake/promlake/internal/tempdir"
 )
 
 // Settings bound what files keeps. Callers fill every field.
@@ -53,7 +53,7 @@ const minMemoryBytes = 32 << 20
 
 // New returns files of a store. stored are segments that this process has stored; nil: none. It does
 // no I/O.
-func New(s Settings, store objstore.Store, dir *workdir.Dir, stored *recent.Segments, m *metrics.Metrics) *Files {
+func New(s Settings, store objstore.Store, dir *tempdir.WorkDir, stored *recent.Segments, m *metrics.Metrics) *Files {
 	local, _ := store.(objstore.Local)
 	return &Files{
 		store: store, dir: local, globs: local != nil && duck.HasGlob(local.LocalPath("x")), metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
@@ -61,7 +61,7 @@ func New(s Settings, store objstore.Store, dir *workdir.Dir, stored *recent.Segm
 		cache: fetch.New(fetch.Settings{
 			LimitBytes: s.CacheBytes, MemoryBytes: max(s.MemoryBytes, minMemoryBytes), Concurrency: s.Concurrency,
 			GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,
-			Dir: func() (string, error) { return dir.Path(workdir.Fetched) },
+			Dir: func() (string, error) { return dir.Path(tempdir.Fetched) },
 		}, store, m),
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck/arrowrows"
 	"github.com/promlake/promlake/internal/query/sql/encode"
-	"github.com/promlake/promlake/internal/query/workdir"
+	"github.com/promlake/promlake/internal/tempdir"
 )
 
 const secret = "s3cr3t-of-the-host"
@@ -28,7 +28,7 @@ func TestLockedDatabase(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "testdata", "hostile.sql"))
 	require.NoError(t, err)
 	names := strings.NewReplacer("{dir}", dir, "{out}", filepath.Join(dir, "out"), "{file}", path, "{json}", path, "{parquet}", path, "{db}", path)
-	r := New(Parts{Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1, Spare: true}, Work: &workdir.Dir{Configured: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	r := New(Parts{Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1, Spare: true}, Work: &tempdir.WorkDir{Configured: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { require.NoError(t, errors.Join(r.Close(), r.Work.Close())) })
 	rules, _, found := strings.Cut(string(text), "-- Types whose fields double\n")
 	require.True(t, found, "types of any size are the rules' alone")

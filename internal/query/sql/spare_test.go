@@ -11,14 +11,14 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/guard"
-	"github.com/promlake/promlake/internal/query/workdir"
+	"github.com/promlake/promlake/internal/tempdir"
 )
 
 // TestSpare: no session is given twice, statements at once have different ones, and none is open
 // after Close.
 func TestSpare(t *testing.T) {
 	r := New(Parts{
-		Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1, Spare: true}, Work: &workdir.Dir{Configured: t.TempDir()},
+		Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1, Spare: true}, Work: &tempdir.WorkDir{Configured: t.TempDir()},
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { require.NoError(t, r.Work.Close()) })

@@ -34,7 +34,7 @@ import (
 	"github.com/promlake/promlake/internal/query/sql/encode"
 	"github.com/promlake/promlake/internal/query/sql/statement"
 	"github.com/promlake/promlake/internal/query/sql/views"
-	"github.com/promlake/promlake/internal/query/workdir"
+	"github.com/promlake/promlake/internal/tempdir"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -73,7 +73,7 @@ type Parts struct {
 	Remote bool // the store is
 	// Metadata returns the descriptions of metric families by name.
 	Metadata func(context.Context) (map[string][]metadata.Metadata, error)
-	Work     *workdir.Dir
+	Work     *tempdir.WorkDir
 	Logger   *slog.Logger
 }
 
@@ -201,7 +201,7 @@ func (*FailedError) QueryFailed() bool { return true }
 // directory returns the directory to which the next statement spills. DuckDB creates and removes
 // it.
 func (r *Runner) directory() (string, error) {
-	dir, err := r.Work.Path(workdir.Spill)
+	dir, err := r.Work.Path(tempdir.Spill)
 	if err != nil {
 		return "", err
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/query/usage"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 const object = "v1/a/usage/queries.json"

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/internal/query/usage"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 func wanted(t *testing.T, text string) *usage.Wants {

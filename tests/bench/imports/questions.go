@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/tests/support/promblocktest"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 // shapes are queries of a selector whose answers do not depend on the order of series: sums of

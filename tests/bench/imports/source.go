@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 
-	"github.com/promlake/promlake/tests/support/promblocktest"
 	"github.com/promlake/promlake/tests/bench/fleet"
+	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
-	"github.com/promlake/promlake/tests/support/compacttest"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/support/compacttest"
 )
 
 // readAhead is how many bytes are read of an object at once.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/promlake/promlake/internal/datadog"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/tests/support/remotewritetest"
 	"github.com/promlake/promlake/tests/bench/wire"
+	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 func TestDatadog(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/promlake/promlake/internal/query/api/respond"
-	"github.com/promlake/promlake/internal/query/cardinality"
 	"github.com/promlake/promlake/internal/query/usage"
 )
 
@@ -117,7 +116,7 @@ func statsQuestionOf(s Server, r *http.Request) (q statsQuestion, err error) {
 // asked first, and of these the largest.
 func (s Server) namesStats(r *http.Request) (any, error) {
 	head, rows, err := s.stats(r,
-		func(c *cardinality.Counter) []cardinality.Row { return c.Values(model.MetricNameLabel) },
+		func(c *Counter) []Row { return c.Values(model.MetricNameLabel) },
 		(*usage.Report).Metrics)
 	if err != nil {
 		return nil, err
@@ -132,8 +131,8 @@ func (s Server) namesStats(r *http.Request) (any, error) {
 // labelsStats is namesStats for labels without the metric name.
 func (s Server) labelsStats(r *http.Request) (any, error) {
 	head, rows, err := s.stats(r,
-		func(c *cardinality.Counter) []cardinality.Row {
-			return slices.DeleteFunc(c.Labels(), func(x cardinality.Row) bool { return x.Name == model.MetricNameLabel })
+		func(c *Counter) []Row {
+			return slices.DeleteFunc(c.Labels(), func(x Row) bool { return x.Name == model.MetricNameLabel })
 		},
 		(*usage.Report).Labels)
 	if err != nil {
@@ -148,14 +147,14 @@ func (s Server) labelsStats(r *http.Request) (any, error) {
 
 // statsRow is a row of an answer before it has its form.
 type statsRow struct {
-	cardinality.Row
+	Row
 	statsRecord
 }
 
 // stats returns the rows of what is counted in a request's range, with the queries that asked for
 // it.
 func (s Server) stats(
-	r *http.Request, counted func(*cardinality.Counter) []cardinality.Row, asked func(*usage.Report, []string) []usage.Asked,
+	r *http.Request, counted func(*Counter) []Row, asked func(*usage.Report, []string) []usage.Asked,
 ) (head statsHead, out []statsRow, err error) {
 	q, err := statsQuestionOf(s, r)
 	if err != nil {

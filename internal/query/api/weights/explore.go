@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/prometheus/common/model"
-
-	"github.com/promlake/promlake/internal/query/cardinality"
 )
 
 // tsdbRow is a row of a list of the extended status.
@@ -70,14 +68,14 @@ func (s Server) Explore(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := func(rows []cardinality.Row, by func(*cardinality.Row) int64) []tsdbRow {
+	list := func(rows []Row, by func(*Row) int64) []tsdbRow {
 		out := []tsdbRow{}
-		for _, x := range cardinality.Largest(rows, top, by) {
+		for _, x := range Largest(rows, top, by) {
 			out = append(out, tsdbRow{x.Name, by(&x), weightOf(x.Weight)})
 		}
 		return out
 	}
-	focus := []cardinality.Row{}
+	focus := []Row{}
 	if name := r.Form.Get("focusLabel"); name != "" {
 		focus = c.Values(name)
 	}
@@ -86,11 +84,11 @@ func (s Server) Explore(r *http.Request) (any, error) {
 		TotalSeries:                  c.Total.Series,
 		TotalLabelValuePairs:         c.Pairs(),
 		Total:                        weightOf(c.Total),
-		SeriesCountByMetricName:      list(c.Values(model.MetricNameLabel), cardinality.BySeries),
-		SeriesCountByLabelName:       list(c.Labels(), cardinality.BySeries),
-		SeriesCountByFocusLabelValue: list(focus, cardinality.BySeries),
-		SeriesCountByLabelValuePair:  list(c.PairRows(), cardinality.BySeries),
-		LabelValueCountByLabelName:   list(c.Labels(), cardinality.ByValues),
-		MemoryInBytesByLabelName:     list(c.Labels(), cardinality.ByLength),
+		SeriesCountByMetricName:      list(c.Values(model.MetricNameLabel), BySeries),
+		SeriesCountByLabelName:       list(c.Labels(), BySeries),
+		SeriesCountByFocusLabelValue: list(focus, BySeries),
+		SeriesCountByLabelValuePair:  list(c.PairRows(), BySeries),
+		LabelValueCountByLabelName:   list(c.Labels(), ByValues),
+		MemoryInBytesByLabelName:     list(c.Labels(), ByLength),
 	}, nil
 }

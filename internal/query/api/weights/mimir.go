@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/query/api/respond"
-	"github.com/promlake/promlake/internal/query/cardinality"
 )
 
 // Paths and limits of Mimir's cardinality API
@@ -31,7 +30,7 @@ type mimirWeight struct {
 	Dollars float64 `json:"dollars_per_month"`
 }
 
-func mimirWeightOf(w cardinality.Weight) mimirWeight { return mimirWeight(weightOf(w)) }
+func mimirWeightOf(w Weight) mimirWeight { return mimirWeight(weightOf(w)) }
 
 // labelNames is the answer of labelNamesPath.
 type labelNames struct {
@@ -96,7 +95,7 @@ func (s Server) labelNames(r *http.Request) (any, error) {
 	}
 	rows := c.Labels()
 	out := labelNames{ValuesTotal: c.Pairs(), Names: len(rows), Cardinality: []labelNameRow{}}
-	for _, x := range cardinality.Largest(rows, limit, cardinality.ByValues) {
+	for _, x := range Largest(rows, limit, ByValues) {
 		out.Cardinality = append(out.Cardinality, labelNameRow{x.Name, x.Values, mimirWeightOf(x.Weight)})
 	}
 	return out, nil
@@ -129,7 +128,7 @@ func (s Server) labelValues(r *http.Request) (any, error) {
 			continue
 		}
 		l := labelReport{Name: n, Values: x.Values, Series: x.Series, Cardinality: []labelValueRow{}}
-		for _, v := range cardinality.Largest(c.Values(n), limit, cardinality.BySeries) {
+		for _, v := range Largest(c.Values(n), limit, BySeries) {
 			l.Cardinality = append(l.Cardinality, labelValueRow{v.Name, v.Series, mimirWeightOf(v.Weight)})
 		}
 		out.Labels = append(out.Labels, l)
@@ -156,7 +155,7 @@ func (s Server) activeSeries(r *http.Request) (any, error) {
 	}
 	var rows []row
 	err = s.Weigher.Weigh(r.Context(), a.sets, a.mint, a.maxt, func(lset labels.Labels, samples int64, bytes float64) {
-		rows = append(rows, row{lset, mimirWeightOf(cardinality.Weight{Series: 1, Samples: samples, Bytes: bytes})})
+		rows = append(rows, row{lset, mimirWeightOf(Weight{Series: 1, Samples: samples, Bytes: bytes})})
 	})
 	slices.SortFunc(rows, func(a, b row) int { return labels.Compare(a.lset, b.lset) })
 	out := struct {

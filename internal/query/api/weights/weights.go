@@ -15,7 +15,6 @@ import (
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/api/respond"
-	"github.com/promlake/promlake/internal/query/cardinality"
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
@@ -67,8 +66,8 @@ var everySeries = [][]*labels.Matcher{{}}
 const errNoWeigher = respond.BadRequest("this server cannot count series")
 
 // count counts the series of a request.
-func (s Server) count(r *http.Request, a asked) (*cardinality.Counter, error) {
-	c := &cardinality.Counter{}
+func (s Server) count(r *http.Request, a asked) (*Counter, error) {
+	c := &Counter{}
 	return c, s.Weigher.Weigh(r.Context(), a.sets, a.mint, a.maxt, c.Add)
 }
 
@@ -145,7 +144,7 @@ type weight struct {
 	Dollars float64 `json:"dollarsPerMonth"` // for keeping the bytes
 }
 
-func weightOf(w cardinality.Weight) weight {
+func weightOf(w Weight) weight {
 	return weight{w.Samples, int64(w.Bytes), dollars(w.Bytes)}
 }
 

@@ -22,8 +22,8 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/tests/support/plantest"
 	"github.com/promlake/promlake/internal/query/plan/vector"
+	"github.com/promlake/promlake/tests/support/plantest"
 )
 
 const (

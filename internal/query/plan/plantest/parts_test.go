@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/tests/support/plantest"
 	"github.com/promlake/promlake/internal/query/plan/vector"
+	"github.com/promlake/promlake/tests/support/plantest"
 )
 
 // TestRewrittenQueriesAnswerAlike is TestStatementsAnswerAlike for the queries of rewritten.txt, of

@@ -2,7 +2,6 @@ package vector
 
 import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
 // Join appends to out, with ordinal i, the results of an operator over two lists, if there is any.
@@ -39,7 +38,7 @@ func Masks(rows []Row, keys []uint32, room Room) (map[uint32][]float64, error) {
 	out := make(map[uint32][]float64, len(rows))
 	for _, r := range rows {
 		switch mask, k := out[keys[r.I]], keys[r.I]; {
-		case k == ordinals.None:
+		case k == NoOrdinal:
 		case mask == nil:
 			out[k] = r.V
 		default:

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
-	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
 // Row is the values of the series with ordinal I. A list of one value may hold at all steps.
@@ -64,7 +63,7 @@ func Sort(rows []Row) {
 func Renumber(rows []Row, to []uint32) []Row {
 	out := make([]Row, 0, len(rows))
 	for _, r := range rows {
-		if i := to[r.I]; i != ordinals.None {
+		if i := to[r.I]; i != NoOrdinal {
 			out = append(out, Row{i, r.V})
 		}
 	}
