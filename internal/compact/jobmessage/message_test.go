@@ -15,9 +15,9 @@ import (
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/tests/support/schematest"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/tests/support/compacttest"
+	"github.com/promlake/promlake/tests/support/schematest"
 )
 
 // Tests tell the time as those of plans do.
