@@ -5,24 +5,11 @@ import (
 
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/parquetfile/delta"
-	"github.com/promlake/promlake/internal/segment"
 )
 
 // gridShare is the least number of times per compressed byte at which times count as regular; then
 // no second encoding is tried.
 const gridShare = 32
-
-// columns writes the columns of the open row group.
-func (f *floats) columns() {
-	f.write(f.table)
-	f.pq.Add(f.timeChunk(segment.ColTS, f.ts, &f.tsHow))
-	f.pq.Add(f.pages.lay(f.cols.Int, f.ends, f.names))
-	f.group.Pages = stretchesOf(f.pages.pages, f.pq.PageSizes())
-	f.pq.Add(f.divChunk(), nil)
-	if f.hasST {
-		f.pq.Add(f.timeChunk(segment.ColST, f.st, &f.stHow))
-	}
-}
 
 // times is how a column of times is encoded.
 type times struct {

@@ -120,7 +120,14 @@ func (f *floats) flush() error {
 	if err := f.begin(); err != nil {
 		return err
 	}
-	f.columns()
+	f.write(f.table)
+	f.pq.Add(f.timeChunk(segment.ColTS, f.ts, &f.tsHow))
+	f.pq.Add(f.pages.lay(f.cols.Int, f.ends, f.names))
+	f.group.Pages = stretchesOf(f.pages.pages, f.pq.PageSizes())
+	f.pq.Add(f.divChunk(), nil)
+	if f.hasST {
+		f.pq.Add(f.timeChunk(segment.ColST, f.st, &f.stHow))
+	}
 	f.pq.Alias(ColSignedID, segment.ColSeriesID)
 	f.pq.Alias(ColTSMillis, segment.ColTS)
 	g := f.group

@@ -48,7 +48,13 @@ func (s *idSet) take(id uint64) bool {
 	s.slots[at] = id + 1
 	s.n++
 	if 4*s.n > 3*len(s.slots) {
-		s.grow()
+		old := s.slots
+		s.slots = make([]uint64, 2*len(old))
+		for _, x := range old {
+			if x != 0 {
+				s.slots[s.place(x-1)] = x
+			}
+		}
 	}
 	return true
 }
@@ -61,14 +67,4 @@ func (s *idSet) place(id uint64) uint64 {
 		at = (at + 1) & last
 	}
 	return at
-}
-
-func (s *idSet) grow() {
-	old := s.slots
-	s.slots = make([]uint64, 2*len(old))
-	for _, x := range old {
-		if x != 0 {
-			s.slots[s.place(x-1)] = x
-		}
-	}
 }

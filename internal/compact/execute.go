@@ -42,7 +42,15 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 	in, err := s.open(ctx, r.Tenant, &r.Job, srcs, snap.Tombstones)
 	defer func() { err = errors.Join(err, in.Close()) }()
 	if errors.Is(err, errSeriesMemory) {
-		return s.splitInstead(ctx, r, in)
+		// The job turns out to have too many series: a split takes its place.
+		part := max(1, int64(len(in.taken))) // of the sources, this many fill the memory
+		need := in.into.Table.Bytes() / part * int64(r.Job.Sources.Len())
+		n := 2
+		for n < plan.MaxSlices && max(need, in.into.Table.Bytes())/int64(n) > s.set.MemoryBytes/2 {
+			n *= 2
+		}
+		r.Job.Kind, r.Job.Slice = plan.Split, catalog.Slice{Of: n}
+		return s.split(ctx, r, r.begun)
 	}
 	if err != nil {
 		return s.explain(ctx, r.Tenant, &r.Job, err)
@@ -119,18 +127,6 @@ func (s *Stage) cleanup(ctx context.Context, files *blockio.Writer) {
 	if err := files.Remove(ctx); err != nil {
 		s.log.WarnContext(ctx, "cannot remove a block that was not committed; garbage collection will", "error", err)
 	}
-}
-
-// splitInstead records a split of a job whose series turn out to be too many.
-func (s *Stage) splitInstead(ctx context.Context, r *Result, in *opened) error {
-	part := max(1, int64(len(in.taken))) // of the sources, this many fill the memory
-	need := in.into.Table.Bytes() / part * int64(r.Job.Sources.Len())
-	n := 2
-	for n < plan.MaxSlices && max(need, in.into.Table.Bytes())/int64(n) > s.set.MemoryBytes/2 {
-		n *= 2
-	}
-	r.Job.Kind, r.Job.Slice = plan.Split, catalog.Slice{Of: n}
-	return s.split(ctx, r, r.begun)
 }
 
 // progress returns the function that a merge calls with the number of samples that it has read.

@@ -46,17 +46,13 @@ const mergeRate = 500_000
 
 // WithDefaults fills unset fields and reports every invalid setting, by the name of its flag.
 func (s Settings) WithDefaults() (Settings, error) {
-	s.fill()
+	settings.Fill(&s)
+	if s.MaxJobSamples == 0 {
+		s.MaxJobSamples = max(1, int64(s.JobTimeout.Seconds()*mergeRate))
+	}
 	errs := []error{settings.Check(s)}
 	if s.OrphanGrace <= catalog.MaxJobAge {
 		errs = append(errs, fmt.Errorf("compactor.partial-block-deletion-delay: want more than %s, for the block of a job under way is no orphan, got %s", catalog.MaxJobAge, s.OrphanGrace))
 	}
 	return s, errors.Join(errs...)
-}
-
-func (s *Settings) fill() {
-	settings.Fill(s)
-	if s.MaxJobSamples == 0 {
-		s.MaxJobSamples = max(1, int64(s.JobTimeout.Seconds()*mergeRate))
-	}
 }

@@ -59,19 +59,14 @@ func (s *Stage) splitSlow(ctx context.Context, r *Result) error {
 	slow, old := r.Job.Kind, r.Job.Split
 	r.Job.Kind, r.Job.Slice, r.Job.Split = plan.Split, catalog.Slice{Of: n}, ulid.ULID{}
 	if slow == plan.Cut {
-		return s.resplit(ctx, r, old)
+		id, err := s.ids.next(r.begun)
+		if err != nil {
+			return err
+		}
+		by := catalog.Split{ID: id, Level: r.Job.Level, Window: r.Job.Window, Of: r.Job.Slice.Of}
+		return s.commit(ctx, r.Tenant, catalog.Version{}, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+			return m.Resplit(now, old, by)
+		})
 	}
 	return s.split(ctx, r, r.begun)
-}
-
-// resplit records a split in place of one whose slices are too large.
-func (s *Stage) resplit(ctx context.Context, r *Result, old ulid.ULID) error {
-	id, err := s.ids.next(r.begun)
-	if err != nil {
-		return err
-	}
-	by := catalog.Split{ID: id, Level: r.Job.Level, Window: r.Job.Window, Of: r.Job.Slice.Of}
-	return s.commit(ctx, r.Tenant, catalog.Version{}, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
-		return m.Resplit(now, old, by)
-	})
 }

@@ -46,7 +46,11 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	}
 	in := csv.NewReader(bytes.NewReader(d.Body))
 	in.FieldsPerRecord, in.ReuseRecord = -1, true
-	d.begin()
+	// The key begins with what all series of the request share.
+	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfCSV), uint64(len(d.Format.labels)))
+	for _, l := range d.Format.labels {
+		d.key = remotewrite.AppendKey(d.key, l.name)
+	}
 	prefix := len(d.key)
 	for {
 		fields, err := in.Read()
@@ -89,14 +93,6 @@ func (d *decoder) widest() int {
 type badLine struct{ err error }
 
 func (b *badLine) Error() string { return b.err.Error() }
-
-// begin puts what all series of the request share into the key.
-func (d *decoder) begin() {
-	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfCSV), uint64(len(d.Format.labels)))
-	for _, l := range d.Format.labels {
-		d.key = remotewrite.AppendKey(d.key, l.name)
-	}
-}
 
 // line adds the samples of a line, all or none.
 func (d *decoder) line(fields []string, prefix int) error {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
@@ -76,7 +77,13 @@ func (s *service) call(srv any, stream grpc.ServerStream, about *grpc.StreamServ
 		s.calls.WithLabelValues(status.Code(err).String()).Inc()
 	}()
 	if about.FullMethod == handshake {
-		return shakeHands(stream)
+		// The password is the token. Each later call is checked by itself.
+		md, _ := metadata.FromIncomingContext(stream.Context())
+		token, ok := tokenOf(md.Get("authorization"))
+		if !ok {
+			return status.Error(codes.Unauthenticated, "the handshake has no password: give the token as the password, or send the header authorization: Bearer TOKEN")
+		}
+		return stream.SendHeader(metadata.Pairs("authorization", "Bearer "+token))
 	}
 	ctx := stream.Context()
 	answer, err := s.do(ctx, http.MethodGet, "/api/v1/status/buildinfo", nil)

@@ -74,7 +74,16 @@ func (t *tenantIngest) run() {
 		g := t.groups.Next(t.stage.ctx, t.stage.set.TenantIdle)
 		switch {
 		case g != nil:
-			t.commit(g)
+			ctx, cancel := context.WithTimeout(t.stage.ctx, t.stage.set.FlushTimeout)
+			err := t.flush(ctx, g.Batches)
+			cancel()
+			if err != nil {
+				e := notDurable(err)
+				t.stage.log.Error("flush failed; senders were told to try again", "reference", e.reference, "tenant", t.id, "samples", g.Samples, "requests", len(g.Batches), "err", err)
+				err = e
+			}
+			g.Finish(err)
+			t.groups.Flushed()
 		case t.stage.ctx.Err() != nil:
 			if g := t.groups.Stop(group.ErrClosing); g != nil {
 				g.Finish(group.ErrClosing)
@@ -84,20 +93,6 @@ func (t *tenantIngest) run() {
 			return
 		}
 	}
-}
-
-// commit makes a group durable and lets its requests be answered.
-func (t *tenantIngest) commit(g *group.Group) {
-	ctx, cancel := context.WithTimeout(t.stage.ctx, t.stage.set.FlushTimeout)
-	err := t.flush(ctx, g.Batches)
-	cancel()
-	if err != nil {
-		e := notDurable(err)
-		t.stage.log.Error("flush failed; senders were told to try again", "reference", e.reference, "tenant", t.id, "samples", g.Samples, "requests", len(g.Batches), "err", err)
-		err = e
-	}
-	g.Finish(err)
-	t.groups.Flushed()
 }
 
 // flush makes batches durable. It returns nil only when all of their segments are.

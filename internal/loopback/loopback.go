@@ -32,8 +32,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer close(ended)
 		defer cancel()
 		err := serve(t.h, w, request)
-		w.end(err)
-		_ = request.Body.Close() // a RoundTripper must close the body; bodies of requests are in memory
+		w.begin(http.StatusOK, err)
+		_ = w.out.CloseWithError(err) // it has no error
+		_ = request.Body.Close()      // a RoundTripper must close the body; bodies of requests are in memory
 	}()
 	closer := &answerBody{PipeReader: body, cancel: cancel, ended: ended}
 	select {
@@ -97,12 +98,6 @@ func (w *response) WriteHeader(status int) { w.begin(status, nil) }
 func (w *response) Write(p []byte) (int, error) {
 	w.begin(http.StatusOK, nil)
 	return w.out.Write(p)
-}
-
-// end ends the answer after the handler.
-func (w *response) end(err error) {
-	w.begin(http.StatusOK, err)
-	_ = w.out.CloseWithError(err) // it has no error
 }
 
 // answerBody is the body of an answer whose handler may still run.

@@ -68,7 +68,11 @@ func (s *skimmer) skip(typ byte, depth int) error {
 		}
 		return s.bytes(n)
 	case skimList, skimSet:
-		return s.list(depth + 1)
+		typ, n, err := s.listHead()
+		for ; n > 0 && err == nil; n-- {
+			err = s.item(typ, depth+1)
+		}
+		return err
 	case skimMap:
 		return s.pairs(depth + 1)
 	case skimStruct:
@@ -134,14 +138,6 @@ func (s *skimmer) integer(typ byte) (int64, error) {
 		return 0, fmt.Errorf("an integer has thrift type %d", typ)
 	}
 	return s.varint()
-}
-
-func (s *skimmer) list(depth int) error {
-	typ, n, err := s.listHead()
-	for ; n > 0 && err == nil; n-- {
-		err = s.item(typ, depth)
-	}
-	return err
 }
 
 // listHead walks over the head of a list, and returns the type and number of its elements.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/file"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
@@ -118,7 +117,10 @@ func (c *Checker) references(cfg *Config) error {
 		}
 		err := c.groups(s.ServiceDiscoveryConfigs, fmt.Sprintf("scrape job %q", s.JobName), func(g *targetgroup.Group) error {
 			_, failures := scrape.TargetsFromGroup(g, s, nil, labels.NewBuilder(labels.EmptyLabels()))
-			return first(failures)
+			if len(failures) == 0 {
+				return nil
+			}
+			return failures[0]
 		})
 		if err != nil {
 			return err
@@ -129,25 +131,14 @@ func (c *Checker) references(cfg *Config) error {
 			return fmt.Errorf("alertmanager: %w", err)
 		}
 		err := c.groups(a.ServiceDiscoveryConfigs, "alertmanager config", func(g *targetgroup.Group) error {
-			return alertmanagers(g, a)
+			_, _, err := notifier.AlertmanagerFromGroup(g, a)
+			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func alertmanagers(g *targetgroup.Group, a *config.AlertmanagerConfig) error {
-	_, _, err := notifier.AlertmanagerFromGroup(g, a)
-	return err
-}
-
-func first(errs []error) error {
-	if len(errs) == 0 {
-		return nil
-	}
-	return errs[0]
 }
 
 // groups calls check for the target groups that are known without asking anybody.

@@ -55,12 +55,6 @@ func NewMemory(limit int64, advice string) *Memory {
 	return &Memory{limit: limit, advice: advice, byHash: map[uint64][]*memSeries{}, byName: map[string][]*memSeries{}}
 }
 
-// appendable returns an appendable that refuses what live evaluation refuses. The times of its
-// samples ascend.
-func (m *Memory) appendable() storage.Appendable {
-	return appender.V1{Appendable: appender.New(m.Add)}
-}
-
 const (
 	seriesBytes = 200 // of a series, without its labels
 	bucketBytes = 8

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/promlake/promlake/internal/appender"
 	"github.com/promlake/promlake/internal/ruletemplate"
 )
 
@@ -68,7 +69,8 @@ func (r *run) early(p *part, rule *Rule) bool {
 
 // steppers returns the groups of a part, in the order of the files.
 func (r *run) steppers(p *part, s span) (all []*stepper) {
-	to := r.to.appendable()
+	// It refuses what live evaluation refuses. The times of its samples ascend.
+	to := storage.Appendable(appender.V1{Appendable: appender.New(r.to.Add)})
 	for at := 0; at < len(p.rules); {
 		g := &stepper{asking: map[string]*querying{}}
 		from := p.rules[at].group

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -193,9 +192,4 @@ func (a *api) commit(ctx context.Context, edit func(rulestore.Rules) (rulestore.
 	a.logger.Info("rules were changed", "tenant", id, "generation", next.Generation, "groups", next.Groups())
 	a.changed()
 	return nil
-}
-
-// deadline bounds a request.
-func (a *api) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, max(a.settings.Timeout, time.Millisecond))
 }

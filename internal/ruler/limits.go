@@ -1,13 +1,9 @@
 package ruler
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/rulestore"
-	"github.com/promlake/promlake/internal/ruletemplate"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -61,14 +57,4 @@ func newLimited(reg prometheus.Registerer) limited {
 		c.WithLabelValues(name)
 	}
 	return limited{c}
-}
-
-func (l limited) note(err error) {
-	if e, ok := errors.AsType[*rulestore.LimitError](err); ok {
-		l.WithLabelValues(e.Name).Inc()
-	} else if _, ok := errors.AsType[*expression.Error](err); ok {
-		l.WithLabelValues(limitExpression).Inc()
-	} else if _, ok := errors.AsType[*ruletemplate.Error](err); ok {
-		l.WithLabelValues(limitTemplate).Inc()
-	}
 }

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/ruletemplate"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -49,12 +52,21 @@ func (a *api) handler(f func(*http.Request) (data any, err error)) http.Handler 
 		if err == nil && data != nil {
 			err = a.writeYAML(w, data)
 		} else if err == nil {
-			a.accepted(w)
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusAccepted)
+			// Errors mean that the client closed the connection.
+			_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": nil, "errorType": "", "error": ""})
 		}
 		if err == nil {
 			return
 		}
-		a.limited.note(err)
+		if e, ok := errors.AsType[*rulestore.LimitError](err); ok {
+			a.limited.WithLabelValues(e.Name).Inc()
+		} else if _, ok := errors.AsType[*expression.Error](err); ok {
+			a.limited.WithLabelValues(limitExpression).Inc()
+		} else if _, ok := errors.AsType[*ruletemplate.Error](err); ok {
+			a.limited.WithLabelValues(limitTemplate).Inc()
+		}
 		code := statusOf(err)
 		if code >= http.StatusInternalServerError {
 			a.logger.Error("a request for rules failed", "path", r.URL.Path, "err", err)
@@ -69,7 +81,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, f func(*http.Reques
 	if err != nil {
 		return nil, bad(err)
 	}
-	ctx, cancel := a.deadline(tenant.With(r.Context(), id))
+	ctx, cancel := context.WithTimeout(tenant.With(r.Context(), id), max(a.settings.Timeout, time.Millisecond))
 	defer cancel()
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, a.settings.MaxBytes)
@@ -86,11 +98,4 @@ func (a *api) writeYAML(w http.ResponseWriter, data any) error {
 		a.logger.Debug("write response", "err", err) // the client has gone
 	}
 	return nil
-}
-
-func (a *api) accepted(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusAccepted)
-	// Errors mean that the client closed the connection.
-	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": nil, "errorType": "", "error": ""})
 }

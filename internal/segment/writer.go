@@ -49,8 +49,15 @@ func (w *Writer) Write(b *Batch, repeats *Repeats) ([]byte, Info, error) {
 		return w.fresh(b, shape, single, repeats)
 	}
 	hash := hashRows(b.Rows, shape)
-	if k := repeats.find(hash, b, shape); k != nil {
-		return w.repeated(b, k)
+	if k := repeats.find(hash, b, shape); k != nil { // b has one row group, after a beginning that is known
+		w.out.Reset()
+		if err := w.file.Resume(&w.out, k.prefix, createdBy, parquetfile.MinCompress); err != nil {
+			return nil, Info{}, err
+		}
+		if err := w.group(b, k.shape, &cursor{}, len(b.Rows)); err != nil {
+			return nil, Info{}, err
+		}
+		return w.end(b, k.shape, k.labels)
 	}
 	file, info, err := w.fresh(b, shape, single, repeats)
 	if err == nil && repeats.again(hash) {
@@ -88,18 +95,6 @@ func (w *Writer) fresh(b *Batch, shape shape, single bool, repeats *Repeats) ([]
 		w.labels.runs = runs.text(len(w.labels.names))
 	}
 	return w.end(b, shape, w.labels)
-}
-
-// repeated encodes b, which has one row group, after a beginning that is known.
-func (w *Writer) repeated(b *Batch, k *repeat) ([]byte, Info, error) {
-	w.out.Reset()
-	if err := w.file.Resume(&w.out, k.prefix, createdBy, parquetfile.MinCompress); err != nil {
-		return nil, Info{}, err
-	}
-	if err := w.group(b, k.shape, &cursor{}, len(b.Rows)); err != nil {
-		return nil, Info{}, err
-	}
-	return w.end(b, k.shape, k.labels)
 }
 
 // end writes the footer.

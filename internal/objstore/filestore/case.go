@@ -90,7 +90,7 @@ func (s *spelling) entry(parent, name string) (bool, error) {
 	if ok && fi != nil && os.SameFile(known, fi) {
 		return true, nil
 	}
-	found, err := hasOtherSpelling(parent, name)
+	found, err := anyEntry(parent, func(e fs.DirEntry) (bool, error) { return e.Name() != name && strings.EqualFold(e.Name(), name), nil })
 	if err != nil || found {
 		return false, err
 	}
@@ -100,9 +100,4 @@ func (s *spelling) entry(parent, name string) (bool, error) {
 		s.known[path] = fi
 	}
 	return true, nil
-}
-
-// hasOtherSpelling reports whether a folder has an entry that differs from name only in case.
-func hasOtherSpelling(parent, name string) (bool, error) {
-	return anyEntry(parent, func(e fs.DirEntry) (bool, error) { return e.Name() != name && strings.EqualFold(e.Name(), name), nil })
 }

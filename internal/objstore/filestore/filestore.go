@@ -187,10 +187,6 @@ func etag(size int64, modified time.Time) string {
 	return string(strconv.AppendInt(b, modified.UnixNano(), 16))
 }
 
-func objectOf(key string, fi fs.FileInfo) objstore.Object {
-	return objstore.Object{Key: key, Size: fi.Size(), ETag: etagOf(fi), Modified: fi.ModTime()}
-}
-
 // statObject returns nil if there is no object at path.
 func statObject(path string) (fs.FileInfo, error) {
 	fi, err := os.Lstat(path)

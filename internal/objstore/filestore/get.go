@@ -52,7 +52,7 @@ func seek(f *os.File, key string, offset, length int64) (objstore.Object, int64,
 	if _, err := f.Seek(start, io.SeekStart); err != nil {
 		return objstore.Object{}, 0, fmt.Errorf("seek object: %w", err)
 	}
-	return objectOf(key, fi), n, nil
+	return objstore.Object{Key: key, Size: fi.Size(), ETag: etagOf(fi), Modified: fi.ModTime()}, n, nil
 }
 
 type body struct {
