@@ -20,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/loopback"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -55,7 +56,7 @@ func TestQueryCommand(t *testing.T) {
 	store := filled(t)
 	s := process.DefaultSettings()
 	s.Store = store
-	h, done, err := process.Open(t.Context(), s, slog.New(slog.DiscardHandler), queryapp.New(queryapp.DefaultSettings()))
+	h, done, err := process.Open(t.Context(), s, slog.New(slog.DiscardHandler), queryapp.New(settings.Default[queryapp.Settings]()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, done()) })
 	srv := httptest.NewServer(h)

@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // TestSQLCommand: a server, a store and local files are asked with the same command.
@@ -18,7 +19,7 @@ func TestSQLCommand(t *testing.T) {
 	store := filled(t)
 	s := process.DefaultSettings()
 	s.Store = store
-	h, done, err := process.Open(t.Context(), s, slog.New(slog.DiscardHandler), queryapp.New(queryapp.DefaultSettings()))
+	h, done, err := process.Open(t.Context(), s, slog.New(slog.DiscardHandler), queryapp.New(settings.Default[queryapp.Settings]()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, done()) })
 	srv := httptest.NewServer(h)

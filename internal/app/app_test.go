@@ -183,7 +183,7 @@ func TestWriteQueryRestart(t *testing.T) {
 func TestStagesApart(t *testing.T) {
 	store, now := "file://"+t.TempDir(), time.Now()
 	in := startStage(t, store, ingestapp.New(ingest.DefaultSettings()))
-	out := startStage(t, store, queryapp.New(queryapp.DefaultSettings()))
+	out := startStage(t, store, queryapp.New(settings.Default[queryapp.Settings]()))
 	write(t, in.url, "api/v1/write", now, 42)
 	v := query(t, out.url, `x_total`, now).(model.Vector)
 	require.Len(t, v, 1)

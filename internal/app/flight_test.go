@@ -43,7 +43,7 @@ func startFlight(t *testing.T, change func(*queryapp.Settings)) (server, *flight
 	}})
 	s := process.DefaultSettings()
 	s.Listen, s.Store, s.Auth.Tokens = "127.0.0.1:0", "file://"+t.TempDir(), "file:"+file
-	q := queryapp.DefaultSettings()
+	q := settings.Default[queryapp.Settings]()
 	change(&q)
 	set := settings.Default[app.FlightSettings]()
 	set.Listen, set.MaxConnections = "127.0.0.1:0", 4

@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // pair is two Prometheus that scrape one counter every 15 seconds, the second 7 seconds after the
@@ -124,7 +125,7 @@ func TestReplicasOfATenant(t *testing.T) {
 	p := pair{srv.url, time.Now().Add(-time.Hour).Truncate(time.Minute)}
 	p.scraped(t, "a", 0, 600)
 	p.scraped(t, "b", 0, 600)
-	q := queryapp.DefaultSettings()
+	q := settings.Default[queryapp.Settings]()
 	q.Tenants = s.Ingest.Runtime
 	reader := startStage(t, s.Process.Store, queryapp.New(q))
 	for text, want := range map[string]int{

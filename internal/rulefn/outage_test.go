@@ -27,6 +27,7 @@ import (
 	"github.com/promlake/promlake/internal/rulefn"
 	"github.com/promlake/promlake/internal/rulestate"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // sending is a function as a rulefn.Sender.
@@ -163,7 +164,7 @@ func TestOneAlertmanagerIsAway(t *testing.T) {
 		}
 	}))
 	defer there.Close()
-	set := rulefn.DefaultSettings()
+	set := settings.Default[rulefn.Settings]()
 	set.Notify.Alertmanagers, set.Notify.Timeout = away.URL+","+there.URL, 5*time.Minute
 	sender, err := set.Sender()
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/rulefn"
 	"github.com/promlake/promlake/internal/rulestate"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // receiver returns the URL of an Alertmanager, and the labels of the alerts in each request to it.
@@ -107,7 +108,7 @@ func TestRelabelingIsChecked(t *testing.T) {
 		"alert_relabel_configs: [{action: drop}]":          "want YAML as in Prometheus' alert_relabel_configs: yaml:",
 		"{": "want YAML as in Prometheus' alert_relabel_configs: yaml:",
 	} {
-		s := rulefn.DefaultSettings()
+		s := settings.Default[rulefn.Settings]()
 		s.Notify.RelabelConfigs = text
 		err := s.Validate()
 		if want == "" {

@@ -23,6 +23,7 @@ import (
 	"github.com/promlake/promlake/internal/rulefn"
 	"github.com/promlake/promlake/internal/rulestate"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/tests/support/memqueue"
 )
 
@@ -285,7 +286,7 @@ func TestStatesAreBounded(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	s := rulefn.DefaultSettings()
+	s := settings.Default[rulefn.Settings]()
 	require.NoError(t, s.Validate())
 	sender, err := s.Sender()
 	require.NoError(t, err)
@@ -296,7 +297,7 @@ func TestSettings(t *testing.T) {
 		func(s *rulefn.Settings) { s.Notify.RepeatInterval = time.Second },
 		func(s *rulefn.Settings) { s.Notify.Webhook = "example.com" },
 	} {
-		s := rulefn.DefaultSettings()
+		s := settings.Default[rulefn.Settings]()
 		change(&s)
 		require.Error(t, s.Validate())
 	}

@@ -46,9 +46,6 @@ type Settings struct {
 	ExternalURL string `name:"ruler.external.url" placeholder:"URL" help:"URL at which users reach the query function, for links in notifications." when:"Set it with a receiver of notifications."`
 }
 
-// DefaultSettings returns the settings for ordinary use.
-func DefaultSettings() Settings { return settings.Default[Settings]() }
-
 // Validate returns an error that names the flags of invalid settings.
 func (s Settings) Validate() error {
 	errs := []error{settings.Check(s), s.Notify.Validate()}

@@ -37,6 +37,7 @@ import (
 	"github.com/promlake/promlake/internal/rulefn"
 	"github.com/promlake/promlake/internal/rulestate"
 	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -83,7 +84,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, base *ruleeval.Memory) *world {
-	w := &world{t: t, base: base, engine: newEngine(), set: rulefn.DefaultSettings(), logger: slog.New(slog.DiscardHandler)}
+	w := &world{t: t, base: base, engine: newEngine(), set: settings.Default[rulefn.Settings](), logger: slog.New(slog.DiscardHandler)}
 	w.set.ExternalURL = "http://example.com/p"
 	w.stored.objects = map[string][]appender.Sample{}
 	w.Store = memstore.New(memstore.Settings{Faults: func(memstore.Call) memstore.Fault {

@@ -18,6 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // serverVariable holds the serverSettings, as JSON, of a process that is a server and no test.
@@ -71,7 +72,7 @@ func serve(text string) error {
 	in := ingest.DefaultSettings()
 	in.FlushInterval, in.FlushTimeout, in.SettleDelay = 200*time.Millisecond, flushTimeout, settleDelay
 	in.Limits.CreationGracePeriod = 3 * wrong
-	q := queryapp.DefaultSettings()
+	q := settings.Default[queryapp.Settings]()
 	q.Query.CacheDir, q.Query.Threads = filepath.Join(s.Dir, "cache"), 1
 	q.Query.MaxStaleness = 0 // a write is to be seen at once
 	q.Query.Timeout = s.DeletionDelay - time.Second

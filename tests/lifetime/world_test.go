@@ -31,6 +31,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/tenant"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
@@ -215,7 +216,7 @@ func stamp(at time.Time) string { return fmt.Sprintf("%.3f", float64(at.UnixMill
 // csv answers an SQL statement, by a process that only reads.
 func (w *world) csv(statement string) string {
 	w.t.Helper()
-	h, end := w.open(queryapp.New(queryapp.DefaultSettings()))
+	h, end := w.open(queryapp.New(settings.Default[queryapp.Settings]()))
 	defer func(before http.Handler) { w.handler = before; require.NoError(w.t, end()) }(w.handler)
 	w.handler = h
 	return string(w.request("/api/v1/sql", url.Values{"query": {statement}, "format": {"csv"}}))

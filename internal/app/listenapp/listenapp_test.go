@@ -59,7 +59,7 @@ func TestLines(t *testing.T) {
 	open := func() (h http.Handler, l *listenapp.Listeners, end func() error) {
 		l = listenapp.New(s, in.Lines)
 		h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
-			ingestapp.New(in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(queryapp.DefaultSettings()), l.Build)
+			ingestapp.New(in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(settings.Default[queryapp.Settings]()), l.Build)
 		require.NoError(t, err)
 		return h, l, end
 	}

@@ -34,7 +34,7 @@ func serve(t *testing.T, s listenapp.Settings) (l *listenapp.Listeners, ask func
 	in := ingest.DefaultSettings()
 	l = listenapp.New(s, in.Lines)
 	h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
-		ingestapp.New(in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(queryapp.DefaultSettings()), l.Build)
+		ingestapp.New(in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(settings.Default[queryapp.Settings]()), l.Build)
 	require.NoError(t, err)
 	return l, func(expr string) string {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+url.QueryEscape(expr), http.NoBody)

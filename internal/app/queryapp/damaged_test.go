@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // damage flips a bit of the first page's body of the only segment of a store, and returns its key.
@@ -43,7 +44,7 @@ var damagedReads = []string{
 }
 
 func TestDamagedObjectFailsTheQuery(t *testing.T) {
-	u, dir := serveAt(t, queryapp.DefaultSettings())
+	u, dir := serveAt(t, settings.Default[queryapp.Settings]())
 	k := damage(t, dir)
 	for _, path := range damagedReads {
 		code, body := get(t, u+path)
@@ -56,7 +57,7 @@ func TestDamagedObjectFailsTheQuery(t *testing.T) {
 
 func TestPartialResponse(t *testing.T) {
 	for _, pushed := range []int64{-1, 1} {
-		s := queryapp.DefaultSettings()
+		s := settings.Default[queryapp.Settings]()
 		s.Query.PartialResponse, s.Query.MinPushedSamples = true, pushed
 		u, dir := serveAt(t, s)
 		code, body := get(t, u+damagedReads[0])

@@ -24,7 +24,7 @@ func held(s queryapp.Settings) int64 {
 func TestForFunction(t *testing.T) {
 	const mb = 1 << 20
 	threads := runtime.GOMAXPROCS(0)
-	d := queryapp.DefaultSettings().Query
+	d := settings.Default[queryapp.Settings]().Query
 	for _, tc := range []struct {
 		memory                           int64 // MB
 		duck, query, index, footer, heap int64 // MB
@@ -36,7 +36,7 @@ func TestForFunction(t *testing.T) {
 		{3008, 724, 724, 181, 90, 1810, 11_862_016, min(2, threads), 0},
 		{10240, 2532, 2532, 633, 316, 6330, 41_484_288, min(6, threads), 0},
 	} {
-		s := queryapp.ForFunction(queryapp.DefaultSettings(), tc.memory*mb, nil)
+		s := queryapp.ForFunction(settings.Default[queryapp.Settings](), tc.memory*mb, nil)
 		q := s.Query
 		require.Equal(t, []int64{tc.duck, tc.query, tc.index, tc.footer}, []int64{q.MemoryLimitBytes / mb, q.QueryMemoryBytes / mb, q.IndexCacheBytes / mb, q.FooterCacheBytes / mb}, "%d MB", tc.memory)
 		require.Equal(t, tc.samples, q.MaxSamples, "%d MB", tc.memory)
@@ -64,7 +64,7 @@ func TestForFunction(t *testing.T) {
 func TestForFunctionShares(t *testing.T) {
 	for _, memory := range []int64{128 << 20, 2048 << 20, 10240 << 20} {
 		for _, n := range []int{1, 2, 16, 64} {
-			s := queryapp.DefaultSettings()
+			s := settings.Default[queryapp.Settings]()
 			s.Query.MaxConcurrency = n
 			s = queryapp.ForFunction(s, memory, given("query.max-concurrency"))
 			require.Equal(t, n, s.Query.MaxConcurrency)
@@ -85,7 +85,7 @@ func given(names ...string) (vs flags.Values) {
 
 // TestForFunctionKeeps: what was given is kept, and without a function everything is.
 func TestForFunctionKeeps(t *testing.T) {
-	plain := queryapp.DefaultSettings()
+	plain := settings.Default[queryapp.Settings]()
 	require.Equal(t, plain, queryapp.ForFunction(plain, 0, nil))
 	require.Zero(t, queryapp.HeapBytes(plain.Query, 0))
 	want := plain.Query
@@ -121,12 +121,12 @@ func (a *asked) Run(vs flags.Values) error {
 // missing.
 func TestAnExplicitDefaultIsKept(t *testing.T) {
 	run := func() query.Settings {
-		a := asked{Query: queryapp.DefaultSettings()}
+		a := asked{Query: settings.Default[queryapp.Settings]()}
 		var errs bytes.Buffer
 		require.Equal(t, 0, flags.Main(t.Context(), "test", "A test.", &a, nil, flags.Streams{Out: &errs, Err: &errs}), errs.String())
 		return a.got.Query
 	}
-	d, unset := reflect.ValueOf(queryapp.DefaultSettings().Query), reflect.ValueOf(run())
+	d, unset := reflect.ValueOf(settings.Default[queryapp.Settings]().Query), reflect.ValueOf(run())
 	for i := range d.NumField() {
 		f := d.Type().Field(i)
 		if d.Field(i).Equal(unset.Field(i)) || f.Name == "Threads" { // 0 threads are as many as there are processors

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // TestHostileQueries asks what used to end the process, or to take all of its memory. Each is
@@ -18,7 +19,7 @@ func TestHostileQueries(t *testing.T) {
 	for range 40 {
 		doubled = `label_join(` + doubled + `, "a", "", "a", "a")`
 	}
-	base := serve(t, queryapp.DefaultSettings())
+	base := serve(t, settings.Default[queryapp.Settings]())
 	for _, tc := range []struct {
 		path, query, flag string
 		code              int

@@ -20,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // serve runs the ingest and query stages over a fresh store that holds three series named x, and
@@ -90,7 +91,7 @@ func TestLimitsBecome422(t *testing.T) {
 		{"--query.timeout", func(s *query.Settings) { s.SamplesPerSecond, s.Threads, s.Timeout = 1, 1, time.Minute }},
 	} {
 		t.Run(tc.flag, func(t *testing.T) {
-			s := queryapp.DefaultSettings()
+			s := settings.Default[queryapp.Settings]()
 			tc.set(&s.Query)
 			base := serve(t, s)
 			var jobs []string
@@ -106,7 +107,7 @@ func TestLimitsBecome422(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	base := serve(t, queryapp.DefaultSettings())
+	base := serve(t, settings.Default[queryapp.Settings]())
 	for path, want := range map[string]string{
 		"/api/v1/status/tsdb":   `"seriesCountByMetricName":[{"name":"x","value":3}]`,
 		"/api/v1/status/flags":  `"query.timeout":"2m"`,
@@ -120,7 +121,7 @@ func TestStatus(t *testing.T) {
 
 // TestCardinality counts series and prices them, by the paths of VictoriaMetrics and Mimir.
 func TestCardinality(t *testing.T) {
-	base := serve(t, queryapp.DefaultSettings())
+	base := serve(t, settings.Default[queryapp.Settings]())
 	for path, want := range map[string]string{
 		"/api/v1/status/tsdb?topN=1&focusLabel=job&match[]=x%7Bjob!=%22a%22%7D": `"totalSeries":2,"totalLabelValuePairs":3,.*"seriesCountByMetricName":\[{"name":"x","value":2,"samples":2,"bytes":[1-9]\d*,"dollarsPerMonth":[^0].*}\].*"seriesCountByFocusLabelValue":\[{"name":"b","value":1,`,
 		"/prometheus/api/v1/cardinality/label_names":                            `^{"label_values_count_total":4,"label_names_count":2,"cardinality":\[{"label_name":"job","label_values_count":3,"samples":3,"bytes":[1-9]`,
@@ -144,7 +145,7 @@ func TestAdminAPI(t *testing.T) {
 		{false, http.StatusServiceUnavailable, `"value":[1,"3"]`},
 		{true, http.StatusNoContent, `"value":[1,"2"]`},
 	} {
-		s := queryapp.DefaultSettings()
+		s := settings.Default[queryapp.Settings]()
 		s.Admin.Enabled = tc.enabled
 		base := serve(t, s)
 		resp, err := http.PostForm(base+"/api/v1/admin/tsdb/delete_series", url.Values{"match[]": {`x{job="a"}`}})

@@ -8,7 +8,6 @@ import (
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -28,9 +27,6 @@ type Settings struct {
 
 	function bool // ForFunction has divided the memory
 }
-
-// DefaultSettings returns the defaults of all.
-func DefaultSettings() Settings { return settings.Default[Settings]() }
 
 // joined returns s with what the stage and its APIs share, and with the process's flags for the API
 // to show.

@@ -9,10 +9,11 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/admin"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 func TestShares(t *testing.T) {
-	d := DefaultSettings()
+	d := settings.Default[Settings]()
 	require.Equal(t, d, within(d, 0, nil))
 	require.Equal(t, d, within(d, 64<<30, nil), "nothing is larger than the defaults")
 
@@ -38,7 +39,7 @@ func TestShares(t *testing.T) {
 
 // TestJoined: the APIs and the stage agree on what they share.
 func TestJoined(t *testing.T) {
-	s := DefaultSettings()
+	s := settings.Default[Settings]()
 	s.Query.LookbackDelta, s.Query.Timeout, s.API.MaxBodyBytes, s.API.Expressions.MaxDepth = time.Minute, time.Second, 7, 9
 	s = s.joined(flags.Values{{Name: "store", Text: "file://x"}})
 	require.Equal(t, time.Minute, s.API.LookbackDelta)
@@ -46,6 +47,6 @@ func TestJoined(t *testing.T) {
 	require.Equal(t, map[string]string{"store": "file://x"}, s.API.Flags)
 	require.Equal(t, "store: \"file://x\"\n", s.API.ConfigYAML)
 	require.Equal(t, admin.Settings{
-		Parser: s.API.Parser, Expressions: s.API.Expressions, MaxBodyBytes: 7, Timeout: time.Second, MaxSelectors: DefaultSettings().Admin.MaxSelectors,
+		Parser: s.API.Parser, Expressions: s.API.Expressions, MaxBodyBytes: 7, Timeout: time.Second, MaxSelectors: settings.Default[Settings]().Admin.MaxSelectors,
 	}, s.Admin)
 }

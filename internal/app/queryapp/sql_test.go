@@ -17,6 +17,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // ask sends a statement as a form and returns the answer.
@@ -39,7 +40,7 @@ func ask(t *testing.T, base string, form url.Values, header ...string) (*http.Re
 const xs = "SELECT metric, labels, labels['job'] AS job, value FROM samples WHERE metric = 'x' ORDER BY job"
 
 func TestSQLFormats(t *testing.T) {
-	base := serve(t, queryapp.DefaultSettings())
+	base := serve(t, settings.Default[queryapp.Settings]())
 	wantJSON := `{"status":"success","data":{"columns":[{"name":"metric","type":"VARCHAR"},{"name":"labels","type":"MAP(VARCHAR, VARCHAR)"},` +
 		`{"name":"job","type":"VARCHAR"},{"name":"value","type":"DOUBLE"}],"rows":[["x",{"job":"a"},"a",1],["x",{"job":"b"},"b",1],["x",{"job":"c"},"c",1]]}}`
 	wantCSV := "metric,labels,job,value\nx,\"{\"\"job\"\":\"\"a\"\"}\",a,1\nx,\"{\"\"job\"\":\"\"b\"\"}\",b,1\nx,\"{\"\"job\"\":\"\"c\"\"}\",c,1\n"
@@ -72,7 +73,7 @@ func TestSQLFormats(t *testing.T) {
 }
 
 func TestSQLValues(t *testing.T) {
-	base := serve(t, queryapp.DefaultSettings())
+	base := serve(t, settings.Default[queryapp.Settings]())
 	_, body := ask(t, base, url.Values{"query": {`SELECT NULL, true, 1::TINYINT, 18446744073709551615::UBIGINT, 170141183460469231731687303715884105727::HUGEINT, 1.50::DECIMAL(9,2),
 		'NaN'::DOUBLE, '-inf'::DOUBLE, 1e300, -0.0::DOUBLE, 'a"b' || chr(10), DATE '2026-01-02', TIMESTAMP '2026-01-02 03:04:05.678', TIMESTAMPTZ '2026-01-02 03:04:05+01',
 		[1, NULL], {'a': 1, 'b': 'x'}, map {'k': [1.5::DOUBLE]}, map {1: 'x'}, 'ab'::BLOB, uuid '00000000-0000-0000-0000-000000000001', 'y'::ENUM('x', 'y'), INTERVAL 1 HOUR`}})
@@ -95,7 +96,7 @@ func TestSQLValues(t *testing.T) {
 }
 
 func TestSQLRequests(t *testing.T) {
-	base := serve(t, queryapp.DefaultSettings())
+	base := serve(t, settings.Default[queryapp.Settings]())
 	post := func(body string) (int, string) {
 		resp, err := http.Post(base+"/prometheus/api/v1/sql", "application/json", strings.NewReader(body))
 		require.NoError(t, err)
@@ -143,7 +144,7 @@ func TestSQLRequests(t *testing.T) {
 }
 
 func TestSQLErrors(t *testing.T) {
-	base := serve(t, queryapp.DefaultSettings())
+	base := serve(t, settings.Default[queryapp.Settings]())
 	for _, tc := range []struct {
 		query string
 		code  int
@@ -176,7 +177,7 @@ func TestSQLLimits(t *testing.T) {
 		{"--query.max-fetched-bytes", "FROM samples", func(s *query.Settings) { s.MaxFetchedBytes = 1 }},
 		{"--query.max-memory", "SELECT count(DISTINCT range) FROM range(100000000)", func(s *query.Settings) { s.QueryMemoryBytes, s.SpillBytes = 20<<20, 1<<20 }},
 	} {
-		s := queryapp.DefaultSettings()
+		s := settings.Default[queryapp.Settings]()
 		tc.set(&s.Query)
 		resp, body := ask(t, serve(t, s), url.Values{"query": {tc.query}})
 		require.Equal(t, 422, resp.StatusCode, body)
@@ -187,7 +188,7 @@ func TestSQLLimits(t *testing.T) {
 // TestRangeQueriesFromInside: a range query has at most the steps of /api/v1/query_range, wherever it
 // is asked.
 func TestRangeQueriesFromInside(t *testing.T) {
-	base := serve(t, queryapp.DefaultSettings())
+	base := serve(t, settings.Default[queryapp.Settings]())
 	const call = "FROM promql('vector(1)', TIMESTAMPTZ '1970-01-01', %s, INTERVAL 1 MILLISECOND)"
 	for _, prefix := range []string{"", "EXPLAIN ", "EXPLAIN ANALYZE ", "DESCRIBE ", "SUMMARIZE "} {
 		resp, body := ask(t, base, url.Values{"query": {prefix + fmt.Sprintf(call, "now()")}})
@@ -208,7 +209,7 @@ func TestRangeQueriesFromInside(t *testing.T) {
 // TestSQLEndsWithItsTime: a statement ends at the timeout, and when its client is gone.
 func TestSQLEndsWithItsTime(t *testing.T) {
 	const endless = "SELECT count(*) FROM range(1000000000000) a WHERE hash(a.range) = 1"
-	s := queryapp.DefaultSettings()
+	s := settings.Default[queryapp.Settings]()
 	s.Query.MaxConcurrency = 1
 	base := serve(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -228,7 +229,7 @@ func TestSQLEndsWithItsTime(t *testing.T) {
 
 // TestSQLBreaksOff: an error after a part of the result was sent ends the connection.
 func TestSQLBreaksOff(t *testing.T) {
-	base := serve(t, queryapp.DefaultSettings())
+	base := serve(t, settings.Default[queryapp.Settings]())
 	resp, err := http.Get(base + "/api/v1/sql?format=csv&query=" + url.QueryEscape("SELECT CASE WHEN range = 900000 THEN error('midway') ELSE 'x' || range END FROM range(1000000)"))
 	require.NoError(t, err)
 	defer resp.Body.Close()

@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -27,7 +28,7 @@ func TestUsageIsKept(t *testing.T) {
 			store, now := memstore.New(memstore.Settings{}), time.Unix(1_700_000_000, 0)
 			_, err := store.Put(t.Context(), "v1/anonymous/x", strings.NewReader(""), objstore.Condition{})
 			require.NoError(t, err)
-			s := queryapp.ForFunction(queryapp.DefaultSettings(), 1<<30, flags.Values{})
+			s := queryapp.ForFunction(settings.Default[queryapp.Settings](), 1<<30, flags.Values{})
 			s.KeepUsage, s.Query.CacheDir = keep, t.TempDir()
 			stage, err := queryapp.New(s)(t.Context(), process.Parts{
 				Store: store, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },

@@ -196,7 +196,7 @@ func TestOpenFailureIsNotRemembered(t *testing.T) {
 func TestLiteral(t *testing.T) {
 	db := open(t, 1)
 	for _, s := range []string{"", "a", "'", "''", `\`, `\'`, "a\x00b", "\x00", "\n", "日本", "--", "/*", "$1", "?", strings.Repeat("x", 5000)} {
-		sql := "SELECT " + duck.Literal(s) + ", (" + duck.Literal(s) + " IN (" + duck.Literals([]string{"other", s}) + "))::BIGINT"
+		sql := "SELECT " + duck.Literal(s) + ", (" + duck.Literal(s) + " IN (" + "'other', " + duck.Literal(s) + "))::BIGINT"
 		err := db.Each(t.Context(), sql, []string{duck.Varchar, duck.BigInt}, func(_ int, c []duck.Vector) error {
 			require.Equal(t, s, c[0].Strings()[0].String())
 			require.Equal(t, int64(1), c[1].Int64s()[0])
@@ -217,10 +217,10 @@ func TestFileIndex(t *testing.T) {
 		rows, err := db.Query(t.Context(), "COPY (SELECT "+cols+", "+string(rune('0'+i))+"::UBIGINT AS idx FROM range(5000)) TO "+duck.Literal(path)+" (FORMAT parquet)", duck.BigInt)
 		require.NoError(t, err)
 		rows.Close()
-		list = append(list, path)
+		list = append(list, duck.Literal(path))
 	}
 	seen := 0
-	err := db.Each(t.Context(), "SELECT file_index, idx FROM read_parquet(["+duck.Literals(list)+"], union_by_name = true) WHERE n > 0", []string{duck.UBigInt, duck.UBigInt},
+	err := db.Each(t.Context(), "SELECT file_index, idx FROM read_parquet(["+strings.Join(list, ", ")+"], union_by_name = true) WHERE n > 0", []string{duck.UBigInt, duck.UBigInt},
 		func(n int, c []duck.Vector) error {
 			seen += n
 			require.Equal(t, c[1].Uint64s(), c[0].Uint64s())

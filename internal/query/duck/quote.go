@@ -12,18 +12,6 @@ func Literal(s string) string {
 	return "(" + strings.ReplaceAll(q, "\x00", "' || chr(0) || '") + ")"
 }
 
-// Literals renders strings as a comma-separated list of SQL literals.
-func Literals(ss []string) string {
-	var b strings.Builder
-	for i, s := range ss {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(Literal(s))
-	}
-	return b.String()
-}
-
 // Ident quotes an identifier.
 func Ident(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
