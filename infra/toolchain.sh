@@ -6,7 +6,8 @@
 # LLVM's lld links a program that crashes.
 linker=$PWD/.cache/ld
 mkdir -p "$linker"
-ln -sfn "$(command -v mold)" "$linker/ld"
+mold=$(command -v mold)
+[ "$(readlink "$linker/ld")" = "$mold" ] || ln -sfn "$mold" "$linker/ld" # another build may be linking by it
 
 # DuckDB is C++. netgo and osusergo avoid the dynamic parts of the C library; the linker still warns
 # of them.
