@@ -156,7 +156,12 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 		all = append(all, NewFlight(s.Flight).Build)
 	}
 	if s.Demo {
-		all = append(all, demonstrating(s.Feeder, out))
+		all = append(all, func(_ context.Context, p process.Parts) (process.Stage, error) {
+			welcome := process.InBackground(p, "demo", func(ctx context.Context) {
+				demo.Welcome(ctx, s.Feeder, p.URL, p.Token, out, p.Logger)
+			})
+			return demonstration{welcome, demo.NodeHandler(s.Feeder, p.Logger, p.Now)}, nil
+		})
 	}
 	return all
 }

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"context"
-	"io"
 	"net/http"
 
 	"github.com/promlake/promlake/internal/app/process"
@@ -14,16 +12,6 @@ import (
 type demonstration struct {
 	process.Stage // prints the welcome
 	machine       http.Handler
-}
-
-// demonstrating returns the builder of the demo.
-func demonstrating(s demo.Settings, out io.Writer) process.Builder {
-	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		welcome := process.InBackground(p, "demo", func(ctx context.Context) {
-			demo.Welcome(ctx, s, p.URL, p.Token, out, p.Logger)
-		})
-		return demonstration{welcome, demo.NodeHandler(s, p.Logger, p.Now)}, nil
-	}
 }
 
 // Routes implements process.Stage.

@@ -121,18 +121,15 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 		}
 	}
 	if ticks != nil {
-		h.Schedule = func(ctx context.Context, at time.Time) error { return tickAll(ctx, at, ticks) }
+		h.Schedule = func(ctx context.Context, at time.Time) error {
+			var errs []error
+			for _, t := range ticks { // all stages work, also when one fails
+				errs = append(errs, t.Tick(ctx, at))
+			}
+			return errors.Join(errs...)
+		}
 	}
 	return h, nil
-}
-
-// tickAll lets all stages work, also when one fails.
-func tickAll(ctx context.Context, at time.Time, ticks []Scheduled) error {
-	var errs []error
-	for _, t := range ticks {
-		errs = append(errs, t.Tick(ctx, at))
-	}
-	return errors.Join(errs...)
 }
 
 // endFunction ends the stages in the same order as shutdown. It writes the metrics first, in half

@@ -40,14 +40,6 @@ func tuneGC(s Settings) {
 // long.
 const firstRequestsBytes = 8 << 20
 
-// spareFirstRequests lets the first requests run without a collection, unless the operator has set
-// the target of the garbage collector.
-func spareFirstRequests(s Settings) {
-	if s.GCPercent == 0 && os.Getenv("GOGC") == "" {
-		memory.SpareCollection(firstRequestsBytes)
-	}
-}
-
 // watch is the stage that measures the process for as long as others run. It is built first, so
 // that it ends last.
 type watch struct {

@@ -65,7 +65,10 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	}
 	// Started last, so that it ends first: the ingest stage still accepts its last write.
 	all := append(made.stages, keepWriting(made.self))
-	spareFirstRequests(s)
+	// The first requests run without a collection, unless the operator has set its target.
+	if s.GCPercent == 0 && os.Getenv("GOGC") == "" {
+		memory.SpareCollection(firstRequestsBytes)
+	}
 	g.open(made.handler, made.root)
 	serving, end := context.WithCancel(ctx)
 	defer end()

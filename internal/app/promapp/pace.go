@@ -28,8 +28,6 @@ type pace struct {
 	intervals map[any]time.Duration // the shortest one of each origin that has any
 }
 
-func newPace(q *spool.Spool) *pace { return &pace{queue: q, intervals: map[any]time.Duration{}} }
-
 // note sets the shortest interval of an origin; 0 means that it has none.
 func (p *pace) note(origin any, shortest time.Duration) {
 	if p == nil {

@@ -97,7 +97,7 @@ func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, erro
 		return nil, err
 	}
 	if local {
-		m.pace = newPace(m.queue)
+		m.pace = &pace{queue: m.queue, intervals: map[any]time.Duration{}}
 	}
 	if err = m.compose(c); err == nil {
 		err = m.apply(c)

@@ -101,7 +101,11 @@ func (s stage) Routes() []process.Route {
 }
 
 // After implements process.Trailing.
-func (s stage) After(ctx context.Context) { s.kept.after(ctx) }
+func (s stage) After(ctx context.Context) {
+	if s.kept != nil {
+		s.kept.counter.MaybeSave(ctx)
+	}
+}
 
 // Drain implements process.Stage: queries in flight have until the end of the shutdown's time. What
 // they ask for after it is not saved.

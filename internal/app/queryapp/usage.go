@@ -32,13 +32,6 @@ func keepUsage(s Settings, c *usage.Counter) *keptUsage {
 	return k
 }
 
-// after saves if that is due.
-func (k *keptUsage) after(ctx context.Context) {
-	if k != nil {
-		k.counter.MaybeSave(ctx)
-	}
-}
-
 // lastSave is the longest time that the save at the end takes: other stages end after this one.
 const lastSave = 2 * time.Second
 
