@@ -67,7 +67,7 @@ func emulated(t *testing.T, url string, e event) []byte {
 }
 
 // TestRuntimeInterfaceEmulator sends one event to each bootstrap under AWS's own runtime, as a
-// check on internal/lambda/emulator.
+// check on tests/support/emulator.
 func TestRuntimeInterfaceEmulator(t *testing.T) {
 	store := t.TempDir()
 	env := []string{"PROMLAKE_STORE=file://" + store, "PROMLAKE_INGEST_MODE=direct", "PROMLAKE_COMPACTOR_SETTLE_DELAY=1ms", "PROMLAKE_COMPACTOR_LATE_DELAY=1ms"}
