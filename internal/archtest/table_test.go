@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/catalog", "internal/objstore", "internal/objstore/storeurl", "internal/publish",
 	},
 	"internal/app/queryapp": {
-		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/api/respond", "internal/query/api/weights", "internal/query/duck/promsql", "internal/query/usage", "internal/recent", "internal/settings",
+		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/api/respond", "internal/query/api/weights", "internal/query/duck/guard", "internal/query/duck/promsql", "internal/query/usage", "internal/recent", "internal/settings",
 		"internal/telemetry",
 	},
 	"internal/app/ruleapp": {

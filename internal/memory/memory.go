@@ -69,6 +69,7 @@ type Budget struct {
 	started  uint64        // number of works so far
 	seen     uint64        // of these, when Watch measured last
 	watched  bool          // Watch measures at the next tick
+	outside  []func(room int64)
 }
 
 // New returns a budget of limit bytes, or nil if limit is 0. reg may be nil.
@@ -79,6 +80,18 @@ func New(limit int64, p Probe, reg prometheus.Registerer) *Budget {
 	b := &Budget{limit: limit, probe: p, wake: make(chan struct{}, 1), works: map[*Work]struct{}{}}
 	b.metrics = newMetrics(reg, b)
 	return b
+}
+
+// Outside lets Watch call set with the bytes that there is room for, each time it has measured the
+// process: for code whose allocations are neither acquired nor Go's. While no work runs, there is no
+// bound.
+func (b *Budget) Outside(set func(room int64)) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outside = append(b.outside, set)
 }
 
 // Limit returns the limit in bytes, 0 if there is none.

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -189,6 +190,33 @@ func TestWatchEndsBeforeTheLimit(t *testing.T) {
 	var typed *Error
 	require.ErrorAs(t, context.Cause(ctx), &typed)
 	require.Equal(t, Error{Limit: 1000, Needed: 1001, Ended: true}, *typed)
+}
+
+// TestOutside: what is allocated outside of the budget learns what room there is below the reserve,
+// and that there is no bound while no work runs.
+func TestOutside(t *testing.T) {
+	b := newFixture(1600)
+	var rooms []int64
+	b.Outside(func(room int64) { rooms = append(rooms, room) })
+	_, w, err := b.Start(t.Context())
+	require.NoError(t, err)
+	b.used.Store(600)
+	b.check(time.Time{})
+	require.Equal(t, []int64{1600 - 1600/reserveShare - 600}, rooms)
+	var typed *Error
+	require.ErrorAs(t, w.Refused(), &typed)
+	require.Equal(t, Error{Limit: 1600, Needed: 1601}, *typed, "there is room again")
+	b.used.Store(1700)
+	require.ErrorAs(t, w.Refused(), &typed)
+	require.Equal(t, Error{Limit: 1600, Needed: 1700 + 1600/reserveShare}, *typed)
+	require.Equal(t, 2.0, testutil.ToFloat64(b.metrics.refused))
+	w.End()
+	b.used.Store(0)
+	b.check(time.Time{})
+	b.check(time.Time{})
+	require.Equal(t, int64(math.MaxInt64/2), rooms[len(rooms)-1])
+	require.NoError(t, (*Work)(nil).Refused())
+	(*Budget)(nil).Outside(nil)
 }
 
 // TestWatchEndsAsMuchAsIsAboveTheLimit: it counts what works hold outside of the budget, and ends

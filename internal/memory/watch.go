@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -80,7 +81,14 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 	// long as many of them do.
 	busy := above || len(b.works) > 0 || b.started != b.seen
 	b.seen, b.watched = b.started, busy
+	room, outside := b.limit-reserve-used, b.outside
+	if !busy {
+		room = math.MaxInt64 / 2
+	}
 	b.mu.Unlock()
+	for _, set := range outside {
+		set(room)
+	}
 
 	if b.probe.Tune != nil {
 		b.probe.Tune(used)

@@ -77,6 +77,20 @@ func (w *Work) Holds(outside func() int64) {
 	w.outside = outside
 }
 
+// Refused returns the error of an allocation outside of the budget that the process had no room for,
+// and counts it. It is nil for a nil work.
+func (w *Work) Refused() error {
+	if w == nil {
+		return nil
+	}
+	b := w.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.measure()
+	b.refuse()
+	return &Error{Limit: b.limit, Needed: max(b.limit+1, b.measured+b.limit/reserveShare)}
+}
+
 // held returns the bytes of the work. The caller holds the budget's mu.
 func (w *Work) held() int64 {
 	if w.outside == nil {

@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/duck/guard"
 	"github.com/promlake/promlake/internal/query/sql"
 )
 
@@ -90,4 +93,26 @@ func TestHeavySQL(t *testing.T) {
 			require.Empty(t, left, "spilled data of ended statements")
 		}
 	}
+}
+
+// TestSQLWithoutRoom: a statement is refused large allocations where the process has no room for
+// them, with the error of the process, and runs once there is room.
+func TestSQLWithoutRoom(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	budget := memory.New(1<<40, memory.Probe{Usage: func() int64 { return 1 << 30 }, Now: time.Now}, nil)
+	ctx, work, err := budget.Start(t.Context())
+	require.NoError(t, err)
+	defer work.End()
+	defer guard.Room(math.MaxInt64 / 2)
+	large := query.Statement{Text: "SELECT len(list(x)) AS n FROM range(1000000) t(x)", Format: "csv"}
+	var out kept
+	guard.Room(1 << 20)
+	err = l.SQL(ctx, large, &out)
+	require.ErrorIs(t, err, memory.ErrMemory)
+	require.ErrorContains(t, err, memory.Flag)
+	require.NoError(t, l.SQL(ctx, query.Statement{Text: "SELECT 1 AS n", Format: "csv"}, &out))
+	guard.Room(math.MaxInt64 / 2)
+	out = kept{}
+	require.NoError(t, l.SQL(ctx, large, &out))
+	require.Equal(t, "n\n1000000\n", out.String())
 }

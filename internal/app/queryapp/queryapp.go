@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/query/duck/guard"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/settings"
 )
@@ -37,6 +38,7 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 		}
 		s.Query.SpareDatabase = s.Warm
 		promsql.LimitProcess(p.Memory.Limit())
+		p.Memory.Outside(guard.Room)
 		if s.Query.Tenants == nil && s.Tenants.File != "" {
 			defaults := settings.Default[admission.Limits]()
 			defaults.HA = s.Query.HA

@@ -12,6 +12,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/arrowrows"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
@@ -292,6 +293,11 @@ func (x *execution) because(err error) error {
 		return fmt.Errorf("run a statement: %w", x.ctx.Err()) // whatever it made of DuckDB's answer
 	case failed != nil:
 		return failed
+	case x.db.guard.Crowded():
+		if err := memory.Of(x.ctx).Refused(); err != nil {
+			return err
+		}
+		return x.tooMuchMemory()
 	case x.db.guard.Exceeded() || x.budget != nil && x.budget.Err() != nil:
 		return x.tooMuchMemory()
 	case x.db.guard.Planned():

@@ -12,11 +12,17 @@ struct prom_guard {
 	_Atomic int64_t held; // bytes of large allocations, by the threads that allocate and free
 	int64_t limit;
 	atomic_bool exceeded;
+	atomic_bool crowded; // the process had no room
 	atomic_bool stopped;
 	atomic_bool planning;
 	_Atomic int64_t left; // bytes that the planning may still allocate
 	atomic_bool planned;  // a planning had none left
 };
+
+// The bytes that all guards may still allocate, and what they have allocated, less what they have
+// freed, since that was set.
+static _Atomic int64_t room = INT64_MAX / 2;
+static _Atomic int64_t admitted;
 
 static _Thread_local prom_guard *current;
 static _Thread_local size_t fresh; // bytes of operator new that are not taken from current->left yet
@@ -43,6 +49,19 @@ int64_t prom_guard_held(prom_guard *g) {
 
 bool prom_guard_exceeded(prom_guard *g) {
 	return atomic_load(&g->exceeded);
+}
+
+bool prom_guard_crowded(prom_guard *g) {
+	return atomic_load(&g->crowded);
+}
+
+// What was admitted lately may not be written yet, and so be missing in what was measured. Half of
+// it counts after five calls.
+void prom_guard_room(int64_t bytes) {
+	static int64_t lately;
+	lately += atomic_exchange(&admitted, 0) - lately / 8;
+	lately = lately > 0 ? lately : 0;
+	atomic_store(&room, bytes - lately);
 }
 
 void prom_guard_enter(prom_guard *g) {
@@ -87,18 +106,26 @@ bool prom_guard_refuses(size_t n) {
 	return none || atomic_load(&g->stopped);
 }
 
+// take counts n bytes more; negative ones are given back. It returns what is held then.
+static int64_t take(prom_guard *g, int64_t n) {
+	atomic_fetch_sub(&room, n);
+	atomic_fetch_add(&admitted, n);
+	return atomic_fetch_add(&g->held, n) + n;
+}
+
 // admit counts n bytes more, unless they are refused.
 static bool admit(prom_guard *g, size_t n) {
 	if (atomic_load_explicit(&g->stopped, memory_order_relaxed)) {
 		return false;
 	}
-	if (n <= (size_t)g->limit) {
-		if (atomic_fetch_add(&g->held, (int64_t)n) + (int64_t)n <= g->limit) {
+	bool fits = n <= (size_t)g->limit, roomy = fits && atomic_load(&room) >= (int64_t)n;
+	if (roomy) {
+		if (take(g, (int64_t)n) <= g->limit) {
 			return true;
 		}
-		atomic_fetch_sub(&g->held, (int64_t)n);
+		take(g, -(int64_t)n);
 	}
-	atomic_store(&g->exceeded, true);
+	atomic_store(fits && !roomy ? &g->crowded : &g->exceeded, true);
 	return false;
 }
 
@@ -126,7 +153,7 @@ static inline void *allocate(const allocator *a, size_t n) {
 		return NULL;
 	}
 	void *p = a->malloc(n);
-	atomic_fetch_add(&g->held, counted(a, p) - (int64_t)n);
+	take(g, counted(a, p) - (int64_t)n);
 	return p;
 }
 
@@ -143,7 +170,7 @@ static inline void *reallocate(const allocator *a, void *p, size_t n) {
 	if (q || n == 0) {
 		more += before - counted(a, q);
 	}
-	atomic_fetch_sub(&g->held, more);
+	take(g, -more);
 	return q;
 }
 
@@ -151,7 +178,7 @@ static inline void release(const allocator *a, void *p) {
 	prom_guard *g = current;
 	int64_t n = g ? counted(a, p) : 0;
 	if (n) {
-		atomic_fetch_sub(&g->held, n);
+		take(g, -n);
 	}
 	a->free(p);
 }

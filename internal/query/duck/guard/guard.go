@@ -99,6 +99,14 @@ func (g *Guard) Held() int64 { return int64(C.prom_guard_held(g.c)) }
 // Exceeded reports whether an allocation was refused because of the limit.
 func (g *Guard) Exceeded() bool { return bool(C.prom_guard_exceeded(g.c)) }
 
+// Crowded reports whether an allocation was refused because the process had no room.
+func (g *Guard) Crowded() bool { return bool(C.prom_guard_crowded(g.c)) }
+
+// Room sets how many bytes the guards of the process may allocate together until the next call, as
+// its memory is measured every few ms. In between, statements could allocate hundreds of megabytes.
+// Only one goroutine calls it.
+func Room(bytes int64) { C.prom_guard_room(C.int64_t(bytes)) }
+
 // Plan begins the planning of a statement, which ends before its rows are read: DuckDB's destructors
 // must not be refused anything. A nil guard bounds nothing.
 func (g *Guard) Plan() (end func()) {
