@@ -168,10 +168,14 @@ func (b *Budget) AcquireWithin(ctx context.Context, wait time.Duration, n int64)
 	return b.Acquire(ctx, n)
 }
 
-// take is TryAcquire for callers that hold mu.
+// take is TryAcquire for callers that hold mu. Where Watch would end work, none gets memory.
 func (b *Budget) take(n int64) error {
 	b.measure()
-	if needed := max(b.held, b.measured+b.since) + n; needed > b.limit {
+	needed := max(b.held, b.measured+b.since) + n
+	if ending := b.measured + b.limit/reserveShare; ending > b.limit {
+		needed = max(needed, ending)
+	}
+	if needed > b.limit {
 		return &Error{Limit: b.limit, Needed: needed}
 	}
 	b.held += n

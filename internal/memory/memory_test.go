@@ -190,6 +190,9 @@ func TestWatchEndsBeforeTheLimit(t *testing.T) {
 	var typed *Error
 	require.ErrorAs(t, context.Cause(ctx), &typed)
 	require.Equal(t, Error{Limit: 1000, Needed: 1001, Ended: true}, *typed)
+	_, _, err = b.Start(t.Context())
+	require.ErrorAs(t, err, &typed)
+	require.Equal(t, Error{Limit: 1000, Needed: 1001}, *typed, "no work begins that would be ended at once")
 }
 
 // TestOutside: what is allocated outside of the budget learns what room there is below the reserve,
