@@ -217,9 +217,9 @@ func live(t *testing.T, s objstore.Store) {
 	}
 }
 
-// TestCopyMutable: the rules of a tenant, the counts of its queries and the states of its groups of pushed metrics are copied
-// as they are when its data is, also by a copy that finds those of one that did not finish. Those
-// of a destination in use are not replaced.
+// TestCopyMutable: the rules of a tenant, the counts of its queries and the states of its groups of
+// pushed metrics are copied as they are when its data is, also by a copy that finds those of one
+// that did not finish. Those of a destination in use are not replaced.
 func TestCopyMutable(t *testing.T) {
 	from, to := memstore.New(memstore.Settings{}), memstore.New(memstore.Settings{})
 	put := func(store objstore.Store, k, text string) {

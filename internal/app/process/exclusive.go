@@ -10,9 +10,9 @@ import (
 	"github.com/promlake/promlake/internal/auth"
 )
 
-// ExclusiveWork answers a request with data and the name of the result for the counter. An error is answered
-// with status 400 if result names it, and otherwise with 503, as "failed". Its context ends when
-// the client goes away.
+// ExclusiveWork answers a request with data and the name of the result for the counter. An error is
+// answered with status 400 if result names it, and otherwise with 503, as "failed". Its context
+// ends when the client goes away.
 type ExclusiveWork func(r *http.Request) (data any, result string, err error)
 
 // Exclusive is a stage that does nothing but serve ExclusiveWork at a path, to operators.

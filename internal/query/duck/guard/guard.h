@@ -1,6 +1,7 @@
 // A guard counts the large allocations of the threads that entered it, and refuses them beyond a
-// limit, where the process has no room, or once it is stopped. DuckDB takes a refused allocation for the end of memory. While a
-// statement is planned, operator new counts as well, whatever the size.
+// limit, where the process has no room, or once it is stopped. DuckDB takes a refused allocation
+// for the end of memory. While a statement is planned, operator new counts as well, whatever the
+// size.
 #pragma once
 
 #include <stdbool.h>

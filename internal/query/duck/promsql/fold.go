@@ -22,8 +22,8 @@ type Fold struct {
 }
 
 // NewFold returns the aggregation of an operator ("sum", "avg", "min", "max", "count", "group",
-// "stddev", "stdvar", "absent" or "scalar") into groups of lists of steps values. Its memory counts against the budget, which must stay open
-// until Close.
+// "stddev", "stdvar", "absent" or "scalar") into groups of lists of steps values. Its memory counts
+// against the budget, which must stay open until Close.
 func NewFold(op string, groups, steps int, budget *Budget) (*Fold, error) {
 	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
 	name := (*C.char)(unsafe.Pointer(unsafe.StringData(op)))

@@ -9,8 +9,8 @@ import (
 // NoOrdinal is the ordinal of a series that is left out: prom_at maps it to NULL.
 const NoOrdinal uint32 = 0xFFFFFFFF
 
-// OrdinalMap encodes a map for prom_pick: entries of a key (uint64) and its value (uint32), little-endian,
-// 12 bytes each, ascending by key. The slices are parallel. Keys are distinct.
+// OrdinalMap encodes a map for prom_pick: entries of a key (uint64) and its value (uint32),
+// little-endian, 12 bytes each, ascending by key. The slices are parallel. Keys are distinct.
 func OrdinalMap(keys []uint64, values []uint32) []byte {
 	type entry struct {
 		key   uint64
