@@ -55,8 +55,8 @@ bool prom_guard_crowded(prom_guard *g) {
 	return atomic_load(&g->crowded);
 }
 
-// What was admitted lately may not be written yet, and so be missing in what was measured. Half of
-// it counts after five calls.
+// What was admitted lately may not be written yet, so that it is missing in what was measured. It is
+// subtracted, and an eighth less with each call: half of it after five calls.
 void prom_guard_room(int64_t bytes) {
 	static int64_t lately;
 	lately += atomic_exchange(&admitted, 0) - lately / 8;
@@ -118,14 +118,15 @@ static bool admit(prom_guard *g, size_t n) {
 	if (atomic_load_explicit(&g->stopped, memory_order_relaxed)) {
 		return false;
 	}
-	bool fits = n <= (size_t)g->limit, roomy = fits && atomic_load(&room) >= (int64_t)n;
-	if (roomy) {
-		if (take(g, (int64_t)n) <= g->limit) {
+	bool fits = n <= (size_t)g->limit;
+	if (fits) {
+		fits = take(g, (int64_t)n) <= g->limit;
+		if (fits && atomic_load(&room) >= 0) { // of threads that take at once, none gets too much
 			return true;
 		}
 		take(g, -(int64_t)n);
 	}
-	atomic_store(fits && !roomy ? &g->crowded : &g->exceeded, true);
+	atomic_store(fits ? &g->crowded : &g->exceeded, true);
 	return false;
 }
 
