@@ -49,8 +49,8 @@ func Masks(rows []Row, keys []uint32, room Room) (map[uint32][]float64, error) {
 	return out, nil
 }
 
-// Union sorts rows, and makes one of those that have an ordinal: its values are those of the first
-// row that has one. It changes the rows, but not their values.
+// Union sorts rows by ordinal, and merges rows of the same ordinal: at each step the first of them
+// that has a value decides. It changes the rows, but not their values.
 func Union(rows []Row, room Room) ([]Row, error) {
 	either, err := promsql.OperatorOf("or")
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
 
+// absent is the value of a step without one.
+var absent = math.Float64frombits(value.StaleNaN)
+
 // TestSumsOfAnyNumbers: sums and averages have the bits of upstream's, whatever the numbers are.
 func TestSumsOfAnyNumbers(t *testing.T) {
 	const steps = 40
@@ -34,7 +37,7 @@ func TestSumsOfAnyNumbers(t *testing.T) {
 			members[i] = Row{uint32(i), make([]float64, steps)}
 			for k := range steps {
 				if members[i].V[k] = kinds[round%len(kinds)](); rng.IntN(8) == 0 {
-					members[i].V[k] = Absent
+					members[i].V[k] = absent
 				}
 			}
 		}
@@ -81,14 +84,14 @@ func upstreams(members []Row, k int) (total, mean float64) {
 	}
 	switch {
 	case n == 0:
-		return Absent, Absent
+		return absent, absent
 	case running:
 		return sum + c, avg + ac
 	}
 	return sum + c, avg/n + ac/n
 }
 
-// requireBits expects equal bits, but of NaN only that both are Absent or none is.
+// requireBits expects equal bits, but of NaN only that both are absent or none is.
 func requireBits(t *testing.T, want, got float64) {
 	t.Helper()
 	if math.IsNaN(want) && math.IsNaN(got) {

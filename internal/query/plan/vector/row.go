@@ -7,10 +7,7 @@ package vector
 
 import (
 	"cmp"
-	"math"
 	"slices"
-
-	"github.com/prometheus/prometheus/model/value"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
@@ -20,9 +17,6 @@ type Row struct {
 	I uint32
 	V []float64
 }
-
-// Absent is the value of a step without one.
-var Absent = math.Float64frombits(value.StaleNaN)
 
 // Room returns memory of undefined content for n values.
 type Room func(n int) []float64

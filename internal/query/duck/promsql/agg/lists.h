@@ -16,6 +16,6 @@ typedef struct {
 prom_lists *prom_lists_open(uint32_t count, uint32_t steps, int64_t budget, char err[PROM_ERROR_BYTES]);
 void prom_lists_close(prom_lists *l);
 
-// Chooses k > 0 rows at each step: topk, bottomk or limitk. Returns false with a message, once at
-// most for the same lists.
+// Chooses k > 0 rows at each step: topk, bottomk or limitk. It is called once for the same lists.
+// Returns false with a message.
 bool prom_lists_choose(prom_lists *l, const char *op, size_t len, uint32_t k, char err[PROM_ERROR_BYTES]);
