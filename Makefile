@@ -22,7 +22,7 @@ export PYTHON ?= python3
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Go refuses to stamp a build where git does not know the commit.
 BUILDVCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && echo auto || echo false)
-LDFLAGS := -s -w -X github.com/promlake/promlake/internal/telemetry.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/promlake/promlake/internal/base/telemetry.version=$(VERSION)
 # Linux maps a program in pages of 2 MiB, and counts all of each as resident, where file and
 # addresses are aligned alike. They are not from this address on: an idle server has 30 MB less.
 LDFLAGS += -extldflags=-Wl,-Ttext-segment=0x410000
@@ -125,7 +125,7 @@ test-go: rie versitygw | system ## Run the Go tests.
 
 # Packages whose tests run goroutines that share memory. The detector finds nothing in others, and
 # compiles all that they import once more. In make soak, all run with it.
-RACED := $(addprefix ./internal/,auth listen loopback memory objstore/filestore objstore/instrument queue/sqsqueue spare spool query/snapshot)
+RACED := $(addprefix ./internal/,access/auth senders/listen base/loopback base/memory store/objstore/filestore store/objstore/instrument aws/sqsqueue prom/spool query/snapshot)
 
 .PHONY: test-race
 test-race: versitygw | system ## Run the tests of concurrent packages with the race detector.
@@ -184,7 +184,7 @@ include infra/infra.mk
 include infra/localstack/localstack.mk
 
 PROMSQL := internal/query/duck/promsql
-PROMSQL_PURE_C = $(addprefix $(PROMSQL)/,ctest/driver.c windows/state.c) $(wildcard $(PROMSQL)/base/*.c $(PROMSQL)/kernel/*.c)
+PROMSQL_PURE_C = $(addprefix $(PROMSQL)/,ctest/driver.c agg/windowstate.c) $(wildcard $(PROMSQL)/kernel/*.c)
 
 # The sanitizers check every access and overflow of the plain C code; 20000 rounds of random series
 # take a minute. Then each allocation of 100 rounds fails in turn.

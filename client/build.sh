@@ -13,6 +13,6 @@ for arch in "$@"; do
     program=dist/$arch/wheel/promlake
     echo "build: wheel for $arch"
     CC=$cc CXX=$cxx CGO_ENABLED=1 GOOS=linux GOARCH=$goarch "${GO:-go}" build -trimpath -buildvcs=false -tags "$static_tags,all_sd" \
-        -ldflags "-s -w -X github.com/promlake/promlake/internal/telemetry.version=${VERSION:-dev} $static_ldflags" -o "$program" ./cmd/promlake
+        -ldflags "-s -w -X github.com/promlake/promlake/internal/base/telemetry.version=${VERSION:-dev} $static_ldflags" -o "$program" ./cmd/promlake
     PROMLAKE_WHEEL_PROGRAM=$program "${HATCHLING:-hatchling}" build -t wheel -d dist
 done

@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go=${GO:-go}
 python=${PYTHON:-python3}
-ldflags="-s -w -X github.com/promlake/promlake/internal/telemetry.version=${VERSION:-dev}"
+ldflags="-s -w -X github.com/promlake/promlake/internal/base/telemetry.version=${VERSION:-dev}"
 . infra/toolchain.sh
 
 build() { # build PROGRAM FLAG...

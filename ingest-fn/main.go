@@ -10,9 +10,9 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 const (

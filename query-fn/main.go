@@ -10,15 +10,15 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/access/admission"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/ruleapp"
-	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/ruler"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/rules/ruler"
 )
 
 const (

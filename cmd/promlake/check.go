@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/promconfig"
+	"github.com/promlake/promlake/internal/app/promconfig"
 	"github.com/promlake/promlake/internal/query"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/base/settings"
 )
 
 var update = flag.Bool("update", false, "write docs/configuration.md")

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/copyapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/telemetry"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 type copyCmd struct {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/aws/cost"
 )
 
 type costCmd struct {

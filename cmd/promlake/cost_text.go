@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/promlake/promlake/internal/app/human"
-	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/aws/cost"
 )
 
 // text is the estimate for people.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/promlake/promlake/internal/app/doctorapp"
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 

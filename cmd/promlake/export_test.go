@@ -25,7 +25,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/query/duck"
-	"github.com/promlake/promlake/internal/query/duck/arrowrows"
+	"github.com/promlake/promlake/internal/sql/encode"
 	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 
@@ -229,7 +229,7 @@ func parquetRows(t *testing.T, file string) (out []string) {
 		FROM read_parquet(`+duck.Literal(file)+")")
 	require.NoError(t, err)
 	defer rows.Close()
-	conv, err := arrowrows.New(rows.Connection(), rows.Names(), rows.Types())
+	conv, err := encode.NewConverter(rows.Connection(), rows.Names(), rows.Types())
 	require.NoError(t, err)
 	defer conv.Close()
 	for rows.Next() {

@@ -8,8 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/inspectapp"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 type inspectCmd struct {

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/app/publishapp"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/publish"
-	"github.com/promlake/promlake/internal/telemetry"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/compact/publish"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 type publishCmd struct {

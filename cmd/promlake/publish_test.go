@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/publish"
+	"github.com/promlake/promlake/internal/compact/publish"
 )
 
 func TestPublishCommand(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/ingestapp"
-	"github.com/promlake/promlake/internal/queue/sqsqueue"
+	"github.com/promlake/promlake/internal/aws/sqsqueue"
 )
 
 type redriveCmd struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/store/queue"
 	"github.com/promlake/promlake/tests/support/memqueue"
 	"github.com/promlake/promlake/tests/support/sqstest"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/ruletest"
+	"github.com/promlake/promlake/internal/rules/ruletest"
 )
 
 // rulesCmd are the tools for who writes rules.

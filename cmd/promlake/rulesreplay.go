@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/rulesapp"
-	"github.com/promlake/promlake/internal/telemetry"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 type rulesReplayCmd struct {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 type serveCmd struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/loopback"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/base/loopback"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // source is what a command asks: a server, or a store through a query stage in this process.

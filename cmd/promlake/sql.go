@@ -13,7 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/sqlapp"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 type sqlCmd struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/base/settings"
 )
 
 // TestSQLCommand: a server, a store and local files are asked with the same command.

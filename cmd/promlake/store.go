@@ -6,8 +6,8 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // withStore calls f with the store at a URL, which exists.

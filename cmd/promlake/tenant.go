@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/app/tenantapp"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/cost"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/rulestore"
-	"github.com/promlake/promlake/internal/telemetry"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/aws/cost"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/rules/rulestore"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 type tenantCmd struct {

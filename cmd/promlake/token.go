@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/auth"
 )
 
 // The largest size of a parameter of AWS Systems Manager, in bytes, by its tier.

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/auth"
 )
 
 // promlake runs the program and returns what it prints.

@@ -3,7 +3,7 @@ package main
 import (
 	"net/http"
 
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/access/tenant"
 )
 
 // identified adds the tenant to every request, and the token if there is one. It implements

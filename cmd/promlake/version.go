@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 type versionCmd struct{}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/promlake/promlake/internal/app/compactapp"
+	"github.com/promlake/promlake/internal/app/demo"
 	"github.com/promlake/promlake/internal/app/doctorapp"
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
@@ -16,19 +17,18 @@ import (
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/promapp"
+	"github.com/promlake/promlake/internal/app/promconfig"
 	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/ruleapp"
 	"github.com/promlake/promlake/internal/app/tenantapp"
 	"github.com/promlake/promlake/internal/app/uploadapp"
-	"github.com/promlake/promlake/internal/demo"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/objstore/storeurl"
-	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/replica"
-	"github.com/promlake/promlake/internal/ruler"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/rules/ruler"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
+	"github.com/promlake/promlake/internal/store/replica"
 )
 
 // Settings are those of all components.

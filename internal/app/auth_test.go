@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/auth"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/app/demo"
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/demo"
-	"github.com/promlake/promlake/internal/selfwrite"
-	"github.com/promlake/promlake/internal/settings"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/app/selfwrite"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/tests/support/secrettest"
 )
 

@@ -3,9 +3,9 @@ package app
 import (
 	"net/http"
 
+	"github.com/promlake/promlake/internal/access/auth"
+	"github.com/promlake/promlake/internal/app/demo"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/demo"
 )
 
 // demonstration serves the machine's metrics and prints the welcome. It implements process.Stage.

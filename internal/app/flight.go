@@ -7,9 +7,9 @@ import (
 	"net"
 
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/flightsql"
-	"github.com/promlake/promlake/internal/loopback"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/base/loopback"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/sql/flightsql"
 )
 
 // FlightSettings are those of the server. The tags are those of package settings.

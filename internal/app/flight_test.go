@@ -24,13 +24,13 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 // startFlight runs a server that speaks Flight SQL, with tokens for two tenants, each of which has

@@ -13,11 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/auth"
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // access is the right that each route of all programs requires. A new route needs a line here.

@@ -12,11 +12,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/jobmessage"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // tenantsAtOnce is the number of tenants that are planned for, or whose garbage is collected, at
@@ -104,7 +103,7 @@ func (f *failures) join(ctx context.Context) error {
 }
 
 // plan plans for every tenant. now is a time of the store's clock before the call.
-func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (plan.State, []jobmessage.Work) {
+func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (plan.State, []Work) {
 	states, plans := make([]plan.State, len(tenants)), make([][]plan.Job, len(tenants))
 	s.eachTenant(ctx, tenants, errs, func(i int, tenant string) error {
 		snap, err := catalog.Take(ctx, s.store, tenant, key.MinTime, key.MaxTime)
@@ -115,11 +114,11 @@ func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs 
 		return nil
 	})
 	var sum plan.State
-	var work []jobmessage.Work
+	var work []Work
 	for i, t := range tenants {
 		sum.Add(states[i])
 		for _, j := range plans[i] {
-			work = append(work, jobmessage.Work{Tenant: t, Job: j})
+			work = append(work, Work{Tenant: t, Job: j})
 		}
 	}
 	return sum, work
@@ -134,7 +133,7 @@ func (s *Stage) eachTenant(ctx context.Context, tenants []string, errs *failures
 			break
 		}
 		g.Go(func() error {
-			errs.add(ctx, t, panics.Guard(func() error { return f(i, t) })())
+			errs.add(ctx, t, telemetry.Guard(func() error { return f(i, t) })())
 			return nil
 		})
 	}
@@ -143,7 +142,7 @@ func (s *Stage) eachTenant(ctx context.Context, tenants []string, errs *failures
 
 // runAll runs the jobs in a random order, so that several processes with the same plan mostly run
 // different jobs. It begins no job when less than half of the time is left that the first one had.
-func (s *Stage) runAll(ctx context.Context, work []jobmessage.Work, progress Progress, errs *failures) []Result {
+func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs *failures) []Result {
 	seed, err := s.ids.seed()
 	if err != nil {
 		errs.add(ctx, "", err)

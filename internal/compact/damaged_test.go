@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/checksum"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // flipping answers whole reads of one object with a bit of a byte changed.

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/promlake/promlake/internal/compact/jobmessage"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/queue"
 )
 
 // Dispatch is one tick of a planner: it plans for every tenant, sends at most MaxJobsPerTick jobs
@@ -79,7 +78,7 @@ func (s *Stage) planned(ctx context.Context, r *Report, failed int, took time.Du
 }
 
 // send sends the jobs that a tick may send, and returns their number.
-func (s *Stage) send(ctx context.Context, to queue.Sender, work []jobmessage.Work, errs *failures) int {
+func (s *Stage) send(ctx context.Context, to queue.Sender, work []Work, errs *failures) int {
 	seed, err := s.ids.seed()
 	if err != nil {
 		errs.add(ctx, "", err)
@@ -111,9 +110,9 @@ func (s *Stage) send(ctx context.Context, to queue.Sender, work []jobmessage.Wor
 // choose returns at most n jobs: one of every tenant, then another one of every tenant, and so on;
 // in each round the oldest days first. The jobs of one group come in a random order, so that a job
 // that kills its worker does not block the others for ever.
-func choose(work []jobmessage.Work, n int, r *rand.Rand) []jobmessage.Work {
+func choose(work []Work, n int, r *rand.Rand) []Work {
 	type candidate struct {
-		jobmessage.Work
+		Work
 		place int // of its group in the plan
 		round int
 		day   key.Window
@@ -135,7 +134,7 @@ func choose(work []jobmessage.Work, n int, r *rand.Rand) []jobmessage.Work {
 		rounds[all[i].Tenant]++
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.day, b.day)) })
-	out := make([]jobmessage.Work, 0, min(n, len(all)))
+	out := make([]Work, 0, min(n, len(all)))
 	for _, c := range all[:min(n, len(all))] {
 		out = append(out, c.Work)
 	}

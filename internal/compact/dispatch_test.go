@@ -14,10 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/tests/support/memqueue"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
@@ -113,10 +112,10 @@ func TestOverlappingTicks(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	job := func(tenant string, l key.Level, at string) jobmessage.Work {
-		return jobmessage.Work{Tenant: tenant, Job: plan.Job{Kind: plan.Merge, Level: l, Window: l.WindowOf(clock(at).UnixMilli())}}
+	job := func(tenant string, l key.Level, at string) Work {
+		return Work{Tenant: tenant, Job: plan.Job{Kind: plan.Merge, Level: l, Window: l.WindowOf(clock(at).UnixMilli())}}
 	}
-	var work []jobmessage.Work
+	var work []Work
 	for h := range 60 { // five days of a large tenant
 		work = append(work, job("large", key.L2h, fmt.Sprintf("%d:00", 2*h)))
 	}
@@ -141,7 +140,7 @@ func TestChoose(t *testing.T) {
 	require.Len(t, first, 12, "any job of the oldest day comes first some time")
 }
 
-func tenantsOf(work []jobmessage.Work) (out []string) {
+func tenantsOf(work []Work) (out []string) {
 	for _, w := range work {
 		out = append(out, w.Tenant)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/plan"
+	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 

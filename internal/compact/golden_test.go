@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/golden_bucket.txt")
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 const goldenBucket = "testdata/golden_bucket.txt"
 

@@ -17,10 +17,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/tests/support/compacttest"
 	"github.com/promlake/promlake/tests/support/memstore"
 )

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 

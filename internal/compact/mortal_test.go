@@ -7,7 +7,7 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 var errDead = errors.New("the process is dead")

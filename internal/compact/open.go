@@ -10,17 +10,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/compact/merge"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/panics"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 const (
@@ -288,7 +288,7 @@ func (o *opener) fetch(srcs []plan.Source) error {
 		if n := len(o.used); n > 0 {
 			memory, o.used = o.used[n-1], o.used[:n-1]
 		}
-		g.Go(panics.Guard(func() (err error) {
+		g.Go(telemetry.Guard(func() (err error) {
 			bodies[i], _, err = objstore.ReadInto(ctx, o.s.store, id.Key(o.tenant).String(), memory)
 			return err
 		}))

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/panics"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -33,7 +33,7 @@ func panicsAt(t *testing.T, where string) {
 	l.at("0:11").write("t", seriesRows(3, 2, clock("0:06")))
 	l.at("2:30")
 	broken = true
-	require.ErrorIs(t, s.UntilIdle(t.Context(), nil), panics.Err)
+	require.ErrorIs(t, s.UntilIdle(t.Context(), nil), telemetry.ErrPanic)
 	broken = false
 	require.Len(t, l.snapshot("t").Segments, 2)
 	require.NoError(t, s.UntilIdle(t.Context(), nil))

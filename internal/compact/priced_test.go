@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/aws/cost"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/cost"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/tests/support/memqueue"
 	"github.com/promlake/promlake/tests/support/memstore"
 )

@@ -7,12 +7,12 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/recent/head"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/recent"
+	"github.com/promlake/promlake/internal/store/recent/head"
 )
 
 // partAge is the age of segments at which they are merged from a head: half of the time for which

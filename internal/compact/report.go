@@ -3,17 +3,16 @@ package compact
 import (
 	"time"
 
-	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
 )
 
 // Report is what a cycle or a tick found and did.
 type Report struct {
-	State   plan.State        // before the jobs
-	Planned []jobmessage.Work // in the order of tenants and plans
-	Checked int               // tenants that a tick planned for; it skipped those that were idle shortly before
-	Sent    int               // jobs that a tick has handed to workers
-	Jobs    []Result          // in the order in which they ended; fewer than planned if the context ended
+	State   plan.State // before the jobs
+	Planned []Work     // in the order of tenants and plans
+	Checked int        // tenants that a tick planned for; it skipped those that were idle shortly before
+	Sent    int        // jobs that a tick has handed to workers
+	Jobs    []Result   // in the order in which they ended; fewer than planned if the context ended
 	Garbage Garbage
 	Took    time.Duration
 }

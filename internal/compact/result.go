@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/plan"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Outcome is how a job ended.

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/jobmessage"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/panics"
-	"github.com/promlake/promlake/internal/recent/head"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/recent/head"
 )
 
 // cleanupTimeout bounds the removal of what a job without a commit has written.
@@ -22,16 +21,16 @@ const cleanupTimeout = 30 * time.Second
 // job that takes too long is recorded as a split (slowness.go). The result is valid with an error
 // too.
 func (s *Stage) Run(ctx context.Context, tenant string, job plan.Job) (Result, error) {
-	return s.run(ctx, jobmessage.Work{Tenant: tenant, Job: job}, nil)
+	return s.run(ctx, Work{Tenant: tenant, Job: job}, nil)
 }
 
-func (s *Stage) run(ctx context.Context, w jobmessage.Work, progress Progress) (Result, error) {
+func (s *Stage) run(ctx context.Context, w Work, progress Progress) (Result, error) {
 	limit := s.longest(ctx)
 	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("job takes longer than %s (job timeout, or what is left of the invocation): %w", limit, errSlow))
 	defer cancel()
 	begin := s.now()
 	r := Result{Tenant: w.Tenant, Job: w.Job, Outcome: Done}
-	err := panics.Guard(func() error { return s.do(within, &r, progress) })()
+	err := telemetry.Guard(func() error { return s.do(within, &r, progress) })()
 	if err != nil && within.Err() != nil {
 		err = errors.Join(err, context.Cause(within))
 	}

@@ -6,11 +6,11 @@ import (
 	"io"
 	"time"
 
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/parquetfile"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Settings are the settings of a compaction stage. The tags are those of package

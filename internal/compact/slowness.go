@@ -7,9 +7,9 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // A job that would exceed its time, however often it is tried, must become smaller. The estimate is

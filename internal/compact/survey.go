@@ -6,10 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Advisory cache that avoids listing idle tenants: at 43,200 ticks a month, one listing per tick
@@ -90,7 +89,7 @@ func (m *memo) learn(tenants []string, now time.Time) {
 // survey plans for the tenants that may have something to do. State sums up all tenants, as far as
 // the cache has them. stored is a time of the store's clock before the call; the process's own
 // clock only measures the age of cache entries.
-func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum plan.State, work []jobmessage.Work, checked int) {
+func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum plan.State, work []Work, checked int) {
 	plans, planned := make([][]plan.Job, len(tenants)), make([]bool, len(tenants))
 	s.eachTenant(ctx, tenants, errs, func(i int, tenant string) error {
 		now := s.now()
@@ -111,7 +110,7 @@ func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, 
 	for i, t := range tenants {
 		sum.Add(s.memory.recall(t).state)
 		for _, j := range plans[i] {
-			work = append(work, jobmessage.Work{Tenant: t, Job: j})
+			work = append(work, Work{Tenant: t, Job: j})
 		}
 		if planned[i] {
 			checked++

@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // target is a scrape of one of some targets: series that came together.

@@ -2,18 +2,16 @@ package compact
 
 import (
 	"context"
-
-	"github.com/promlake/promlake/internal/compact/jobmessage"
 )
 
 // Work runs the job of a message. The message is done unless there is an error: bytes that are no
-// job message (jobmessage.ErrNoJob), or a context that was cancelled before its deadline.
+// job message (ErrNoJob), or a context that was cancelled before its deadline.
 //
 // A job that failed is no error. It is logged and counted, and a later plan has it again as soon as
 // the queue accepts the same message again. Redelivery of the old message would block its group
 // until then, and with it all other jobs of the day, which meanwhile become too old.
 func (s *Stage) Work(ctx context.Context, body []byte) (Result, error) {
-	w, err := jobmessage.Decode(body)
+	w, err := Decode(body)
 	if err != nil {
 		s.log.ErrorContext(ctx, "a message is no job", "error", err)
 		return Result{}, err

@@ -12,16 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/jobmessage"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 func encoded(t *testing.T, tenant string, j plan.Job) []byte {
 	t.Helper()
-	body, err := jobmessage.Work{Tenant: tenant, Job: j}.Encode()
+	body, err := Work{Tenant: tenant, Job: j}.Encode()
 	require.NoError(t, err)
 	return body
 }
@@ -110,7 +109,7 @@ func TestNoJob(t *testing.T) {
 	s := l.stage(Settings{}, 2)
 	asked := l.requests(func() {
 		_, err := s.Work(t.Context(), []byte(`{"version":7}`))
-		require.ErrorIs(t, err, jobmessage.ErrNoJob)
+		require.ErrorIs(t, err, ErrNoJob)
 	})
 	require.Empty(t, asked)
 }

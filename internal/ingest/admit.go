@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/ingest/quota"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/series"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // rules are those for the samples of a request that came at a time and is decoded with k.

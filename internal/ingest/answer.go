@@ -8,19 +8,18 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/promlake/promlake/internal/datadog"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
-	"github.com/promlake/promlake/internal/ingest/inflight"
+	"github.com/promlake/promlake/internal/ingest/message"
 	"github.com/promlake/promlake/internal/ingest/quota"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/message"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/opentsdb"
-	"github.com/promlake/promlake/internal/otlp"
-	"github.com/promlake/promlake/internal/promtext"
-	"github.com/promlake/promlake/internal/push"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/senders/datadog"
+	"github.com/promlake/promlake/internal/senders/opentsdb"
+	"github.com/promlake/promlake/internal/senders/otlp"
+	"github.com/promlake/promlake/internal/senders/promtext"
+	"github.com/promlake/promlake/internal/senders/push"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // errPartial wraps the first offence of a request whose valid part is durable.
@@ -73,7 +72,7 @@ func status(err error) int {
 	var dense *remotewrite.DenseError
 	var refused *remotewrite.Rejection
 	var bulky *message.BulkyError
-	var busy *inflight.BusyError
+	var busy *body.BusyError
 	var slow *body.SlowError
 	var rate *quota.RateError
 	var pushed *push.TooLarge
@@ -139,7 +138,7 @@ func (s *Stage) public(r *http.Request, err error, code int) string {
 // countLimited counts a request that a limit of the process refused.
 func (s *Stage) countLimited(err error) {
 	var (
-		busy    *inflight.BusyError
+		busy    *body.BusyError
 		slow    *body.SlowError
 		large   *body.TooLarge
 		dense   *remotewrite.DenseError

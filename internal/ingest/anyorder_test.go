@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // TestLabelsInAnyOrder sends label sets in many orders to the stage and to Prometheus' receiver:

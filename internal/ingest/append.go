@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/group"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Source reads samples of this process into a batch of the generation, as remotewrite.Decode and

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 

@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/group"
-	"github.com/promlake/promlake/internal/message"
-	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/ingest/message"
+	"github.com/promlake/promlake/internal/store/queue"
 	"github.com/promlake/promlake/tests/support/memqueue"
 	"github.com/promlake/promlake/tests/support/memstore"
 )

@@ -12,12 +12,12 @@ import (
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
-	"github.com/promlake/promlake/internal/ingest/inflight"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/message"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/ingest/message"
 )
 
 // Delivery is a message as the queue delivered it.
@@ -175,7 +175,7 @@ func (c *consumption) fail(ms []parcel, err error) {
 type load struct {
 	parcels []parcel
 	batches []*remotewrite.Batch
-	charges []*inflight.Charge // of the batches
+	charges []*body.Charge // of the batches
 	tally   remotewrite.Tally
 }
 
@@ -188,7 +188,7 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 			l = load{}
 		}
 		q, err := c.read(t, m, len(l.parcels) == 0)
-		var busy *inflight.BusyError
+		var busy *body.BusyError
 		if errors.As(err, &busy) && len(l.parcels) > 0 {
 			// The load itself holds what the message waits for.
 			c.flush(t, l)

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promlake/promlake/internal/datadog"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/body"
-	"github.com/promlake/promlake/internal/ingest/inflight"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/senders/datadog"
 )
 
 // DatadogHandler serves POST requests with series of Datadog's API in a version: datadog.V1 or
@@ -67,7 +66,7 @@ func (s *Stage) datadog(r *http.Request, version datadog.Form) (p wireFormat, er
 		version, form = datadog.V2Protobuf, "protobuf"
 	}
 	if strings.EqualFold(r.Header.Get("Content-Encoding"), "deflate") {
-		p.read = func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error) {
+		p.read = func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *body.Charge, error) {
 			return s.bodies.ReadPacked(w, r, tenant, body.Deflate, form)
 		}
 	} else if p.read, err = s.packedReader(r.Header, form); err != nil {

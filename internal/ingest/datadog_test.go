@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/datadog"
+	"github.com/promlake/promlake/internal/senders/datadog"
 )
 
 // TestDatadog: what is durable afterwards is what remote-write would have stored, in all modes and

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 

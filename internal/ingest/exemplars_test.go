@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protodelim"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // extraLabels are the labels of the parameters extra_label=name=value of a request, as

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/quota"
-	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // Response headers of remote-write 2.0.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promlake/promlake/internal/lineprotocol"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/senders/lineprotocol"
 )
 
 // InfluxVersion is a version of InfluxDB's HTTP API for writing. The versions differ in their

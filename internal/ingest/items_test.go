@@ -1,7 +1,7 @@
 package ingest
 
 import (
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 

@@ -1,8 +1,8 @@
 package ingest
 
 import (
-	"github.com/promlake/promlake/internal/admission"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/format/key"
 )
 
 // rotate replaces the generation by the next one when a new window has begun on the wall clock, and

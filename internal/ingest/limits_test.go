@@ -19,9 +19,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/admission"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // small are settings with limits that a test reaches without much data.

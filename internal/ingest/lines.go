@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/promlake/promlake/internal/csvlines"
-	"github.com/promlake/promlake/internal/jsonlines"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/senders/csvlines"
+	"github.com/promlake/promlake/internal/senders/jsonlines"
 )
 
 // JSONLinesHandler serves POST requests with lines of JSON in VictoriaMetrics' format.

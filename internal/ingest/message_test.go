@@ -10,10 +10,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/message"
-	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/ingest/message"
+	"github.com/promlake/promlake/internal/store/queue"
 	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 )
 
 // metrics are what an operator asks of the stage.

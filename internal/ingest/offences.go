@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/promlake/promlake/internal/lineprotocol"
-	"github.com/promlake/promlake/internal/opentsdb"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/senders/lineprotocol"
+	"github.com/promlake/promlake/internal/senders/opentsdb"
 )
 
 // maxOffences is how many offences of a request are listed by protocols whose answers have lists.

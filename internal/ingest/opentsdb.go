@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/promlake/promlake/internal/opentsdb"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/senders/opentsdb"
 )
 
 // OpenTSDBHandler serves POST requests to OpenTSDB's /api/put with its parameters summary and

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/promlake/promlake/internal/otlp"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/senders/otlp"
 )
 
 // OTLPHandler serves POST requests with metrics in the OpenTelemetry protocol over HTTP

@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
-	"github.com/promlake/promlake/internal/otlp"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/senders/otlp"
 )
 
 // otlp sends metrics and returns the answer.

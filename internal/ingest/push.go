@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/push"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/senders/push"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // errContended reports that a group of pushed metrics was changed by others again and again.

@@ -13,15 +13,15 @@ import (
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/ingest/group"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/panics"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
-	"github.com/promlake/promlake/internal/spare"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // segmentWriter makes segments of a tenant's batches.
@@ -49,8 +49,8 @@ type encoded struct {
 
 // files and sorters are reusable memory for segments.
 var (
-	files   = spare.New(spareFiles, func(f []byte) int { return cap(f) })
-	sorters = spare.New(4*runtime.GOMAXPROCS(0), func(s *group.Sorter) int { return s.Room() })
+	files   = memory.NewPool(spareFiles, func(f []byte) int { return cap(f) })
+	sorters = memory.NewPool(4*runtime.GOMAXPROCS(0), func(s *group.Sorter) int { return s.Room() })
 )
 
 // spareFiles is the number of files whose memory is kept. Several tenants may write at a time.
@@ -78,19 +78,19 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 	}
 	var g *remotewrite.Series
 	defer func() {
-		if !errors.Is(err, panics.Err) {
+		if !errors.Is(err, telemetry.ErrPanic) {
 			sorters.Put(sorter)
 			return
 		}
 		w.writer, w.view, w.labels = nil, nil, nil
 		g.Defective.Store(true)
 	}()
-	defer panics.Recover(&err)
+	defer telemetry.Recover(&err)
 	for from := 0; from < len(bs); {
 		// Requests that were decoded before and after a rotation may share a group.
 		g = bs[from].Generation.Series
 		if g.Defective.Load() {
-			return nil, panics.Err
+			return nil, telemetry.ErrPanic
 		}
 		to := from + 1
 		for to < len(bs) && bs[to].Generation.Series == g {
@@ -144,7 +144,7 @@ const maxParallelPuts = 8
 // put writes segments. It is the one place where ingest writes to the store: it returns nil only
 // when all segments are durable, and no put is under way any more when it returns.
 func (w *segmentWriter) put(ctx context.Context, all []encoded) (err error) {
-	defer panics.Recover(&err)
+	defer telemetry.Recover(&err)
 	if err := w.putAll(ctx, all); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (w *segmentWriter) putAll(ctx context.Context, all []encoded) error {
 	eg, ctx := errgroup.WithContext(ctx)
 	eg.SetLimit(maxParallelPuts)
 	for _, e := range all {
-		eg.Go(panics.Guard(func() error { return w.putOne(ctx, e) }))
+		eg.Go(telemetry.Guard(func() error { return w.putOne(ctx, e) }))
 	}
 	return eg.Wait()
 }

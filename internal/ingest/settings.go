@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
-	"github.com/promlake/promlake/internal/lineprotocol"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/otlp"
-	"github.com/promlake/promlake/internal/push"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/senders/lineprotocol"
+	"github.com/promlake/promlake/internal/senders/otlp"
+	"github.com/promlake/promlake/internal/senders/push"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Mode is the way from a request to the store.

@@ -25,16 +25,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
-	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/ingest/quota"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/otlp"
-	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/recent"
+	"github.com/promlake/promlake/internal/senders/otlp"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/queue"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Stage is the ingest stage of one process.
@@ -51,7 +50,7 @@ type Stage struct {
 
 	maxMessage int // bytes of a message
 
-	inflight *inflight.Budget // MaxInflightBytes
+	inflight *body.Budget // MaxInflightBytes
 	bodies   *body.Reader
 	otlp     atomic.Pointer[otlp.Translator]
 	runtime  *admission.Runtime
@@ -96,7 +95,7 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 		o(s)
 	}
 	s.quotas.Memory = s.memory
-	s.inflight = inflight.New(set.MaxInflightBytes, s.memory, s.met.inflightBytes)
+	s.inflight = body.NewBudget(set.MaxInflightBytes, s.memory, s.met.inflightBytes)
 	s.bodies = body.NewReader(set.body(), s.inflight, now, s.met.bodyBytes)
 	s.otlp.Store(otlp.NewTranslator(set.OTLP))
 	if set.Mode == Buffered && s.queue == nil {

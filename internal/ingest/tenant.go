@@ -10,11 +10,11 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/ingest/quota"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // tenantIngest is one tenant's part of the stage: what it has learned, and what groups its requests

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/body"
-	"github.com/promlake/promlake/internal/ingest/inflight"
-	"github.com/promlake/promlake/internal/promtext"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/senders/promtext"
 )
 
 // TextHandler serves POST requests with metrics in Prometheus' text formats. Its parameter is
@@ -79,7 +78,7 @@ func (s *Stage) packedReader(h http.Header, form string) (reader, error) {
 	default:
 		return nil, unsupported{fmt.Sprintf("%s encoding is not supported, only gzip and zstd", e)}
 	}
-	return func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error) {
+	return func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *body.Charge, error) {
 		return s.bodies.ReadPacked(w, r, tenant, packing, form)
 	}, nil
 }

@@ -7,18 +7,17 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
-	"github.com/promlake/promlake/internal/ingest/inflight"
-	"github.com/promlake/promlake/internal/message"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/series"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/ingest/message"
 )
 
 // A reader reads the body of a tenant's request. The caller releases the message and the charge.
-type reader func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error)
+type reader func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *body.Charge, error)
 
 // A wireFormat is how one request's samples are sent.
 type wireFormat struct {

@@ -14,13 +14,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/rollup"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/rollup"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // blockFiles puts the files of a block into a store. It implements block.Files.

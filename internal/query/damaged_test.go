@@ -11,13 +11,13 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/checksum"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/checksum"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // TestDamagedCopyIsFetchedAgain flips a bit of every file in the cache directory: what is read of

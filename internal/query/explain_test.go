@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 func question(text string) query.Question {

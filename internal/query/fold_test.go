@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/explain"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // TestFolds evaluates aggregations of more values than are held, whose series are added up as they

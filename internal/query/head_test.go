@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/recent/head"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/recent"
+	"github.com/promlake/promlake/internal/store/recent/head"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 

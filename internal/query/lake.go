@@ -3,9 +3,9 @@ package query
 import (
 	"context"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/inventory"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // describedBlocks is how many blocks Lake reads to describe columns: a GET each that is not cached.

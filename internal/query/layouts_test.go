@@ -3,8 +3,8 @@ package query_test
 import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // writer stores rows and metadata of a tenant.

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/segment"
 )
 
 // promqltestSkips maps the files of upstream's suite that the stage does not pass to the reason. It

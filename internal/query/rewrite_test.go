@@ -9,8 +9,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/parquetfile"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // truncateIDs rewrites encoded segments so that series_id keeps one bit: nearly all series collide.

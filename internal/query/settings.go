@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/snapshot"
-	"github.com/promlake/promlake/internal/query/sql"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/replica"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/sql"
+	"github.com/promlake/promlake/internal/store/recent"
+	"github.com/promlake/promlake/internal/store/replica"
 )
 
 // Settings of the query stage. The tags are those of package settings. The zero value of a field

@@ -16,10 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/query/duck/guard"
-	"github.com/promlake/promlake/internal/query/sql"
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/sql"
 )
 
 // peakMemory returns the most memory that the process has had since the last call, in bytes.
@@ -103,15 +103,15 @@ func TestSQLWithoutRoom(t *testing.T) {
 	ctx, work, err := budget.Start(t.Context())
 	require.NoError(t, err)
 	defer work.End()
-	defer guard.Room(math.MaxInt64 / 2)
+	defer duck.Room(math.MaxInt64 / 2)
 	large := query.Statement{Text: "SELECT len(list(x)) AS n FROM range(1000000) t(x)", Format: "csv"}
 	var out kept
-	guard.Room(1 << 20)
+	duck.Room(1 << 20)
 	err = l.SQL(ctx, large, &out)
 	require.ErrorIs(t, err, memory.ErrMemory)
 	require.ErrorContains(t, err, memory.Flag)
 	require.NoError(t, l.SQL(ctx, query.Statement{Text: "SELECT 1 AS n", Format: "csv"}, &out))
-	guard.Room(math.MaxInt64 / 2)
+	duck.Room(math.MaxInt64 / 2)
 	out = kept{}
 	require.NoError(t, l.SQL(ctx, large, &out))
 	require.Equal(t, "n\n1000000\n", out.String())

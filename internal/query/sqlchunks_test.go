@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // TestSQLChunks: labels are right whether a chunk of rows has one series or several, for conditions,

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 var explainedCost = regexp.MustCompile(`cost \| (\d+) LIST and (\d+) GET requests, (\d+) bytes, \$(\d+\.\d+)`)

@@ -23,12 +23,12 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/settings"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // flatStatement is a statement over the table samples, and the same over a flat Parquet file, with

@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // TestSQLKeepsSamples removes the sample file of a block: a statement that has read it has its

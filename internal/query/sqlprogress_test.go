@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // observed drops a result, and notes how far the statement is at each write.

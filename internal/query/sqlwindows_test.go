@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // windowCalls are PromQL's functions with %s for the range vector, and their calls in SQL with %s for

@@ -23,7 +23,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/base/tempdir"
 	"github.com/promlake/promlake/internal/query/buckets"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
@@ -32,28 +33,24 @@ import (
 	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
-	"github.com/promlake/promlake/internal/query/metrics"
-	"github.com/promlake/promlake/internal/query/price"
-	"github.com/promlake/promlake/internal/query/querier"
-	"github.com/promlake/promlake/internal/query/rollups"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/query/sql"
-	"github.com/promlake/promlake/internal/query/sql/encode"
-	"github.com/promlake/promlake/internal/query/sql/statement"
-	"github.com/promlake/promlake/internal/query/sql/views"
 	"github.com/promlake/promlake/internal/query/usage"
-	"github.com/promlake/promlake/internal/replica"
-	"github.com/promlake/promlake/internal/tempdir"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/sql"
+	"github.com/promlake/promlake/internal/sql/encode"
+	"github.com/promlake/promlake/internal/sql/statement"
+	"github.com/promlake/promlake/internal/sql/views"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/replica"
 )
 
 // Stage is the query stage. It implements storage.SampleAndChunkQueryable and
 // storage.ExemplarQueryable; the tenant of a read is the one that its context carries. It is safe
 // for concurrent use.
 type Stage struct {
-	*querier.Storage
+	*engine.Storage
 	settings Settings
 	work     *tempdir.WorkDir
 	db       *duck.DB
@@ -79,7 +76,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	if err != nil {
 		return nil, err
 	}
-	m, work, cache := metrics.New(reg, now), &tempdir.WorkDir{Configured: s.CacheDir}, index.NewCache(s.IndexCacheBytes-s.IndexCacheBytes/selectionShare, s.IndexCacheIdle, now)
+	m, work, cache := request.NewMetrics(reg, now), &tempdir.WorkDir{Configured: s.CacheDir}, index.NewCache(s.IndexCacheBytes-s.IndexCacheBytes/selectionShare, s.IndexCacheIdle, now)
 	files := source.New(source.Settings{
 		CacheBytes: s.CacheBytes, MemoryBytes: s.IndexCacheBytes, FooterBytes: s.FooterCacheBytes,
 		MaxFetchedBytes: s.MaxFetchedBytes, Concurrency: s.FetchConcurrency,
@@ -91,7 +88,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	if s.Tenants != nil {
 		shown.Rule = s.Tenants.Replicas
 	}
-	rolled := &rollups.Reader{Files: files, Cache: cache, Metrics: m, Whole: tables.Whole}
+	rolled := &samples.RollupReader{Files: files, Cache: cache, Metrics: m, Whole: tables.Whole}
 	reader := samples.New(samples.Settings{
 		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes, Starts: s.UseStartTimestamps,
 	}, files, cache, s.Recent, rolled, m)
@@ -113,7 +110,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps,
 	}, x, asked, reg, logger)
 	stage := &Stage{
-		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Series: shown, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
+		Storage:  &engine.Storage{Snapshots: snapshots, Files: files, Tables: tables, Series: shown, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
 		settings: s, work: work, db: db, exec: x, engine: e, usage: asked,
 	}
 	statements := sql.Parts{
@@ -121,10 +118,10 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		Snapshots: snapshots, Store: &views.Store{Files: files, Series: shown, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m},
 		Engine: e, Queryable: stage, Remote: !files.Local(), Work: work, Logger: logger,
 	}
-	statements.Price = func(ctx context.Context, query string, start, end time.Time, step time.Duration) (price.Cost, error) {
+	statements.Price = func(ctx context.Context, query string, start, end time.Time, step time.Duration) (source.Cost, error) {
 		e, err := stage.Explain(ctx, explain.Question{Text: query, Start: start, End: end, Step: step, WithoutStatements: true})
 		if err != nil {
-			return price.Cost{}, err
+			return source.Cost{}, err
 		}
 		return e.Cost, nil
 	}

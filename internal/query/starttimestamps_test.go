@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // TestStartTimestampNeedsItsFeature: start_timestamp() has no result, as in Prometheus, unless the

@@ -21,8 +21,8 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // dirStore is a store over a directory without the durability that tests do not need.

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/query/translate"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/tests/support/plantest"
 )
 
@@ -93,10 +93,8 @@ func randomFloats(rng *rand.Rand) (out []segment.Float) {
 }
 
 // translated is the statement of a query.
-func translated(t *testing.T, a asked) translate.Statement {
-	expr, err := parser.NewParser(query.ParserOptions()).ParseExpr(a.text)
-	require.NoError(t, err)
-	s, err := translate.Translate(translate.Query{Expr: expr, Start: a.start, End: a.end, Step: a.step, Lookback: 5 * time.Minute, SubqueryStep: time.Minute})
+func translated(t *testing.T, a asked) explain.Translation {
+	s, err := explain.Translate(explain.Question{Text: a.text, Start: a.start, End: a.end, Step: a.step, Lookback: 5 * time.Minute})
 	require.NoError(t, err)
 	return s
 }

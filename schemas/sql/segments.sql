@@ -7,7 +7,7 @@
 -- series_id is the same for a series in every file, so results join on (metric, series_id). Two label sets may share an id by
 -- accident (64 bits); Promlake's own queries tell them apart, these macros do not. A label that a series lacks is '' or NULL.
 -- Stale markers are the NaN 0x7ff0000000000002. If two files hold the same timestamp of a series, the
--- sample of the file with the higher rank counts, as package live (internal/live) defines it. The
+-- sample of the file with the higher rank counts, as package live (internal/store/live) defines it. The
 -- macros do not apply deletions, and they count floats and histograms apart.
 
 -- The rank of each file (schemas/manifest.md): when the store received it, or the write queue if its

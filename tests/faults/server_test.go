@@ -17,8 +17,8 @@ import (
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 // serverVariable holds the serverSettings, as JSON, of a process that is a server and no test.

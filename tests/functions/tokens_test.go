@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/tests/support/emulator"
 	"github.com/promlake/promlake/tests/support/lambdatest"
 	"github.com/promlake/promlake/tests/support/secrettest"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // newAsk generates a query that parses, and its times.

@@ -13,13 +13,12 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/query/translate"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/query/explain"
 )
 
 // untranslated are the reasons for which a part of a query may be left to promql().
@@ -70,10 +69,8 @@ func TestStatements(t *testing.T) {
 	require.Greater(t, whole, int(n)/2)
 }
 
-func statementOf(t *testing.T, a ask) translate.Statement {
-	expr, err := parser.NewParser(query.ParserOptions()).ParseExpr(a.query)
-	require.NoError(t, err)
-	s, err := translate.Translate(translate.Query{Expr: expr, Start: time.UnixMilli(a.start), End: time.UnixMilli(a.end), Step: time.Duration(a.step) * time.Millisecond, Lookback: 5 * time.Minute, SubqueryStep: time.Minute})
+func statementOf(t *testing.T, a ask) explain.Translation {
+	s, err := explain.Translate(explain.Question{Text: a.query, Start: time.UnixMilli(a.start), End: time.UnixMilli(a.end), Step: time.Duration(a.step) * time.Millisecond, Lookback: 5 * time.Minute})
 	require.NoError(t, err)
 	return s
 }

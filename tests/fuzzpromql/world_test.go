@@ -15,10 +15,10 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/recent"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/filestore"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // withoutStatements is the name of the way that computes all operations over few values directly.

@@ -137,8 +137,8 @@ def test_grouped(grouped: Template) -> None:
 
 
 def keys() -> list[str]:
-    """Returns a key of each kind that internal/key documents, of tenants with misleading names."""
-    text = (ROOT / "internal/key/key.go").read_text()
+    """Returns a key of each kind that internal/format/key documents, of tenants with misleading names."""
+    text = (ROOT / "internal/format/key/key.go").read_text()
     ulid = "01K1GZ8V6D8Q7N0XJ5W3C2B1A9"
     parts = {
         "<window>": "20250731T1400Z", "<ulid>": ulid, "<level>": "12h", "<file>": "chunks/000001", "<table>": "samples",

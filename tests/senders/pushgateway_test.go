@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/objstore/filestore"
+	"github.com/promlake/promlake/internal/store/objstore/filestore"
 )
 
 // TestPushgatewayClient: client_golang's package push changes groups, and takes the answers for

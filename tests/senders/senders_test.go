@@ -31,11 +31,11 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/objstore/filestore"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 

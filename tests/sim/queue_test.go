@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/store/queue"
 )
 
 // jobs is the queue between planners and workers. It delivers any message, at any time, any number

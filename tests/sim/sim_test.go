@@ -14,8 +14,8 @@ import (
 
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // settings are the settings of a schedule.

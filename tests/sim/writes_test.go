@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 

@@ -22,7 +22,7 @@ need() { # need PACKAGE TEST...: the Debian package is missing if the test fails
 }
 
 need g++ command -v g++ # DuckDB is C++: its static library needs libstdc++ at link time
-need git command -v git # internal/archtest lists the tracked files
+need git command -v git # tests/archtest lists the tracked files
 need xz-utils command -v xz # captured metrics of tests/bench
 need python3-venv "${PYTHON:-python3}" -c 'import ensurepip, venv'
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/internal/recent"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Background returns the builder of a stage that, once the process is ready, runs one cycle after

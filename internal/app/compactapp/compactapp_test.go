@@ -18,11 +18,11 @@ import (
 
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/aws/lambda"
 )
 
 // Tick does the work of a scheduled time: it sends the jobs to workers or, without a queue,

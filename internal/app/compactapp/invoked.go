@@ -10,11 +10,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/aws/sqsqueue"
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/queue/sqsqueue"
+	"github.com/promlake/promlake/internal/store/queue"
 )
 
 // Path is the path of requests for a cycle (POST).

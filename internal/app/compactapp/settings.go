@@ -6,10 +6,10 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Settings are those of the compaction stage.

@@ -5,8 +5,8 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // view is a store in which one tenant's objects are all that is listed.

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // memoryBytes is the size up to which an object is copied through memory; larger ones go through a

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/probe"
-	"github.com/promlake/promlake/internal/objstore/storeurl"
-	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/rules/rulestore"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/probe"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
 // Settings name what is copied.

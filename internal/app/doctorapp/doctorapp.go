@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Settings configure an examination.
@@ -88,7 +88,7 @@ func (d *doctor) examine(ctx context.Context) (Tenant, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(concurrency)
 	for i, src := range sources {
-		g.Go(panics.Guard(func() error {
+		g.Go(telemetry.Guard(func() error {
 			n, damaged, err := d.check(gctx, src)
 			mu.Lock()
 			defer mu.Unlock()

@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/auth"
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/doctorapp"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // served returns the route of a stage over a store, and its registry.

@@ -18,12 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/doctorapp"
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/checksum"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -43,7 +43,7 @@ func newGolden(t *testing.T, version int, change edit) *golden {
 	var later atomic.Int64
 	g := &golden{Store: memstore.New(memstore.Settings{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})}
 	put := func(k, path string) {
-		b, err := os.ReadFile(filepath.FromSlash("../../" + path))
+		b, err := os.ReadFile(filepath.FromSlash("../../format/" + path))
 		require.NoError(t, err)
 		if change != nil {
 			b = change(filepath.Base(path), b)
@@ -56,7 +56,7 @@ func newGolden(t *testing.T, version int, change edit) *golden {
 		put(g.segment, fmt.Sprintf("segment/testdata/segment-v%d.parquet", version))
 	}
 	folder := fmt.Sprintf("block/testdata/block-v%d", version)
-	b, err := os.ReadFile(filepath.FromSlash("../../" + folder + "/" + block.MetaFile))
+	b, err := os.ReadFile(filepath.FromSlash("../../format/" + folder + "/" + block.MetaFile))
 	require.NoError(t, err)
 	m, err := block.ReadMeta(b)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
 )
 
 // Blocks writes blocks of Prometheus' TSDB, one for each window that has samples. The directory can

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"github.com/promlake/promlake/internal/query/sql/encode"
+	"github.com/promlake/promlake/internal/sql/encode"
 )
 
 // bucketType and parquetSchema are the columns: those of the SQL table samples, and one for native

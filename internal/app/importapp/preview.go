@@ -8,12 +8,12 @@ import (
 	"os"
 
 	"github.com/promlake/promlake/internal/app/human"
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/aws/cost"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/cost"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // The bytes that blocks of the store take, with their rollups, lie between a twentieth of those of

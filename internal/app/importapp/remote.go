@@ -21,7 +21,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
 )
 
 // Remote names samples of a server with Prometheus' remote read API.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/probe"
-	"github.com/promlake/promlake/internal/objstore/storeurl"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/probe"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
 // Outcome is what an import did, or what a dry run would do.

@@ -9,11 +9,11 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/settings"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/format/key"
 )
 
 // Settings are those of any import. Names that the compaction stage has, too, mean the same there.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/promblock"
+	"github.com/promlake/promlake/internal/senders/promblock"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // ErrChanged reports a staged file that is not the one that was to be imported.

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/promblock"
+	"github.com/promlake/promlake/internal/senders/promblock"
 )
 
 // stream is a part of a server's samples, [from, to] in ms. They are fetched when they are first

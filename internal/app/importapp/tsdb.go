@@ -15,11 +15,11 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/base/tempdir"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/storeurl"
-	"github.com/promlake/promlake/internal/promblock"
-	"github.com/promlake/promlake/internal/tempdir"
+	"github.com/promlake/promlake/internal/senders/promblock"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
 // TSDB names blocks of a Prometheus, of Thanos or of a tenant of Mimir.

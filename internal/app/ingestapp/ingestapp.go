@@ -8,13 +8,13 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/datadog"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/aws/sqsqueue"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/queue/sqsqueue"
-	"github.com/promlake/promlake/internal/recent"
+	"github.com/promlake/promlake/internal/senders/datadog"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // patterns are the paths to which senders write: Prometheus' path and Mimir's, each also under

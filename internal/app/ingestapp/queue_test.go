@@ -16,8 +16,8 @@ import (
 
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/tests/support/memqueue"
 	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/tests/support/sqstest"

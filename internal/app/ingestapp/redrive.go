@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/human"
-	"github.com/promlake/promlake/internal/message"
-	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/ingest/message"
+	"github.com/promlake/promlake/internal/store/queue"
 )
 
 // RedriveSettings of a run.

@@ -2,8 +2,8 @@ package ingestapp
 
 import (
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/lambda"
 )
 
 // resolved returns s with the mode that auto stands for in this process, and within its memory.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/format/block"
 )
 
 // footer is the pseudo-column of the bytes of a Parquet file outside of its column chunks.

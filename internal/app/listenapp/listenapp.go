@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/lineprotocol"
-	"github.com/promlake/promlake/internal/listen"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/senders/lineprotocol"
+	"github.com/promlake/promlake/internal/senders/listen"
 )
 
 // Validate reports settings that make no sense.

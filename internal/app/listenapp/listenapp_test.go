@@ -18,9 +18,9 @@ import (
 	"github.com/promlake/promlake/internal/app/listenapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/lineprotocol"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/senders/lineprotocol"
 )
 
 // protocols are the listeners with an expression and its value for each sample of the lines that

@@ -3,13 +3,13 @@ package listenapp
 import (
 	"time"
 
-	"github.com/promlake/promlake/internal/graphite"
-	"github.com/promlake/promlake/internal/lineprotocol"
-	"github.com/promlake/promlake/internal/listen"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/opentsdb"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/statsd"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/senders/graphite"
+	"github.com/promlake/promlake/internal/senders/lineprotocol"
+	"github.com/promlake/promlake/internal/senders/listen"
+	"github.com/promlake/promlake/internal/senders/opentsdb"
+	"github.com/promlake/promlake/internal/senders/statsd"
 )
 
 // The protocols, by the prefixes of their flags, except Pickle, which shares those of Graphite.

@@ -3,7 +3,7 @@ package listenapp
 import (
 	"time"
 
-	"github.com/promlake/promlake/internal/statsd"
+	"github.com/promlake/promlake/internal/senders/statsd"
 )
 
 // Settings are those of all listeners. The tags are those of package settings.

@@ -19,8 +19,8 @@ import (
 	"github.com/promlake/promlake/internal/app/listenapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 // serve opens a process with listeners and returns them, and what evaluates an expression: the

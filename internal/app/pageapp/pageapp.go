@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/prometheus/util/httputil"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/web"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/selfwrite"
+	"github.com/promlake/promlake/internal/app/selfwrite"
 )
 
 // logged is a log that is read while it is written.

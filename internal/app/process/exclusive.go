@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/access/auth"
 )
 
 // ExclusiveWork answers a request with data and the name of the result for the counter. An error is

@@ -10,9 +10,9 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/selfwrite"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/app/selfwrite"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // Consumer is a stage that takes the messages of a queue. At most one stage of a function is one.

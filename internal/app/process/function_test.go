@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/aws/lambda"
 )
 
 // worker is a stage that takes everything.

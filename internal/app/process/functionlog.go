@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/aws/lambda"
 )
 
 // requestKey is the attribute by which CloudWatch and Lambda's own JSON lines name an invocation.

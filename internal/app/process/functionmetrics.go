@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/aws/lambda"
 )
 
 // functionMetrics measure what AWS bills for a function:

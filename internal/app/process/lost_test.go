@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/rooted"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/rooted"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/base/memory"
 )
 
 // TestRunHasAMemoryLimit holds that stages get the budget of the process, that Go keeps below it,

@@ -20,17 +20,17 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/cost"
-	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/instrument"
-	"github.com/promlake/promlake/internal/objstore/probe"
-	"github.com/promlake/promlake/internal/objstore/rooted"
-	"github.com/promlake/promlake/internal/objstore/storeurl"
-	"github.com/promlake/promlake/internal/selfwrite"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/access/auth"
+	"github.com/promlake/promlake/internal/app/selfwrite"
+	"github.com/promlake/promlake/internal/aws/cost"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/instrument"
+	"github.com/promlake/promlake/internal/store/objstore/probe"
+	"github.com/promlake/promlake/internal/store/objstore/rooted"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
 // Run serves the stages until ctx ends, then drains them and returns nil. It listens before it

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/promlake/promlake/internal/selfwrite"
+	"github.com/promlake/promlake/internal/app/selfwrite"
 )
 
 // writePath is where a write stage takes remote_write.

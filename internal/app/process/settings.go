@@ -4,12 +4,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/selfwrite"
-	"github.com/promlake/promlake/internal/settings"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/app/selfwrite"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // Settings are those of any Promlake process, whichever stages it runs. The tags are those of

@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 
-	"github.com/promlake/promlake/internal/expression"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/panics"
-	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/prom/expression"
+	"github.com/promlake/promlake/internal/rules/rulestore"
 )
 
 const (
@@ -137,7 +137,7 @@ func (t *tenantRules) fitting(ctx context.Context, o *owner, doc rulestore.Rules
 			bytes += n
 			one := o.loader.compiled(ns.Name, g)
 			if one == nil {
-				err = panics.Guard(func() (err error) {
+				err = telemetry.Guard(func() (err error) {
 					one, err = t.compile(ctx, g)
 					return err
 				})()

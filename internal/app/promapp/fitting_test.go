@@ -15,11 +15,11 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/appender"
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/prom/appender"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/rulestore"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/rules/rulestore"
 )
 
 // TestFitting: tenants share the room of the process. Groups beyond it are refused until others give

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 
-	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/prom/expression"
 )
 
 // formatted is the expression of a rule, of which only the text is kept: upstream's manager

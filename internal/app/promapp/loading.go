@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 
-	"github.com/promlake/promlake/internal/expression"
-	"github.com/promlake/promlake/internal/rulestore"
-	"github.com/promlake/promlake/internal/ruletemplate"
+	"github.com/promlake/promlake/internal/prom/expression"
+	"github.com/promlake/promlake/internal/rules/rulestore"
+	"github.com/promlake/promlake/internal/rules/ruletemplate"
 )
 
 var (

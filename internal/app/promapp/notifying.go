@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/notifier"
 
-	"github.com/promlake/promlake/internal/promconfig"
+	"github.com/promlake/promlake/internal/app/promconfig"
 )
 
 // notifying is upstream's notifier and the discovery of Alertmanagers.

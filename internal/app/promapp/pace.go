@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/rules"
 
-	"github.com/promlake/promlake/internal/spool"
+	"github.com/promlake/promlake/internal/prom/spool"
 )
 
 // Bounds of how long scrapes and results of rules wait for each other before they go to a directory.

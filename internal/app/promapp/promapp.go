@@ -17,13 +17,13 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/appender"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/promconfig"
+	"github.com/promlake/promlake/internal/app/promconfig"
+	"github.com/promlake/promlake/internal/prom/appender"
+	"github.com/promlake/promlake/internal/prom/spool"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/spool"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Monitor is what a process scrapes and evaluates. The composition passes it the other stages

@@ -8,9 +8,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/promlake/promlake/internal/access/auth"
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // reload reads the configuration again and applies it. If it cannot be read, the former one stays.

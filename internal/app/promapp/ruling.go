@@ -16,11 +16,11 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/prom/spool"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/ruletemplate"
-	"github.com/promlake/promlake/internal/spool"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/rules/ruletemplate"
 )
 
 // Querying answers the queries of rules.

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/logging"
 
-	"github.com/promlake/promlake/internal/appender"
-	"github.com/promlake/promlake/internal/promconfig"
+	"github.com/promlake/promlake/internal/app/promconfig"
+	"github.com/promlake/promlake/internal/prom/appender"
 )
 
 // scraping is upstream's service discovery and scrape manager.

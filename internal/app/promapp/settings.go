@@ -11,13 +11,13 @@ import (
 
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/promconfig"
-	"github.com/promlake/promlake/internal/rulestore"
-	"github.com/promlake/promlake/internal/ruletemplate"
-	"github.com/promlake/promlake/internal/settings"
-	"github.com/promlake/promlake/internal/spool"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/app/promconfig"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/prom/spool"
+	"github.com/promlake/promlake/internal/rules/rulestore"
+	"github.com/promlake/promlake/internal/rules/ruletemplate"
 )
 
 // Settings of scraping, rules and notifications. The tags are those of package settings. Flags that

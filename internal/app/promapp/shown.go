@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/access/tenant"
 )
 
 // shows reports whether a request may see the targets and rules: those of one tenant, which are

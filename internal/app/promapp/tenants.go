@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/promconfig"
-	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/app/promconfig"
+	"github.com/promlake/promlake/internal/rules/rulestore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // ruleStore is the part of a store that has the rules of tenants.

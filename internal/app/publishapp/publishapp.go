@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/storeurl"
-	"github.com/promlake/promlake/internal/publish"
+	"github.com/promlake/promlake/internal/compact/publish"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
 // Settings are those of the stage.

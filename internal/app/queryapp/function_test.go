@@ -10,8 +10,8 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 // held is what all queries of a stage may hold at once, and the program: bytes.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/base/settings"
 )
 
 // TestHostileQueries asks what used to end the process, or to take all of its memory. Each is

@@ -8,16 +8,16 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/query/duck/guard"
+	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // stage implements process.Stage.
@@ -38,7 +38,7 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 		}
 		s.Query.SpareDatabase = s.Warm
 		promsql.LimitProcess(p.Memory.Limit())
-		p.Memory.Outside(guard.Room)
+		p.Memory.Outside(duck.Room)
 		if s.Query.Tenants == nil && s.Tenants.File != "" {
 			defaults := settings.Default[admission.Limits]()
 			defaults.HA = s.Query.HA

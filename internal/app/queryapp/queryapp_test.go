@@ -18,9 +18,9 @@ import (
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 // serve runs the ingest and query stages over a fresh store that holds three series named x, and

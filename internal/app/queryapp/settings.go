@@ -1,14 +1,14 @@
 package queryapp
 
 import (
-	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/access/admission"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Settings are those of the query stage and of its APIs.

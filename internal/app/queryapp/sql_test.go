@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 // ask sends a statement as a form and returns the answer.

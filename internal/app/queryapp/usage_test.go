@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 

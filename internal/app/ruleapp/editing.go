@@ -5,11 +5,11 @@ package ruleapp
 import (
 	"context"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/ruler"
+	"github.com/promlake/promlake/internal/rules/ruler"
 )
 
 // rulesAPI serves the API for the rules of tenants. It implements process.Stage.

@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/aws/sqsqueue"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/queue/sqsqueue"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/rulefn"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/rules/rulefn"
 )
 
 // Evaluator evaluates the rules of tenants at each event of a schedule, and shows them. The

@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/fetch"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // TestPasses: an evaluation is repeated after what passes by itself. Everything else is an error of

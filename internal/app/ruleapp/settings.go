@@ -3,8 +3,8 @@ package ruleapp
 import (
 	"errors"
 
-	"github.com/promlake/promlake/internal/rulefn"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/rules/rulefn"
 )
 
 // Settings of the evaluation by a function. The tags are those of package settings.

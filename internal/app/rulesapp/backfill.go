@@ -13,9 +13,9 @@ import (
 
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore/probe"
-	"github.com/promlake/promlake/internal/ruleeval"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/rules/ruleeval"
+	"github.com/promlake/promlake/internal/store/objstore/probe"
 )
 
 // Backfill asks for the results of recording rules over a time that is past.

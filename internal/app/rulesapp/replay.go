@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/ruleeval"
+	"github.com/promlake/promlake/internal/rules/ruleeval"
 )
 
 // Replay asks when an alert would have fired.

@@ -14,13 +14,13 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/ruleeval"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/rules/ruleeval"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Source names rules, and the data over which they are evaluated.

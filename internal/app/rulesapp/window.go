@@ -7,10 +7,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/live"
-	"github.com/promlake/promlake/internal/ruleeval"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/rules/ruleeval"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // window is what the rules write in a time, evaluated when it is read first. It implements

@@ -14,7 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
-	"github.com/promlake/promlake/internal/query/sql/statement"
+	"github.com/promlake/promlake/internal/sql/statement"
 )
 
 // Settings configure the execution of SQL.

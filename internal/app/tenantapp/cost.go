@@ -3,7 +3,7 @@ package tenantapp
 import (
 	"math"
 
-	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/aws/cost"
 )
 
 // Cost is what removing a tenant costs in a bucket of Amazon S3, and what it saves.

@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/inventory"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Stored is what a tenant stores. Bytes, samples and times are those of live objects; the times are
@@ -58,7 +58,7 @@ func overview(ctx context.Context, store objstore.Store, limit int) ([]Stored, e
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(overviewers)
 	for i, name := range tenants {
-		g.Go(panics.Guard(func() error {
+		g.Go(telemetry.Guard(func() error {
 			out[i] = storedBy(ctx, store, name)
 			return ctx.Err()
 		}))

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // Path is where a server describes the tenants of its store.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/promblock"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/senders/promblock"
 )
 
 // Limits bound a block that is uploaded.

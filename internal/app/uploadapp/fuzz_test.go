@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/uploadapp"
-	"github.com/promlake/promlake/internal/checksum"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/checksum"
+	"github.com/promlake/promlake/internal/format/key"
 )
 
 // FuzzAnnounce holds that an announced block is within its limits and can be stored, and that what

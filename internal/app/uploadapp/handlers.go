@@ -7,8 +7,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/key"
 )
 
 // handler answers with 200, or with the status of an error and its text, as Mimir does.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/promblock"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/senders/promblock"
 )
 
 // queue are the uploads that wait for their import. The truth is in the store: an upload that was

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/promlake/promlake/internal/checksum"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/checksum"
+	"github.com/promlake/promlake/internal/format/key"
 )
 
 // known are the states of complete uploads that were read. They do not change.

@@ -9,9 +9,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/ingest/body"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // A body may arrive at any rate for bodyGrace, and must have bodyRate bytes a second afterwards.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/format/checksum"
 )
 
 // Version is that of states in a store.

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // read returns the state of an upload and its ETag; a zero state and "" if there is none.

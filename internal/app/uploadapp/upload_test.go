@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/uploadapp"
-	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/format/checksum"
 )
 
 const blockID = "01M830A8Q5FDT227PX59J0YKC3"

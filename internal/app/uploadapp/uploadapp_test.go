@@ -19,10 +19,10 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/tenantapp"
 	"github.com/promlake/promlake/internal/app/uploadapp"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // TestUpload: an uploaded block counts as the same block does that a command imports, once however

@@ -7,8 +7,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Reader opens the files of one block. It implements block.Source. It belongs to one goroutine.

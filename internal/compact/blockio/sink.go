@@ -1,11 +1,11 @@
 package blockio
 
 import (
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/rollup"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/rollup"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // Sink implements merge.Sink.

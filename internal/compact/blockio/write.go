@@ -10,8 +10,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // memoryBytes is the size up to which a file is buffered in memory.

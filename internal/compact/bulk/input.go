@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/compact/merge"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // Input is a part of a history, such as a block of Prometheus.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
 )
 
 // Settings configure an import.

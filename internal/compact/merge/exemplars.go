@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/live"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // readExemplars reads the exemplars of all rows into out, ascending in time, equal ones once.

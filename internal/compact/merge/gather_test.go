@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/merge"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/tests/support/compacttest"
 )
 

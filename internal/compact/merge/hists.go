@@ -3,8 +3,8 @@ package merge
 import (
 	"slices"
 
-	"github.com/promlake/promlake/internal/live"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // histRuns are the histograms of all rows of a series, one row after the other.

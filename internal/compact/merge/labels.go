@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // lset fills b with the labels of a label set.

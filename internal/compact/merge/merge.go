@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/live"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // ErrOrder reports a source whose series are not in block order.

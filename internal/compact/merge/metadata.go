@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // Descriptions are the descriptions of metric families, by metric.

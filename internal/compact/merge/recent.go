@@ -4,9 +4,9 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
 
-	"github.com/promlake/promlake/internal/live"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/live"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Recent is Segment for a segment whose content is in memory and whose label sets are in in.Known.

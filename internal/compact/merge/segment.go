@@ -6,9 +6,9 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
 
-	"github.com/promlake/promlake/internal/live"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // Segment decodes the series of a segment that are in in's slice. The tombstones above through

@@ -7,11 +7,11 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/live"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/live"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Source is one live object, read once, series by series.

@@ -4,9 +4,9 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
 
-	"github.com/promlake/promlake/internal/live"
-	"github.com/promlake/promlake/internal/recent/head"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/live"
+	"github.com/promlake/promlake/internal/store/recent/head"
 )
 
 // Waiting makes one source of segments that follow one another in rank, whose samples only a head

@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
 )
 
 // growth is the least ratio of a merge of parts to its largest source. It makes the number of times

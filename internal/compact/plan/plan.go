@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // planner is one call of Jobs.

@@ -3,8 +3,8 @@ package plan
 import (
 	"slices"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // window plans one window of a level and the windows below it. srcs are the live objects within it,

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Check returns catalog.ErrConflict if a source of the job is no longer live in the manifest, or no

@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // MaxSlices bounds the slices of a split.

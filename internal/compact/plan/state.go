@@ -3,8 +3,8 @@ package plan
 import (
 	"time"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // State counts the live objects of one tenant or of all.

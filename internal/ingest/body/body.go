@@ -1,4 +1,5 @@
-// Package body reads the bodies of write requests within limits of size, rate and memory.
+// Package body reads the bodies of write requests within limits of size, rate and memory, and shares
+// the memory for requests in flight among tenants.
 package body
 
 import (
@@ -12,8 +13,6 @@ import (
 
 	"github.com/klauspost/compress/snappy"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/promlake/promlake/internal/ingest/inflight"
 )
 
 // Limits bound a body.
@@ -83,14 +82,14 @@ func (m *Message) Release() {
 // Reader reads bodies. It is safe for concurrent use.
 type Reader struct {
 	limits Limits
-	budget *inflight.Budget
+	budget *Budget
 	now    func() time.Time
 	bytes  *prometheus.CounterVec // by form
 }
 
 // NewReader returns a reader that takes the memory of bodies from a budget. The counter has a label
 // for the form: snappy, gzip, zstd, deflate, protobuf, json or text.
-func NewReader(limits Limits, budget *inflight.Budget, now func() time.Time, bytes *prometheus.CounterVec) *Reader {
+func NewReader(limits Limits, budget *Budget, now func() time.Time, bytes *prometheus.CounterVec) *Reader {
 	return &Reader{limits, budget, now, bytes}
 }
 
@@ -103,7 +102,7 @@ func (r *Reader) Ahead(n int64) int64 {
 
 // Read reads and decompresses the body of a tenant's request. The charge is for the message and
 // what is granted ahead. The caller releases both.
-func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string) (*Message, *inflight.Charge, error) {
+func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string) (*Message, *Charge, error) {
 	in := r.paced(w, req)
 	var prefix [maxPrefix]byte
 	head, decoded, err := r.peek(in, req.ContentLength, prefix[:])
@@ -120,7 +119,7 @@ func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string) (
 }
 
 // decompress reads the body, which begins with head, and decompresses it.
-func (r *Reader) decompress(req *http.Request, in *Paced, head []byte, decoded int64, c *inflight.Charge) (*Message, error) {
+func (r *Reader) decompress(req *http.Request, in *Paced, head []byte, decoded int64, c *Charge) (*Message, error) {
 	packed, err := r.receive(in, head, req.ContentLength, func(more int64) error { return c.Await(req.Context(), r.limits.InflightWait, more, false) })
 	defer func() { recycle(packed) }()
 	if err != nil {

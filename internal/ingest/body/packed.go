@@ -10,8 +10,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
-
-	"github.com/promlake/promlake/internal/ingest/inflight"
 )
 
 // Packing is how a body is compressed. The text is that of the header Content-Encoding.
@@ -27,7 +25,7 @@ const (
 
 // ReadPacked reads the body of a tenant's request that is compressed by a packing. The form is what
 // it decompresses to. The charge and the errors are those of Read.
-func (r *Reader) ReadPacked(w http.ResponseWriter, req *http.Request, tenant string, p Packing, form string) (*Message, *inflight.Charge, error) {
+func (r *Reader) ReadPacked(w http.ResponseWriter, req *http.Request, tenant string, p Packing, form string) (*Message, *Charge, error) {
 	if req.ContentLength > r.limits.MaxRequestBytes {
 		return nil, nil, &TooLarge{"max-request-bytes", r.limits.MaxRequestBytes, req.ContentLength}
 	}
@@ -42,7 +40,7 @@ func (r *Reader) ReadPacked(w http.ResponseWriter, req *http.Request, tenant str
 
 // unpack reads the body. The memory of what is compressed is charged as it grows, since no header
 // states its size.
-func (r *Reader) unpack(req *http.Request, in *Paced, c *inflight.Charge, p Packing, form string) (*Message, error) {
+func (r *Reader) unpack(req *http.Request, in *Paced, c *Charge, p Packing, form string) (*Message, error) {
 	sent, err := r.receive(in, nil, req.ContentLength, func(more int64) error { return c.Await(req.Context(), r.limits.InflightWait, more, false) })
 	defer func() { recycle(sent) }()
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/promlake/promlake/internal/ingest/inflight"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/ingest/body"
 )
 
 // Request is what was accepted of a request, and its share of the memory for requests in flight.
 type Request struct {
 	Batch  *remotewrite.Batch
-	Charge *inflight.Charge
+	Charge *body.Charge
 }
 
 // Release gives the memory of the request back.
@@ -31,7 +31,7 @@ type Group struct {
 	Batches []*remotewrite.Batch
 	Samples int
 
-	charges []*inflight.Charge // of the batches
+	charges []*body.Charge // of the batches
 	opened  time.Time
 	done    chan struct{}
 	err     error // set before done is closed; nil: all of them are durable

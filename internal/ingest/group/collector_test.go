@@ -8,13 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/ingest/inflight"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/ingest/body"
 )
 
 // requestOf returns a request with the given number of samples.
 func requestOf(samples int) Request {
-	charge := inflight.New(1, nil, prometheus.NewGauge(prometheus.GaugeOpts{})).Admit("")
+	charge := body.NewBudget(1, nil, prometheus.NewGauge(prometheus.GaugeOpts{})).Admit("")
 	return Request{&remotewrite.Batch{Floats: make([]remotewrite.Float, samples)}, charge}
 }
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // Window is what batches add to one 2h window, in order of arrival. It shares the batches' memory.

@@ -7,8 +7,8 @@ import (
 	"github.com/bits-and-blooms/bloom/v3"
 	"github.com/zeebo/xxh3"
 
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // A filter counts the series of one period of the clock. It never refuses a series that it has

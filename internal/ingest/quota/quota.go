@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/promlake/promlake/internal/admission"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // Quota is what a tenant has used. It is safe for concurrent use.

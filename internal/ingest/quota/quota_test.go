@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/access/admission"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/ingest/quota"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/series"
 )
 
 var begin = time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)

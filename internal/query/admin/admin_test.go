@@ -16,12 +16,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/expression"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore/filestore"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/admin"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore/filestore"
 )
 
 // counter answers dry runs with their own arguments.

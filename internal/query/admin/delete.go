@@ -8,10 +8,10 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/tenant"
-	"github.com/promlake/promlake/internal/timeparam"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/prom/timeparam"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // deletion is the content of a request for deletion.

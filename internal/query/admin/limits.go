@@ -6,9 +6,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/expression"
-	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/prom/expression"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Limits of a request, by their names in metrics. Those of a manifest are named by

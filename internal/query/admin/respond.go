@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // failure is an error with upstream's type and the HTTP status that goes with it.

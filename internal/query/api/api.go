@@ -15,12 +15,12 @@ import (
 	"github.com/prometheus/prometheus/util/gate"
 	"github.com/prometheus/prometheus/util/httputil"
 
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/query/api/answers"
 	"github.com/promlake/promlake/internal/query/api/guard"
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/api/weights"
-	"github.com/promlake/promlake/internal/telemetry"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 // TestPagesOfOthersReadNothing sends requests as a page of another origin does: the browser hides

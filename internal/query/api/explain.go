@@ -10,8 +10,8 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/promlake/promlake/internal/prom/timeparam"
 	"github.com/promlake/promlake/internal/query/api/respond"
-	"github.com/promlake/promlake/internal/timeparam"
 )
 
 // Explainer is a Backend that can explain how it evaluates a query.

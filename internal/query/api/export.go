@@ -12,11 +12,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/httputil"
 
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/prom/timeparam"
 	"github.com/promlake/promlake/internal/query/api/guard"
-	"github.com/promlake/promlake/internal/query/api/lines"
 	"github.com/promlake/promlake/internal/query/api/respond"
-	"github.com/promlake/promlake/internal/timeparam"
 )
 
 // histogramsSkipped is the trailer with the number of native histogram samples that an export left
@@ -33,7 +32,7 @@ type Counter interface {
 // exporting serves the paths of VictoriaMetrics' exports. It answers with the samples of the series
 // that match[] selects, between start and end. The samples of a piece of time are in memory at
 // once; the series of each piece are in order.
-func (s *server) exporting(format func(*http.Request) (lines.Format, error)) http.Handler {
+func (s *server) exporting(format func(*http.Request) (Format, error)) http.Handler {
 	return s.shared(s.withAsOf(httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := &export{server: s, w: w, ctx: r.Context()}
 		mint, maxt, err := e.parse(r)
@@ -63,15 +62,15 @@ func (s *server) exporting(format func(*http.Request) (lines.Format, error)) htt
 }
 
 // The formats of exportPath and exportCSVPath.
-func jsonFormat(*http.Request) (lines.Format, error)  { return lines.JSON(), nil }
-func csvFormat(r *http.Request) (lines.Format, error) { return lines.CSV(r.FormValue("format")) }
+func jsonFormat(*http.Request) (Format, error)  { return JSON(), nil }
+func csvFormat(r *http.Request) (Format, error) { return CSV(r.FormValue("format")) }
 
 // export is one export.
 type export struct {
 	*server
 	w      http.ResponseWriter
 	ctx    context.Context
-	format lines.Format
+	format Format
 	sets   [][]*labels.Matcher
 
 	began      bool // something was written

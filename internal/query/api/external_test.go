@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // configured is the configuration of a process with external labels of the tenant "own".

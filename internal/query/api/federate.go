@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"github.com/promlake/promlake/internal/query/api/lines"
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
@@ -39,7 +38,7 @@ func (s *server) federate(w http.ResponseWriter, r *http.Request) {
 		expfmt.NewFormat(expfmt.TypeProtoCompact), expfmt.NewFormat(expfmt.TypeTextPlain))
 	w.Header().Set("Content-Type", string(format))
 	enc := expfmt.NewEncoder(w, format)
-	for _, family := range lines.Families(samples, s.externalLabels(r.Context()), lines.CarriesNativeHistograms(format)) {
+	for _, family := range Families(samples, s.externalLabels(r.Context()), CarriesNativeHistograms(format)) {
 		if err := enc.Encode(family); err != nil {
 			s.logger.Warn("write federation response", "family", family.GetName(), "err", err)
 			return
@@ -64,7 +63,7 @@ func (s *server) federateMatchers(r *http.Request) ([][]*labels.Matcher, error) 
 // latest returns the latest samples of the series that any of the matcher sets selects, sorted by
 // name, floats before histograms, then by labels. It omits series without a name, which no format
 // can express, and stale series.
-func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]lines.Sample, error) {
+func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]Sample, error) {
 	now := s.now()
 	mint, maxt := timestamp.FromTime(now.Add(-s.settings.LookbackDelta)), timestamp.FromTime(now)
 	q, err := s.backend.Querier(mint, maxt)
@@ -83,7 +82,7 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]li
 	}
 	set := storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
 
-	var samples []lines.Sample
+	var samples []Sample
 	memo := storage.NewMemoizedEmptyIterator(maxt - mint)
 	var it chunkenc.Iterator
 	for set.Next() {
@@ -105,7 +104,7 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]li
 	if ws := set.Warnings(); len(ws) > 0 {
 		s.logger.Debug("federation has warnings", "warnings", ws.AsErrors())
 	}
-	slices.SortFunc(samples, func(a, b lines.Sample) int {
+	slices.SortFunc(samples, func(a, b Sample) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Kind(), b.Kind()), labels.Compare(a.Labels, b.Labels))
 	})
 	return samples, nil
@@ -113,7 +112,7 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]li
 
 // lastSample returns the last sample at or before maxt; ok is false if there is none or it is a
 // stale marker.
-func lastSample(memo *storage.MemoizedSeriesIterator, it chunkenc.Iterator, maxt int64) (s lines.Sample, ok bool) {
+func lastSample(memo *storage.MemoizedSeriesIterator, it chunkenc.Iterator, maxt int64) (s Sample, ok bool) {
 	memo.Reset(it)
 	switch memo.Seek(maxt) {
 	case chunkenc.ValNone:

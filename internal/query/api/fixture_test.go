@@ -21,8 +21,8 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 const testLookback = 5 * time.Minute

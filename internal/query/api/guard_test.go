@@ -22,8 +22,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // tenantBackend answers every request with one series, label value and family: the tenant's name.

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/access/tenant"
 )
 
 // long is a label value of almost the maximum length.

@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/prometheus/util/stats"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
+	"github.com/promlake/promlake/internal/prom/timeparam"
 	"github.com/promlake/promlake/internal/query/api/answers"
 	"github.com/promlake/promlake/internal/query/api/guard"
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/timeparam"
 )
 
 // asOfParam requests the state of the data at a time: RFC 3339 or seconds, as in upstream's time

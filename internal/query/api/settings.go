@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
-	"github.com/promlake/promlake/internal/expression"
-	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/prom/expression"
 )
 
 // Settings configure the API. The tags are those of package settings. The zero value of a field

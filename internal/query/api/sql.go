@@ -13,10 +13,10 @@ import (
 
 	"github.com/prometheus/prometheus/util/httputil"
 
-	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/prom/expression"
+	"github.com/promlake/promlake/internal/prom/timeparam"
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/timeparam"
 )
 
 // SQLer is a Backend that answers SQL.

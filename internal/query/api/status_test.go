@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/settings"
 )
 
 func TestMetadata(t *testing.T) {

@@ -6,20 +6,19 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/promlake/promlake/internal/format/rollup"
 	"github.com/promlake/promlake/internal/query/lookup"
-	"github.com/promlake/promlake/internal/query/metrics"
-	"github.com/promlake/promlake/internal/query/rollups"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/rollup"
 )
 
 // Reader reads buckets. It is safe for concurrent use.
 type Reader struct {
 	Files   *source.Files
 	Samples *samples.Reader
-	Rollups *rollups.Reader
-	Metrics *metrics.Metrics
+	Rollups *samples.RollupReader
+	Metrics *request.Metrics
 }
 
 // Scan is one pass over the buckets of some series. It is safe for concurrent use.
@@ -28,7 +27,7 @@ type Scan struct {
 	reader *Reader
 	ctx    context.Context
 	fields []rollup.Field
-	places []*rollups.Places // by object: of its rollup, if that has members
+	places []*samples.Places // by object: of its rollup, if that has members
 	groups []group
 	next   atomic.Int64 // of the units: the groups, what is computed, and series with histograms
 	read   atomic.Int64 // units

@@ -5,9 +5,9 @@ import (
 
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"github.com/promlake/promlake/internal/format/rollup"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/samples"
-	"github.com/promlake/promlake/internal/rollup"
 )
 
 // Cursor is a share of a scan. It belongs to one goroutine.

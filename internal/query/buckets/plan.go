@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/promlake/promlake/internal/format/rollup"
 	"github.com/promlake/promlake/internal/query/lookup"
-	"github.com/promlake/promlake/internal/rollup"
 )
 
 // plan is which rows of some series are stored. The row of a bucket that is stored counts unless

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/rollup"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/query/rollups"
-	"github.com/promlake/promlake/internal/rollup"
+	"github.com/promlake/promlake/internal/query/samples"
 )
 
 // group is a row group of an object's rollup, and the members that have rows in it.
@@ -32,7 +32,7 @@ func (s *Scan) file(object int) *block.File {
 
 // locate finds the row groups in which members have rows.
 func (s *Scan) locate() error {
-	s.places = make([]*rollups.Places, len(s.members))
+	s.places = make([]*samples.Places, len(s.members))
 	err := s.reader.Files.Each(s.ctx, len(s.members), func(ctx context.Context, o int) (err error) {
 		if len(s.members[o]) > 0 {
 			s.places[o], err = s.reader.Rollups.Places(ctx, &s.res.Objects[o], s.res.Tables[o], s.file(o), s.step)

@@ -15,8 +15,6 @@ import (
 	"sync"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
-
-	"github.com/promlake/promlake/internal/query/duck/guard"
 )
 
 // Settings of a database. The zero value of a field is not a default: callers fill every field.
@@ -33,7 +31,7 @@ type Settings struct {
 
 	// Guard ends calls that DuckDB does not end. A database with a guard has one connection, and those
 	// who call DuckDB have entered the guard. nil: none.
-	Guard *guard.Guard
+	Guard *Guard
 
 	// Opened is called once with the open database, before Setup; nil means nothing to do.
 	Opened func(mapping.Database)

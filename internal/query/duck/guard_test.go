@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/duck"
-	"github.com/promlake/promlake/internal/query/duck/guard"
 )
 
 // growing is an expression whose text has 10^digits characters, made in one call of functions.
@@ -24,7 +23,7 @@ func growing(digits int) string {
 // TestGuard: a guard ends a call that makes more than its limit, and one that goes on after Stop;
 // other statements of the database are answered, by as many threads as ever.
 func TestGuard(t *testing.T) {
-	g, err := guard.New(64<<20, 64<<20)
+	g, err := duck.NewGuard(64<<20, 64<<20)
 	require.NoError(t, err)
 	leave := g.Enter()
 	db := duck.New(duck.Settings{
@@ -111,18 +110,18 @@ func TestGuardOfPlans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range []int{2, 24} {
 				for _, limit := range []int64{1 << 20, 2_345_678, 8 << 20} {
-					ends(t, of(n), n > 2, limit, func(*guard.Guard) {})
+					ends(t, of(n), n > 2, limit, func(*duck.Guard) {})
 				}
 			}
-			ends(t, of(24), true, 1<<60, (*guard.Guard).Stop)
+			ends(t, of(24), true, 1<<60, (*duck.Guard).Stop)
 		})
 	}
 }
 
 // ends plans a statement in each of DuckDB's ways, with a guard that may be stopped before.
-func ends(t *testing.T, text string, refused bool, limit int64, stop func(*guard.Guard)) {
+func ends(t *testing.T, text string, refused bool, limit int64, stop func(*duck.Guard)) {
 	t.Helper()
-	g, err := guard.New(1<<30, limit)
+	g, err := duck.NewGuard(1<<30, limit)
 	require.NoError(t, err)
 	leave := g.Enter()
 	db := duck.New(duck.Settings{

@@ -8,8 +8,6 @@ import (
 
 	bindings "github.com/duckdb/duckdb-go-bindings"
 	"github.com/duckdb/duckdb-go/v2/mapping"
-
-	"github.com/promlake/promlake/internal/query/duck/guard"
 )
 
 // interruptEvery is the interval at which a cancelled statement is interrupted again: DuckDB loses
@@ -101,7 +99,7 @@ func (d *DB) EachWith(ctx context.Context, sql string, args [][]byte, types []st
 func (r *Rows) start() error {
 	planned := r.db.settings.Guard.Plan()
 	defer planned()
-	if guard.Prepare(r.conn, r.sql, &r.stmt) == mapping.StateError {
+	if Prepare(r.conn, r.sql, &r.stmt) == mapping.StateError {
 		return &Error{Message: mapping.PrepareError(r.stmt), SQL: r.sql}
 	}
 	if err := r.permitted(); err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // admission is what a kind of query does on its way to its turn.

@@ -1,5 +1,7 @@
 // Package engine adapts upstream's PromQL engine: it admits and limits queries, pushes down the
-// parts that exec can evaluate, and lets upstream evaluate the rest over the results.
+// parts that exec can evaluate, and lets upstream evaluate the rest over the results. It also
+// implements upstream's storage interfaces over the objects of a store: series, labels, exemplars,
+// metadata and statistics.
 package engine
 
 import (

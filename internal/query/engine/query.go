@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/stats"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Query is a PromQL query. Exec pushes down what can be, and lets a query of upstream's engine

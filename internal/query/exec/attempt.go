@@ -12,16 +12,15 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/lookup"
-	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Settings are the limits of an executor. Callers fill every field.
@@ -44,7 +43,7 @@ type Executor struct {
 	Series    *lookup.Chooser
 	Samples   *samples.Reader
 	DB        *duck.DB
-	Metrics   *metrics.Metrics
+	Metrics   *request.Metrics
 	Logger    *slog.Logger
 }
 

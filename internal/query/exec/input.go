@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
@@ -197,13 +197,13 @@ func (p *Attempt) ahead(ctx context.Context, pl *plan.Plan) (release func() erro
 	}
 	reads = append(reads, p.raw...)
 	var first, rollups source.Fetch
-	g.Go(panics.Guard(func() error {
+	g.Go(telemetry.Guard(func() error {
 		for _, r := range reads {
 			first.Add(r.Files)
 		}
 		return p.Files.Prefetch(ctx, &first)
 	}))
-	g.Go(panics.Guard(func() error {
+	g.Go(telemetry.Guard(func() error {
 		if err := p.Files.Each(ctx, len(reads), func(_ context.Context, i int) error { return reads[i].Open(ctx) }); err != nil {
 			return err
 		}

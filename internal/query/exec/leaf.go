@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/plan/vector"
@@ -94,7 +94,7 @@ func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Valu
 	} else {
 		g, ctx := errgroup.WithContext(ctx)
 		for w := range threads {
-			g.Go(panics.Guard(func() error { return work(ctx, w) }))
+			g.Go(telemetry.Guard(func() error { return work(ctx, w) }))
 		}
 		err = g.Wait()
 	}

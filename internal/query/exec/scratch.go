@@ -5,9 +5,9 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/internal/spare"
 )
 
 // scratch is memory of an attempt, which others get after Release.
@@ -34,7 +34,7 @@ var (
 	scratches = sync.Pool{New: func() any {
 		return &scratch{resolved: map[*parser.VectorSelector]*plan.Resolution{}}
 	}}
-	largeScratches = spare.New(manyScratches, func(s *scratch) int { return cap(s.series) })
+	largeScratches = memory.NewPool(manyScratches, func(s *scratch) int { return cap(s.series) })
 )
 
 // newScratch returns memory for an attempt.

@@ -5,11 +5,11 @@ import (
 
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/internal/query/price"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // addInput adds what a read takes.
-func addInput(u *price.Usage, r *exec.Input) {
+func addInput(u *source.Usage, r *exec.Input) {
 	u.Parts(r.Files)
 	u.Parts(r.Rollups)
 	for i, members := range r.Whole.Rows {
@@ -20,7 +20,7 @@ func addInput(u *price.Usage, r *exec.Input) {
 }
 
 // add plans the read of a leaf, and adds what it takes.
-func (e *explainer) add(ctx context.Context, l *plan.Leaf, to *price.Usage) (*exec.Input, error) {
+func (e *explainer) add(ctx context.Context, l *plan.Leaf, to *source.Usage) (*exec.Input, error) {
 	r, err := e.ReadOf(ctx, l)
 	if err == nil {
 		r.PlanFiles(ctx)

@@ -13,8 +13,8 @@ import (
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/internal/query/price"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // explanationVersion is that of Explanation's JSON.
@@ -38,12 +38,12 @@ type Explanation struct {
 	Query   string `json:"query"`
 	// EquivalentSQL returns the rows of the query, and runs wherever SQL does: see package
 	// translate. "": statements were not asked for.
-	EquivalentSQL string     `json:"equivalent_sql,omitempty"`
-	Engine        string     `json:"engine"` // what the engine evaluates, with a selector for each pushed subtree
-	Pushed        []Subtree  `json:"pushed"`
-	Kept          []string   `json:"kept"` // why parts of the query are the engine's
-	Selectors     []Selector `json:"selectors"`
-	Cost          price.Cost `json:"cost"` // of the whole query, as things are cached now
+	EquivalentSQL string      `json:"equivalent_sql,omitempty"`
+	Engine        string      `json:"engine"` // what the engine evaluates, with a selector for each pushed subtree
+	Pushed        []Subtree   `json:"pushed"`
+	Kept          []string    `json:"kept"` // why parts of the query are the engine's
+	Selectors     []Selector  `json:"selectors"`
+	Cost          source.Cost `json:"cost"` // of the whole query, as things are cached now
 }
 
 // Subtree is a part of the query that DuckDB evaluates.
@@ -69,10 +69,10 @@ type Statement struct {
 	// SQL runs over the values of the leaves at the steps: prom_rows(k) stands for those of leaf k,
 	// or of its fold, from 0. "": none runs, as the driver is direct: the subtree is a leaf alone, or
 	// its values are few.
-	SQL      string     `json:"sql,omitempty"`
-	Files    []File     `json:"files"` // that the query reads
-	Cost     price.Cost `json:"cost"`
-	Analysis *Analysis  `json:"analysis,omitempty"`
+	SQL      string      `json:"sql,omitempty"`
+	Files    []File      `json:"files"` // that the query reads
+	Cost     source.Cost `json:"cost"`
+	Analysis *Analysis   `json:"analysis,omitempty"`
 }
 
 // File is an object that is read, in part.
@@ -158,7 +158,7 @@ type explainer struct {
 
 func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
 	if !e.Files.Local() {
-		e.out.Cost.Add(price.Snapshot())
+		e.out.Cost.Add(source.Snapshot())
 	}
 	for _, s := range pl.Pushed {
 		sub, err := e.subtree(ctx, s)
@@ -170,7 +170,7 @@ func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query
 	for _, sel := range planned.Selectors() {
 		e.out.Selectors = append(e.out.Selectors, e.selector(sel))
 	}
-	all := &price.Usage{}
+	all := &source.Usage{}
 	for _, s := range pl.Pushed {
 		for _, l := range s.Leaves {
 			if _, err := e.add(ctx, l, all); err != nil {
@@ -236,7 +236,7 @@ func explainedNode(s *plan.Pushed, n plan.Node) Node {
 
 // statement renders a statement as it runs.
 func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statement, err error) {
-	values, all := make([]plan.Scan, len(s.Leaves)), &price.Usage{}
+	values, all := make([]plan.Scan, len(s.Leaves)), &source.Usage{}
 	for i, l := range s.Leaves {
 		read, err := e.add(ctx, l, all)
 		if err != nil {

@@ -1,7 +1,7 @@
 package explain
 
 import (
-	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"

@@ -21,8 +21,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/lru"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Store is the part of objstore.Store that a Cache needs.

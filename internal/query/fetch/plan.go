@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/format/parquetfile"
 )
 
 // Span is a range of bytes of an object.

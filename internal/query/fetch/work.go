@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // work fetches one file.
@@ -78,7 +78,7 @@ func (w *work) get(ctx context.Context, s slots, needed bool) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, r := range requests(w.file.pieces, w.cache.settings.GapBytes, w.cache.settings.RequestBytes) {
-		g.Go(panics.Guard(func() error {
+		g.Go(telemetry.Guard(func() error {
 			select {
 			case s <- struct{}{}:
 				defer func() { <-s }()

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/format/parquetfile"
 )
 
 // columnRoom is memory for the columns of one object after the other: the first query for a host

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Known is Segment for one whose content is in memory: it reads no file. It reports false if each row

@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/prometheus/common/model"
 
-	"github.com/promlake/promlake/internal/parquetfile"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // labelLeaves are the columns of labels in the files of a schema. They are immutable.

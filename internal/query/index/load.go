@@ -11,9 +11,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/prometheus/common/model"
 
-	"github.com/promlake/promlake/internal/parquetfile"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // errShape reports columns that contradict each other or meta.json.

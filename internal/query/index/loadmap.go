@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/promlake/promlake/internal/parquetfile"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // mapped is the value of a label in the labels MAP of a row.

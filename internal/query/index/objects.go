@@ -7,10 +7,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/parquetfile"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // LoadBlock reads a block's series table of size bytes. m is the block's meta.json. seed is the

@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/store/recent"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 

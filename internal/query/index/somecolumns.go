@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/parquetfile"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // groupColumn is the column of a label in a row group, as the file has it.

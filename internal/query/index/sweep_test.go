@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/segment"
 )
 
 // tableText formats the content of a series table.
@@ -35,7 +35,7 @@ func tableText(t *index.Table) string {
 // expects an error or the same series.
 func TestEveryByteIsChecked(t *testing.T) {
 	golden := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join("../../", name))
+		b, err := os.ReadFile(filepath.Join("../../format", name))
 		require.NoError(t, err)
 		return b
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/zeebo/xxh3"
 
-	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/format/parquetfile"
 )
 
 // Key identifies a series across objects: it is a hash of the label set under a seed that senders

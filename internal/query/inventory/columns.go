@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/format/block"
 )
 
 // Columns is what the columns of some blocks take.

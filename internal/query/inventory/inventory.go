@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/cost"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/aws/cost"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Inventory is the answer of /api/v1/status/lake. All times are in ms since the Unix epoch.

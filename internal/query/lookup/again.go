@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // again keeps the last small matches of one query: what the planner leaves to upstream's engine is

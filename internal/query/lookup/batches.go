@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/format/block"
 )
 
 // batchSamples is about the number of samples that each thread reads at a time: few enough to stay

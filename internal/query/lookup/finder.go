@@ -3,9 +3,9 @@ package lookup
 import (
 	"slices"
 
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/series"
 )
 
 // finder merges the rows of objects to series, one per distinct label set.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/recent/head"
-	"github.com/promlake/promlake/internal/temporality"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/recent/head"
 )
 
 // heldSamples is the number of samples that all selectors of a query take from a head at most: they
@@ -94,10 +94,10 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 
 // hasViews reports whether some of the series are not shown as they are stored: replicas, and
 // series of delta temporality.
-func (c *Chooser) hasViews(ctx context.Context, series []head.Series, ms []*labels.Matcher) bool {
+func (c *Chooser) hasViews(ctx context.Context, list []head.Series, ms []*labels.Matcher) bool {
 	rule := c.Rule(ctx).For(ms)
-	for i := range series {
-		if ls := series[i].Labels; temporality.Has(ls) || rule.On() && rule.Has(ls) {
+	for i := range list {
+		if ls := list[i].Labels; series.IsDelta(ls) || rule.On() && rule.Has(ls) {
 			return true
 		}
 	}

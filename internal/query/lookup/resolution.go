@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/replica"
+	"github.com/promlake/promlake/internal/store/replica"
 )
 
 // Resolution is a match as the planner needs it: the series by labels, with their ids and places.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Series returns the series that match ms in the objects that overlap [mint, maxt] (ms), by their

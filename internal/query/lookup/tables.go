@@ -13,13 +13,12 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/recent"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Tables finds series in the series tables of objects. It is safe for concurrent use.
@@ -32,7 +31,7 @@ type Tables struct {
 	partial     *index.Often // reads of rows, by key of the series file
 	first       *index.Often // likewise, of the series tables of blocks that have ample room
 	demand      *demand
-	metrics     *metrics.Metrics
+	metrics     *request.Metrics
 	recent      *recent.Segments // nil: none
 	maxSeries   int              // that one selector may match
 	maxSegments int              // segments and blocks that one selector may read
@@ -41,7 +40,7 @@ type Tables struct {
 
 // New returns tables that keep decoded ones in cache, and what selectors matched last in
 // selectionBytes. kept are segments that this process has stored; nil: none.
-func New(files *source.Files, cache *index.Cache, selectionBytes int64, kept *recent.Segments, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
+func New(files *source.Files, cache *index.Cache, selectionBytes int64, kept *recent.Segments, m *request.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
 		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter), first: index.NewOften(1), metrics: m, recent: kept,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),

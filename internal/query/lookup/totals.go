@@ -6,10 +6,10 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/replica"
-	"github.com/promlake/promlake/internal/temporality"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/replica"
 )
 
 // Totals say how running totals of a match are shown.
@@ -45,6 +45,6 @@ func (c *Chooser) MatchTotals(ctx context.Context, snap catalog.Snapshot, wide b
 // HasDeltas reports whether a series has delta temporality. Objects without the label have none,
 // which costs a comparison for each.
 func (m *Match) HasDeltas() bool {
-	return slices.ContainsFunc(m.Objects, named(temporality.Label)) &&
-		slices.ContainsFunc(m.Series, func(s Series) bool { return temporality.Has(s.Labels) })
+	return slices.ContainsFunc(m.Objects, named(series.TemporalityLabel)) &&
+		slices.ContainsFunc(m.Series, func(s Series) bool { return series.IsDelta(s.Labels) })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/promlake/promlake/internal/temporality"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // Selector is a selector of a query, to be resolved to series before planning.
@@ -142,5 +142,5 @@ func opaque(name string) bool { return name == "info" || name == "start_timestam
 
 // needsStarts reports whether a function reads the start timestamps of samples. Statements do not.
 func (o Options) needsStarts(name string) bool {
-	return o.StartTimestamps && temporality.ReadsTotals(name)
+	return o.StartTimestamps && series.ReadsTotals(name)
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Bytes that upstream's engine allocates.

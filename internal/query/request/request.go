@@ -1,6 +1,6 @@
 // Package request carries through contexts what one request needs from the storage in addition to
 // its question, what it may take, and what its reads took. The HTTP API, the engine and the storage
-// share it, so that none of them imports another. Whose data is read is in internal/tenant.
+// share it, so that none of them imports another. Whose data is read is in internal/access/tenant.
 package request
 
 import (

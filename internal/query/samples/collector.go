@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
@@ -260,7 +260,7 @@ func (r *Collector) run(ctx context.Context, p *readPlan, read func(i int, g *ro
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	for range workers {
-		g.Go(panics.Guard(func() error { return work(gctx) }))
+		g.Go(telemetry.Guard(func() error { return work(gctx) }))
 	}
 	return g.Wait()
 }

@@ -5,10 +5,10 @@ import (
 
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/live"
+	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // Count counts the samples of a match in its range: the series that have any, the stored samples

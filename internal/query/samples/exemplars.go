@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/live"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // Exemplars returns the exemplars of a match, by series in the order of labels, each once,

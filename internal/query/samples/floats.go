@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/format/block"
 )
 
 // batch holds float samples of some series, one after the other.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/query/index"
 )
 

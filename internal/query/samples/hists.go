@@ -8,10 +8,10 @@ import (
 
 	"github.com/prometheus/prometheus/model/histogram"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/live"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // histPoint is one histogram sample; exactly one of h and fh is set.

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
-	"github.com/promlake/promlake/internal/replica"
+	"github.com/promlake/promlake/internal/store/replica"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/promlake/promlake/internal/live"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // points are the samples of a series, ascending by unique timestamp.

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/metrics"
-	"github.com/promlake/promlake/internal/query/rollups"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Settings are the limits of a reader. Callers fill every field.
@@ -34,12 +33,12 @@ type Reader struct {
 	partial  *index.Often     // reads of rows, by key of the samples of their row group
 	framed   *index.Often     // likewise, by key of its frame
 	repeats  *index.Repeats   // of the same rows in short windows, by key of their samples
-	rollups  *rollups.Reader
-	metrics  *metrics.Metrics
+	rollups  *RollupReader
+	metrics  *request.Metrics
 }
 
 // New returns a reader. kept are segments that this process has stored; nil: none.
-func New(s Settings, files *source.Files, cache *index.Cache, kept *recent.Segments, r *rollups.Reader, m *metrics.Metrics) *Reader {
+func New(s Settings, files *source.Files, cache *index.Cache, kept *recent.Segments, r *RollupReader, m *request.Metrics) *Reader {
 	return &Reader{settings: s, files: files, cache: cache, recent: kept, partial: index.NewOften(index.WholeAfter), framed: index.NewOften(framedAfter), repeats: index.NewRepeats(repeatedAfter, s.CacheBytes/repeatedShare/sampleBytes), rollups: r, metrics: m}
 }
 

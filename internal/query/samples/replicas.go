@@ -11,7 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/lookup"
-	"github.com/promlake/promlake/internal/replica"
+	"github.com/promlake/promlake/internal/store/replica"
 )
 
 // chosenFloats is Joined for a series of a match with replicas.

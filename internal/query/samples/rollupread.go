@@ -8,12 +8,11 @@ import (
 
 	"github.com/prometheus/prometheus/model/value"
 
+	"github.com/promlake/promlake/internal/format/rollup"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/query/rollups"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/rollup"
 )
 
 // Kernel is the function that runs for a leaf's: count_over_time adds up the counts of the
@@ -200,7 +199,7 @@ func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, membe
 }
 
 // spansOf are the byte ranges that are read of the row groups that have rows of some series.
-func spansOf(p *rollups.Places, members []lookup.Row, s rollup.StandIn) (out [][2]int64) {
+func spansOf(p *Places, members []lookup.Row, s rollup.StandIn) (out [][2]int64) {
 	last := -1
 	for _, m := range members {
 		from, end := p.Of(m.N)

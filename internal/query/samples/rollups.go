@@ -3,12 +3,11 @@ package samples
 import (
 	"slices"
 
-	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/rollup"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/internal/query/rollups"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/rollup"
 )
 
 // Rollups records where a leaf reads rollups instead of samples. The answer is the same, bit for
@@ -26,7 +25,7 @@ type rollupPart struct {
 	step   rollup.Step
 	lo, hi int64 // ms: the times (lo, hi], whole buckets
 	rivals []int // the other objects that may have samples at these times
-	places *rollups.Places
+	places *Places
 }
 
 // standIns are the stand-ins that suffice for a function (see schemas/rollup.md). Rates, sums and

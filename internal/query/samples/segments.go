@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Bytes implements index.Sized. Near times are those of a table, which is in the cache as well.

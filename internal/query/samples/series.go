@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"github.com/promlake/promlake/internal/live"
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query/lookup"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 // collected is a series while it is read.

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/value"
 
-	"github.com/promlake/promlake/internal/temporality"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // assumed is how much of a counter that began before the points that were read is taken to be there
@@ -16,7 +16,7 @@ import (
 const assumed = 2
 
 // totals returns the running totals of points of delta temporality, at the same times, as functions
-// of counters read them. Each has the start timestamp of its counter (temporality.Chain). A counter
+// of counters read them. Each has the start timestamp of its counter (series.Chain). A counter
 // that may have begun before the points that are known begins with a multiple of what they count.
 //
 // Without ranges there is one counter, since who reads its values one by one sees no start
@@ -28,9 +28,9 @@ func (p points) totals(known int64, ranges bool, hold func(samples int64) error)
 		return points{}, err
 	}
 	passed := func(i int) bool { return p.passed(i) }
-	chains := temporality.Chains(p.t, p.st, known, passed)
+	chains := series.Chains(p.t, p.st, known, passed)
 	if !ranges && len(chains) > 0 {
-		chains = []temporality.Chain{{To: len(p.t), Older: true}}
+		chains = []series.Chain{{To: len(p.t), Older: true}}
 	}
 	out := points{t: p.t, v: make([]float64, len(p.t)), st: make([]int64, len(p.t))}
 	if p.h != nil {
@@ -66,7 +66,7 @@ func (p points) totals(known int64, ranges bool, hold func(samples int64) error)
 }
 
 // past returns what a counter is taken to have counted before its first point.
-func (p points) past(c temporality.Chain) (sum float64, hist *histogram.FloatHistogram) {
+func (p points) past(c series.Chain) (sum float64, hist *histogram.FloatHistogram) {
 	for i := c.From; i < c.To; i++ {
 		switch h := p.at(i); {
 		case p.passed(i):

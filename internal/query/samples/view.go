@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/promlake/promlake/internal/temporality"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // view is how a function sees the samples of series.
@@ -28,7 +28,7 @@ func (r *Collector) view(hints *storage.SelectHints) *view {
 	if m.Replicas != nil {
 		out.from, out.known = m.Replicas.MinT, m.Replicas.MinT // some before are left out
 	}
-	if hints != nil && temporality.ReadsTotals(hints.Func) {
+	if hints != nil && series.ReadsTotals(hints.Func) {
 		out.starts, out.totals, out.ranges = r.reader.settings.Starts, m.Totals != nil, hints.Range > 0
 	}
 	if m.Totals != nil {
@@ -40,7 +40,7 @@ func (r *Collector) view(hints *storage.SelectHints) *view {
 // of returns what is seen of the samples of a series.
 func (w *view) of(lset labels.Labels, p points) (points, error) {
 	switch {
-	case w.totals && temporality.Has(lset):
+	case w.totals && series.IsDelta(lset):
 		var err error
 		if p, err = p.totals(w.known, w.ranges, w.hold); err != nil {
 			return points{}, err

@@ -13,15 +13,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lru"
-	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Settings configure how reads share snapshots.
@@ -49,7 +48,7 @@ type Cache struct {
 	files    *source.Files
 	decoded  *index.Cache // of series tables and samples
 	now      func() time.Time
-	metrics  *metrics.Metrics
+	metrics  *request.Metrics
 	logger   *slog.Logger
 
 	flights fetch.Flight[*aged]
@@ -81,7 +80,7 @@ const maxSnapshots = 256
 
 // New returns an empty cache. It does no I/O. What is in decoded of objects that a newer snapshot
 // replaces is removed.
-func New(s Settings, store objstore.Store, f *source.Files, decoded *index.Cache, now func() time.Time, m *metrics.Metrics, logger *slog.Logger) *Cache {
+func New(s Settings, store objstore.Store, f *source.Files, decoded *index.Cache, now func() time.Time, m *request.Metrics, logger *slog.Logger) *Cache {
 	return &Cache{settings: s, store: store, files: f, decoded: decoded, now: now, metrics: m, logger: logger, last: lru.New[*kept](maxSnapshots)}
 }
 
@@ -248,8 +247,8 @@ func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Ver
 		return s.complete(ctx, tenantID, before, listing, t, mint, maxt)
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(panics.Guard(func() error { return list(gctx) }))
-	g.Go(panics.Guard(func() error {
+	g.Go(telemetry.Guard(func() error { return list(gctx) }))
+	g.Go(telemetry.Guard(func() error {
 		if known != nil {
 			s.files.Warm(gctx, catalog.Snapshot{Tenant: tenantID, Blocks: known.Blocks}.Narrow(mint, maxt))
 		} else if v, err := catalog.Refresh(gctx, s.store, tenantID, guess); err == nil { // the read below reports an error
@@ -262,8 +261,8 @@ func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Ver
 	}
 	early := listing.With(guess.Manifest).Narrow(mint, maxt)
 	g, gctx = errgroup.WithContext(ctx)
-	g.Go(panics.Guard(func() error { return read(gctx) }))
-	g.Go(panics.Guard(func() error {
+	g.Go(telemetry.Guard(func() error { return read(gctx) }))
+	g.Go(telemetry.Guard(func() error {
 		s.files.Warm(gctx, early)
 		return nil
 	}))

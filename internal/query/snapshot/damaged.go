@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // leftOut are the damaged objects of one read.

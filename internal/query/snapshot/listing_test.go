@@ -9,15 +9,15 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/filestore"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/base/tempdir"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/tempdir"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/filestore"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -29,7 +29,7 @@ func TestSnapshotsAfterOthers(t *testing.T) {
 	require.NoError(t, err)
 	for name, store := range map[string]objstore.Store{"directory": dir, "bucket": memstore.New(memstore.Settings{})} {
 		t.Run(name, func(t *testing.T) {
-			m, now := metrics.New(nil, time.Now), time.UnixMilli(1_000_000)
+			m, now := request.NewMetrics(nil, time.Now), time.UnixMilli(1_000_000)
 			c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &tempdir.WorkDir{}, nil, m), index.NewCache(1<<20, 0, time.Now), func() time.Time { return now }, m, slog.New(slog.DiscardHandler))
 			live := func() (out []byte) {
 				t.Helper()

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/base/tempdir"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/tempdir"
+	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -28,13 +28,13 @@ func TestPanicsOfReads(t *testing.T) {
 			}
 			return memstore.Fault{}
 		}})
-		m := metrics.New(nil, time.Now)
+		m := request.NewMetrics(nil, time.Now)
 		c := New(Settings{}, store, source.New(source.Settings{}, store, &tempdir.WorkDir{}, nil, m), index.NewCache(1<<20, 0, time.Now), time.Now, m, slog.New(slog.DiscardHandler))
 		read := func() error {
 			_, err := c.Range(0, key.WindowMillis).Read(t.Context(), func(catalog.Snapshot) error { return nil })
 			return err
 		}
-		require.ErrorIs(t, read(), panics.Err)
+		require.ErrorIs(t, read(), telemetry.ErrPanic)
 		broken = false
 		require.NoError(t, read())
 	}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // maxParts is the number of parts that are kept of a snapshot.

@@ -1,9 +1,9 @@
 package snapshot
 
 import (
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // replaced returns the keys of the series files of the objects that a snapshot of a tenant had and

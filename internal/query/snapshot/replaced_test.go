@@ -10,15 +10,14 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/base/tempdir"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/tempdir"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -34,7 +33,7 @@ func (s decodedSize) Bytes() int64 { return int64(s) }
 func TestReplacedObjectsAreForgotten(t *testing.T) {
 	stored := time.UnixMilli(2_000_000_000_000) // the clock of the store
 	store := memstore.New(memstore.Settings{Now: func() time.Time { return stored }})
-	m := metrics.New(nil, time.Now)
+	m := request.NewMetrics(nil, time.Now)
 	decoded := index.NewCache(1<<20, 0, time.Now)
 	now := time.UnixMilli(1_000_000)
 	c := New(Settings{MaxStaleness: time.Second}, store, source.New(source.Settings{}, store, &tempdir.WorkDir{}, nil, m), decoded, func() time.Time { return now }, m, slog.New(slog.DiscardHandler))

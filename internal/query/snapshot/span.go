@@ -1,6 +1,6 @@
 package snapshot
 
-import "github.com/promlake/promlake/internal/key"
+import "github.com/promlake/promlake/internal/format/key"
 
 // span is the range of time from mint to maxt (ms, inclusive). The zero value is empty.
 type span struct{ mint, maxt int64 }

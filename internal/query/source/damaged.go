@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/checksum"
-	"github.com/promlake/promlake/internal/parquetfile"
-	"github.com/promlake/promlake/internal/rollup"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/checksum"
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/format/rollup"
+	"github.com/promlake/promlake/internal/format/segment"
 )
 
 // DamagedError reports an object that is there and cannot be read: bytes that do not match their

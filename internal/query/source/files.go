@@ -12,14 +12,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/base/tempdir"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/metrics"
-	"github.com/promlake/promlake/internal/recent"
-	"github.com/promlake/promlake/internal/tempdir"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Settings bound what files keeps. Callers fill every field.
@@ -38,7 +38,7 @@ type Files struct {
 	dir         objstore.Local // nil if the store is remote
 	globs       bool           // SQL would interpret the path of the directory as a pattern
 	cache       *fetch.Cache
-	metrics     *metrics.Metrics
+	metrics     *request.Metrics
 	concurrency int
 	atOnce      int64 // bytes that one query may prefetch, so that the cache has room for others
 
@@ -53,7 +53,7 @@ const minMemoryBytes = 32 << 20
 
 // New returns files of a store. stored are segments that this process has stored; nil: none. It does
 // no I/O.
-func New(s Settings, store objstore.Store, dir *tempdir.WorkDir, stored *recent.Segments, m *metrics.Metrics) *Files {
+func New(s Settings, store objstore.Store, dir *tempdir.WorkDir, stored *recent.Segments, m *request.Metrics) *Files {
 	local, _ := store.(objstore.Local)
 	return &Files{
 		store: store, dir: local, globs: local != nil && duck.HasGlob(local.LocalPath("x")), metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
@@ -124,7 +124,7 @@ func (f *Files) Each(ctx context.Context, n int, fn func(ctx context.Context, i 
 	g, gctx := errgroup.WithContext(ctx)
 	workers := min(n, f.concurrency)
 	for w := range workers {
-		g.Go(panics.Guard(func() error {
+		g.Go(telemetry.Guard(func() error {
 			for i := w; i < n; i += workers {
 				if err := gctx.Err(); err != nil {
 					return err

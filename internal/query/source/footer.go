@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Footer is what a planner knows of an object without reading a column. Senders repeat their

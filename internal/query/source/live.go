@@ -6,8 +6,8 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Live returns the live objects of a snapshot with their footers, by rank, the lowest first. Reads

@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Metas returns the meta.json of the blocks of a snapshot that hold most samples, at most n of

@@ -6,10 +6,10 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Ref names a live object of a snapshot: a segment, or a block with its several files.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/fetch"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Reader reads an object in parts. Its caller closes it.

@@ -3,7 +3,7 @@ package source
 import (
 	"context"
 
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // warmSeries is the number of series up to which a block's series table, some megabytes, is fetched

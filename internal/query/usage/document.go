@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/format/checksum"
 )
 
 // Version is that of the objects in a store (schemas/usage.md).

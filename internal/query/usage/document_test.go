@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/format/checksum"
 )
 
 // FuzzDecode holds that a document that is read can be added to and stored. The checksum is

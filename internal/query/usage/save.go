@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 const (
@@ -79,7 +79,7 @@ func (c *Counter) save(ctx context.Context) {
 	g.SetLimit(savesAtOnce)
 	for tenant, b := range c.pending() {
 		g.Go(func() error {
-			err := panics.Guard(func() error { return c.saveOne(ctx, tenant, b) })()
+			err := telemetry.Guard(func() error { return c.saveOne(ctx, tenant, b) })()
 			if err == nil {
 				c.saves.WithLabelValues("ok").Inc()
 				c.drop(tenant, b)

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/promlake/promlake/internal/expression"
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/prom/expression"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Settings of a Counter.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/store/queue"
 )
 
 // buffered converts requests to messages, and batches of messages to segments. It is both the

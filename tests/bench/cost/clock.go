@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // timed is a store with the lake's clock: the times of its objects are those at which the lake put

@@ -1,5 +1,5 @@
 // Package cost measures the costs of a sample from its request to its block: processor time,
-// requests to the store and bytes. The constants of internal/cost come from it.
+// requests to the store and bytes. The constants of internal/aws/cost come from it.
 //
 // It runs the stages in this process as functions run them: one request after another, and a
 // compaction cycle for every minute of the samples' time. It uses no network.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/ingest"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/objstore/instrument"
-	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/filestore"
+	"github.com/promlake/promlake/internal/store/objstore/instrument"
+	"github.com/promlake/promlake/internal/store/queue"
 )
 
 // midnight is when the samples begin.

@@ -15,9 +15,9 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/tests/support/promblocktest"
 )
 

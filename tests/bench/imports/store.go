@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/compact/blockio"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/tests/support/compacttest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	pqzstd "github.com/parquet-go/parquet-go/compress/zstd"
 
-	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/format/block"
 )
 
 // stored is a row of a block's samples file, plain the same sample with its value as the double

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/datadog"
-	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/senders/datadog"
 	"github.com/promlake/promlake/tests/bench/wire"
 	"github.com/promlake/promlake/tests/support/remotewritetest"
 )

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Files are the files of a block in memory. They implement block.Files and block.Source.

@@ -87,7 +87,7 @@ func TestEventsHaveLambdasShape(t *testing.T) {
 	require.Equal(t, "192.0.2.1", got.RequestContext.HTTP.SourceIP)
 
 	// The members are those of a recorded event.
-	b, err := os.ReadFile("../../../internal/lambda/testdata/http-api-query-range-form.json")
+	b, err := os.ReadFile("../../../internal/aws/lambda/testdata/http-api-query-range-form.json")
 	require.NoError(t, err)
 	var want map[string]any
 	require.NoError(t, json.Unmarshal(b, &want))

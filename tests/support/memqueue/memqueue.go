@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/store/queue"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Op is a kind of operation.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Settings configure a Store. The zero value is a plain store.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/store/queue"
 	"github.com/promlake/promlake/tests/support/memqueue"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // testClock puts objects one after another. No object is older than a time that Now returned

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 func folders(t *testing.T, s objstore.Store, prefix string) []string {

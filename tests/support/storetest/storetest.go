@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // Run runs the suite. newStore returns an empty store; each test calls it once.

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
-	"github.com/promlake/promlake/internal/panics"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // Codec returns the same bytes as upstream's JSON codec. It encodes float matrices on all
@@ -87,7 +87,7 @@ func (c Codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) 
 				p.out = append(p.out, ',')
 			}
 			part := func() {
-				errs[k] = errors.Join(errs[k], panics.Guard(func() error { return c.part(p, elements, points) })())
+				errs[k] = errors.Join(errs[k], telemetry.Guard(func() error { return c.part(p, elements, points) })())
 			}
 			if n == 1 {
 				part()

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
 

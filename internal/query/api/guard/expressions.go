@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/expression"
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/api/respond"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // bodyTooLarge reports that a request's body exceeds the limit in bytes.

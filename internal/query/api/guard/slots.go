@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query/api/respond"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // slots bounds the concurrent requests of each tenant, so that no tenant can use all of the

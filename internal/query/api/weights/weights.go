@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/promlake/promlake/internal/cost"
-	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/aws/cost"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/prom/timeparam"
 	"github.com/promlake/promlake/internal/query/api/respond"
-	"github.com/promlake/promlake/internal/timeparam"
 )
 
 // Weigher weighs series without reading their samples.

@@ -1,7 +1,7 @@
 package promsql
 
 /*
-#include "base/budget.h"
+#include "kernel/budget.h"
 */
 import "C"
 
@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/base/memory"
 )
 
 // MemoryError reports that the memory of a query's functions exceeded its budget.

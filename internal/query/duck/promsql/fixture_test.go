@@ -27,9 +27,9 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/store/live"
 )
 
 var stale = math.Float64frombits(value.StaleNaN)

@@ -3,7 +3,7 @@
 // sub-packages hold the C code; this package is the Go side.
 //
 // In a list of values a step without a sample is Prometheus's stale marker. Parameters are a
-// constant spec text of key=value pairs (see base/spec.h). DuckDB's memory limit does not cover the
+// constant spec text of key=value pairs (see kernel/spec.h). DuckDB's memory limit does not cover the
 // functions: their memory is counted against the Budget that the spec names.
 //
 // The engine reads samples in Go and evaluates them with a Kernel, series by series; Publish makes
@@ -15,8 +15,8 @@ package promsql
 #include <stdlib.h>
 
 #include "agg/register.h"
-#include "rows/register.h"
-#include "windows/aggregates.h"
+#include "vec/rows.h"
+#include "agg/windows.h"
 */
 import "C"
 
@@ -28,11 +28,8 @@ import (
 	"github.com/duckdb/duckdb-go/v2/mapping"
 
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/agg"
-	_ "github.com/promlake/promlake/internal/query/duck/promsql/base"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/kernel"
-	_ "github.com/promlake/promlake/internal/query/duck/promsql/rows"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/vec"
-	_ "github.com/promlake/promlake/internal/query/duck/promsql/windows"
 )
 
 // Register adds the functions to the database of conn. DuckDB refuses to add them twice to one

@@ -1,7 +1,7 @@
 package promsql
 
 /*
-#include "rows/table.h"
+#include "vec/table.h"
 */
 import "C"
 

@@ -1,4 +1,6 @@
-// Package agg has the SQL aggregates across series, in C.
+// Package agg has SQL aggregates, in C: those across series, and those that statements of users call
+// (windows.h): a range function over one window, whose bounds or length are arguments, or over the
+// windows of a grid. The latter are also window functions of SQL.
 package agg
 
 /*
@@ -11,7 +13,6 @@ import "C"
 import (
 	"embed"
 
-	_ "github.com/promlake/promlake/internal/query/duck/promsql/base"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/vec"
 )

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../base/budget.h"
+#include "../kernel/budget.h"
 
 // The states of the groups of one aggregation. For one thread at a time.
 typedef struct prom_fold prom_fold;

@@ -4,7 +4,7 @@
 // allocation, which then fails, and the kernels must report it. Usage: driver [ROUNDS] [SEED]
 // [fail]. The linker needs --wrap=malloc, --wrap=calloc and --wrap=realloc.
 #include "../kernel/kernel.h"
-#include "../windows/state.h"
+#include "../agg/windowstate.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 // for floats without start timestamps. Independent of DuckDB.
 #pragma once
 
-#include "../base/scratch.h"
-#include "../base/spec.h"
-#include "../base/value.h"
+#include "scratch.h"
+#include "spec.h"
+#include "value.h"
 #include "functions.h"
 
 #define FUNCTION(id, name, kernel, keys) PROM_##id,

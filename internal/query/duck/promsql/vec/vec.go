@@ -1,4 +1,5 @@
-// Package vec has the SQL functions over lists of values, in C, and registers tables of functions.
+// Package vec has the SQL functions over lists of values and the table function prom_rows over rows in
+// Go's memory, in C, and registers tables of functions.
 package vec
 
 /*
@@ -11,7 +12,6 @@ import "C"
 import (
 	"embed"
 
-	_ "github.com/promlake/promlake/internal/query/duck/promsql/base"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 	_ "github.com/promlake/promlake/third_party/duckdb"
 )

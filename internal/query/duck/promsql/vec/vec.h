@@ -9,8 +9,8 @@
 #endif
 
 #include "../../../../../third_party/duckdb/duckdb.h"
-#include "../base/spec.h"
-#include "../base/value.h"
+#include "../kernel/spec.h"
+#include "../kernel/value.h"
 
 #define VEC_INLINE static inline __attribute__((always_inline))
 

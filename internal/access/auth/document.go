@@ -1,0 +1,163 @@
+package auth
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/promlake/promlake/internal/access/tenant"
+)
+
+// Version is the version of documents that this package reads and writes.
+const Version = 1
+
+// AnyTenant, as the only tenant of an entry, means all tenants.
+const AnyTenant = "*"
+
+// Document lists the valid tokens. Its JSON is
+//
+//	{"version":1,"tokens":[{"sha256":"…","tenants":["team-a"],"access":["write","read"],"comment":"…"}]}
+type Document struct {
+	Version int     `json:"version"`
+	Tokens  []Entry `json:"tokens"`
+}
+
+// Entry is what one token allows.
+type Entry struct {
+	SHA256  string   `json:"sha256"`            // of the token, 64 hexadecimal digits
+	Tenants []string `json:"tenants"`           // names, or only AnyTenant
+	Access  []string `json:"access"`            // read, write, admin; none implies another
+	Comment string   `json:"comment,omitempty"` // for people
+}
+
+// NewEntry returns the entry of a token. It fails if ParseDocument would reject the entry.
+func NewEntry(token string, tenants, access []string, comment string) (Entry, error) {
+	e := Entry{SHA256: SumOf(token).String(), Tenants: tenants, Access: access, Comment: comment}
+	_, err := e.grant()
+	return e, err
+}
+
+// ParseDocument parses a document. It is strict, because a document that is understood only in part
+// may allow what it was meant to forbid: unknown, repeated and misspelt fields are errors, and so
+// are entries that allow nothing. The error names the invalid entries.
+func ParseDocument(text []byte) (Document, error) {
+	var d Document
+	if err := strictJSON(text, &d); err != nil {
+		return Document{}, fmt.Errorf("parse document of tokens: %w", err)
+	}
+	if d.Version != Version {
+		return Document{}, fmt.Errorf("parse document of tokens: version %d, this program reads %d", d.Version, Version)
+	}
+	if _, err := d.grants(); err != nil {
+		return Document{}, fmt.Errorf("parse document of tokens: %w", err)
+	}
+	return d, nil
+}
+
+// Text formats the document for people: one line per entry.
+func (d Document) Text() ([]byte, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "{\"version\":%d,\"tokens\":[", d.Version)
+	for i, e := range d.Tokens {
+		line, err := json.Marshal(e)
+		if err != nil {
+			return nil, fmt.Errorf("write entry %d: %w", i+1, err)
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+		b.Write(line)
+	}
+	b.WriteString("\n]}\n")
+	return []byte(b.String()), nil
+}
+
+// grant is a validated entry.
+type grant struct {
+	tenants []string // sorted; nil: any
+	access  map[Access]bool
+	entry   Entry // that it was made of
+}
+
+// grants returns the grant of each token, by the token's sum.
+func (d Document) grants() (map[Sum]*grant, error) {
+	all := make(map[Sum]*grant, len(d.Tokens))
+	where := make(map[Sum]int, len(d.Tokens))
+	var errs []error
+	for i, e := range d.Tokens {
+		g, err := e.grant()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("entry %d%s: %w", i+1, e.about(), err))
+			continue
+		}
+		var sum Sum
+		if err := sum.UnmarshalText([]byte(e.SHA256)); err != nil {
+			return nil, err // grant has parsed it
+		}
+		if first, ok := where[sum]; ok {
+			errs = append(errs, fmt.Errorf("entry %d%s: has the token of entry %d", i+1, e.about(), first))
+			continue
+		}
+		all[sum], where[sum] = g, i+1
+	}
+	return all, errors.Join(errs...)
+}
+
+// about returns the comment for error messages.
+func (e Entry) about() string {
+	if e.Comment == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", e.Comment)
+}
+
+func (e Entry) grant() (*grant, error) {
+	var sum Sum
+	errs := []error{sum.UnmarshalText([]byte(e.SHA256))}
+	if sum == SumOf("") {
+		errs = append(errs, errors.New("sha256: is the hash of an empty token"))
+	}
+	g := &grant{access: map[Access]bool{}, entry: e}
+	if len(e.Tenants) == 0 {
+		errs = append(errs, errors.New(`tenants: want at least one, or "*" for any`))
+	}
+	for i, name := range e.Tenants {
+		errs = append(errs, checkTenant(name, len(e.Tenants)))
+		if slices.Contains(e.Tenants[:i], name) {
+			errs = append(errs, fmt.Errorf("tenants: %q occurs twice", name))
+		}
+	}
+	if !slices.Contains(e.Tenants, AnyTenant) {
+		g.tenants = slices.Sorted(slices.Values(e.Tenants))
+	}
+	if len(e.Access) == 0 {
+		errs = append(errs, errors.New("access: want at least one of read, write, admin"))
+	}
+	for _, name := range e.Access {
+		a, err := parseAccess(name)
+		if err == nil && g.access[a] {
+			err = fmt.Errorf("access: %q occurs twice", name)
+		}
+		errs = append(errs, err)
+		g.access[a] = true
+	}
+	return g, errors.Join(errs...)
+}
+
+func checkTenant(name string, of int) error {
+	switch {
+	case name == AnyTenant && of > 1:
+		return errors.New(`tenants: "*" must be the only one`)
+	case name == AnyTenant:
+		return nil
+	case name == "":
+		return fmt.Errorf("tenants: want a name, got nothing; requests without a tenant are %q", tenant.Default)
+	}
+	if _, err := tenant.Parse(name); err != nil {
+		return fmt.Errorf("tenants: %w", err)
+	}
+	return nil
+}

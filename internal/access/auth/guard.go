@@ -1,0 +1,173 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/access/secret"
+	"github.com/promlake/promlake/internal/access/tenant"
+)
+
+// Guard authenticates and authorizes requests before the handlers of a process. A nil Guard accepts
+// all requests. It is safe for concurrent use.
+type Guard struct {
+	keys     keys
+	own      Sum // of the process's own token
+	ownToken string
+	requests *prometheus.CounterVec
+}
+
+// New returns the guard of s, or nil if requests need no token. It reads a file now, and fails if
+// the file is invalid; a remote document is read at the first request. It counts in reg:
+//
+//	promlake_auth_requests_total{result}   ok, absent, malformed, unknown, access, tenant,
+//	                                       unavailable
+func New(s Settings, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Guard, error) {
+	if !s.Enabled() {
+		return nil, nil
+	}
+	from, err := secret.Open(s.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	requests := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: "promlake_auth_requests_total",
+		Help: "Requests to protected handlers by the result of authorization: ok, absent, malformed, unknown, access and tenant (not allowed by the token), unavailable (no document of tokens could be read).",
+	}, []string{"result"})
+	file, ok := from.(secret.File)
+	if !ok {
+		return newGuard(newRemoteKeys(from, logger, now), requests), nil
+	}
+	k, err := newFileKeys(file, logger)
+	if err != nil {
+		return nil, err
+	}
+	return newGuard(k, requests), nil
+}
+
+func newGuard(k keys, requests *prometheus.CounterVec) *Guard {
+	own := NewToken()
+	return &Guard{keys: k, own: SumOf(own), ownToken: own, requests: requests}
+}
+
+// OwnToken returns a token that only this process knows and that allows everything, for its
+// requests to itself. It is "" if requests need no token.
+func (g *Guard) OwnToken() string {
+	if g == nil {
+		return ""
+	}
+	return g.ownToken
+}
+
+// Protect returns a handler that passes requests to next if their token allows the access to their
+// tenant. Such a request reaches next without its Authorization header and with exactly one tenant
+// header. Others are rejected:
+//
+//	400   several tenants, or an invalid one
+//	401   no token, or an unknown one
+//	403   the token does not allow this access, or not to this tenant
+//	503   no document of tokens could be read so far
+//
+// CORS preflights, which browsers send without a token, reach next without anything that names
+// data. Rejections have the format of the handlers' errors: text if access is Write, else JSON of
+// the Prometheus API. If access is Public, all requests reach next as they are.
+func (g *Guard) Protect(access Access, next http.Handler) http.Handler {
+	if g == nil || access == Public {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A CORS preflight of a browser (the Fetch standard, "CORS-preflight request").
+		if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != "" {
+			next.ServeHTTP(w, preflight(r))
+			return
+		}
+		id, refused := g.admit(r, access)
+		if refused != nil {
+			g.requests.WithLabelValues(refused.result).Inc()
+			refused.write(w, r, access)
+			return
+		}
+		g.requests.WithLabelValues("ok").Inc()
+		r = r.Clone(r.Context())
+		r.Header.Del("Authorization")
+		r.Header.Set(tenant.Header, id)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// everything is the grant of the process's own token.
+var everything = &grant{access: map[Access]bool{Read: true, Write: true, Admin: true}}
+
+// admit returns the tenant of a request that is allowed.
+func (g *Guard) admit(r *http.Request, access Access) (string, *refusal) {
+	token, err := credentials(r.Header)
+	if errors.Is(err, errAbsent) {
+		return "", &refusal{"absent", http.StatusUnauthorized, err}
+	}
+	if err != nil {
+		return "", &refusal{"malformed", http.StatusUnauthorized, err}
+	}
+	// Nobody can construct sums that are close to a valid one, so the duration of the lookup
+	// reveals nothing about valid tokens.
+	sum, granted := SumOf(token), everything
+	if sum != g.own {
+		if granted, err = g.keys.find(r.Context(), sum); err != nil {
+			return "", &refusal{"unavailable", http.StatusServiceUnavailable, err}
+		}
+	}
+	if granted == nil {
+		return "", &refusal{"unknown", http.StatusUnauthorized, errUnknown}
+	}
+	if err := granted.allows(access); err != nil {
+		return "", &refusal{"access", http.StatusForbidden, err}
+	}
+	id, err := tenant.FromRequest(r)
+	if err != nil {
+		return "", &refusal{"tenant", http.StatusBadRequest, err}
+	}
+	id, err = granted.tenantOf(id, r.Header.Get(tenant.Header) != "")
+	if err != nil {
+		return "", &refusal{"tenant", http.StatusForbidden, err}
+	}
+	return id, nil
+}
+
+// allows returns an error if the grant does not include an access.
+func (g *grant) allows(access Access) error {
+	needs := access
+	if access == Operate {
+		needs = Admin
+	}
+	if !g.access[needs] {
+		return fmt.Errorf("the token lacks access %q", needs)
+	}
+	if access == Operate && g.tenants != nil {
+		return fmt.Errorf("this concerns all tenants, and the token is only for %s", strings.Join(g.tenants, ", "))
+	}
+	return nil
+}
+
+// tenantOf returns the tenant of a request. If the request has no tenant header and the token is
+// for exactly one tenant, that is the tenant.
+func (g *grant) tenantOf(id string, named bool) (string, error) {
+	switch {
+	case g.tenants == nil:
+		return id, nil
+	case !named && len(g.tenants) == 1:
+		return g.tenants[0], nil
+	case slices.Contains(g.tenants, id):
+		return id, nil
+	case !named:
+		return "", fmt.Errorf("the token is for the tenants %s: name one of them in the header %s", strings.Join(g.tenants, ", "), tenant.Header)
+	default:
+		return "", fmt.Errorf("the token is not for tenant %q", id)
+	}
+}

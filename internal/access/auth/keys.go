@@ -1,0 +1,93 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/promlake/promlake/internal/access/secret"
+)
+
+// errUnavailable wraps the reason why no document could be read so far. Without a document no
+// request is decided.
+var errUnavailable = errors.New("the document of tokens cannot be read")
+
+// keys looks up the grants of tokens. It is safe for concurrent use.
+type keys interface {
+	// find returns nil for an unknown token. It fails, with errUnavailable, only until a document
+	// was read.
+	find(ctx context.Context, sum Sum) (*grant, error)
+	// all returns the grants of all tokens, and fails as find does. The map does not change.
+	all(ctx context.Context) (map[Sum]*grant, error)
+}
+
+// read reads and validates a source's document.
+func read(ctx context.Context, from secret.Source) (map[Sum]*grant, error) {
+	text, err := from.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := ParseDocument([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return d.grants()
+}
+
+// fileKeys reads the document from a file. Each request checks whether the file has changed, which
+// takes some microseconds, and then reads it again. If that fails, the previous document remains
+// valid.
+type fileKeys struct {
+	file   secret.File
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	seen   os.FileInfo // of the last read, even if it failed; nil: the file did not exist
+	grants map[Sum]*grant
+}
+
+// newFileKeys reads the file and returns an error if it is invalid.
+func newFileKeys(file secret.File, logger *slog.Logger) (*fileKeys, error) {
+	k := &fileKeys{file: file, logger: logger}
+	info, err := os.Stat(string(file))
+	if err != nil {
+		return nil, fmt.Errorf("read document of tokens: %w", err)
+	}
+	k.seen = info
+	k.grants, err = read(context.Background(), file)
+	return k, err
+}
+
+func (k *fileKeys) find(ctx context.Context, sum Sum) (*grant, error) {
+	grants, err := k.all(ctx)
+	return grants[sum], err
+}
+
+func (k *fileKeys) all(ctx context.Context) (map[Sum]*grant, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	info, err := os.Stat(string(k.file))
+	switch {
+	case err != nil && k.seen != nil:
+		k.logger.Error("document of tokens does not exist, the previous one remains valid", "err", err)
+		k.seen = nil
+	case err == nil && !same(k.seen, info):
+		k.seen = info // before the read, so that a later change is read again
+		grants, err := read(ctx, k.file)
+		if err != nil {
+			k.logger.Error("changed document of tokens cannot be read, the previous one remains valid", "err", err)
+			break
+		}
+		k.grants = grants
+		k.logger.Info("read changed document of tokens", "tokens", len(grants))
+	}
+	return k.grants, nil
+}
+
+// same reports whether the file was not written in between.
+func same(a, b os.FileInfo) bool {
+	return a != nil && os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}

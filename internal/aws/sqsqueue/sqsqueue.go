@@ -1,0 +1,65 @@
+// Package sqsqueue is a queue.Sender and queue.Receiver on Amazon SQS, or on a server that
+// implements its JSON protocol.
+//
+// A request that fails with a transient error is repeated after a random wait; if only a part of
+// its messages failed, only that part is sent again. A request that is repeated because its answer
+// was lost sends its messages twice; consumers tolerate that.
+package sqsqueue
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/promlake/promlake/internal/store/queue"
+)
+
+var (
+	_ queue.Sender   = (*Queue)(nil)
+	_ queue.Receiver = (*Queue)(nil)
+)
+
+// Queue is one queue. It is safe for concurrent use.
+type Queue struct {
+	url    string
+	name   string // the last element of the URL
+	config config
+	met    *metrics
+
+	connect func() (*sqs.Client, error) // once, at first use
+	patient aws.HTTPClient              // for Receive: a connection that waits for a message is not dead
+}
+
+// Open returns the queue with this URL, such as
+// https://sqs.eu-central-1.amazonaws.com/123456789012/name. It sends no request and reads no
+// configuration; the first use reads it from AWS's usual sources. The region is that of the URL's
+// host or of the environment. A URL with a host that is not AWS's is its own endpoint, unless
+// AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_SQS sets another.
+func Open(_ context.Context, rawURL string, opts ...Option) (*Queue, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
+		return nil, fmt.Errorf("open queue: want https://host/account/name, got %q", rawURL)
+	}
+	q := &Queue{url: rawURL, name: path.Base(u.Path), config: defaults(u)}
+	for _, o := range opts {
+		o(q)
+	}
+	if q.met == nil {
+		q.met = newMetrics(nil)
+	}
+	q.patient = counting{q.name, q.met, newHTTPClient(q.config.silence + maxWait)}
+	q.connect = sync.OnceValues(func() (*sqs.Client, error) { return q.newClient(context.Background()) })
+	return q, nil
+}
+
+// Name returns the queue's name.
+func (q *Queue) Name() string { return q.name }
+
+// fifo reports whether the queue keeps the order of messages within a group.
+func (q *Queue) fifo() bool { return strings.HasSuffix(q.name, ".fifo") }

@@ -1,0 +1,28 @@
+package telemetry
+
+import (
+	"errors"
+	"log/slog"
+	"runtime/debug"
+)
+
+// ErrPanic is the error of code that panicked; the log has the value and the stack.
+var ErrPanic = errors.New("internal error, see the server's log")
+
+// Recover is deferred. It makes a panic the error ErrPanic, and logs it: where no server recovers,
+// a panic ends the process, so code that works on data of requests in a goroutine of its own is
+// guarded by it.
+func Recover(err *error) {
+	if p := recover(); p != nil {
+		slog.Error("a goroutine panicked", "panic", p, "stack", string(debug.Stack()))
+		*err = ErrPanic
+	}
+}
+
+// Guard returns f with Recover.
+func Guard(f func() error) func() error {
+	return func() (err error) {
+		defer Recover(&err)
+		return f()
+	}
+}

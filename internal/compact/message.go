@@ -1,0 +1,188 @@
+package compact
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/compact/plan"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
+)
+
+// Work is a planned job of a tenant. Its form on the queue is that of schemas/job.md.
+type Work struct {
+	Tenant string
+	Job    plan.Job
+}
+
+const (
+	// Version is the version of the job messages that this package writes, and the only one
+	// that it reads.
+	Version = 1
+	// MaxBytes bounds a job message. A job of 64 segments has 3 kB. With the settings of a
+	// function, 1,024 segments have 47 kB, and 64 blocks of 64 slices each 197 kB.
+	MaxBytes = 256 << 10
+)
+
+// ErrNoJob reports bytes that are no job message, or one of another version.
+var ErrNoJob = errors.New("not a job message of a known version")
+
+// message is a planned job as JSON (schemas/job.schema.json). It names objects by their keys
+// without the tenant's prefix.
+type message struct {
+	Version  int            `json:"version"`
+	Tenant   string         `json:"tenant"`
+	Kind     string         `json:"kind"`
+	Level    *key.Level     `json:"level,omitempty"` // of merge, split, slice; and the window, too
+	Window   *key.Window    `json:"window,omitempty"`
+	Segments []string       `json:"segments,omitempty"`
+	Blocks   []string       `json:"blocks,omitempty"`
+	Slice    *catalog.Slice `json:"slice,omitempty"`
+	Split    *ulid.ULID     `json:"split,omitempty"`
+	Drop     []ulid.ULID    `json:"drop,omitempty"`
+	Planned  time.Time      `json:"planned"`
+	Why      string         `json:"why"`
+	Samples  int64          `json:"samples,omitempty"`
+	Bytes    int64          `json:"bytes,omitempty"`
+}
+
+// Encode returns the job as a message. Equal jobs have equal bytes. A job of more than
+// MaxBytes is an error.
+func (w Work) Encode() ([]byte, error) {
+	m := message{
+		Version: Version, Tenant: w.Tenant, Kind: w.Job.Kind.String(), Drop: w.Job.Drop,
+		Planned: w.Job.Planned.UTC(), Why: w.Job.Why, Samples: w.Job.Samples, Bytes: w.Job.Bytes,
+	}
+	if w.Job.Windowed() {
+		m.Level, m.Window = &w.Job.Level, &w.Job.Window
+	}
+	if w.Job.Slice != (catalog.Slice{}) {
+		m.Slice = &w.Job.Slice
+	}
+	if w.Job.Split != (ulid.ULID{}) {
+		m.Split = &w.Job.Split
+	}
+	for _, s := range w.Job.Sources.Segments {
+		m.Segments = append(m.Segments, s.String())
+	}
+	for _, b := range w.Job.Sources.Blocks {
+		m.Blocks = append(m.Blocks, b.String())
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode job %s: %w", w.Job, err)
+	}
+	if len(body) > MaxBytes {
+		return nil, fmt.Errorf("encode job %s: it has %d bytes, the limit is %d: lower compactor.max-segments or compactor.max-sources", w.Job, len(body), MaxBytes)
+	}
+	return body, nil
+}
+
+// Decode is the inverse of Encode. The error wraps ErrNoJob.
+func Decode(body []byte) (Work, error) {
+	w, err := decode(body)
+	if err != nil {
+		return Work{}, fmt.Errorf("decode job: %w: %w", ErrNoJob, err)
+	}
+	return w, nil
+}
+
+func decode(body []byte) (Work, error) {
+	if len(body) > MaxBytes {
+		return Work{}, fmt.Errorf("it has %d bytes, the limit is %d", len(body), MaxBytes)
+	}
+	var v struct{ Version int }
+	if err := json.Unmarshal(body, &v); err != nil {
+		return Work{}, err
+	}
+	if v.Version != Version {
+		return Work{}, fmt.Errorf("its version is %d, this program knows %d", v.Version, Version)
+	}
+	var m message
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields() // what this program does not know it must not leave undone
+	if err := dec.Decode(&m); err != nil {
+		return Work{}, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return Work{}, errors.New("bytes follow it")
+	}
+	w, err := m.work()
+	if err != nil {
+		return Work{}, err
+	}
+	return w, w.validate()
+}
+
+// work returns the job of a message.
+func (m *message) work() (Work, error) {
+	kind, err := plan.ParseKind(m.Kind)
+	if err != nil {
+		return Work{}, err
+	}
+	j := plan.Job{Kind: kind, Drop: m.Drop, Planned: m.Planned, Why: m.Why, Samples: m.Samples, Bytes: m.Bytes}
+	if m.Level != nil {
+		j.Level = *m.Level
+	}
+	if m.Window != nil {
+		j.Window = *m.Window
+	}
+	if m.Slice != nil {
+		j.Slice = *m.Slice
+	}
+	if m.Split != nil {
+		j.Split = *m.Split
+	}
+	for _, s := range m.Segments {
+		id, err := key.ParseSegment(key.SegmentsPrefix(tenant.Default) + s + ".parquet")
+		if err != nil {
+			return Work{}, err
+		}
+		j.Sources.Segments = append(j.Sources.Segments, catalog.SegmentIDOf(id))
+	}
+	for _, s := range m.Blocks {
+		id, err := parseBlock(s)
+		if err != nil {
+			return Work{}, err
+		}
+		j.Sources.Blocks = append(j.Sources.Blocks, id)
+	}
+	return Work{Tenant: m.Tenant, Job: j}, nil
+}
+
+// parseBlock is the inverse of catalog.BlockID.String.
+func parseBlock(s string) (catalog.BlockID, error) {
+	if strings.Count(s, "/") != 2 {
+		return catalog.BlockID{}, fmt.Errorf("%q names no block", s)
+	}
+	b, _, err := key.ParseBlockFile(key.BlocksPrefix(tenant.Default) + s + "/meta.json")
+	return catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID}, err
+}
+
+// validate refuses a job that a worker could not run.
+func (w *Work) validate() error {
+	j := &w.Job
+	if t, err := tenant.Parse(w.Tenant); err != nil || t != w.Tenant {
+		return fmt.Errorf("%q is no tenant", w.Tenant)
+	}
+	switch {
+	case j.Planned.IsZero():
+		return errors.New("it does not say when it was planned")
+	case j.Windowed() && j.Level.WindowOf(int64(j.Window)) != j.Window:
+		return fmt.Errorf("%s is no window of level %s", j.Window, j.Level)
+	case j.Kind == plan.Drop && len(j.Drop) == 0, j.Kind != plan.Drop && j.Sources.Len() == 0:
+		return fmt.Errorf("%s of nothing", j.Kind)
+	case j.Kind == plan.Split && (j.Slice.Index != 0 || j.Slice.Of < 2 || j.Slice.Of > plan.MaxSlices),
+		j.Kind == plan.Cut && (j.Slice.Index < 0 || j.Slice.Of < 2 || j.Slice.Of <= j.Slice.Index || j.Split == ulid.ULID{}):
+		return fmt.Errorf("slice %d of %d of split %s", j.Slice.Index, j.Slice.Of, j.Split)
+	}
+	return nil
+}

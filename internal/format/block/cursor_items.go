@@ -1,0 +1,171 @@
+package block
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/prometheus/prometheus/model/exemplar"
+
+	"github.com/promlake/promlake/internal/format/segment"
+)
+
+// cursor iterates over the rows of the files of one kind, whose first column is a time.
+type cursor struct {
+	groups groups
+	skip   int64   // rows to be stepped over before the next is read
+	ts     []int64 // of the current row group
+	pos    int     // in ts
+}
+
+// cursorTS is the first column of every cursor.
+const cursorTS = 0
+
+// Skip steps over the next n rows. Row groups that are skipped as a whole are not read.
+func (c *cursor) Skip(n int64) {
+	here := min(n, int64(len(c.ts)-c.pos))
+	c.pos += int(here)
+	c.skip += n - here
+}
+
+// fill loads the next row group if the current one has no row left, and then calls decode, which
+// reads the other columns.
+func (c *cursor) fill(decode func() error) error {
+	for c.pos == len(c.ts) {
+		c.ts, c.pos = c.ts[:0], 0
+		rows, err := c.seek()
+		if err != nil {
+			return err
+		}
+		if c.ts, err = c.groups.int64s(c.ts, cursorTS); err != nil {
+			return err
+		}
+		if int64(len(c.ts)) != rows {
+			return c.groups.open.fail(fmt.Errorf("%w: column of %d times for %d rows", ErrFormat, len(c.ts), rows))
+		}
+		if err := decode(); err != nil {
+			return err
+		}
+		c.pos, c.skip = int(c.skip), 0
+	}
+	return nil
+}
+
+// seek skips whole row groups, subtracts their rows from skip, and loads the next row group.
+func (c *cursor) seek() (rows int64, err error) {
+	for {
+		rows, err = c.groups.rows()
+		if errors.Is(err, errEnd) {
+			return 0, fmt.Errorf("%w: its files have fewer rows than were asked for", ErrFormat)
+		}
+		if rows > c.skip {
+			return rows, c.groups.load()
+		}
+		c.skip -= rows
+		c.groups.at++
+	}
+}
+
+// aligned refuses other columns of the row group that do not have a value for every time.
+func (c *cursor) aligned(values ...int) error {
+	for _, n := range values {
+		if n != len(c.ts) {
+			return c.groups.open.fail(fmt.Errorf("%w: columns are not aligned", ErrFormat))
+		}
+	}
+	return nil
+}
+
+// items reads rows of a time and a byte string. The cursors of histograms and exemplars use it.
+type items struct {
+	cursor
+	blobs []string
+}
+
+// Columns of items in addition to cursorTS.
+const (
+	itemBlob = iota + 1
+	itemValue
+)
+
+func (c *items) decode() (err error) {
+	if c.blobs, err = c.groups.blobs(c.blobs[:0], itemBlob); err != nil {
+		return err
+	}
+	return c.aligned(len(c.blobs))
+}
+
+// HistCursor reads the native histograms of a block in block order. It keeps one row group in
+// memory and belongs to one goroutine. It cannot be used after an error.
+type HistCursor struct{ items }
+
+// Hists returns a cursor at the first native histogram.
+func (r *Reader) Hists() *HistCursor {
+	return &HistCursor{items{cursor: cursor{groups: groups{
+		r: r, files: r.meta.numbered(HistogramsFile), columns: []column{{segment.ColTS, format.Int64}, {segment.ColHist, format.ByteArray}},
+	}}}}
+}
+
+// Next appends the next n histograms to dst. Errors: ErrFormat, also if the block has fewer, and
+// those of the Source.
+func (c *HistCursor) Next(n int64, dst []segment.Hist) ([]segment.Hist, error) {
+	for ; n > 0; n-- {
+		if err := c.fill(c.decode); err != nil {
+			return nil, err
+		}
+		blob := c.blobs[c.pos]
+		h, err := segment.DecodeHist(unsafe.Slice(unsafe.StringData(blob), len(blob)))
+		if err == nil && h.T != c.ts[c.pos] {
+			err = fmt.Errorf("histogram of the row at %d ms has the timestamp %d ms", c.ts[c.pos], h.T)
+		}
+		if err != nil {
+			return nil, c.groups.open.fail(fmt.Errorf("%w: %w", ErrFormat, err))
+		}
+		dst = append(dst, h)
+		c.pos++
+	}
+	return dst, nil
+}
+
+// ExemplarCursor reads the exemplars of a block in block order. It keeps one row group in memory
+// and belongs to one goroutine. It cannot be used after an error.
+type ExemplarCursor struct {
+	items
+	values []float64
+}
+
+// Exemplars returns a cursor at the first exemplar.
+func (r *Reader) Exemplars() *ExemplarCursor {
+	return &ExemplarCursor{items: items{cursor: cursor{groups: groups{
+		r: r, files: r.meta.one(ExemplarsFile),
+		columns: []column{{segment.ColTS, format.Int64}, {segment.ColLabels, format.ByteArray}, {segment.ColValue, format.Double}},
+	}}}}
+}
+
+// Next appends the next n exemplars to dst. Errors: ErrFormat, also if the block has fewer, and
+// those of the Source.
+func (c *ExemplarCursor) Next(n int64, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
+	for ; n > 0; n-- {
+		if err := c.fill(c.decode); err != nil {
+			return nil, err
+		}
+		l, err := segment.DecodeExemplarLabels([]byte(c.blobs[c.pos]))
+		if err != nil {
+			return nil, c.groups.open.fail(fmt.Errorf("%w: %w", ErrFormat, err))
+		}
+		dst = append(dst, exemplar.Exemplar{Labels: l, Value: c.values[c.pos], Ts: c.ts[c.pos], HasTs: true})
+		c.pos++
+	}
+	return dst, nil
+}
+
+func (c *ExemplarCursor) decode() (err error) {
+	if err := c.items.decode(); err != nil {
+		return err
+	}
+	if c.values, err = c.groups.doubles(c.values[:0], itemValue); err != nil {
+		return err
+	}
+	return c.aligned(len(c.values))
+}

@@ -1,0 +1,131 @@
+package block
+
+import (
+	"io"
+	"slices"
+
+	"github.com/promlake/promlake/internal/format/parquetfile"
+)
+
+// FloatReader reads the samples of some rows of a row group. It needs the row group's entry in
+// meta.json, and no footer, and decompresses no page without a wanted row. The zero value is ready.
+// It keeps its buffers and belongs to one goroutine.
+type FloatReader struct {
+	timed
+	st    bool
+	frame *Frame // nil: times and divisors are read from the file
+	divs  parquetfile.WordReader
+	div   []float64
+}
+
+// Select reads the times of rows, which are ascending, disjoint, each of one series, and in g, and
+// keeps those within [mint, maxt] (ms). It returns their number, which Read will append. in is the
+// row group's file; st means that it has start timestamps. Errors: ErrFormat,
+// parquetfile.ErrFormat, and those of in.
+func (f *FloatReader) Select(in io.ReaderAt, g *RowGroup, st bool, rows []Rows, mint, maxt int64) (int64, error) {
+	f.st, f.frame = st, nil
+	return f.sel(in, g, rows, mint, maxt)
+}
+
+// SelectFramed is Select for files without start timestamps, or for reads that do not need them. It
+// takes the times and the divisors from the frame of g, which is not empty.
+func (f *FloatReader) SelectFramed(in io.ReaderAt, g *RowGroup, x *Frame, rows []Rows, mint, maxt int64) (total int64, err error) {
+	f.st, f.frame = false, x
+	f.in, f.group = in, g
+	f.times, f.rows, f.at = x.times, f.rows[:0], f.at[:0]
+	before := g.FirstRow
+	for _, r := range rows {
+		if err := g.has(r, before); err != nil {
+			return 0, err
+		}
+		before = r.From + r.N
+		at, err := x.TimesOf(r)
+		if err != nil {
+			return 0, err
+		}
+		from, n := x.within(at, int(r.N), mint, maxt)
+		f.rows = append(f.rows, Rows{r.From + int64(from-at), int64(n)})
+		f.at = append(f.at, from)
+		total += int64(n)
+	}
+	return total, nil
+}
+
+// SelectGroup is SelectFramed for all rows of g. Frame.TimesOf returns where the times of some of
+// them begin.
+func (f *FloatReader) SelectGroup(in io.ReaderAt, g *RowGroup, x *Frame) (total int64) {
+	f.st, f.frame = false, x
+	f.in, f.group = in, g
+	f.times, f.rows, f.at = x.times, append(f.rows[:0], Rows{g.FirstRow, g.Rows}), f.at[:0]
+	return g.Rows
+}
+
+// Rows returns the rows that Select kept, parallel to its argument. Some may be empty.
+func (f *FloatReader) Rows() []Rows { return f.rows }
+
+// Read appends the samples of the selected rows to dst, in order. It does not change dst.ST if the
+// file has no start timestamps. Errors are those of Select.
+func (f *FloatReader) Read(dst *FloatRun) error {
+	n := 0
+	for i := range f.rows {
+		dst.TS = append(dst.TS, f.Times(i)...)
+		n += int(f.rows[i].N)
+	}
+	at := len(dst.V)
+	dst.V = slices.Grow(dst.V, n)[:at+n]
+	if _, err := f.Values(dst.V[at:]); err != nil || !f.st {
+		return err
+	}
+	at = len(dst.ST)
+	dst.ST = slices.Grow(dst.ST, n)[:at+n]
+	return f.Starts(dst.ST[at:])
+}
+
+// Starts reads the start timestamps (ms) of the selected rows, in order, into dst, whose length is
+// what Select returned. It is for files that have them. Errors are those of Select.
+func (f *FloatReader) Starts(dst []int64) error {
+	return f.each(leafST, f.rows, func(_ int, r Rows) error {
+		st := dst[:r.N]
+		dst = dst[r.N:]
+		return f.words.Int64s(st)
+	})
+}
+
+// AllTimes returns the times (ms) of the ranges that Select was given, also those outside of its
+// range of time. Ranges with equal times may share them. They are valid until the next Select; those
+// of a frame, which are all that it has, stay valid.
+func (f *FloatReader) AllTimes() []int64 { return f.times }
+
+// TimesAt returns the position in AllTimes at which the times of the selected rows of range i
+// begin.
+func (f *FloatReader) TimesAt(i int) int { return f.at[i] }
+
+// Values reads the values of the selected rows, in order, into dst, whose length is what Select
+// returned. It reports whether any of them may be a stale marker. Errors are those of Select.
+func (f *FloatReader) Values(dst []float64) (stale bool, err error) {
+	if f.frame != nil {
+		err = f.each(leafInt, f.rows, func(_ int, r Rows) error {
+			v := dst[:r.N]
+			dst = dst[r.N:]
+			if err := f.words.Int64s(intsOf(v)); err != nil {
+				return err
+			}
+			stale = f.frame.divide(r, v) || stale
+			return nil
+		})
+		return stale, err
+	}
+	d := divisors{f: f, next: f.group.FirstRow}
+	if err := d.open(); err != nil {
+		return false, err
+	}
+	err = f.each(leafInt, f.rows, func(_ int, r Rows) error {
+		v := dst[:r.N]
+		dst = dst[r.N:]
+		if err := f.words.Int64s(intsOf(v)); err != nil {
+			return err
+		}
+		return d.divide(r, v)
+	})
+	return d.odd, err
+}

@@ -1,0 +1,107 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/format/parquetfile/delta"
+)
+
+// The functions below build flat REQUIRED columns of one data page. The returned chunks alias s.
+
+// Int64s returns a delta-coded INT64 column with statistics.
+func Int64s(name string, s *Scratch, vals []int64) (Chunk, error) {
+	s.Data = s.Data[:0]
+	return int64s([]string{name}, s, len(vals), vals)
+}
+
+// ByteInt64s is Int64s with deltas in whole bytes. It must have a value.
+func ByteInt64s(name string, s *Scratch, vals []int64) Chunk {
+	s.Data = delta.AppendBytes(s.Data[:0], vals)
+	return Chunk{
+		Path: []string{name}, Type: format.Int64, Pages: s.page(format.DeltaBinaryPacked, len(vals)), Min: stat(slices.Min(vals)), Max: stat(slices.Max(vals)),
+	}
+}
+
+// Uint64s returns a PLAIN column of unsigned INT64 with statistics.
+func Uint64s(name string, s *Scratch, vals []uint64) Chunk {
+	s.Data = s.Data[:0]
+	for _, v := range vals {
+		s.Data = binary.LittleEndian.AppendUint64(s.Data, v)
+	}
+	c := Chunk{Path: []string{name}, Type: format.Int64, Pages: s.page(format.Plain, len(vals))}
+	if len(vals) > 0 {
+		c.Min, c.Max = stat(slices.Min(vals)), stat(slices.Max(vals))
+	}
+	return c
+}
+
+// Doubles returns a PLAIN DOUBLE column without statistics, which cannot hold NaN.
+func Doubles(name string, s *Scratch, vals []float64) Chunk {
+	s.Data = s.Data[:0]
+	return doubles([]string{name}, s, len(vals), vals)
+}
+
+// SplitDoubles returns a DOUBLE column in BYTE_STREAM_SPLIT without statistics: first the lowest
+// bytes of all values, then the next ones. It compresses better than PLAIN where values have
+// similar exponents or few digits.
+func SplitDoubles(name string, s *Scratch, vals []float64) Chunk {
+	s.Data = slices.Grow(s.Data[:0], 8*len(vals))
+	for shift := 0; shift < 64; shift += 8 {
+		for _, v := range vals {
+			s.Data = append(s.Data, byte(math.Float64bits(v)>>shift))
+		}
+	}
+	return Chunk{Path: []string{name}, Type: format.Double, Pages: s.page(format.ByteStreamSplit, len(vals))}
+}
+
+// Binaries returns a PLAIN column of byte strings without statistics.
+func Binaries(name string, s *Scratch, vals [][]byte) Chunk {
+	s.Data = s.Data[:0]
+	return binaries([]string{name}, s, len(vals), vals)
+}
+
+// stat encodes an INT64, signed or not, for statistics.
+func stat[T int64 | uint64](v T) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
+
+// int64s appends the delta-coded values to s.Data, which already holds the page's levels.
+func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error) {
+	enc, err := delta.Tight(s.Dict[:0], vals)
+	if err != nil {
+		return Chunk{}, err
+	}
+	s.Dict = enc
+	s.Data = append(s.Data, enc...)
+	c := Chunk{Path: path, Type: format.Int64, Pages: s.page(format.DeltaBinaryPacked, entries)}
+	if len(vals) > 0 {
+		lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
+		for _, v := range vals {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+		c.Min, c.Max = stat(lo), stat(hi)
+	}
+	return c, nil
+}
+
+// doubles and binaries append values to s.Data, as int64s does.
+func doubles(path []string, s *Scratch, entries int, vals []float64) Chunk {
+	s.Data = putDoubles(slices.Grow(s.Data, 8*len(vals)), vals)
+	return Chunk{Path: path, Type: format.Double, Pages: s.page(format.Plain, entries)}
+}
+
+func putDoubles(b []byte, vals []float64) []byte {
+	for _, v := range vals {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+func binaries(path []string, s *Scratch, entries int, vals [][]byte) Chunk {
+	for _, v := range vals {
+		s.Data = appendString(s.Data, v)
+	}
+	return Chunk{Path: path, Type: format.ByteArray, Pages: s.page(format.Plain, entries)}
+}

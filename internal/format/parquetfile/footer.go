@@ -1,0 +1,150 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/promlake/promlake/internal/format/checksum"
+)
+
+// TailGuess is the most bytes at a file's end that ReadFooter reads first: most footers fit.
+const TailGuess = 64 << 10
+
+// Of a file of less than a megabyte, ReadFooter first reads LeastTail bytes, or a tailShare-th of it if
+// that is more.
+const (
+	LeastTail = 12 << 10
+	tailShare = 16
+)
+
+// ReadFooter returns the thrift bytes of the footer of a file of size bytes, after checking their
+// checksum field. A file ends with the footer, the footer's length (4 bytes) and Magic. Errors:
+// ErrFormat, and those of r.
+func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
+	if size < footerTrailer+int64(len(Magic)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
+	}
+	tail := make([]byte, min(size, TailGuess, max(LeastTail, size/tailShare)))
+	if err := readAt(r, tail, size-int64(len(tail))); err != nil {
+		return nil, fmt.Errorf("read footer: %w", err)
+	}
+	n, err := footerLength(tail, size)
+	if err != nil {
+		return nil, err
+	}
+	if end := int64(len(tail)) - footerTrailer; n <= end {
+		return checkedFooter(tail[end-n:end], size)
+	}
+	footer := make([]byte, n)
+	if err := readAt(r, footer, size-footerTrailer-n); err != nil {
+		return nil, fmt.Errorf("read footer: %w", err)
+	}
+	return checkedFooter(footer, size)
+}
+
+// readAt fills b with the bytes at an offset. Errors are those of io.ReadFull.
+func readAt(r io.ReaderAt, b []byte, at int64) error {
+	n, err := r.ReadAt(b, at)
+	switch {
+	case n == len(b):
+		return nil
+	case n > 0 && (err == nil || errors.Is(err, io.EOF)):
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// footerOf is ReadFooter of a file in memory, which the footer aliases.
+func footerOf(file []byte) ([]byte, error) {
+	size := int64(len(file))
+	if size < footerTrailer+int64(len(Magic)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
+	}
+	n, err := footerLength(file, size)
+	if err != nil {
+		return nil, err
+	}
+	end := size - footerTrailer
+	return checkedFooter(file[end-n:end:end], size)
+}
+
+// footerTrailer is the number of bytes after the footer.
+const footerTrailer = 8
+
+// footerLength returns the length of the footer of a file of size bytes that ends with tail.
+func footerLength(tail []byte, size int64) (int64, error) {
+	end := len(tail) - footerTrailer
+	if string(tail[end+4:]) != Magic {
+		return 0, fmt.Errorf("%w: no Parquet magic at its end", ErrFormat)
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[end:]))
+	if n > size-footerTrailer-int64(len(Magic)) {
+		return 0, fmt.Errorf("%w: footer of %d bytes in a file of %d", ErrFormat, n, size)
+	}
+	return n, nil
+}
+
+func checkedFooter(footer []byte, size int64) ([]byte, error) {
+	_, err := checkSum("footer", footer, size-footerTrailer-int64(len(footer)))
+	return footer, err
+}
+
+// keyValueField is the field number of key_value_metadata in FileMetaData (parquet.thrift).
+const keyValueField = 5
+
+// KeyValues decodes the key-value metadata of a footer and skips the rest: a planner needs nothing
+// else from thousands of files, and a corrupt length cannot claim memory. The strings alias footer.
+func KeyValues(footer []byte) (map[string]string, error) {
+	kv := map[string]string{}
+	s := skimmer{b: footer}
+	err := s.fields(func(id int64, typ byte) error {
+		if id == keyValueField {
+			return s.keyValues(typ, kv)
+		}
+		return s.skip(typ, 1)
+	})
+	if err != nil {
+		return kv, err
+	}
+	return kv, checkDeclared(kv, footer)
+}
+
+// checkDeclared checks that a footer has the checksum that its key-value metadata declare, of a kind
+// that this package knows.
+func checkDeclared(kv map[string]string, footer []byte) error {
+	kind := kv[KeyChecksums]
+	switch {
+	case kind == "":
+		return nil
+	case !hasSum(footer):
+		return fmt.Errorf("%w: the footer has the key %s, but no checksum field", checksum.ErrDamaged, KeyChecksums)
+	}
+	return checksum.CheckVersion("the checksums of Parquet files", kind, checksumsVersion)
+}
+
+// keyValues decodes the key-value metadata, of a type, into kv.
+func (s *skimmer) keyValues(typ byte, kv map[string]string) error {
+	return s.structs(typ, func(uint64) error {
+		var k, v string
+		err := s.fields(func(id int64, typ byte) (err error) { // of a KeyValue
+			switch id {
+			case 1:
+				k, err = s.text(typ)
+			case 2:
+				v, err = s.text(typ)
+			default:
+				err = s.skip(typ, 3)
+			}
+			return err
+		})
+		kv[k] = v
+		return err
+	})
+}
+
+// maxDepth bounds the nesting of a footer's values; Parquet's own are nested 6 deep.
+const maxDepth = 16
+
+var errDepth = errors.New("values are nested too deeply")

@@ -1,0 +1,177 @@
+// Package appender implements the storage interfaces of Prometheus to which scrapes and rules
+// append. An appender collects a transaction, refuses the samples that Prometheus refuses, and
+// passes the transaction on when it is committed.
+package appender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/format/segment"
+)
+
+// Appendable makes appenders. It is safe for concurrent use; each of its appenders is used by one
+// goroutine.
+type Appendable struct {
+	order    *order
+	families families
+	add      func(*Transaction) error
+}
+
+var (
+	_ storage.AppendableV2 = (*Appendable)(nil)
+	_ storage.Appendable   = V1{}
+)
+
+// New returns an appendable that passes committed transactions, which are not empty, to add, which
+// owns them then. add must not block for long: a scrape waits for it. Its error is that of the
+// commit.
+func New(add func(*Transaction) error) *Appendable {
+	return &Appendable{order: newOrder(), add: add}
+}
+
+// SetOutOfOrderWindow sets how far (ms) behind the newest sample of all series a sample may be that
+// is older than its predecessor. 0 refuses them all.
+func (a *Appendable) SetOutOfOrderWindow(ms int64) { a.order.setWindow(ms) }
+
+// AppenderV2 implements storage.AppendableV2.
+func (a *Appendable) AppenderV2(context.Context) storage.AppenderV2 {
+	return &transactionAppender{appendable: a, tx: transactions.Get().(*Transaction)}
+}
+
+// Described returns an appender whose transaction has all metadata that list adds, in addition to
+// that of its samples, if it has a new series or is the first one in five minutes: most scrapes have
+// what an earlier one described. The texts that list adds must not change.
+func (a *Appendable) Described(list func(add func(family string, m metadata.Metadata))) storage.AppenderV2 {
+	return &transactionAppender{appendable: a, tx: transactions.Get().(*Transaction), list: list}
+}
+
+// transactionAppender implements storage.AppenderV2.
+type transactionAppender struct {
+	appendable *Appendable
+	tx         *Transaction // nil when it is committed or rolled back
+	list       func(add func(family string, m metadata.Metadata))
+}
+
+// Append implements storage.AppenderV2.
+func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
+	var err error
+	switch {
+	case fh != nil:
+		err = fh.Validate()
+	case h != nil:
+		err = h.Validate()
+	}
+	if err != nil {
+		return 0, err
+	}
+	n := len(a.tx.Samples)
+	if n == cap(a.tx.Samples) {
+		a.tx.grow()
+	}
+	sample := Sample{T: t, V: v}
+	if rare := (Rare{Histogram{h, fh}, st, opts.RejectOutOfOrder}); n > 0 {
+		sample.Rare = rare.after(a.tx.Samples[n-1].Rare)
+	} else {
+		sample.Rare = rare.after(nil)
+	}
+	if err := a.appendable.order.admit(ref, ls, &sample); err != nil {
+		return 0, err
+	}
+	a.tx.Samples = append(a.tx.Samples, sample)
+	for _, e := range opts.Exemplars {
+		if !e.HasTs { // which order.commit needs to know
+			e.Ts = t
+		}
+		a.tx.Exemplars = append(a.tx.Exemplars, Exemplar{n, e})
+	}
+	// The names of a scrape's own families (up, scrape_duration_seconds, …) end with this byte,
+	// which keeps them apart from scraped ones in the scrape's cache.
+	if family := strings.TrimSuffix(opts.MetricFamilyName, "\xff"); !opts.Metadata.IsEmpty() && family != "" {
+		a.describe(family, opts.Metadata)
+	}
+	return storage.SeriesRef(sample.series.ref), nil
+}
+
+// describe adds the metadata of a family unless it is what was added last, which neighbouring series
+// mostly share.
+func (a *transactionAppender) describe(family string, m metadata.Metadata) {
+	var last *Family
+	if n := len(a.tx.Metadata); n > 0 {
+		last = a.tx.Metadata[n-1]
+	}
+	f := a.appendable.families.after(last, &segment.Metadata{Metric: family, Type: string(m.Type), Help: m.Help, Unit: m.Unit})
+	if f != last {
+		a.tx.Metadata = append(a.tx.Metadata, f)
+	}
+}
+
+// Commit implements storage.AppenderTransaction. It drops the samples that another transaction has
+// overtaken since they were appended, as Prometheus does.
+func (a *transactionAppender) Commit() error {
+	if a.tx == nil {
+		return errDone
+	}
+	tx := a.tx
+	a.tx = nil
+	if a.appendable.order.commit(tx) && a.list != nil {
+		a.list(func(family string, m metadata.Metadata) {
+			if !m.IsEmpty() && family != "" {
+				tx.Metadata = append(tx.Metadata, a.appendable.families.of(&segment.Metadata{Metric: family, Type: string(m.Type), Help: m.Help, Unit: m.Unit}))
+			}
+		})
+	}
+	if len(tx.Samples) > 0 || len(tx.Metadata) > 0 {
+		return a.appendable.add(tx)
+	}
+	tx.Release()
+	return nil
+}
+
+// Rollback implements storage.AppenderTransaction.
+func (a *transactionAppender) Rollback() error {
+	if a.tx == nil {
+		return errDone
+	}
+	a.tx.Release()
+	a.tx = nil
+	return nil
+}
+
+var errDone = errors.New("the appender was already committed or rolled back")
+
+// validate returns a label set without empty values, or an error if it identifies no series.
+func validate(ls labels.Labels) (labels.Labels, error) {
+	ls = ls.WithoutEmpty()
+	if ls.IsEmpty() {
+		return ls, errors.New("empty labelset: invalid sample")
+	}
+	if name, dup := ls.HasDuplicateLabelNames(); dup {
+		return ls, fmt.Errorf("label name %q is not unique: invalid sample", name)
+	}
+	return ls, nil
+}
+
+// asHistogram makes a stale marker a histogram if the last sample of its series is one, as
+// Prometheus stores it.
+func asHistogram(s *Sample, last Histogram) {
+	if s.Histogram() != (Histogram{}) || !value.IsStaleNaN(s.V) {
+		return
+	}
+	r, stale := s.rare(), math.Float64frombits(value.StaleNaN)
+	if last.H != nil {
+		r.H = &histogram.Histogram{Sum: stale}
+	} else {
+		r.FH = &histogram.FloatHistogram{Sum: stale}
+	}
+	s.V, s.Rare = 0, &r
+}

@@ -1,0 +1,256 @@
+package appender
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/segment"
+)
+
+// Sample is one sample of a series: a float, unless it has a histogram. Pointers come first, as in
+// state. Those of some seconds wait in memory, so it has what most of them need.
+type Sample struct {
+	series *state
+	Rare   *Rare // nil: there is nothing of it
+
+	T     int64 // ms
+	V     float64
+	known remotewrite.Known // what the series' memo knew at the commit
+}
+
+// Rare is what few samples have. It does not change, so that samples share it.
+type Rare struct {
+	Histogram
+	ST int64 // ms; 0: unknown
+
+	inOrder bool // refuse it if it is out of order at the commit, whatever the window
+}
+
+// Histogram is what a sample has that is no float: one of both.
+type Histogram struct {
+	H  *histogram.Histogram
+	FH *histogram.FloatHistogram
+}
+
+// inOrder is what all results of rules have.
+var inOrder = &Rare{inOrder: true}
+
+// after returns what a sample has that follows one with last, or the first one if that is nil:
+// neighbours often began at the same time.
+func (r Rare) after(last *Rare) *Rare {
+	switch {
+	case r == Rare{}:
+		return nil
+	case r == *inOrder:
+		return inOrder
+	case last != nil && r == *last:
+		return last
+	}
+	own := r // so that only this one is allocated
+	return &own
+}
+
+// NewSample returns a sample of a series that no appendable knows, at t (ms).
+func NewSample(ls labels.Labels, t int64, v float64) Sample {
+	return Sample{series: &state{labels: ls}, T: t, V: v}
+}
+
+// Labels returns the labels of the series, sorted by name.
+func (s *Sample) Labels() labels.Labels { return s.series.labels }
+
+// rare returns what the sample has of Rare.
+func (s *Sample) rare() Rare {
+	if s.Rare == nil {
+		return Rare{}
+	}
+	return *s.Rare
+}
+
+// Histogram returns what a sample has that is no float; nothing of one that is.
+func (s *Sample) Histogram() Histogram {
+	if s.Rare == nil {
+		return Histogram{}
+	}
+	return s.Rare.Histogram
+}
+
+// Exemplar is an exemplar of the series of a sample.
+type Exemplar struct {
+	Sample int // index in the transaction's samples
+	exemplar.Exemplar
+}
+
+// Transaction is what one scrape, or one evaluation of a rule, appended and committed.
+type Transaction struct {
+	Tenant    string // whose samples these are, where a receiver takes those of several
+	Samples   []Sample
+	Exemplars []Exemplar // ascending by sample
+	Metadata  []*Family
+
+	bytes int64    // 0 until Bytes was called
+	few   []Sample // memory for few samples, while there are many
+}
+
+// transactions and manySamples keep the memory of transactions that are done: that of scrapes apart
+// from that of rules, which are more and have few samples each.
+var (
+	transactions = sync.Pool{New: func() any { return new(Transaction) }}
+	manySamples  sync.Pool // of *[]Sample with more room than mostFew
+)
+
+const (
+	fewSamples = 64 // from which on memory for many is looked for
+	mostFew    = 2 * fewSamples
+	// A transaction whose capacities exceed these is left to the garbage collector.
+	keepSamples = 16 << 10
+	keepOthers  = 4 << 10 // exemplars, metadata
+)
+
+// grow makes room for another sample.
+func (t *Transaction) grow() {
+	n := len(t.Samples)
+	if n >= fewSamples {
+		if many, ok := manySamples.Get().(*[]Sample); ok && cap(*many) > n {
+			few := t.Samples
+			t.Samples = append(*many, few...)
+			clear(few)
+			t.few = few[:0]
+			return
+		}
+	}
+	t.Samples = slices.Grow(t.Samples, max(1, min(n, fewSamples)))
+}
+
+// Release ends the use of a transaction: later ones use its memory.
+func (t *Transaction) Release() {
+	if cap(t.Samples) > keepSamples || max(cap(t.Exemplars), cap(t.Metadata)) > keepOthers {
+		return
+	}
+	clear(t.Samples)
+	clear(t.Exemplars)
+	clear(t.Metadata)
+	few := t.Samples[:0]
+	if cap(few) > mostFew {
+		many := few
+		manySamples.Put(&many)
+		few = t.few
+	}
+	*t = Transaction{Samples: few, Exemplars: t.Exemplars[:0], Metadata: t.Metadata[:0]}
+	transactions.Put(t)
+}
+
+// The memory (bytes) of the parts of a transaction, roughly, without texts.
+const (
+	sampleBytes    = 40
+	exemplarBytes  = 64
+	histogramBytes = 512
+)
+
+// Bytes estimates the memory that a transaction alone keeps. Nothing may be added to it any more.
+// The labels of a series that the ingest stage knows are those of its table, whoever waits.
+func (t *Transaction) Bytes() int64 {
+	if t.bytes == 0 {
+		t.bytes = t.weigh()
+	}
+	return t.bytes
+}
+
+func (t *Transaction) weigh() (n int64) {
+	for i := range t.Samples {
+		n += sampleBytes
+		if t.Samples[i].known == 0 {
+			n += int64(t.Samples[i].Labels().ByteSize())
+		}
+		if t.Samples[i].Histogram() != (Histogram{}) {
+			n += histogramBytes
+		}
+	}
+	for i := range t.Exemplars {
+		n += exemplarBytes + int64(t.Exemplars[i].Labels.ByteSize())
+	}
+	for _, m := range t.Metadata {
+		n += int64(len(m.Metric) + len(m.Type) + len(m.Help) + len(m.Unit))
+	}
+	return n
+}
+
+// Collect adds transactions to a collector.
+func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
+	return func(c *remotewrite.Collector) error {
+		var key, text []byte
+		n := 0
+		for _, t := range txs {
+			n += len(t.Samples)
+		}
+		c.Expect(n)
+		for _, t := range txs {
+			exemplars := t.Exemplars
+			for i := range t.Samples {
+				s := &t.Samples[i]
+				if err := addSample(c, s); err != nil {
+					return err
+				}
+				for len(exemplars) > 0 && exemplars[0].Sample == i {
+					c.Exemplar(exemplars[0].Exemplar)
+					exemplars = exemplars[1:]
+				}
+				var known bool
+				var err error
+				if c.Remembers() {
+					known, err = c.Recall(&s.series.memo, s.known)
+				} else {
+					text = s.Labels().Bytes(text)
+					key = append(append(key[:0], remotewrite.KeysOfAppender), text...)
+					known, err = c.Series(c.Key(key))
+				}
+				if err != nil {
+					return err
+				}
+				if known {
+					continue
+				}
+				if err := c.LearnLabels(s.Labels()); err != nil {
+					return err
+				}
+			}
+			for _, f := range t.Metadata {
+				if c.Described(&f.memo, f.Metadata) {
+					continue
+				}
+				if err := c.Metadata(f.Metadata); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func addSample(c *remotewrite.Collector, s *Sample) error {
+	if s.Rare == nil {
+		c.Float(s.T, s.V)
+		return nil
+	}
+	buckets, r := 0, s.Rare
+	switch {
+	case r.FH != nil:
+		buckets = len(r.FH.PositiveBuckets) + len(r.FH.NegativeBuckets)
+	case r.H != nil:
+		buckets = len(r.H.PositiveBuckets) + len(r.H.NegativeBuckets)
+	default:
+		c.Started(r.ST, s.T, s.V)
+		return nil
+	}
+	if err := c.HistogramRoom(buckets); err != nil {
+		return err
+	}
+	if err := c.Histogram(segment.Hist{ST: r.ST, T: s.T, H: r.H, FH: r.FH}); err != nil {
+		return c.Reject(err, 1)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+// Rows into states, states into values.
+#include "windows.h"
+
+#include <stdio.h>
+
+typedef struct {
+	window_columns at;
+	const void *data[WINDOW_COLUMNS];
+	uint64_t *valid[WINDOW_COLUMNS]; // NULL: all rows are
+	bool nulls;                      // any is not NULL
+	vec_specs grids;                 // of a grid
+} chunk;
+
+static chunk open_chunk(duckdb_data_chunk in, const window_function *f) {
+	chunk c = {.at = window_columns_of(f)};
+	if (f->form == WINDOW_GRID) {
+		vec_specs_open(&c.grids, in, (idx_t)c.at.end, prom_range_keys(f->fn), 0, f->budget);
+	}
+	for (int i = 0; i < c.at.count; i++) {
+		duckdb_vector v = duckdb_data_chunk_get_vector(in, (idx_t)i);
+		c.data[i] = duckdb_vector_get_data(v);
+		c.valid[i] = duckdb_vector_get_validity(v);
+		c.nulls |= c.valid[i] != NULL;
+	}
+	return c;
+}
+
+static bool is_null(const chunk *c, int column, idx_t i) { return c->valid[column] != NULL && !(c->valid[column][i / 64] >> (i % 64) & 1); }
+
+// Milliseconds of a time or a length in µs, rounded down.
+static int64_t ms_of(int64_t us) { return us / 1000 - (us % 1000 < 0); }
+
+static int64_t time_at(const chunk *c, int column, idx_t i) { return ms_of(((const int64_t *)c->data[column])[i]); }
+
+// The windows with the function's parameters.
+static prom_spec spec_of(const window_function *f, const window_shape *w) {
+	uint32_t keys = prom_range_keys(f->fn);
+	prom_spec s = {.keys = keys, .start = w->end - (w->n - 1) * w->step, .step = w->step, .n = w->n, .range = w->window, .shift = w->shift,
+	               .range_s = prom_range_seconds(w->window), .budget = f->budget};
+	s.phi = keys & PROM_KEY_PHI ? w->parameters[0] : 0;
+	s.dur = keys & PROM_KEY_DUR ? w->parameters[0] : 0;
+	s.sf = keys & PROM_KEY_SF ? w->parameters[0] : 0;
+	s.tf = keys & PROM_KEY_TF ? w->parameters[1] : 0;
+	return s;
+}
+
+static bool fail(char err[PROM_ERROR_BYTES], const char *why) {
+	snprintf(err, PROM_ERROR_BYTES, "%s", why);
+	return false;
+}
+
+// Reads the shape of a row's window. false: with a message.
+static bool shape_at(chunk *c, const window_function *f, idx_t i, window_shape *w, char err[PROM_ERROR_BYTES]) {
+	*w = (window_shape){.step = 1, .n = 1};
+	for (int k = 0; k < 2; k++) {
+		w->parameters[k] = c->at.parameters[k] < 0 ? 0 : ((const double *)c->data[c->at.parameters[k]])[i];
+	}
+	if (f->form == WINDOW_GRID) {
+		const prom_spec *g = vec_specs_at(&c->grids, i, err);
+		if (g == NULL) {
+			return false;
+		}
+		if (__builtin_add_overflow((g->n - 1) * g->step, g->range, &w->range)) {
+			return fail(err, "the windows of the grid reach over more than 64 bits of ms");
+		}
+		w->end = g->start + (g->n - 1) * g->step;
+		w->step = g->step;
+		w->n = g->n;
+		w->window = g->range;
+		w->shift = g->shift;
+		w->parameters[0] = g->keys & PROM_KEY_PHI ? g->phi : g->keys & PROM_KEY_DUR ? g->dur : g->sf;
+		w->parameters[1] = g->tf;
+		return true;
+	}
+	if (f->form == WINDOW_SLIDES) {
+		duckdb_interval range = ((const duckdb_interval *)c->data[c->at.end])[i];
+		if (range.months != 0) {
+			return fail(err, "the range of a window has months, which differ in length; want days or less");
+		}
+		w->end = time_at(c, c->at.ts, i);
+		w->range = (int64_t)range.days * 86400000 + ms_of(range.micros);
+	} else {
+		w->end = time_at(c, c->at.end, i);
+		w->range = w->end - time_at(c, c->at.start, i);
+	}
+	w->window = w->range;
+	return true;
+}
+
+// Adds a row to its state. false: with a message.
+static bool add_row(chunk *c, const window_function *f, window_state *s, idx_t i, char err[PROM_ERROR_BYTES]) {
+	for (int k = 0; c->nulls && k < c->at.count; k++) { // a row without a value has a time, to which a window slides
+		if (is_null(c, k, i) && (k != c->at.value || f->form != WINDOW_SLIDES)) {
+			return true;
+		}
+	}
+	window_shape w;
+	if (!shape_at(c, f, i, &w, err)) {
+		return false;
+	}
+	if (s->shape.range == 0) {
+		prom_spec spec = spec_of(f, &w);
+		const char *wrong = prom_spec_wrong(&spec);
+		if (wrong != NULL) {
+			return fail(err, wrong);
+		}
+	}
+	if (!window_extend(s, &w, f->form == WINDOW_SLIDES)) {
+		return fail(err, f->form == WINDOW_SLIDES ? "the range and the parameters differ among the rows of a window" : "the bounds or the grid, and the parameters of the window differ among the rows of a group");
+	}
+	int64_t ts = time_at(c, c->at.ts, i);
+	double v = ((const double *)c->data[c->at.value])[i];
+	if (is_null(c, c->at.value, i) || (prom_is_absent(v) && !prom_range_sees_stale(f->fn)) || ts > s->shape.end) {
+		return true;
+	}
+	return window_add(s, f->budget, &ts, &v, 1) || prom_memory_error(f->budget, err);
+}
+
+void window_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
+	const window_function *f = duckdb_aggregate_function_get_extra_info(info);
+	chunk c = open_chunk(in, f);
+	idx_t n = duckdb_data_chunk_get_size(in);
+	char err[PROM_ERROR_BYTES];
+	bool ok = !prom_cancelled(f->budget) || prom_cancel_error(err);
+	for (idx_t i = 0; i < n && ok; i++) {
+		ok = add_row(&c, f, (window_state *)states[i], i, err);
+	}
+	vec_specs_close(&c.grids);
+	if (!ok) {
+		duckdb_aggregate_function_set_error(info, err);
+	}
+}
+
+// The source stays as it is: windows that overlap have sources in common.
+void window_combine(duckdb_function_info info, duckdb_aggregate_state *src, duckdb_aggregate_state *dst, idx_t n) {
+	const window_function *f = duckdb_aggregate_function_get_extra_info(info);
+	char err[PROM_ERROR_BYTES];
+	bool ok = true;
+	for (idx_t i = 0; i < n && ok; i++) {
+		const window_state *from = (const window_state *)src[i];
+		window_state *to = (window_state *)dst[i];
+		if (from->shape.range == 0) {
+			continue;
+		}
+		if (prom_cancelled(f->budget)) {
+			ok = prom_cancel_error(err);
+		} else if (!window_extend(to, &from->shape, f->form == WINDOW_SLIDES)) {
+			ok = fail(err, "the window's bounds, range or parameters differ among the rows of a group");
+		} else if (!window_add(to, f->budget, from->ts, from->v, from->n)) {
+			ok = prom_memory_error(f->budget, err);
+		}
+	}
+	if (!ok) {
+		duckdb_aggregate_function_set_error(info, err);
+	}
+}
+
+// Evaluates a state. Returns 1 with a value at any step, 0 without one, -1 with a message. The
+// state keeps its samples: DuckDB may add rows and finalize it again.
+static int value_of(const window_function *f, window_state *s, prom_scratch *scratch, double *out, char err[PROM_ERROR_BYTES]) {
+	if (s->n == 0) {
+		return 0;
+	}
+	if (!window_sort(s, f->budget)) {
+		prom_memory_error(f->budget, err);
+		return -1;
+	}
+	prom_spec spec = spec_of(f, &s->shape);
+	double share = (double)s->shape.window / (double)s->shape.range; // windows have about as many samples each
+	if (!prom_windows_fit(&spec, (int64_t)(s->n * share), err)) {
+		return -1;
+	}
+	int present = prom_range_run(f->fn, s->ts, s->v, s->n, &spec, out, scratch);
+	if (present < 0) {
+		prom_memory_error(f->budget, err);
+	}
+	return present;
+}
+
+void window_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
+	const window_function *f = duckdb_aggregate_function_get_extra_info(info);
+	bool lists = f->form == WINDOW_GRID;
+	prom_scratch scratch = {.budget = f->budget};
+	char err[PROM_ERROR_BYTES];
+	idx_t elements = 0;
+	for (idx_t i = 0; i < count && lists; i++) {
+		const window_state *s = (const window_state *)states[i];
+		elements += s->n == 0 ? 0 : (idx_t)s->shape.n;
+	}
+	vec_out out;
+	bool ok = !lists || vec_out_open(&out, result, elements, err);
+	for (idx_t i = 0; i < count && ok; i++) {
+		window_state *s = (window_state *)states[i];
+		int present = value_of(f, s, &scratch, lists ? vec_out_next(&out) : (double *)duckdb_vector_get_data(result) + offset + i, err);
+		if (prom_cancelled(f->budget)) {
+			ok = prom_cancel_error(err);
+		} else if (present < 0) {
+			ok = false;
+		} else if (lists) {
+			vec_out_put(&out, offset + i, (uint32_t)s->shape.n, present > 0);
+		} else if (present == 0) {
+			duckdb_vector_ensure_validity_writable(result);
+			duckdb_validity_set_row_invalid(duckdb_vector_get_validity(result), offset + i);
+		}
+	}
+	prom_scratch_free(&scratch);
+	if (lists && ok) {
+		vec_out_close(&out);
+	}
+	if (!ok) {
+		duckdb_aggregate_function_set_error(info, err);
+	}
+}

@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/catalog"
+)
+
+// Count returns what a deletion of [mint, maxt] (ms, inclusive) of the series that match one of
+// sets would remove: the series with a sample there, the stored samples (one that several objects
+// have is counted as often), and the samples' share of their objects' bytes, as if all samples of
+// an object were equally large. Deleted samples do not count. The tenant is that of ctx.
+func (s *Storage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error) {
+	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
+	if mint > maxt || len(sets) == 0 {
+		return 0, 0, 0, nil
+	}
+	err = s.Metrics.Measure("count", func() error {
+		_, err := s.Snapshots.Range(mint, maxt).Read(ctx, func(snap catalog.Snapshot) error {
+			m, err := s.Tables.Match(ctx, snap, mint, maxt, sets...)
+			if err == nil {
+				series, samples, bytes, err = s.Samples.Count(ctx, m)
+			}
+			return err
+		})
+		return err
+	})
+	return series, samples, bytes, err
+}

@@ -1,0 +1,190 @@
+package rulefn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/klauspost/compress/snappy"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/prom/appender"
+	"github.com/promlake/promlake/internal/rules/rulestate"
+)
+
+const (
+	requests  = 16 // states that are read or written at once
+	senders   = 64 // tenants whose notifications are sent at once
+	maxErrors = 10 // of a tenant that are logged in one line
+)
+
+// member is a group in a run.
+type member struct {
+	*group
+
+	state     *rulestate.Group         // after the evaluations of this run
+	stored    *rulestate.Group         // as it was read
+	etag      string                   // of the state in the store
+	unsent    []rulestate.Notification // of former evaluations, which may not be sent
+	failed    bool                     // not to be evaluated any more in this run
+	changed   bool                     // evaluated in this run
+	committed bool                     // the evaluations of this run count
+	txs       []*appender.Transaction  // of this run
+	notices   []rulestate.Notification // of this run
+}
+
+// all runs the work of tenants, one after another. Notifications are sent meanwhile: a receiver
+// that does not answer delays no evaluation.
+func (r *Runner) all(ctx context.Context, todo []work, at time.Time) (sum Report, err error) {
+	errs, sent := make([]error, 2*len(todo)), make([]int, len(todo))
+	var sending errgroup.Group
+	slots := make(chan struct{}, senders) // the evaluations do not wait for one
+	for i, w := range todo {
+		one, m, err := r.run(ctx, w, at)
+		sum.add(one)
+		errs[2*i] = w.wrap(err)
+		sending.Go(func() error {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			n, err := r.sendMail(ctx, m)
+			sent[i], errs[2*i+1] = n, w.wrap(err)
+			return nil
+		})
+	}
+	_ = sending.Wait() // the errors are in errs
+	for _, n := range sent {
+		sum.Notifications += n
+	}
+	return sum, errors.Join(errs...)
+}
+
+// run evaluates groups of a tenant for all times that are due, and returns the notifications that
+// are to be sent. What an error prevents is due again at the next run. A run of another invocation
+// may be under way: of two evaluations of a group the one that is committed first counts.
+func (r *Runner) run(ctx context.Context, w work, at time.Time) (sum Report, m mail, err error) {
+	all, errs := r.states(ctx, w)
+	if err := r.redeliver(ctx, w.tenant, all, at); err != nil {
+		return sum, m, few(append(errs, err))
+	}
+	evaluated := make([]time.Time, len(all))
+	groups := make([]*group, len(all))
+	for i, m := range all {
+		evaluated[i], groups[i] = m.state.Evaluated, m.group
+	}
+	todo, missed := moments(groups, evaluated, at, r.set.CatchUp)
+	errs = append(errs, r.evaluate(ctx, w.tenant, all, todo, &sum)...)
+	for i, n := range missed {
+		if all[i].changed {
+			sum.Missed += n
+		}
+	}
+	committed, failed := r.commit(ctx, w.tenant, all)
+	errs = append(errs, failed...)
+	r.met.missed.Add(float64(sum.Missed))
+	if err := r.deliver(ctx, w.tenant, committed, &sum); err != nil {
+		errs = append(errs, err)
+		committed = nil // samples come before notifications
+	}
+	return sum, newMail(w.tenant, committed, all), few(errs)
+}
+
+// states reads the states of the groups. A group whose state cannot be read is left out.
+func (r *Runner) states(ctx context.Context, w work) (all []*member, errs []error) {
+	out, failed := make([]*member, len(w.groups)), make([]error, len(w.groups))
+	var g errgroup.Group
+	g.SetLimit(requests)
+	for i, one := range w.groups {
+		g.Go(func() error {
+			m := &member{group: one}
+			m.stored, m.etag, failed[i] = rulestate.Read(ctx, r.Store, w.tenant, one.Namespace(), one.Name())
+			m.state = m.stored
+			out[i] = m
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in failed
+	for i, m := range out {
+		if failed[i] != nil {
+			errs = append(errs, failed[i])
+		} else {
+			all = append(all, m)
+		}
+	}
+	return all, errs
+}
+
+// commit replaces the states of the groups that were evaluated, and returns those that count now.
+func (r *Runner) commit(ctx context.Context, tenant string, all []*member) (committed []*member, errs []error) {
+	failed := make([]error, len(all))
+	var g errgroup.Group
+	g.SetLimit(requests)
+	for i, m := range all {
+		if !m.changed {
+			continue
+		}
+		g.Go(func() error {
+			var etag string
+			err := r.fill(ctx, tenant, m)
+			if err == nil {
+				etag, err = rulestate.Commit(ctx, r.Store, tenant, m.state, m.etag, r.set.MaxStateBytes, "--ruler.max-state-bytes")
+			}
+			switch {
+			case err == nil:
+				m.etag, m.committed = etag, true
+				r.met.groups.WithLabelValues("committed").Inc()
+			case errors.Is(err, rulestate.ErrOvertaken):
+				r.met.groups.WithLabelValues("overtaken").Inc()
+			default:
+				failed[i] = err
+				r.met.groups.WithLabelValues("failed").Inc()
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in failed
+	for i, m := range all {
+		if m.committed {
+			committed = append(committed, m)
+		}
+		if failed[i] != nil {
+			errs = append(errs, failed[i])
+		}
+	}
+	return committed, errs
+}
+
+// fill puts what the run has to deliver into the outbox of the state.
+func (r *Runner) fill(ctx context.Context, tenant string, m *member) error {
+	o := &m.state.Outbox
+	*o = rulestate.Outbox{}
+	if r.Sender != nil {
+		former := waiting(m.unsent, m.notices)
+		if more := len(former) - maxWaiting; more > 0 {
+			former = former[more:]
+			r.met.notifications.WithLabelValues("dropped").Add(float64(more))
+			r.Logger.ErrorContext(ctx, "notifications are dropped, because too many of a group wait", "tenant", tenant, "namespace", m.Namespace(), "group", m.Name(), "limit", maxWaiting, "dropped", more)
+		}
+		o.Notifications = append(former, m.notices...)
+	}
+	for _, tx := range m.txs {
+		o.Count += len(tx.Samples)
+	}
+	if o.Count == 0 {
+		return nil
+	}
+	message, err := appender.Encode(m.txs)
+	if err != nil {
+		return fmt.Errorf("group %q of namespace %q: %w", m.Name(), m.Namespace(), err)
+	}
+	o.Samples = snappy.Encode(nil, message)
+	return nil
+}
+
+// few joins errors, of which a log line shows the first ones.
+func few(errs []error) error {
+	if more := len(errs) - maxErrors; more > 0 {
+		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more errors", more))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,177 @@
+package ruletemplate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/template"
+
+	"github.com/promlake/promlake/internal/base/telemetry"
+)
+
+// Guard bounds what the templates of alerting rules do. Upstream's rules ask for the result of
+// their expression first and expand their templates afterwards, which cannot be ended. So with that
+// result the guard tries the templates within the limits. If one exceeds a limit, the query fails,
+// and so does the rule alone. Otherwise upstream's expansion does the same, because it gets the
+// same answers to the queries of templates: those that the guard has got.
+//
+// It is safe for concurrent use.
+type Guard struct {
+	limits  Limits
+	refused *prometheus.CounterVec
+}
+
+// NewGuard returns a guard, which counts in reg (nil: nowhere):
+//
+//	promlake_rule_templates_limited_total{limit}   evaluations of rules that failed by a limit
+func NewGuard(l Limits, reg prometheus.Registerer) *Guard {
+	g := &Guard{limits: l.filled(), refused: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promlake_rule_templates_limited_total",
+		Help: "Evaluations of alerting rules that failed because a template exceeded a limit: bytes and depth of its text, text that it makes, steps.",
+	}, []string{"limit"}))}
+	for _, name := range Names() {
+		g.refused.WithLabelValues(name)
+	}
+	return g
+}
+
+// Evaluation is one evaluation of rules, with what their templates can see.
+type Evaluation struct {
+	Rules          []rules.Rule
+	At             time.Time // passed to rules.Rule.Eval
+	ExternalLabels labels.Labels
+	Link           string   // the external URL that the rules were made with
+	URL            *url.URL // the external URL that is passed to rules.Rule.Eval
+
+	mu      sync.Mutex
+	answers map[context.Context]map[string]*answer // of rules under way: upstream makes a context for each
+}
+
+type evaluationKey struct{}
+
+// Begin returns the context with which an evaluation has to call rules or groups of upstream.
+func Begin(ctx context.Context, e *Evaluation) context.Context {
+	e.answers = map[context.Context]map[string]*answer{}
+	return context.WithValue(ctx, evaluationKey{}, e)
+}
+
+// Around returns the function by which rules and their templates query.
+func (g *Guard) Around(query rules.QueryFunc) rules.QueryFunc {
+	return func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
+		e, _ := ctx.Value(evaluationKey{}).(*Evaluation)
+		detail := rules.FromOriginContext(ctx)
+		if e == nil || detail.Kind != rules.KindAlerting {
+			return query(ctx, expr, t)
+		}
+		e.mu.Lock()
+		known, tried := e.answers[ctx]
+		e.mu.Unlock()
+		if tried { // only the goroutine that evaluates the rule has this context
+			a := known[expr]
+			if a == nil {
+				return nil, fmt.Errorf("a template asks for %.100q, which it did not when it was tried", expr)
+			}
+			if a.uses--; a.uses == 0 {
+				delete(known, expr)
+			}
+			return copied(a.vector), a.err
+		}
+		v, err := query(ctx, expr, t)
+		if err != nil || len(v) == 0 {
+			return v, err
+		}
+		b := &budget{Limits: g.limits, ctx: ctx, query: query, answers: map[string]*answer{}}
+		for _, r := range e.Rules {
+			a, ok := r.(*rules.AlertingRule)
+			if !ok || a.Name() != detail.Name || a.Query().String() != detail.Query || !labels.Equal(a.Labels(), detail.Labels) {
+				continue
+			}
+			if err := b.try(a, e, v); err != nil {
+				if limit, ok := errors.AsType[*Error](err); ok {
+					g.refused.WithLabelValues(limit.Limit).Inc()
+				}
+				return nil, fmt.Errorf("expand the templates of alert %q: %w", a.Name(), err)
+			}
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.answers[ctx] = b.answers
+		return v, nil
+	}
+}
+
+// definitions are what upstream puts before each template.
+const (
+	definitionNodes = 4
+	definitions     = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
+)
+
+// try expands the templates of a rule for the samples of its expression. Errors of a template
+// itself are none here: upstream puts them into the alert.
+func (b *budget) try(rule *rules.AlertingRule, e *Evaluation, v promql.Vector) error {
+	name := "__alert_" + rule.Name()
+	var texts []string
+	var invalid error
+	growth, bytes := 0, 0 // of all texts; growth is -1 if it is not sure
+	for _, ls := range []labels.Labels{rule.Labels(), rule.Annotations()} {
+		ls.Range(func(l labels.Label) {
+			if err := b.Check(l.Value); err != nil {
+				invalid = errors.Join(invalid, fmt.Errorf("%q: %w", l.Name, err))
+			} else if strings.Contains(l.Value, "{{") {
+				if text, times, err := instrumented(name, definitions+l.Value); err == nil {
+					texts = append(texts, text)
+					if bytes += len(l.Value); growth >= 0 && times >= 0 {
+						growth += times + quoted // an error quotes what it is about
+					} else {
+						growth = -1
+					}
+				}
+			}
+		})
+	}
+	if invalid != nil || len(texts) == 0 {
+		return invalid
+	}
+	if growth >= 0 {
+		total, sure := 0, true
+		for _, s := range v {
+			most := (1 + growth) * (bytes + len(e.Link) + size(e.ExternalLabels) + size(s.Metric) + scalar)
+			total += most
+			sure = sure && s.H == nil && most <= b.MaxText && total/bytesPerStep <= b.MaxSteps
+		}
+		if sure {
+			return nil
+		}
+	}
+	funcs, external := b.funcs(), e.ExternalLabels.Map()
+	for _, s := range copied(v) {
+		data := template.AlertTemplateData(s.Metric.Map(), external, e.Link, s)
+		for _, text := range texts {
+			b.text, b.depth = 0, 0
+			x := template.NewTemplateExpander(b.ctx, text, name, data, model.Time(timestamp.FromTime(e.At)), b.ask, e.URL, nil)
+			x.Funcs(funcs)
+			_, _ = x.Expand()
+			if b.err != nil {
+				return b.err
+			}
+		}
+	}
+	return nil
+}
+
+// size is the bytes of labels as a text.
+func size(ls labels.Labels) (n int) {
+	ls.Range(func(l labels.Label) { n += len(l.Name) + len(l.Value) + 2 })
+	return n
+}

@@ -1,0 +1,163 @@
+package ruletest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+
+	"github.com/promlake/promlake/internal/rules/ruletemplate"
+)
+
+// Limits of a query in a test.
+const (
+	maxSamples = 50_000_000 // that it holds at any moment
+	timeout    = 100 * time.Second
+)
+
+// evaluation is a test that runs: upstream's groups and engine over its samples.
+type evaluation struct {
+	*test
+	*runner
+	store    *store
+	engine   *promql.Engine
+	interval time.Duration
+	fuzzy    bool
+	groups   []*rules.Group
+}
+
+func (r *runner) evaluation(t *test, f *file, s *store) *evaluation {
+	interval := time.Duration(f.EvaluationInterval)
+	return &evaluation{
+		test: t, runner: r, store: s, interval: interval, fuzzy: f.FuzzyCompare,
+		engine: promql.NewEngine(promql.EngineOpts{
+			MaxSamples: maxSamples, Timeout: timeout, Parser: r.Parser,
+			NoStepSubqueryIntervalFn: func(int64) int64 { return interval.Milliseconds() },
+			EnableAtModifier:         true, EnableNegativeOffset: true, EnableDelayedNameRemoval: r.DelayedNameRemoval,
+		}),
+	}
+}
+
+// run evaluates the rules from the origin to the last expectation, and compares.
+func (e *evaluation) run(files []string, order map[string]int) []error {
+	due, err := e.due()
+	if err != nil {
+		return []error{err}
+	}
+	if errs := e.load(files, order); len(errs) > 0 {
+		return errs
+	}
+	ctx := context.Background()
+	var failures []error
+	end := e.origin().Add(e.last())
+	for at := e.origin(); !at.After(end); at = at.Add(e.interval) {
+		if err := e.store.until(ctx, at); err != nil {
+			failures = append(failures, err)
+		} else if failed := e.evaluate(ctx, at); len(failed) > 0 {
+			return append(failures, failed...)
+		}
+		// An expectation between two evaluations is about the earlier one.
+		next := at.Add(e.interval).Sub(e.origin())
+		for len(due) > 0 && time.Duration(due[0].EvalTime) < next {
+			if err := e.compareAlerts(due[0]); err != nil {
+				failures = append(failures, err)
+			}
+			due = due[1:]
+		}
+	}
+	for i := range e.Expressions {
+		if err := e.compareSamples(ctx, &e.Expressions[i]); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	if e.Debug {
+		e.dump(ctx)
+	}
+	return failures
+}
+
+// due returns the expectations about alerts in the order of time.
+func (e *evaluation) due() ([]*alertCase, error) {
+	out := make([]*alertCase, len(e.Alerts))
+	for i := range e.Alerts {
+		out[i] = &e.Alerts[i]
+		if out[i].Name == "" {
+			in := ""
+			if e.Name != "" {
+				in = fmt.Sprintf(" (in TestGroup %s)", e.Name)
+			}
+			return nil, fmt.Errorf("an item under alert_rule_test misses required attribute alertname at eval_time %v%s", out[i].EvalTime, in)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *alertCase) int { return cmp.Compare(a.EvalTime, b.EvalTime) })
+	return out, nil
+}
+
+// evaluate evaluates every group once and returns the errors of rules.
+func (e *evaluation) evaluate(ctx context.Context, at time.Time) (failed []error) {
+	for _, g := range e.groups {
+		g.Eval(ruletemplate.Begin(ctx, &ruletemplate.Evaluation{Rules: g.Rules(), At: at, ExternalLabels: e.ExternalLabels, Link: e.ExternalURL}), at)
+		for _, rule := range g.Rules() {
+			if err := rule.LastError(); err != nil {
+				failed = append(failed, fmt.Errorf("    rule: %s, time: %s, err: %w", rule.Name(), at.Sub(time.Unix(0, 0).UTC()), err))
+			}
+		}
+	}
+	return failed
+}
+
+// load reads the rule files. Groups that order does not name have the rank of its first; groups of
+// equal rank are in the order of the files.
+func (e *evaluation) load(files []string, order map[string]int) []error {
+	logger := slog.New(slog.DiscardHandler)
+	l := &loader{parser: e.Parser, logger: logger, place: map[string]int{}}
+	m := rules.NewManager(&rules.ManagerOptions{
+		QueryFunc: ruletemplate.NewGuard(ruletemplate.Limits{}, nil).Around(rules.EngineQueryFunc(e.engine, e.store)), Appendable: e.store, Context: context.Background(),
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Logger: logger, Parser: e.Parser, GroupLoader: l,
+	})
+	groups, errs := m.LoadGroups(time.Duration(e.Interval), e.ExternalLabels, e.ExternalURL, nil, e.IgnoreUnknownFields, files...)
+	if errs != nil {
+		return errs
+	}
+	for _, g := range groups {
+		e.groups = append(e.groups, g)
+		for _, rule := range g.Rules() {
+			if a, ok := rule.(*rules.AlertingRule); ok {
+				a.SetRestored(true) // otherwise it writes no ALERTS
+			}
+		}
+	}
+	slices.SortFunc(e.groups, func(a, b *rules.Group) int {
+		return cmp.Or(cmp.Compare(order[a.Name()], order[b.Name()]), cmp.Compare(l.place[rules.GroupKey(a.File(), a.Name())], l.place[rules.GroupKey(b.File(), b.Name())]))
+	})
+	return nil
+}
+
+// loader reads rule files and remembers the order of their groups. It implements rules.GroupLoader.
+type loader struct {
+	parser parser.Parser
+	logger *slog.Logger
+	place  map[string]int // by rules.GroupKey
+}
+
+// Load implements rules.GroupLoader.
+func (l *loader) Load(path string, ignoreUnknownFields bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
+	out, errs := ruletemplate.Limits{}.ParseFile(path, ignoreUnknownFields, scheme, l.parser, l.logger)
+	if errs == nil {
+		for _, g := range out.Groups {
+			l.place[rules.GroupKey(path, g.Name)] = len(l.place)
+		}
+	}
+	return out, errs
+}
+
+// Parse implements rules.GroupLoader.
+func (l *loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }

@@ -1,0 +1,148 @@
+package csvlines
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
+)
+
+// Request is one body with the parameters that came with it.
+type Request struct {
+	Body   []byte
+	Format Format
+	Time   int64 // ms, of lines without a time
+}
+
+// Decode turns a body into a batch of the generation g (see remotewrite.Collect). Each column of
+// kind metric that is not empty is a sample. Lines that cannot be read are left out and reported as
+// offences with the reason ReasonLine.
+func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	d := decoder{Request: r}
+	return remotewrite.Collect(g, rules, room, d.read)
+}
+
+type decoder struct {
+	Request
+	c      *remotewrite.Collector
+	key    []byte
+	labels []series.Label
+	values []float64 // of the line's metrics
+}
+
+// read adds all lines to the collector.
+func (d *decoder) read(c *remotewrite.Collector) error {
+	d.c = c
+	if err := c.Take(perField * int64(d.widest())); err != nil {
+		return err
+	}
+	in := csv.NewReader(bytes.NewReader(d.Body))
+	in.FieldsPerRecord, in.ReuseRecord = -1, true
+	// The key begins with what all series of the request share.
+	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfCSV), uint64(len(d.Format.labels)))
+	for _, l := range d.Format.labels {
+		d.key = remotewrite.AppendKey(d.key, l.name)
+	}
+	prefix := len(d.key)
+	for {
+		fields, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		line := 0
+		if err == nil {
+			line, _ = in.FieldPos(0)
+			err = d.line(fields, prefix)
+		} else if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
+			line, err = bad.Line, &badLine{fmt.Errorf("column %d: %w", bad.Column, bad.Err)}
+		}
+		var bad *badLine
+		if errors.As(err, &bad) {
+			err = c.Reject(&remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: fmt.Errorf("line %d: %w", line, bad.err)}, 1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// perField is the memory (bytes) that package csv needs for a field.
+const perField = 40
+
+// widest bounds the number of fields of a line.
+func (d *decoder) widest() int {
+	if bytes.IndexByte(d.Body, '"') >= 0 { // which may quote the end of a line
+		return 1 + bytes.Count(d.Body, []byte(","))
+	}
+	most := 0
+	for line := range bytes.Lines(d.Body) {
+		most = max(most, 1+bytes.Count(line, []byte(",")))
+	}
+	return most
+}
+
+// badLine is the error of a line of which nothing was added.
+type badLine struct{ err error }
+
+func (b *badLine) Error() string { return b.err.Error() }
+
+// line adds the samples of a line, all or none.
+func (d *decoder) line(fields []string, prefix int) error {
+	if len(fields) < d.Format.columns {
+		return &badLine{fmt.Errorf("%d columns, the format has %d", len(fields), d.Format.columns)}
+	}
+	t := d.Time
+	if at := d.Format.time; at >= 0 {
+		var err error
+		if t, err = d.Format.clock.Millis(fields[at]); err != nil {
+			return &badLine{fmt.Errorf("column %d: %w", at+1, err)}
+		}
+	}
+	d.values = d.values[:0]
+	for _, m := range d.Format.metrics {
+		v, err := strconv.ParseFloat(fields[m.at], 64)
+		if err != nil && fields[m.at] != "" {
+			return &badLine{fmt.Errorf("column %d: %s is not a number", m.at+1, remotewrite.Quote(fields[m.at]))}
+		}
+		d.values = append(d.values, v)
+	}
+	d.key = d.key[:prefix]
+	for _, l := range d.Format.labels {
+		d.key = remotewrite.AppendKey(d.key, fields[l.at])
+	}
+	shared := len(d.key)
+	for i, m := range d.Format.metrics {
+		if fields[m.at] == "" {
+			continue
+		}
+		d.c.Float(t, d.values[i])
+		d.key = append(d.key[:shared], m.name...)
+		known, err := d.c.Series(d.c.Key(d.key))
+		if err != nil {
+			return err
+		}
+		if !known {
+			if err := d.c.Learn(d.labelsOf(fields, m.name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// labelsOf returns the labels of a metric of a line.
+func (d *decoder) labelsOf(fields []string, metric string) []series.Label {
+	d.labels = append(d.labels[:0], series.Label{Name: model.MetricNameLabel, Value: metric})
+	for _, l := range d.Format.labels {
+		d.labels = append(d.labels, series.Label{Name: l.name, Value: fields[l.at]})
+	}
+	return d.labels
+}

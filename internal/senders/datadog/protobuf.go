@@ -1,0 +1,125 @@
+package datadog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/promlake/promlake/internal/format/series"
+)
+
+// readPayload adds the series of a MetricPayload (series = 1) or of a SketchPayload (sketches = 1).
+// field reads a field of one, and end adds it.
+func (d *decoder) readPayload(field func(num protowire.Number, data []byte, v uint64) error, end func() error) error {
+	err := fields(d.Body, func(num protowire.Number, data []byte, _ uint64) error {
+		if num != 1 || data == nil {
+			return nil
+		}
+		d.begin()
+		if err := fields(data, field); err != nil {
+			return fmt.Errorf("series %d: %w", d.count, err)
+		}
+		d.full = end()
+		return d.full
+	})
+	if d.full != nil {
+		return d.full
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// field reads a field of a MetricSeries: resources = 1, metric = 2, tags = 3, points = 4, type = 5,
+// interval = 8.
+func (d *decoder) field(num protowire.Number, data []byte, v uint64) error {
+	switch {
+	case data == nil && num == 5:
+		d.setKind(int64(v))
+		return nil
+	case data == nil && num == 8:
+		return d.setInterval(float64(int64(v)))
+	case data == nil:
+		return nil
+	}
+	switch num {
+	case 1: // type = 1, name = 2
+		var l series.Label
+		err := fields(data, func(num protowire.Number, data []byte, _ uint64) error {
+			switch num {
+			case 1:
+				l.Name = view(data)
+			case 2:
+				l.Value = view(data)
+			}
+			return nil
+		})
+		d.labels = append(d.labels, l)
+		return err
+	case 2:
+		d.metric = view(data)
+	case 3:
+		d.tags = append(d.tags, view(data))
+	case 4: // value = 1, timestamp = 2
+		var v float64
+		var seconds int64
+		err := fields(data, func(num protowire.Number, _ []byte, val uint64) error {
+			switch num {
+			case 1:
+				v = math.Float64frombits(val)
+			case 2:
+				seconds = int64(val)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return d.point(float64(seconds), v)
+	}
+	return nil
+}
+
+// errWire reports a field of a kind that the message does not have: fixed32, or a group.
+var errWire = errors.New("a field has a type that the message does not have")
+
+// fields calls use with each field of a message, in place: the bytes of a text or message, which
+// are not nil, or a number.
+func fields(b []byte, use func(num protowire.Number, data []byte, val uint64) error) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		b = b[n:]
+		var data []byte
+		var val uint64
+		switch typ {
+		case protowire.BytesType:
+			if data, n = protowire.ConsumeBytes(b); data == nil {
+				data = []byte{}
+			}
+		case protowire.Fixed64Type:
+			val, n = protowire.ConsumeFixed64(b)
+		case protowire.VarintType:
+			val, n = protowire.ConsumeVarint(b)
+		default:
+			return errWire
+		}
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if err := use(num, data, val); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// view is a string of bytes that do not change while it is used.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

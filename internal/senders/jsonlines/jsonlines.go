@@ -1,0 +1,177 @@
+// Package jsonlines reads samples as lines of JSON in VictoriaMetrics' format
+// (https://docs.victoriametrics.com/victoriametrics/#json-line-format):
+//
+//	{"metric":{"__name__":"up","job":"a"},"values":[1,0],"timestamps":[1700000000000,1700000015000]}
+//
+// Timestamps are in milliseconds. Values are numbers, "Infinity", "-Infinity" and "NaN"; null is a
+// stale marker.
+package jsonlines
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/promlake/promlake/internal/format/jsontext"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
+)
+
+// Request is one body with the parameters that came with it.
+type Request struct {
+	Body []byte
+}
+
+// Decode turns a body into a batch of the generation g (see remotewrite.Collect). Lines that cannot
+// be read are left out and reported as offences with the reason ReasonLine.
+func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	d := decoder{Request: r}
+	return remotewrite.Collect(g, rules, room, d.read)
+}
+
+type decoder struct {
+	Request
+	c   *remotewrite.Collector
+	key []byte
+
+	metric []byte // of the line at hand, as it stands in the body
+	values []float64
+	times  []int64
+}
+
+// read adds all lines to the collector.
+func (d *decoder) read(c *remotewrite.Collector) error {
+	d.c = c
+	d.key = append(d.key[:0], remotewrite.KeysOfJSONLines)
+	prefix := len(d.key)
+	number := 0
+	for rest := d.Body; len(rest) > 0; {
+		var line []byte
+		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+		number++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if err := d.room(line); err != nil {
+			return err
+		}
+		if err := d.parse(line); err != nil {
+			if err := c.Reject(rejection(number, err), 1); err != nil {
+				return err
+			}
+			continue
+		}
+		for i, t := range d.times {
+			c.Float(t, d.values[i])
+		}
+		d.key = append(d.key[:prefix], d.metric...)
+		known, err := c.Series(c.Key(d.key))
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		lset, err := d.labels()
+		if err != nil {
+			err = c.Refuse(rejection(number, err))
+		} else {
+			err = c.Learn(lset)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rejection(line int, err error) error {
+	return &remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: fmt.Errorf("line %d: %w", line, err)}
+}
+
+// room takes the memory for the numbers of a line, if it is more than that of the lines before.
+func (d *decoder) room(line []byte) error {
+	most := bytes.Count(line, []byte(",")) + 1
+	if most <= cap(d.values) {
+		return nil
+	}
+	if err := d.c.Take(16 * int64(most-cap(d.values))); err != nil {
+		return err
+	}
+	d.values, d.times = make([]float64, 0, most), make([]int64, 0, most)
+	return nil
+}
+
+// parse reads a line into metric, values and times.
+func (d *decoder) parse(line []byte) error {
+	d.metric, d.values, d.times = nil, d.values[:0], d.times[:0]
+	p := jsontext.New(line)
+	err := p.Object(func(name string) (err error) {
+		switch name {
+		case "metric":
+			d.metric, err = p.Raw()
+		case "values":
+			d.values = d.values[:0]
+			err = p.Array(func() error {
+				v, err := value(p)
+				d.values = append(d.values, v)
+				return err
+			})
+		case "timestamps":
+			d.times = d.times[:0]
+			err = p.Array(func() error {
+				t, err := p.Integer("an integer of milliseconds")
+				d.times = append(d.times, t)
+				return err
+			})
+		default:
+			_, err = p.Raw()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", remotewrite.Quote(name), err)
+		}
+		return nil
+	})
+	if err := cmp.Or(err, p.End()); err != nil {
+		return err
+	}
+	switch {
+	case d.metric == nil:
+		return errors.New(`"metric" is missing`)
+	case len(d.values) == 0:
+		return errors.New(`"values" is missing or empty`)
+	case len(d.values) != len(d.times):
+		return fmt.Errorf("%d values, but %d timestamps", len(d.values), len(d.times))
+	}
+	return nil
+}
+
+// usualLabels is the number of labels that are read without growth.
+const usualLabels = 16
+
+// labels returns the labels of the line at hand.
+func (d *decoder) labels() ([]series.Label, error) {
+	if !utf8.Valid(d.metric) {
+		return nil, errors.New(`"metric" is not valid UTF-8`)
+	}
+	if d.metric[0] != '{' {
+		return nil, errors.New(`"metric" is not an object`)
+	}
+	out := make([]series.Label, 0, usualLabels)
+	p := jsontext.New(d.metric)
+	err := p.Object(func(name string) error {
+		if p.Peek() != '"' {
+			return fmt.Errorf("the value of %s is not a string", remotewrite.Quote(name))
+		}
+		value, err := p.String()
+		out = append(out, series.Label{Name: strings.Clone(name), Value: value})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf(`"metric": %w`, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,153 @@
+package otlp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/value"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
+)
+
+// point is the data point that is being read.
+type point struct {
+	attributes []byte
+	start      uint64 // ns; 0: unknown
+	time       uint64 // ns
+	stale      bool   // it has no recorded value: the series ends
+
+	key     series.Key // of several members
+	shared  []series.Label
+	built   bool // shared is known
+	refused bool // the point counts as rejected
+}
+
+// flagNoValue is the bit of DataPointFlags that says that a point has no recorded value.
+const flagNoValue = 1
+
+// common reads a field that all kinds of data points have: start_time_unix_nano = 2, time_unix_nano
+// = 3, and flags, whose number differs.
+func (p *point) common(r *reader, flags protowire.Number) {
+	switch r.num {
+	case 2:
+		p.start = r.fixed64()
+	case 3:
+		p.time = r.fixed64()
+	case flags:
+		p.stale = r.varint()&flagNoValue != 0
+	}
+}
+
+// value is a value of the point.
+func (p *point) value(v float64) float64 {
+	if p.stale {
+		return math.Float64frombits(value.StaleNaN)
+	}
+	return v
+}
+
+// accept checks the times of the data point at hand. It reports whether the point is to be stored.
+func (d *decoder) accept() (bool, error) {
+	p := &d.point
+	var err error
+	if p.time == 0 {
+		err = &remotewrite.Rejection{Reason: remotewrite.ReasonPoint, Err: errors.New("data point without time_unix_nano")}
+	} else if err = d.rules.TimeRange.Check(millis(p.time)); err == nil {
+		err = d.rules.TimeRange.CheckStart(millis(p.start))
+	}
+	if err == nil {
+		return true, nil
+	}
+	return false, d.refuse(err)
+}
+
+// refuse rejects the data point at hand, of which nothing was added.
+func (d *decoder) refuse(err error) error {
+	d.point.refused = true
+	return d.reject(fmt.Errorf("metric %s: %w", quote(d.metric.name), err), 1)
+}
+
+// float adds a sample of the data point at hand, without its series.
+func (d *decoder) float(v float64) {
+	p := &d.point
+	d.c.Started(millis(p.start), millis(p.time), p.value(v))
+}
+
+// member adds a sample of one of the several series of the data point at hand. widest is the one
+// with most labels: it decides whether the point is stored.
+func (d *decoder) member(m, widest member, v float64) error {
+	p := &d.point
+	if p.refused {
+		return nil
+	}
+	d.float(v)
+	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'p'), p.key), m.kind)
+	if m.kind == memberBucket || m.kind == memberQuantile {
+		d.text = protowire.AppendFixed64(d.text, math.Float64bits(m.value))
+	}
+	return d.place(d.c.Key(d.text), m, widest)
+}
+
+// members computes the key that the series of the data point at hand share.
+func (d *decoder) members() {
+	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'a'), d.metric.key), d.point.attributes...)
+	d.point.key = d.c.Key(d.text)
+}
+
+// single gives what was added of the data point at hand to its only series, with exemplars.
+func (d *decoder) single(exemplars []byte) error {
+	err := d.exemplars(exemplars, func(e exemplar.Exemplar) error { d.c.Exemplar(e); return nil })
+	if err != nil {
+		return err
+	}
+	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'v'), d.metric.key), d.point.attributes...)
+	if err := d.place(d.c.Key(d.text), member{}, member{}); err != nil {
+		return err
+	}
+	d.seen()
+	return nil
+}
+
+// place gives what was added to the series with the key. An unknown series is learned.
+func (d *decoder) place(k series.Key, m, widest member) error {
+	p := &d.point
+	known, err := d.c.Series(k)
+	if known || err != nil {
+		return err
+	}
+	if !p.built {
+		p.built = true
+		if p.shared, err = d.shared(p.attributes); err == nil {
+			_, err = d.of(p.shared, widest)
+		}
+		if err != nil {
+			return d.unplaced(err)
+		}
+	}
+	lset, err := d.of(p.shared, m)
+	if err != nil {
+		return d.unplaced(err)
+	}
+	return d.c.Learn(lset)
+}
+
+// unplaced removes what was added, because its series breaks a rule.
+func (d *decoder) unplaced(err error) error {
+	if errors.Is(err, ErrMalformed) {
+		return err
+	}
+	d.point.refused = true
+	d.rejected++
+	return d.c.Refuse(err)
+}
+
+// seen notes the time of the data point at hand if it is stored.
+func (d *decoder) seen() {
+	if !d.point.refused {
+		d.resource.see(d.point.time)
+	}
+}

@@ -1,0 +1,197 @@
+package otlp
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
+)
+
+// The resource attributes that identify a service: they become the labels job and instance
+// (OpenTelemetry specification, "Prometheus and OpenMetrics compatibility", "Resource attributes").
+const (
+	serviceName      = "service.name"
+	serviceNamespace = "service.namespace"
+	serviceInstance  = "service.instance.id"
+)
+
+func identifying(attribute string) bool {
+	return attribute == serviceName || attribute == serviceNamespace || attribute == serviceInstance
+}
+
+// resource is the resource whose metrics are being read.
+type resource struct {
+	attributes []byte // the fields of its attributes
+	key        series.Key
+	from, to   uint64 // times of its first and last data point (ns); to = 0: there was none
+
+	read          bool // the rest is known
+	err           error
+	job, instance string
+	list          []attribute
+	promoted      []series.Label
+}
+
+// begin begins a resource with the fields of its attributes.
+func (d *decoder) begin(attributes []byte) {
+	d.text = append(appendText(append(d.text[:0], remotewrite.KeysOfOTLP, 'r'), d.salt), attributes...)
+	d.resource = resource{attributes: attributes, key: d.c.Key(d.text), from: ^uint64(0)}
+}
+
+// see notes the time of a data point (ns) that is stored.
+func (r *resource) see(ns uint64) { r.from, r.to = min(r.from, ns), max(r.to, ns) }
+
+// identify reads the resource's attributes, once.
+func (d *decoder) identify() error {
+	r := &d.resource
+	if r.read {
+		return r.err
+	}
+	r.read = true
+	if r.list, r.err = d.attributes(r.attributes); r.err != nil {
+		return r.err
+	}
+	if name, ok := find(r.list, serviceName); ok {
+		r.job = name
+		if space, ok := find(r.list, serviceNamespace); ok {
+			r.job = space + "/" + name
+		}
+	}
+	r.instance, _ = find(r.list, serviceInstance)
+	namer := d.set.labelNamer()
+	for _, a := range r.list {
+		if !d.set.promotes(a.key) {
+			continue
+		}
+		name, err := namer.Build(a.key)
+		if err != nil {
+			r.err = invalidLabel(err)
+			return r.err
+		}
+		r.promoted = set(r.promoted, name, a.value)
+	}
+	return nil
+}
+
+// find returns the value of the first attribute with a key.
+func find(list []attribute, key string) (string, bool) {
+	for _, a := range list {
+		if a.key == key {
+			return a.value, true
+		}
+	}
+	return "", false
+}
+
+// targetName is the metric whose labels are the attributes of a resource.
+const targetName = "target_info"
+
+// targetEvery is the distance between samples of target_info: half of the time that a selector
+// looks back by default.
+const targetEvery = uint64(5 * time.Minute / 2)
+
+// targetInfo adds samples of target_info over the time of the resource's data points, if the
+// resource is identified and has further attributes.
+func (d *decoder) targetInfo() error {
+	r := &d.resource
+	if r.to == 0 {
+		return nil
+	}
+	d.text = appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 't'), r.key)
+	k := d.c.Key(d.text)
+	if !d.c.Knows(k) {
+		if err := d.identify(); err != nil {
+			return d.warn(err)
+		}
+		others, identified := 0, r.job != "" || r.instance != ""
+		for _, a := range r.list {
+			if !identifying(a.key) {
+				others++
+			}
+			identified = identified || (a.key == model.JobLabel || a.key == model.InstanceLabel) && a.value != ""
+		}
+		if others == 0 || !identified {
+			return nil
+		}
+	}
+	// The time between data points that lie further apart than a request's may is not filled.
+	if windows := int64(key.WindowOf(millis(r.to))-key.WindowOf(millis(r.from))) / key.WindowMillis; d.rules.MaxWindows == 0 || windows < int64(d.rules.MaxWindows) {
+		for ns := r.from; ns < r.to; ns += targetEvery {
+			d.c.Float(millis(ns), 1)
+		}
+	}
+	d.c.Float(millis(r.to), 1)
+	known, err := d.c.Series(k)
+	if err != nil {
+		return err
+	}
+	if !known {
+		if err := d.learnTarget(); err != nil {
+			return err
+		}
+	}
+	return d.describe(segment.Metadata{Metric: targetName, Type: string(model.MetricTypeGauge), Help: "Target metadata"})
+}
+
+func (d *decoder) learnTarget() error {
+	r := &d.resource
+	var kept []attribute
+	for _, a := range r.list {
+		if d.set.KeepIdentifying || !identifying(a.key) {
+			kept = append(kept, a)
+		}
+	}
+	lset, err := d.name(kept)
+	if err == nil {
+		lset = set(d.identity(lset), model.MetricNameLabel, targetName)
+		lset, err = d.rules.Limits.CheckLabels(lset)
+	}
+	if err != nil {
+		return d.c.Refuse(err)
+	}
+	return d.c.Learn(lset)
+}
+
+// identity sets the labels job and instance.
+func (d *decoder) identity(lset []series.Label) []series.Label {
+	if d.resource.job != "" {
+		lset = set(lset, model.JobLabel, d.resource.job)
+	}
+	if d.resource.instance != "" {
+		lset = set(lset, model.InstanceLabel, d.resource.instance)
+	}
+	return lset
+}
+
+// warn records what breaks a rule without being a data point.
+func (d *decoder) warn(err error) error {
+	if errors.Is(err, ErrMalformed) {
+		return err
+	}
+	return d.c.Reject(err, 0)
+}
+
+// describe adds metadata unless it is durable, or what the batch has last for this family. Its
+// texts may lie in the message.
+func (d *decoder) describe(m segment.Metadata) error {
+	if d.c.Describes(m) {
+		return nil
+	}
+	if old, ok := d.described[m.Metric]; ok && old == m {
+		return nil
+	}
+	if d.described == nil {
+		d.described = map[string]segment.Metadata{}
+	}
+	d.described[m.Metric] = m
+	return d.c.Metadata(m)
+}
+
+func invalidLabel(err error) error {
+	return &remotewrite.Rejection{Reason: remotewrite.ReasonInvalidLabel, Err: err}
+}

@@ -1,0 +1,156 @@
+// Package promtext reads metrics in Prometheus' text formats: the text format 0.0.4 and OpenMetrics
+// (https://prometheus.io/docs/instrumenting/exposition_formats/). The parser is Prometheus' own.
+package promtext
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/format/series"
+)
+
+// ErrInvalid marks a body that cannot be parsed.
+var ErrInvalid = errors.New("invalid metrics")
+
+// Request is one body with the parameters that came with it.
+type Request struct {
+	Body        []byte
+	OpenMetrics bool
+	Time        int64 // ms, of samples without a timestamp
+}
+
+// Decode turns a body into a batch of the generation g (see remotewrite.Collect). A body that
+// cannot be parsed is refused as a whole with ErrInvalid.
+func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	d := decoder{Request: r}
+	return remotewrite.Collect(g, rules, room, d.read)
+}
+
+type decoder struct {
+	Request
+	c      *remotewrite.Collector
+	labels []series.Label
+	family segment.Metadata // at hand
+
+	key    []byte
+	prefix int // bytes of key that all series of the family share; 0: to be computed
+
+	kind    model.MetricType // of the last TYPE line that was read without the parser; "": none
+	unknown int              // series that were read one by one
+}
+
+// read adds all samples, exemplars and metadata to the collector.
+func (d *decoder) read(c *remotewrite.Collector) error {
+	d.c = c
+	if !d.OpenMetrics {
+		return d.readText()
+	}
+	p, err := textparse.New(d.Body, "application/openmetrics-text", labels.NewSymbolTable(), textparse.ParserOptions{})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return d.parse(p)
+}
+
+// parse adds what a parser reads.
+func (d *decoder) parse(p textparse.Parser) error {
+	for {
+		entry, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			return d.described("")
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		switch entry {
+		case textparse.EntrySeries:
+			err = d.sample(p)
+		case textparse.EntryType:
+			name, kind := p.Type()
+			err = d.typed(string(name), kind)
+		case textparse.EntryHelp:
+			name, help := p.Help()
+			if err = d.described(string(name)); err == nil {
+				d.family.Help = string(help)
+			}
+		case textparse.EntryUnit:
+			name, unit := p.Unit()
+			if err = d.described(string(name)); err == nil {
+				d.family.Unit = string(unit)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// typed notes the type of a family.
+func (d *decoder) typed(name string, kind model.MetricType) error {
+	if err := d.described(name); err != nil {
+		return err
+	}
+	d.family.Type, d.prefix = string(kind), 0
+	return nil
+}
+
+// described adds the metadata of the family at hand when another one begins.
+func (d *decoder) described(next string) error {
+	last := d.family
+	if next == last.Metric {
+		return nil
+	}
+	d.prefix = 0
+	d.family = segment.Metadata{Metric: next, Type: string(model.MetricTypeUnknown)}
+	if last.Type == string(model.MetricTypeUnknown) && last.Help == "" && last.Unit == "" || last.Metric == "" {
+		return nil
+	}
+	return d.c.Metadata(last)
+}
+
+// sample adds a sample with its exemplars.
+func (d *decoder) sample(p textparse.Parser) error {
+	text, at, v := p.Series()
+	t := d.Time
+	if at != nil {
+		t = *at
+	}
+	d.c.Float(t, v)
+	for e := (exemplar.Exemplar{}); p.Exemplar(&e); e = (exemplar.Exemplar{}) {
+		if !e.HasTs {
+			e.Ts = t
+		}
+		d.c.Exemplar(e)
+	}
+	known, err := d.c.Series(d.keyOf(text))
+	if known || err != nil {
+		return err
+	}
+	var lset labels.Labels
+	p.Labels(&lset)
+	d.labels = d.labels[:0]
+	lset.Range(func(l labels.Label) {
+		d.labels = append(d.labels, series.Label{Name: l.Name, Value: l.Value})
+	})
+	return d.c.Learn(d.labels)
+}
+
+// keyOf returns the key of a series of the family at hand. The parser writes the labels le and
+// quantile by the type of the family, so that is a part of the key.
+func (d *decoder) keyOf(text []byte) series.Key {
+	if d.prefix == 0 {
+		d.key = append(d.key[:0], remotewrite.KeysOfText)
+		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, d.family.Metric), d.family.Type)
+		d.prefix = len(d.key)
+	}
+	d.key = append(d.key[:d.prefix], text...)
+	return d.c.Key(d.key)
+}

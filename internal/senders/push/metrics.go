@@ -1,0 +1,160 @@
+package push
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/series"
+)
+
+// Body is the body of a push with its content type.
+type Body struct {
+	Text        []byte
+	ContentType string // that of delimited protobuf; any other means the text format
+}
+
+// Metrics are the checked metrics of a push, with the labels of the group.
+type Metrics struct {
+	families []family
+	encoded  []byte // as Prometheus' parser of delimited protobuf reads them
+}
+
+// The memory (bytes) that parsing takes: for each line of text or byte of protobuf, and for each
+// byte of text.
+const (
+	costLine     = 768
+	costText     = 8
+	costProtobuf = 48
+)
+
+// Parse reads and checks the metrics of a push to a group, as the Pushgateway does. Its errors are
+// ErrInvalid, *TooLarge, or those of the room, of which it takes the memory for parsing.
+func Parse(b Body, g Group, set Settings, room *remotewrite.Room) (*Metrics, error) {
+	if n := int64(len(b.Text)); n > set.MaxBytes {
+		return nil, &TooLarge{LimitBytes, set.MaxBytes, n}
+	}
+	binary := isProtobuf(b.ContentType)
+	cost := int64(len(b.Text)) * costProtobuf
+	if !binary {
+		cost = int64(len(b.Text))*costText + int64(bytes.Count(b.Text, []byte{'\n'})+1)*costLine
+	}
+	room.Take(cost)
+	if err := room.Reserve(0); err != nil {
+		return nil, err
+	}
+	read := readText
+	if binary {
+		read = readProtobuf
+	}
+	all, err := read(b.Text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	all = slices.DeleteFunc(all, func(f *dto.MetricFamily) bool { return f.GetName() == pushTime || f.GetName() == failureTime })
+	n := 0
+	for _, f := range all {
+		for _, m := range f.Metric {
+			if m.TimestampMs != nil {
+				return nil, fmt.Errorf("%w: pushed metrics must not have timestamps, but a metric of %s has one", ErrInvalid, remotewrite.Quote(f.GetName()))
+			}
+			m.Label = grouped(m.Label, g)
+		}
+		n += len(f.Metric)
+	}
+	if n > set.MaxSeries {
+		return nil, &TooLarge{LimitSeries, int64(set.MaxSeries), int64(n)}
+	}
+	// The registry checks that families have one type and help text, and no metric twice.
+	gathered, err := prometheus.Gatherers{prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return all, nil })}.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("%w or inconsistent: %w", ErrInvalid, err)
+	}
+	m := &Metrics{}
+	if m.encoded, err = encode(gathered); err == nil {
+		m.families, err = familiesOf(m.encoded)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if n := count(m.families); n > set.MaxSeries {
+		return nil, &TooLarge{LimitSeries, int64(set.MaxSeries), int64(n)}
+	}
+	return m, nil
+}
+
+// isProtobuf reports whether a content type is that of delimited protobuf.
+func isProtobuf(contentType string) bool {
+	kind, params, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == expfmt.ProtoType && params["encoding"] == "delimited" && params["proto"] == expfmt.ProtoProtocol
+}
+
+func readText(b []byte) (_ []*dto.MetricFamily, err error) {
+	defer func() {
+		if recover() != nil { // the parser has no metric yet at {}, after a comment
+			err = errors.New("labels without a metric's name")
+		}
+	}()
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	byName, err := p.TextToMetricFamilies(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*dto.MetricFamily, 0, len(byName))
+	for _, f := range byName {
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return all, nil
+}
+
+func readProtobuf(b []byte) (all []*dto.MetricFamily, err error) {
+	d := expfmt.NewDecoder(bytes.NewReader(b), expfmt.NewFormat(expfmt.TypeProtoDelim))
+	for {
+		f := &dto.MetricFamily{}
+		if err = d.Decode(f); errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+}
+
+// grouped returns the labels of a metric with those of the group, which replace labels of the same
+// name, sorted by name.
+func grouped(labels []*dto.LabelPair, g Group) []*dto.LabelPair {
+	labels = slices.DeleteFunc(labels, func(l *dto.LabelPair) bool {
+		return l.GetValue() == "" || slices.ContainsFunc(g, func(x series.Label) bool { return x.Name == l.GetName() })
+	})
+	for _, l := range g {
+		if l.Value != "" {
+			labels = append(labels, &dto.LabelPair{Name: proto.String(l.Name), Value: proto.String(l.Value)})
+		}
+	}
+	slices.SortStableFunc(labels, func(a, b *dto.LabelPair) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return labels
+}
+
+func encode(all []*dto.MetricFamily) ([]byte, error) {
+	var out bytes.Buffer
+	for _, f := range all {
+		if _, err := protodelim.MarshalTo(&out, f); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,108 @@
+package sql
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/duckdb/duckdb-go/v2/mapping"
+
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/sql/statement"
+)
+
+// functionPrefix begins the names of PromQL's functions in SQL. Range functions are aggregates over
+// the samples of one series:
+//
+//	prom_rate(ts, value, window_start, window_end)   rate() at window_end over (window_start, window_end]
+//	prom_rate(ts, value, range)                      rate() over (t - range, t], for the last row's t
+//	prom_rate(ts, value, prom_window(grid, range))   a list of rate() at each step of a grid
+//
+// A window without a value is NULL. The second form is for OVER: a frame moves the last row.
+const functionPrefix = "prom_"
+
+// functions are those of PromQL that statements may call.
+var functions = func() map[string]statement.Function {
+	out := map[string]statement.Function{
+		functionPrefix + "double_exponential_smoothing": {After: 2},
+		functionPrefix + "predict_linear":               {After: 1},
+		functionPrefix + "quantile_over_time":           {Before: 1},
+	}
+	for names, f := range map[string]statement.Function{
+		`avg_over_time changes count_over_time delta deriv first_over_time idelta increase instant irate last_over_time mad_over_time
+		max_over_time min_over_time present_over_time rate resets stddev_over_time stdvar_over_time sum_over_time timestamp
+		ts_of_first_over_time ts_of_last_over_time ts_of_max_over_time ts_of_min_over_time`: {},
+		"absent avg bottomk count group histogram_quantile limitk max min quantile scalar stddev stdvar sum topk": {Kind: statement.Lists},
+		"binary math over points time timestamps":                         {Kind: statement.Plain},
+		"by grid include label label_replace labels order window without": {Kind: statement.Macro},
+	} {
+		for name := range strings.FieldsSeq(names) {
+			out[functionPrefix+name] = f
+		}
+	}
+	return out
+}()
+
+// macros define the functions of grids, and of maps of labels, whose keys ascend.
+const macros = `
+CREATE MACRO prom_grid(start, stop, step) AS
+	'start=' || epoch_ms(start::TIMESTAMPTZ) || ' step=' || epoch_ms(step::INTERVAL) || ' n=' || ((epoch_ms(stop::TIMESTAMPTZ) - epoch_ms(start::TIMESTAMPTZ)) // epoch_ms(step::INTERVAL) + 1);
+CREATE MACRO prom_window(grid, width) AS grid || ' range=' || epoch_ms(width::INTERVAL),
+	(grid, width, back) AS grid || ' range=' || epoch_ms(width::INTERVAL) || ' offset=' || epoch_ms(back::INTERVAL);
+CREATE MACRO prom_order(labels) AS (row_number() OVER (ORDER BY labels))::UINTEGER, (metric, labels) AS (row_number() OVER (ORDER BY metric, labels))::UINTEGER;
+CREATE MACRO prom_labels(names, vals) AS map(names::VARCHAR[], vals::VARCHAR[]);
+CREATE MACRO prom_by(labels, names) AS map_from_entries(list_filter(map_entries(labels), lambda e: list_contains(names::VARCHAR[], e.key)));
+CREATE MACRO prom_without(labels, names) AS map_from_entries(list_filter(map_entries(labels), lambda e: NOT list_contains(names::VARCHAR[], e.key)));
+CREATE MACRO prom_include(labels, other, names) AS map_from_entries(list_sort(map_entries(prom_without(labels, names)) || map_entries(prom_by(other, names))));
+CREATE MACRO prom_label(labels, name, val) AS prom_include(labels, map_from_entries(CASE WHEN val <> '' THEN [{'key': name::VARCHAR, 'value': val::VARCHAR}] ELSE [] END), [name]);
+CREATE MACRO prom_label_replace(labels, target, replacement, source, pattern) AS
+	CASE WHEN regexp_full_match(coalesce(labels[source], ''), pattern, 's')
+	THEN prom_label(labels, target, regexp_replace(coalesce(labels[source], ''), '^(?s:' || pattern || ')$', replacement)) ELSE labels END;
+`
+
+// called are the functions of a kind that a text mentions. To register all of them takes some
+// milliseconds.
+func called(text string, kinds ...statement.Kind) (out []string) {
+	text = strings.ToLower(text)
+	for _, name := range slices.Sorted(maps.Keys(functions)) {
+		if slices.Contains(kinds, functions[name].Kind) && strings.Contains(text, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// registerFunctions prepares the database for the functions.
+func (x *execution) registerFunctions(conn mapping.Connection) error {
+	windows := called(x.stmt.Text, statement.Windows)
+	for i := range windows {
+		windows[i] = strings.TrimPrefix(windows[i], functionPrefix)
+	}
+	err := promsql.RegisterWindows(conn, x.budget, windows)
+	if err == nil {
+		err = promsql.RegisterLists(conn, x.budget, called(x.stmt.Text, statement.Lists, statement.Plain))
+	}
+	if err == nil && len(called(x.stmt.Text, statement.Macro)) > 0 {
+		err = run(conn, macros)
+	}
+	return err
+}
+
+// openBudget opens the budget of the functions' memory, if the statement may call any. closeBudget
+// is called when the database is closed.
+func (x *execution) openBudget() {
+	if len(called(x.stmt.Text, statement.Windows, statement.Lists, statement.Plain, statement.Macro)) > 0 {
+		x.budget = promsql.NewBudget(x.Settings.MemoryBytes)
+		x.stopCancel = context.AfterFunc(x.ctx, x.budget.Cancel)
+	}
+}
+
+func (x *execution) closeBudget() error {
+	if x.budget == nil {
+		return nil
+	}
+	x.stopCancel()
+	x.budget.Reclaim() // states of a statement that failed
+	return x.budget.Close()
+}

@@ -1,0 +1,159 @@
+package encode_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/sql/encode"
+)
+
+// nested is a schema with lists, maps and structs in one another.
+var nested = arrow.NewSchema([]arrow.Field{
+	{Name: "z", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	{Name: "a", Type: arrow.BinaryTypes.String, Nullable: true},
+	{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Float64), Nullable: true},
+	{Name: "l", Type: arrow.ListOf(arrow.ListOf(arrow.PrimitiveTypes.Int32)), Nullable: true},
+	{Name: "s", Type: arrow.StructOf(
+		arrow.Field{Name: "y", Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
+		arrow.Field{Name: "b", Type: arrow.ListOf(arrow.StructOf(
+			arrow.Field{Name: "q", Type: arrow.PrimitiveTypes.Uint16, Nullable: true},
+			arrow.Field{Name: "p", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.BinaryTypes.String), Nullable: true},
+		)), Nullable: true},
+	), Nullable: true},
+	{Name: "t", Type: &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}, Nullable: true},
+	{Name: "d", Type: &arrow.Decimal128Type{Precision: 20, Scale: 3}, Nullable: true},
+}, nil)
+
+// random returns a random JSON value of a type.
+func random(rng *rand.Rand, t arrow.DataType) string {
+	if rng.IntN(4) == 0 {
+		return "null"
+	}
+	many := func(open, closed string, one func(i int) string) string {
+		var parts []string
+		for i := range rng.IntN(4) {
+			parts = append(parts, one(i))
+		}
+		return open + strings.Join(parts, ",") + closed
+	}
+	switch t := t.(type) {
+	case *arrow.StructType:
+		var parts []string
+		for _, f := range t.Fields() {
+			parts = append(parts, fmt.Sprintf("%q:%s", f.Name, random(rng, f.Type)))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	case *arrow.ListType:
+		return many("[", "]", func(int) string { return random(rng, t.Elem()) })
+	case *arrow.MapType:
+		return many("[", "]", func(i int) string { return fmt.Sprintf(`{"key":"k%d","value":%s}`, i, random(rng, t.ItemType())) })
+	case *arrow.BooleanType:
+		return fmt.Sprint(rng.IntN(2) == 0)
+	case *arrow.StringType:
+		return fmt.Sprintf("%q", []string{"", "x", "ü\n"}[rng.IntN(3)])
+	case *arrow.TimestampType:
+		return fmt.Sprintf(`"2026-01-02 03:04:%02d.678901"`, rng.IntN(60))
+	case *arrow.Decimal128Type:
+		return fmt.Sprintf(`"%d.%03d"`, rng.Int64N(2000)-1000, rng.IntN(1000))
+	default:
+		return fmt.Sprint(rng.IntN(1000))
+	}
+}
+
+// TestParquet: DuckDB reads from the file what was written.
+func TestParquet(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var want, out bytes.Buffer
+	text, err := encode.New(encode.JSON, &want)
+	require.NoError(t, err)
+	w, err := encode.New(encode.Parquet, &out)
+	require.NoError(t, err)
+	columns := make([]encode.Column, nested.NumFields())
+	for i, f := range nested.Fields() {
+		columns[i].Name = f.Name
+	}
+	require.NoError(t, text.Begin(nested, columns))
+	require.NoError(t, w.Begin(nested, columns))
+	for range 5 {
+		var rows []string
+		for range rng.IntN(300) {
+			var cells []string
+			for _, f := range nested.Fields() {
+				cells = append(cells, fmt.Sprintf("%q:%s", f.Name, random(rng, f.Type)))
+			}
+			rows = append(rows, "{"+strings.Join(cells, ",")+"}")
+		}
+		batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, nested, strings.NewReader("["+strings.Join(rows, ",")+"]"))
+		require.NoError(t, err)
+		half := batch.NumRows() / 2
+		for _, part := range []arrow.RecordBatch{batch.NewSlice(0, half), batch.NewSlice(half, batch.NumRows())} {
+			require.NoError(t, text.Write(part))
+			require.NoError(t, w.Write(part))
+			part.Release()
+		}
+		batch.Release()
+	}
+	require.NoError(t, text.End(nil))
+	require.NoError(t, w.End(nil))
+	require.Equal(t, want.String(), readBack(t, out.Bytes(), columns))
+}
+
+// readBack returns the rows of a Parquet file as JSON, by DuckDB.
+func readBack(t *testing.T, content []byte, columns []encode.Column) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	db := duck.New(duck.Settings{
+		MemoryLimitBytes: 256 << 20, Threads: 1, Connections: 1, TempDir: func() (string, error) { return t.TempDir(), nil },
+	})
+	defer func() { require.NoError(t, db.Close()) }()
+	rows, err := db.Stream(t.Context(), "FROM read_parquet("+duck.Literal(path)+")")
+	require.NoError(t, err)
+	defer rows.Close()
+	conv, err := encode.NewConverter(rows.Connection(), rows.Names(), rows.Types())
+	require.NoError(t, err)
+	defer conv.Close()
+	var out bytes.Buffer
+	w, err := encode.New(encode.JSON, &out)
+	require.NoError(t, err)
+	require.NoError(t, w.Begin(conv.Schema(), columns))
+	for rows.Next() {
+		batch, err := conv.Batch(rows.Chunk())
+		require.NoError(t, err)
+		require.NoError(t, w.Write(batch))
+		batch.Release()
+	}
+	require.NoError(t, rows.Err())
+	require.NoError(t, w.End(nil))
+	return out.String()
+}
+
+// TestEqualNames: columns of one name are all there.
+func TestEqualNames(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}, {Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	b.Field(0).(*array.Int64Builder).Append(1)
+	b.Field(1).(*array.Int64Builder).Append(2)
+	batch := b.NewRecordBatch()
+	defer batch.Release()
+	var out bytes.Buffer
+	w, err := encode.New(encode.Parquet, &out)
+	require.NoError(t, err)
+	require.NoError(t, w.Begin(schema, nil))
+	require.NoError(t, w.Write(batch))
+	require.NoError(t, w.End(nil))
+	require.Equal(t, `{"status":"success","data":{"columns":[{"name":"x","type":""},{"name":"x_1","type":""}],"rows":[[1,2]]}}`,
+		readBack(t, out.Bytes(), []encode.Column{{Name: "x"}, {Name: "x_1"}}))
+}

@@ -1,0 +1,81 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"github.com/promlake/promlake/internal/format/key"
+)
+
+// Listing is the first half of a snapshot: the segments of a tenant in the 2h windows that overlap
+// a range of time, as they were listed.
+type Listing struct {
+	snap       Snapshot // without the content of the manifest
+	mint, maxt int64
+}
+
+// List lists the segments of tenant in the windows that overlap [mint, maxt] (ms since the Unix
+// epoch, inclusive). It is the first half of Take.
+func List(ctx context.Context, store Lister, tenant string, mint, maxt int64) (Listing, error) {
+	return ListLive(ctx, store, tenant, mint, maxt, Empty())
+}
+
+// ListLive is List without the segments that known counts as consumed. They are live in no later
+// manifest: With must get known or a later one, which its generation shows. A directory does not
+// look at their files, of which thousands may wait for their deletion.
+func ListLive(ctx context.Context, store Lister, tenant string, mint, maxt int64, known Manifest) (Listing, error) {
+	l := Listing{snap: Snapshot{Tenant: tenant}, mint: max(mint, key.MinTime), maxt: min(maxt, key.MaxTime)}
+	if l.mint > l.maxt {
+		return l, nil
+	}
+	if err := l.snap.list(ctx, store, l.mint, l.maxt, &known); err != nil {
+		return Listing{}, err
+	}
+	return l, nil
+}
+
+// With returns the snapshot of the listing and a manifest. It has all live objects only if the
+// manifest was read after the listing: with an earlier manifest, a segment that was compacted and
+// deleted in between is missing. A caller may use such a snapshot to predict the objects of the
+// next one.
+func (l Listing) With(m Manifest) Snapshot {
+	out := l.snap
+	if l.mint > l.maxt {
+		return out
+	}
+	out.Segments = slices.Clone(out.Segments)
+	out.apply(m, l.mint, l.maxt)
+	return out
+}
+
+// Narrow returns the snapshot of [mint, maxt] (ms, inclusive) at the moment of this one, which must
+// be of a range that has all of it. Snapshots that have the same segments, or blocks, share them:
+// they are never changed.
+func (s Snapshot) Narrow(mint, maxt int64) Snapshot {
+	out := Snapshot{Tenant: s.Tenant, Manifest: s.Manifest, Skipped: s.Skipped}
+	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
+	if mint > maxt {
+		return Snapshot{Tenant: s.Tenant}
+	}
+	first, last := key.WindowOf(mint), key.WindowOf(maxt)
+	out.Segments = kept(s.Segments, func(r *SegmentRef) bool { return r.Window >= first && r.Window <= last })
+	out.Blocks = kept(s.Blocks, func(b *Block) bool { return b.overlaps(mint, maxt) })
+	out.Tombstones = kept(s.Tombstones, func(t *Tombstone) bool { return t.Overlaps(mint, maxt) })
+	return out
+}
+
+// kept returns the elements of all for which keep is true: all itself, if it is true for each.
+func kept[T any](all []T, keep func(*T) bool) (out []T) {
+	for i := range all {
+		if !keep(&all[i]) {
+			out = append(out, all[:i]...)
+			for j := i + 1; j < len(all); j++ {
+				if keep(&all[j]) {
+					out = append(out, all[j])
+				}
+			}
+			return out
+		}
+	}
+	return all
+}

@@ -1,0 +1,98 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/promlake/promlake/internal/store/objstore"
+)
+
+var _ objstore.FolderLister = (*Store)(nil)
+
+// ListFolders implements objstore.FolderLister. It reads one folder, and its subfolders only until
+// it finds an object.
+func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if err := s.listFolders(ctx, prefix, yield); err != nil {
+			yield("", fmt.Errorf("list folders of %q: %w", prefix, err))
+		}
+	}
+}
+
+func (s *Store) listFolders(ctx context.Context, prefix string, yield func(string, error) bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if prefix != "" && objstore.ValidKey(strings.TrimSuffix(prefix, "/")) != nil {
+		return nil // no key begins with prefix
+	}
+	if ok, err := s.spelling.right(prefix); !ok || err != nil {
+		return err
+	}
+	w := walk{ctx: ctx, dir: s.dir, prefix: prefix}
+	items, err := w.items(prefix)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		if !it.entry.IsDir() {
+			continue
+		}
+		ok, err := hasObject(ctx, filepath.Join(s.dir, filepath.FromSlash(it.key)))
+		if err != nil {
+			return err
+		}
+		if ok && !yield(it.key, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// hasObject reports whether a folder contains a regular file at any depth. A folder without one is
+// being created or removed.
+func hasObject(ctx context.Context, dir string) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	return anyEntry(dir, func(e fs.DirEntry) (bool, error) {
+		if e.IsDir() {
+			return hasObject(ctx, filepath.Join(dir, e.Name()))
+		}
+		return e.Type().IsRegular(), nil
+	})
+}
+
+// anyEntry reports whether found is true for an entry of a folder, which may be gone.
+func anyEntry(dir string, found func(fs.DirEntry) (bool, error)) (bool, error) {
+	f, err := os.Open(dir)
+	if isAbsent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open folder: %w", err)
+	}
+	defer f.Close()
+	const some = 16 // entries; the first one usually suffices
+	for {
+		entries, err := f.ReadDir(some)
+		for _, e := range entries {
+			if ok, err := found(e); ok || err != nil {
+				return ok, err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), isAbsent(err):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("read folder: %w", err)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/promlake/promlake/internal/store/objstore"
+)
+
+// maxPublishTries bounds how often a Put creates the folders of its key again, after Deletes of the
+// last other objects in them removed them.
+const maxPublishTries = 1000
+
+// Put implements objstore.Store. The bytes are synced under a temporary name before they get the
+// key's name, and the name is synced before Put returns.
+func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
+	etag, err := s.put(ctx, key, body, cond)
+	for _, no := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
+		if errors.Is(err, no) {
+			err = fmt.Errorf("%w: %w", objstore.ErrReadOnly, err)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("put %q: %w", key, err)
+	}
+	return etag, nil
+}
+
+func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (etag string, err error) {
+	if err := begin(ctx, key); err != nil {
+		return "", err
+	}
+	if err := errors.Join(s.prepare(), s.spelling.claim(key)); err != nil {
+		return "", err
+	}
+	f, err := s.writeTemp(ctx, body)
+	if err != nil {
+		return "", err
+	}
+	err = s.publish(key, f, cond)
+	_ = os.Remove(f.Name()) // a rename moved it; after a link or a failure a leftover is harmless
+	if err == nil {
+		if err := f.sync(); err != nil {
+			return "", errors.Join(err, f.Close())
+		}
+	}
+	if cerr := f.Close(); cerr != nil {
+		return "", fmt.Errorf("close temporary file: %w", cerr)
+	}
+	if err != nil && !errors.Is(err, objstore.ErrPrecondition) {
+		return "", err
+	}
+	// A rejected Put reveals an object that another process may have published but not yet synced:
+	// it must be durable before a caller learns of it.
+	if serr := s.folders.sync(filepath.Dir(s.path(key))); serr != nil {
+		return "", serr
+	}
+	return f.etag, err
+}
+
+// freshTime is how old the time of an object may be when the object gets its name. It is far less
+// than the delay after which a merge expects no more segments of a time.
+const freshTime = time.Second
+
+// publish is the commit point of a Put. If the condition holds, it gives the temporary file the
+// key's name. The file keeps its time, which is synced, unless it is old or another Put or Now got
+// a later one.
+func (s *Store) publish(key string, f *temp, cond objstore.Condition) (err error) {
+	path, after := s.path(key), time.Unix(0, 0)
+	if cond != (objstore.Condition{IfAbsent: true}) { // for that, name suffices
+		unlock, lerr := s.locks.lock(key)
+		if lerr != nil {
+			return lerr
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
+		old, serr := statObject(path)
+		if serr != nil {
+			return serr
+		}
+		if !holds(cond, old) {
+			return objstore.ErrPrecondition
+		}
+		if old != nil {
+			after = old.ModTime()
+		}
+	}
+	want := f.at
+	if now := s.now(); now.Sub(want) > freshTime {
+		want = now
+	}
+	return s.clock.tick(want, after, func(t time.Time) error {
+		if !t.Equal(f.at) {
+			if err := f.stamp(t); err != nil {
+				return err
+			}
+		}
+		return place(f.Name(), path, cond)
+	})
+}
+
+// place links or renames from to to, and creates the folders of to.
+func place(from, to string, cond objstore.Condition) error {
+	for range maxPublishTries {
+		err := name(from, to, cond)
+		if err == nil {
+			return nil
+		}
+		if err = clearWay(to, err); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("publish object: its folders vanished %d times", maxPublishTries)
+}
+
+func holds(cond objstore.Condition, old fs.FileInfo) bool {
+	return (!cond.IfAbsent || old == nil) && (cond.IfMatch == "" || old != nil && cond.IfMatch == etagOf(old))
+}
+
+// name links or renames a file. IfAbsent uses a link, which fails if the file exists, regardless of
+// locks.
+func name(from, to string, cond objstore.Condition) error {
+	if cond.IfAbsent {
+		return os.Link(from, to)
+	}
+	return os.Rename(from, to)
+}
+
+// clearWay removes the cause of an error of name so that name can be tried again, or returns the
+// error if it cannot.
+func clearWay(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err := os.MkdirAll(filepath.Dir(path), dirMode)
+		switch {
+		case errors.Is(err, syscall.ENOTDIR):
+			return fmt.Errorf("create folder: %w: %w", ErrConflict, err)
+		// a folder may be removed again while the folders in it are created
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("create folder: %w", err)
+		}
+		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("publish object: %w: %w", ErrConflict, err)
+	case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
+		return removeEmptyDir(path, err)
+	}
+	return fmt.Errorf("publish object: %w", err)
+}
+
+// removeEmptyDir removes a folder with the name of an object if it is empty, as after a Delete of
+// its last object. cause is the error of name.
+func removeEmptyDir(path string, cause error) error {
+	fi, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("stat object: %w", err)
+	case !fi.IsDir():
+		return fmt.Errorf("%w: %w", objstore.ErrPrecondition, cause)
+	}
+	switch err := syscall.Rmdir(path); {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EEXIST):
+		return fmt.Errorf("publish object: %w: %w", ErrConflict, cause)
+	default:
+		return fmt.Errorf("remove empty folder: %w", err)
+	}
+}

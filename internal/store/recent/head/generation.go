@@ -1,0 +1,81 @@
+package head
+
+import (
+	"math"
+
+	"github.com/promlake/promlake/internal/format/series"
+)
+
+// generation is the series of one table of label sets. Writers begin a new table now and then; the
+// samples of a series move to the new one when its next samples come.
+type generation struct {
+	view       *series.View // of the last segment
+	chains     chains
+	postings   postings
+	selections *selections
+	others     map[series.Ref]struct{} // series that have native histograms, which are read elsewhere
+
+	// Of the generation before the last one:
+	byID map[uint64]series.Ref // series with samples; of several with one ID, one
+	left int                   // series with samples
+	upto int64                 // ms: no sample in it is later
+}
+
+func newGeneration(view *series.View, selectionBytes int64) *generation {
+	return &generation{view: view, selections: newSelections(selectionBytes), others: map[series.Ref]struct{}{}}
+}
+
+// grow adds the series of a later view.
+func (g *generation) grow(view *series.View) {
+	g.view = view
+	g.chains.grow(view.Len())
+	g.postings.extend(view)
+}
+
+// bytes is the memory without that of samples and selections.
+func (g *generation) bytes() int64 {
+	const perID = 24
+	if g == nil {
+		return 0
+	}
+	return g.chains.bytes() + g.postings.bytes + int64(len(g.byID))*perID
+}
+
+// age makes g the generation before the latest one.
+func (g *generation) age(of *nodes) {
+	g.byID, g.upto = map[uint64]series.Ref{}, math.MinInt64
+	for ref, x := range g.chains.all() {
+		if x.line != 0 {
+			g.byID[g.view.ID(ref)] = ref
+			g.upto = max(g.upto, of.last(x))
+			g.left++
+		}
+	}
+}
+
+// adopt moves the samples of a series without samples from the generation before.
+func (g *generation) adopt(ref series.Ref, from *generation) {
+	at, ok := from.byID[g.view.ID(ref)]
+	if !ok || from.chains.at(at).line == 0 || !sameLabels(g.view, ref, from.view, at) {
+		return
+	}
+	*g.chains.at(ref), *from.chains.at(at) = *from.chains.at(at), chain{}
+	from.left--
+	if _, other := from.others[at]; other {
+		g.others[ref] = struct{}{}
+	}
+}
+
+// sameLabels reports whether label sets of two tables are equal.
+func sameLabels(a *series.View, x series.Ref, b *series.View, y series.Ref) bool {
+	p, q := a.Pairs(x), b.Pairs(y)
+	if len(p) != len(q) || a.Metrics[a.Metric(x)] != b.Metrics[b.Metric(y)] {
+		return false
+	}
+	for i := range p {
+		if a.Names[p[i].Name] != b.Names[q[i].Name] || a.Values[p[i].Name][p[i].Value] != b.Values[q[i].Name][q[i].Value] {
+			return false
+		}
+	}
+	return true
+}
