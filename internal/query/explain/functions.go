@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,33 +11,11 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/plan"
 )
-
-// ranges are the functions of ranges, with the keys of their parameters in a spec.
-var ranges = map[string][]string{
-	"rate": nil, "increase": nil, "delta": nil, "irate": nil, "idelta": nil, "deriv": nil, "predict_linear": {"dur"}, "changes": nil, "resets": nil,
-	"avg_over_time": nil, "min_over_time": nil, "max_over_time": nil, "sum_over_time": nil, "count_over_time": nil, "present_over_time": nil,
-	"last_over_time": nil, "first_over_time": nil, "stddev_over_time": nil, "stdvar_over_time": nil, "mad_over_time": nil, "quantile_over_time": {"phi"},
-	"ts_of_min_over_time": nil, "ts_of_max_over_time": nil, "ts_of_first_over_time": nil, "ts_of_last_over_time": nil,
-	"double_exponential_smoothing": {"sf", "tf"},
-}
-
-// maths are the functions of one value, with the most parameters that they take beside it.
-var maths = map[string]int{
-	"abs": 0, "ceil": 0, "floor": 0, "exp": 0, "sqrt": 0, "ln": 0, "log2": 0, "log10": 0, "sgn": 0, "deg": 0, "rad": 0,
-	"sin": 0, "cos": 0, "tan": 0, "asin": 0, "acos": 0, "atan": 0, "sinh": 0, "cosh": 0, "tanh": 0, "asinh": 0, "acosh": 0, "atanh": 0,
-	"round": 1, "clamp": 2, "clamp_min": 1, "clamp_max": 1,
-	"minute": 0, "hour": 0, "day_of_month": 0, "day_of_week": 0, "day_of_year": 0, "days_in_month": 0, "month": 0, "year": 0,
-}
 
 func (t *translation) call(e *parser.Call, at place, ordered bool) (relation, string) {
 	name := e.Func.Name
-	if _, ok := ranges[name]; ok {
-		return t.window(e, name, at, ordered)
-	}
-	if _, ok := maths[name]; ok {
-		return t.math(e, at, ordered)
-	}
 	switch name {
 	case "sort", "sort_desc", "sort_by_label", "sort_by_label_desc": // rows have no order
 		if ordered {
@@ -67,28 +44,24 @@ func (t *translation) call(e *parser.Call, at place, ordered bool) (relation, st
 	case "label_replace", "label_join":
 		return t.relabel(e, at, ordered)
 	}
+	if _, ok := plan.Ranges[name]; ok {
+		return t.window(e, name, at, ordered)
+	}
+	if _, ok := plan.Maths[name]; ok {
+		return t.math(e, at, ordered)
+	}
 	return relation{}, name + "()"
 }
 
 // window translates a function of a range.
 func (t *translation) window(e *parser.Call, name string, at place, ordered bool) (relation, string) {
-	l := leaf{table: "samples", function: "prom_" + name, keepsName: name == "last_over_time" || name == "first_over_time"}
-	keys := ranges[name]
-	var window parser.Expr
-	for _, a := range e.Args {
-		if a.Type() == parser.ValueTypeMatrix {
-			window = unwrap(a)
-			continue
-		}
-		v, ok := number(a)
-		if !ok {
-			return relation{}, "a parameter of " + name + "() is not constant"
-		}
-		if name == "double_exponential_smoothing" && (v <= 0 || v >= 1) {
-			return relation{}, "upstream rejects its parameters"
-		}
-		l.parameters += fmt.Sprintf(" || ' %s=%s'", keys[0], plain(v))
-		keys = keys[1:]
+	l := leaf{table: "samples", function: "prom_" + name, keepsName: plan.Ranges[name].KeepsName}
+	params, window, reason := plan.RangeArgs(e)
+	if reason != "" {
+		return relation{}, reason
+	}
+	for _, p := range params {
+		l.parameters += fmt.Sprintf(" || ' %s=%s'", p.Name, plain(p.Value))
 	}
 	switch w := window.(type) {
 	case *parser.MatrixSelector:
@@ -229,7 +202,7 @@ func (t *translation) histogramQuantile(e *parser.Call, at place, ordered bool) 
 func (t *translation) relabel(e *parser.Call, at place, ordered bool) (relation, string) {
 	args := make([]string, len(e.Args))
 	for i, a := range e.Args[1:] {
-		s, _ := unwrap(a).(*parser.StringLiteral)
+		s, _ := plan.Unwrap(a).(*parser.StringLiteral)
 		args[i+1] = s.Val
 	}
 	join, label := e.Func.Name == "label_join", ""
@@ -305,7 +278,7 @@ type scalar struct {
 }
 
 func (t *translation) scalar(e parser.Expr, at place) (scalar, string) {
-	if v, ok := number(e); ok {
+	if v, ok := plan.Constant(e); ok {
 		return scalar{sql: "[" + float(v) + "]"}, ""
 	}
 	switch e := e.(type) {
@@ -328,8 +301,6 @@ func (t *translation) scalar(e parser.Expr, at place) (scalar, string) {
 		return scalar{fmt.Sprintf("prom_binary('%s', %s, %s)", operator(e, false), l.sql, r.sql), both(l.from, r.from)}, reason
 	case *parser.Call:
 		switch e.Func.Name {
-		case "pi":
-			return scalar{sql: "[" + float(math.Pi) + "]"}, ""
 		case "time":
 			grid := t.grid(at)
 			return scalar{fmt.Sprintf("prom_time(%s)", grid.column), []string{grid.table}}, ""
@@ -366,45 +337,5 @@ func both(a, b []string) []string {
 	return out
 }
 
-// number returns the value of an expression of numbers, as upstream's evaluator computes it.
-func number(e parser.Expr) (float64, bool) {
-	switch e := unwrap(e).(type) {
-	case *parser.NumberLiteral:
-		return e.Val, true
-	case *parser.UnaryExpr:
-		v, ok := number(e.Expr)
-		if e.Op == parser.SUB {
-			v = -v
-		}
-		return v, ok
-	case *parser.BinaryExpr:
-		l, left := number(e.LHS)
-		r, right := number(e.RHS)
-		f, known := map[parser.ItemType]func(l, r float64) float64{
-			parser.ADD: func(l, r float64) float64 { return l + r }, parser.SUB: func(l, r float64) float64 { return l - r },
-			parser.MUL: func(l, r float64) float64 { return l * r }, parser.DIV: func(l, r float64) float64 { return l / r },
-			parser.MOD: math.Mod, parser.POW: math.Pow,
-		}[e.Op]
-		if left && right && known {
-			return f(l, r), true
-		}
-	}
-	return 0, false
-}
-
 // plain is a number in a spec.
 func plain(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-
-// unwrap removes parentheses and step invariance, which do not change the value.
-func unwrap(e parser.Expr) parser.Expr {
-	for {
-		switch x := e.(type) {
-		case *parser.ParenExpr:
-			e = x.Expr
-		case *parser.StepInvariantExpr:
-			e = x.Expr
-		default:
-			return e
-		}
-	}
-}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan"
 )
 
 const severalNames = "it drops the names of several metrics"
@@ -29,13 +31,13 @@ func (t *translation) aggregate(e *parser.AggregateExpr, at place, ordered bool)
 	case parser.MIN, parser.MAX, parser.COUNT, parser.GROUP:
 		arguments, needs = "v", ordered
 	case parser.QUANTILE:
-		phi, ok := number(e.Param)
+		phi, ok := plan.Constant(e.Param)
 		if !ok {
 			return relation{}, "the parameter of quantile is not constant"
 		}
 		arguments = fmt.Sprintf("i, v, 'phi=%s'", plain(phi))
 	case parser.TOPK, parser.BOTTOMK, parser.LIMITK:
-		k, ok := number(e.Param)
+		k, ok := plan.Constant(e.Param)
 		if !ok || !(k >= 1 && k < sideNumbers) {
 			return relation{}, "the parameter of " + op + " is not a constant of 1 or more"
 		}

@@ -30,7 +30,7 @@ func compileGrouping(b *building, e *parser.AggregateExpr, at place) (Node, stri
 	switch e.Op {
 	case parser.SUM, parser.AVG, parser.MIN, parser.MAX, parser.COUNT, parser.GROUP, parser.STDDEV, parser.STDVAR:
 	case parser.QUANTILE:
-		phi, ok := constant(e.Param)
+		phi, ok := Constant(e.Param)
 		if !ok {
 			return nil, "the parameter of quantile is not constant"
 		}

@@ -221,7 +221,7 @@ func (r *rewriter) keep(expr parser.Expr, reason string) {
 		if !ok {
 			continue
 		}
-		if done, ok := r.b.done.get(unwrap(e)); ok && done.reason == reason {
+		if done, ok := r.b.done.get(Unwrap(e)); ok && done.reason == reason {
 			return
 		}
 	}

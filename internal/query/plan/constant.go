@@ -11,18 +11,18 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
-// constant returns the value of a scalar expression whose value is the same at every step; false if
+// Constant returns the value of a scalar expression whose value is the same at every step; false if
 // expr is none.
-func constant(expr parser.Expr) (float64, bool) {
+func Constant(expr parser.Expr) (float64, bool) {
 	switch e := expr.(type) {
 	case *parser.NumberLiteral:
 		return e.Val, true
 	case *parser.ParenExpr:
-		return constant(e.Expr)
+		return Constant(e.Expr)
 	case *parser.StepInvariantExpr:
-		return constant(e.Expr)
+		return Constant(e.Expr)
 	case *parser.UnaryExpr:
-		v, ok := constant(e.Expr)
+		v, ok := Constant(e.Expr)
 		if e.Op == parser.SUB {
 			v = -v
 		}
@@ -30,11 +30,11 @@ func constant(expr parser.Expr) (float64, bool) {
 	case *parser.Call:
 		return math.Pi, e.Func.Name == "pi"
 	case *parser.BinaryExpr:
-		l, ok := constant(e.LHS)
+		l, ok := Constant(e.LHS)
 		if !ok {
 			return 0, false
 		}
-		r, ok := constant(e.RHS)
+		r, ok := Constant(e.RHS)
 		if !ok {
 			return 0, false
 		}

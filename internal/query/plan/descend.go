@@ -71,10 +71,10 @@ func (r *rewriter) arguments(e *parser.Call, at place) parser.Expr {
 			continue
 		}
 		if selectorMatters(e.Func.Name) {
-			if _, ok := unwrap(a).(*parser.VectorSelector); ok {
+			if _, ok := Unwrap(a).(*parser.VectorSelector); ok {
 				// The call was not pushed, and the engine needs the selector itself, not its
 				// values.
-				c.Args[i] = unwrap(a)
+				c.Args[i] = Unwrap(a)
 				continue
 			}
 		}
@@ -130,10 +130,10 @@ func selectorMatters(name string) bool { return name == "absent" || name == "tim
 
 // argument returns how a function uses the metric names of its vector.
 func argument(name string) consumer {
-	_, math := mathFuncs[name]
-	f, ranges := rangeFuncs[name]
+	_, math := Maths[name]
+	f, ranges := Ranges[name]
 	switch {
-	case math, ranges && !f.keepsName, name == "timestamp", name == "absent", name == "scalar":
+	case math, ranges && !f.KeepsName, name == "timestamp", name == "absent", name == "scalar":
 		return overridesNames
 	}
 	return seesNames

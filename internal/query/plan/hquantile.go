@@ -37,7 +37,7 @@ func compileHistogramQuantile(b *building, e *parser.Call, at place) (Node, stri
 	if b.options.EngineQuantiles {
 		return nil, "the engine reports which buckets were not monotonic"
 	}
-	phi, ok := constant(e.Args[0])
+	phi, ok := Constant(e.Args[0])
 	if !ok {
 		return nil, "the parameter of histogram_quantile() is not constant"
 	}

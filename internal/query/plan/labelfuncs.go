@@ -57,7 +57,7 @@ func compileLabelJoin(b *building, e *parser.Call, at place) (Node, string) {
 
 // text returns the value of a string literal.
 func text(e parser.Expr) string {
-	s, _ := unwrap(e).(*parser.StringLiteral)
+	s, _ := Unwrap(e).(*parser.StringLiteral)
 	return s.Val
 }
 

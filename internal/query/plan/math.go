@@ -10,8 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
-// mathFuncs maps the functions of one value to the largest number of their scalar parameters.
-var mathFuncs = map[string]int{
+// Maths maps the functions of one value to the largest number of their scalar parameters.
+var Maths = map[string]int{
 	"abs": 0, "ceil": 0, "floor": 0, "exp": 0, "sqrt": 0, "ln": 0, "log2": 0, "log10": 0, "sgn": 0, "deg": 0, "rad": 0,
 	"sin": 0, "cos": 0, "tan": 0, "asin": 0, "acos": 0, "atan": 0, "sinh": 0, "cosh": 0, "tanh": 0, "asinh": 0, "acosh": 0, "atanh": 0,
 	"round": 1, "clamp": 2, "clamp_min": 1, "clamp_max": 1,

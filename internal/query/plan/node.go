@@ -100,7 +100,7 @@ func (b *building) compile(expr parser.Expr, at place) (Node, string) {
 }
 
 func (b *building) compileNew(expr parser.Expr, at place) (Node, string) {
-	if v, ok := constant(expr); ok {
+	if v, ok := Constant(expr); ok {
 		return newConst(v, at.grid()), ""
 	}
 	nameless := at.nameless
@@ -121,7 +121,7 @@ func (b *building) compileNew(expr parser.Expr, at place) (Node, string) {
 	case *parser.AggregateExpr:
 		return compileAggregate(b, e, at)
 	case *parser.Call:
-		_, ranges := rangeFuncs[e.Func.Name]
+		_, ranges := Ranges[e.Func.Name]
 		at.nameless = nameless && ranges
 		return compileCall(b, e, at)
 	}
@@ -158,10 +158,10 @@ func compileCall(b *building, e *parser.Call, at place) (Node, string) {
 	case "timestamp":
 		return compileTimestamp(b, e, at)
 	}
-	if _, ok := mathFuncs[name]; ok {
+	if _, ok := Maths[name]; ok {
 		return compileMath(b, e, at)
 	}
-	if _, ok := rangeFuncs[name]; ok {
+	if _, ok := Ranges[name]; ok {
 		return compileRange(b, e, at)
 	}
 	return nil, name + "() is evaluated by the engine"

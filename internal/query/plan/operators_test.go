@@ -12,7 +12,7 @@ import (
 
 // isPushed reports whether an expression is one pushed subtree, or a function that sorts one.
 func isPushed(expr parser.Expr) bool {
-	switch e := unwrap(expr).(type) {
+	switch e := Unwrap(expr).(type) {
 	case *parser.VectorSelector:
 		return len(e.LabelMatchers) == 1 && e.LabelMatchers[0].Name == PushedLabel
 	case *parser.Call:

@@ -8,33 +8,33 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// rangeFunc is a function of the samples in a window.
-type rangeFunc struct {
-	// params are the names of the function's scalar arguments in the spec, in order.
-	params []string
-	// keepsName: the result is a sample of the series and keeps the metric name.
-	keepsName bool
+// Range is a function of the samples in a window.
+type Range struct {
+	// Params are the names of the function's scalar arguments in the spec, in order.
+	Params []string
+	// KeepsName: the result is a sample of the series and keeps the metric name.
+	KeepsName bool
 }
 
-// rangeFuncs are the functions of ranges that have a C aggregate. absent_over_time is compiled over
+// Ranges are the functions of ranges that have a C aggregate. absent_over_time is compiled over
 // last_over_time.
-var rangeFuncs = map[string]rangeFunc{
+var Ranges = map[string]Range{
 	"rate": {}, "increase": {}, "delta": {}, "irate": {}, "idelta": {},
-	"deriv": {}, "predict_linear": {params: []string{"dur"}},
+	"deriv": {}, "predict_linear": {Params: []string{"dur"}},
 	"changes": {}, "resets": {},
 	"avg_over_time": {}, "min_over_time": {}, "max_over_time": {}, "sum_over_time": {}, "count_over_time": {}, "present_over_time": {},
 	"absent_over_time": {},
-	"last_over_time":   {keepsName: true}, "first_over_time": {keepsName: true},
-	"stddev_over_time": {}, "stdvar_over_time": {}, "mad_over_time": {}, "quantile_over_time": {params: []string{"phi"}},
+	"last_over_time":   {KeepsName: true}, "first_over_time": {KeepsName: true},
+	"stddev_over_time": {}, "stdvar_over_time": {}, "mad_over_time": {}, "quantile_over_time": {Params: []string{"phi"}},
 	"ts_of_min_over_time": {}, "ts_of_max_over_time": {}, "ts_of_first_over_time": {}, "ts_of_last_over_time": {},
-	"double_exponential_smoothing": {params: []string{"sf", "tf"}},
+	"double_exponential_smoothing": {Params: []string{"sf", "tf"}},
 }
 
 // compileRange compiles a function of a range selector.
 func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	name := e.Func.Name
-	f := rangeFuncs[name]
-	params, window, reason := rangeArgs(e)
+	f := Ranges[name]
+	params, window, reason := RangeArgs(e)
 	if reason != "" {
 		return nil, reason
 	}
@@ -57,7 +57,7 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	for i := range leaf.shape.notes {
 		leaf.shape.notes[i].leaf = leaf
 	}
-	if f.keepsName {
+	if f.KeepsName {
 		return b.shared(leaf), ""
 	}
 	leaf.named = at.nameless
@@ -71,16 +71,16 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	return same, ""
 }
 
-// rangeArgs returns the parameters of a call of a function of ranges, which must be constant, and
+// RangeArgs returns the parameters of a call of a function of ranges, which must be constant, and
 // its range.
-func rangeArgs(e *parser.Call) (params []Param, window parser.Expr, reason string) {
-	names := rangeFuncs[e.Func.Name].params
+func RangeArgs(e *parser.Call) (params []Param, window parser.Expr, reason string) {
+	names := Ranges[e.Func.Name].Params
 	for _, a := range e.Args {
 		if a.Type() == parser.ValueTypeMatrix {
-			window = unwrap(a)
+			window = Unwrap(a)
 			continue
 		}
-		v, ok := constant(a)
+		v, ok := Constant(a)
 		if !ok {
 			return nil, nil, "a parameter of " + e.Func.Name + "() is not constant"
 		}
@@ -96,8 +96,8 @@ func rangeArgs(e *parser.Call) (params []Param, window parser.Expr, reason strin
 	return params, window, ""
 }
 
-// unwrap removes parentheses and step invariance, which do not change the value.
-func unwrap(e parser.Expr) parser.Expr {
+// Unwrap removes parentheses and step invariance, which do not change the value.
+func Unwrap(e parser.Expr) parser.Expr {
 	for {
 		switch x := e.(type) {
 		case *parser.ParenExpr:

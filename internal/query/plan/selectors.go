@@ -108,7 +108,7 @@ func (q *Query) collectCall(e *parser.Call, at place) {
 	if opaque(e.Func.Name) {
 		return
 	}
-	_, known := rangeFuncs[e.Func.Name]
+	_, known := Ranges[e.Func.Name]
 	for _, a := range e.Args {
 		m, ok := a.(*parser.MatrixSelector)
 		switch {

@@ -89,7 +89,7 @@ func TestConstants(t *testing.T) {
 	} {
 		expr, err := testParser.ParseExpr(text)
 		require.NoError(t, err)
-		got, ok := constant(expr)
+		got, ok := Constant(expr)
 		assert.Equal(t, !math.IsNaN(want), ok, text)
 		if ok {
 			assert.Equal(t, want, got, text)

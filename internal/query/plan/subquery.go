@@ -24,7 +24,7 @@ type overNode struct {
 // compileSubqueryCall compiles a function of a range over a subquery.
 // Source: evaluator.evalSubquery in upstream's promql/engine.go.
 func compileSubqueryCall(b *building, e *parser.Call, at place) (Node, string) {
-	params, window, reason := rangeArgs(e)
+	params, window, reason := RangeArgs(e)
 	if reason != "" {
 		return nil, reason
 	}
@@ -68,7 +68,7 @@ func (n *overNode) complete(b *building, e *parser.Call) (Node, string) {
 	from := n.in.Shape()
 	n.shape.Labels, n.shape.Drop = from.Labels, from.Drop
 	var reason string
-	if !rangeFuncs[n.fn].keepsName {
+	if !Ranges[n.fn].KeepsName {
 		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(from, false); reason != "" {
 			return nil, reason
 		}

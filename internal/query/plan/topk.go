@@ -28,7 +28,7 @@ type topNode struct {
 // compileTopK compiles the aggregations that select series of each group.
 func compileTopK(b *building, e *parser.AggregateExpr, at place) (Node, string) {
 	op := e.Op.String()
-	k, ok := constant(e.Param)
+	k, ok := Constant(e.Param)
 	switch {
 	case !ok:
 		return nil, "the parameter of " + op + " is not constant"
