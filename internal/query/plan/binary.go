@@ -95,10 +95,7 @@ func (n *pairNode) sql(b *builder) string {
 }
 
 func (n *pairNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	f, err := promsql.OperatorOf(n.op)
-	if err != nil {
-		return nil, err
-	}
+	f := promsql.OperatorOf(n.op)
 	v := t.Room(n.shape.Grid.N)
 	f.Apply(v, in[0][0].V, in[1][0].V)
 	return []vector.Row{{V: v}}, nil
@@ -183,10 +180,7 @@ func (n *scaleNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	if n.swap {
 		series, number = number, series
 	}
-	f, err := promsql.OperatorOf(n.op)
-	if err != nil {
-		return nil, err
-	}
+	f := promsql.OperatorOf(n.op)
 	out := make([]vector.Row, 0, len(series))
 	for _, r := range series {
 		left, right := r.V, number[0].V

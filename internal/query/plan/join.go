@@ -224,12 +224,9 @@ func (n *joinNode) output(b *builder) string {
 }
 
 func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	f, err := promsql.OperatorOf(n.op)
-	if err != nil {
-		return nil, err
-	}
+	f := promsql.OperatorOf(n.op)
 	if n.pairs != nil {
-		return n.computePairs(f, in[0], in[1], t.Room)
+		return n.computePairs(f, in[0], in[1], t.Room), nil
 	}
 	many, one, manyKeys, oneKeys := in[0], in[1], n.lk, n.rk
 	if !n.manyLeft {
@@ -254,13 +251,13 @@ func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 		out = vector.Join(out, n.to[r.I], f, left, right, t.Room)
 	}
 	if n.merged {
-		return vector.Union(out, t.Room)
+		return vector.Union(out, t.Room), nil
 	}
 	return out, nil
 }
 
 // computePairs evaluates the pairs of series that have an output.
-func (n *joinNode) computePairs(f promsql.Operator, l, r []vector.Row, room vector.Room) ([]vector.Row, error) {
+func (n *joinNode) computePairs(f promsql.Operator, l, r []vector.Row, room vector.Room) []vector.Row {
 	var out []vector.Row
 	byKey := make(map[uint32][]vector.Row, len(r))
 	for _, right := range r {

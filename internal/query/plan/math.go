@@ -129,7 +129,7 @@ func (n *mathNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	for _, p := range in[1:] {
 		params = append(params, p[0].V)
 	}
-	return vector.Map(n.fn, in[0], params, t.Room)
+	return vector.Map(n.fn, in[0], params, t.Room), nil
 }
 
 // dateNode is a date function without argument, of the evaluation time: one series without labels.
@@ -149,5 +149,5 @@ func (n *dateNode) sql(b *builder) string {
 }
 
 func (n *dateNode) compute(_ [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	return vector.Map(n.fn, []vector.Row{n.shape.Grid.seconds(t.Room)}, nil, t.Room)
+	return vector.Map(n.fn, []vector.Row{n.shape.Grid.seconds(t.Room)}, nil, t.Room), nil
 }

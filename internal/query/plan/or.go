@@ -162,15 +162,10 @@ func (n *orNode) rightSQL(b *builder) string {
 }
 
 func (n *orNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	unless, err := promsql.OperatorOf("unless")
-	if err != nil {
-		return nil, err
-	}
+	unless := promsql.OperatorOf("unless")
 	masks := map[uint32][]float64{}
 	if n.masked {
-		if masks, err = vector.Masks(in[0], n.lk, t.Room); err != nil {
-			return nil, err
-		}
+		masks = vector.Masks(in[0], n.lk, t.Room)
 	}
 	out := append(make([]vector.Row, 0, len(in[0])+len(in[1])), in[0]...)
 	for _, r := range in[1] {
@@ -180,5 +175,5 @@ func (n *orNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 			out = append(out, vector.Row{I: n.to[r.I], V: r.V})
 		}
 	}
-	return vector.Union(out, t.Room)
+	return vector.Union(out, t.Room), nil
 }

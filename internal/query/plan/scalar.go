@@ -139,10 +139,7 @@ func (n *timesNode) sql(b *builder) string {
 }
 
 func (n *timesNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	and, err := promsql.OperatorOf("and")
-	if err != nil {
-		return nil, err
-	}
+	and := promsql.OperatorOf("and")
 	times, out := n.shape.Grid.seconds(t.Room).V, make([]vector.Row, 0, len(in[0]))
 	for _, r := range in[0] {
 		out = vector.Join(out, r.I, and, times, r.V, t.Room)

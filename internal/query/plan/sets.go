@@ -82,14 +82,8 @@ func (n *maskNode) sql(b *builder) string {
 }
 
 func (n *maskNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	f, err := promsql.OperatorOf(n.op)
-	if err != nil {
-		return nil, err
-	}
-	masks, err := vector.Masks(in[1], n.r.keys, t.Room)
-	if err != nil {
-		return nil, err
-	}
+	f := promsql.OperatorOf(n.op)
+	masks := vector.Masks(in[1], n.r.keys, t.Room)
 	out := make([]vector.Row, 0, len(in[0]))
 	for _, r := range in[0] {
 		to := n.to[r.I]

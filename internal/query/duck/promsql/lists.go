@@ -40,13 +40,14 @@ func doubles(v []float64) *C.double { return (*C.double)(unsafe.SliceData(v)) }
 type Operator struct{ c *C.vec_operator }
 
 // OperatorOf returns an operator by its name in prom_binary: that of PromQL; with the prefix "bool", a
-// comparison returns 0 or 1; with the prefix "r", it keeps the right value instead of the left.
-func OperatorOf(name string) (Operator, error) {
+// comparison returns 0 or 1; with the prefix "r", it keeps the right value instead of the left. It
+// panics if there is none, since plans name operators, and no request does.
+func OperatorOf(name string) Operator {
 	c := C.vec_operator_find(textOf(name))
 	if c == nil {
-		return Operator{}, fmt.Errorf("there is no operator %q", name)
+		panic(fmt.Sprintf("there is no operator %q", name))
 	}
-	return Operator{c}, nil
+	return Operator{c}
 }
 
 // Apply writes the results over lists of equal length to out, which has that length and is none of
@@ -58,13 +59,14 @@ func (o Operator) Apply(out, l, r []float64) (any bool) {
 // Function is a function of prom_math, outside of SQL.
 type Function struct{ c *C.vec_math_fn }
 
-// FunctionOf returns a function of one value by its name in PromQL; "neg" is the unary minus.
-func FunctionOf(name string) (Function, error) {
+// FunctionOf returns a function of one value by its name in PromQL; "neg" is the unary minus. It
+// panics if there is none.
+func FunctionOf(name string) Function {
 	c := C.vec_math_find(textOf(name))
 	if c == nil {
-		return Function{}, fmt.Errorf("there is no function %q", name)
+		panic(fmt.Sprintf("there is no function %q", name))
 	}
-	return Function{c}, nil
+	return Function{c}
 }
 
 // Apply writes the results over the values v and at most two lists of parameters to out. All have

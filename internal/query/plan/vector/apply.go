@@ -14,27 +14,21 @@ func Join(out []Row, i uint32, f promsql.Operator, l, r []float64, room Room) []
 
 // Map applies a function of one value, named as in PromQL ("neg" is the unary minus), to all values.
 // params are its parameters, one value per step.
-func Map(fn string, rows []Row, params [][]float64, room Room) ([]Row, error) {
-	f, err := promsql.FunctionOf(fn)
-	if err != nil {
-		return nil, err
-	}
+func Map(fn string, rows []Row, params [][]float64, room Room) []Row {
+	f := promsql.FunctionOf(fn)
 	out := make([]Row, 0, len(rows))
 	for _, r := range rows {
 		if v := room(len(r.V)); f.Apply(v, r.V, params...) {
 			out = append(out, Row{r.I, v})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Masks returns, by key, values that are present where any series of the key has one. keys
 // has the key of each ordinal.
-func Masks(rows []Row, keys []uint32, room Room) (map[uint32][]float64, error) {
-	either, err := promsql.OperatorOf("or")
-	if err != nil {
-		return nil, err
-	}
+func Masks(rows []Row, keys []uint32, room Room) map[uint32][]float64 {
+	either := promsql.OperatorOf("or")
 	out := make(map[uint32][]float64, len(rows))
 	for _, r := range rows {
 		switch mask, k := out[keys[r.I]], keys[r.I]; {
@@ -46,16 +40,13 @@ func Masks(rows []Row, keys []uint32, room Room) (map[uint32][]float64, error) {
 			either.Apply(out[k], mask, r.V)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Union sorts rows by ordinal, and merges rows of the same ordinal: at each step the first of them
 // that has a value decides. It changes the rows, but not their values.
-func Union(rows []Row, room Room) ([]Row, error) {
-	either, err := promsql.OperatorOf("or")
-	if err != nil {
-		return nil, err
-	}
+func Union(rows []Row, room Room) []Row {
+	either := promsql.OperatorOf("or")
 	Sort(rows)
 	out := rows[:0]
 	for _, r := range rows {
@@ -67,5 +58,5 @@ func Union(rows []Row, room Room) ([]Row, error) {
 		}
 		out = append(out, r)
 	}
-	return out, nil
+	return out
 }
