@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/aws/cost"
 	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/base/telemetry"
+	_ "github.com/promlake/promlake/internal/store/objstore/storeurl/clouds" // all stores
 )
 
 const (

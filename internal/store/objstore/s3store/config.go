@@ -28,6 +28,7 @@ type Config struct {
 	PathStyle bool   // endpoint/bucket/key instead of bucket.endpoint/key
 	AccessKey string // with SecretKey; "" uses the AWS credential chain
 	SecretKey string
+	KMSKey    string // ID or ARN of the KMS key that encrypts objects; "" is the bucket's default
 
 	MaxAttempts int // of a request, and of a body without progress; 0 is 8
 	// upper bound of the first random wait between attempts; it doubles each time; 0 is 50ms

@@ -2,18 +2,15 @@ package s3store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
 // Get implements objstore.Store. It sends one request, and a second one for what a ranged GET of S3
@@ -21,19 +18,23 @@ import (
 func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	r, o, err := s.get(ctx, key, offset, length)
 	if err != nil {
-		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, contextual(ctx, err))
+		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, remote.Contextual(ctx, err))
 	}
 	return r, o, nil
 }
 
 func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
-	if err := s.begin(ctx, key); err != nil {
+	if err := s.names.Begin(ctx, key); err != nil {
 		return nil, objstore.Object{}, err
 	}
 	if length == 0 {
 		return s.getNothing(ctx, key, offset)
 	}
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: s.bucket(), Key: s.name(key), Range: rangeHeader(offset, length)})
+	in := &s3.GetObjectInput{Bucket: s.bucket(), Key: s.name(key)}
+	if span := remote.RangeHeader(offset, length); span != "" {
+		in.Range = &span
+	}
+	out, err := s.client.GetObject(ctx, in)
 	switch code := errorCode(err); {
 	case code == codeInvalidRange && offset < 0:
 		return s.getNothing(ctx, key, offset) // it is empty
@@ -42,9 +43,9 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.R
 	case err != nil:
 		return nil, objstore.Object{}, s.unread(ctx, key, err)
 	}
-	b, o, err := s.open(ctx, key, out, offset, length)
+	b, o, err := remote.Open(ctx, s.policy, key, answer(out), offset, length, s.resume(ctx, key, out.ETag))
 	if err != nil {
-		return nil, objstore.Object{}, errors.Join(err, out.Body.Close())
+		return nil, objstore.Object{}, err
 	}
 	return b, o, nil
 }
@@ -85,58 +86,26 @@ func (s *Store) unread(ctx context.Context, key string, err error) error {
 	return objstore.ErrNotFound
 }
 
-// open returns a body that reads the answer to a GET for the range.
-func (s *Store) open(ctx context.Context, key string, out *s3.GetObjectOutput, offset, length int64) (*body, objstore.Object, error) {
-	o := objstore.Object{Key: key, ETag: aws.ToString(out.ETag), Modified: aws.ToTime(out.LastModified)}
-	// offset of the answer's first byte: 0 if the server does not support ranges and sends the
-	// whole object
-	var first int64
-	var err error
-	if out.ContentRange != nil {
-		first, o.Size, err = parseContentRange(*out.ContentRange)
-	} else if o.Size = aws.ToInt64(out.ContentLength); out.ContentLength == nil {
-		err = errors.New("the answer does not have the object's size")
+// answer returns what a body needs of the answer to a GET.
+func answer(out *s3.GetObjectOutput) remote.Answer {
+	return remote.Answer{
+		Body: out.Body, Range: aws.ToString(out.ContentRange), Unsealed: out.ContentLength == nil,
+		Object: objstore.Object{Size: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag), Modified: aws.ToTime(out.LastModified)},
 	}
-	if err != nil {
-		return nil, objstore.Object{}, err
-	}
-	start, n, err := objstore.Span(offset, length, o.Size)
-	if err != nil {
-		return nil, objstore.Object{}, err
-	}
-	if first > start {
-		return nil, objstore.Object{}, fmt.Errorf("requested bytes from %d, got bytes from %d", start, first)
-	}
-	if _, err := io.CopyN(io.Discard, out.Body, start-first); err != nil {
-		return nil, objstore.Object{}, fmt.Errorf("skip to offset: %w", err)
-	}
-	return &body{store: s, ctx: ctx, key: key, etag: o.ETag, pos: start, end: start + n, r: out.Body}, o, nil
 }
 
-// rangeHeader returns the Range header of a GET with length > 0 or to the end; nil means the whole
-// object. A suffix is requested whole, regardless of length, because the position of its first byte
-// is unknown.
-func rangeHeader(offset, length int64) *string {
-	switch {
-	case offset < 0:
-		return aws.String("bytes=-" + strconv.FormatInt(-max(offset, -math.MaxInt64), 10))
-	case length >= 0:
-		last := min(offset, math.MaxInt64-length) + length - 1
-		return aws.String(fmt.Sprintf("bytes=%d-%d", offset, max(last, offset)))
-	case offset > 0:
-		return aws.String(fmt.Sprintf("bytes=%d-", offset))
+// resume returns how to request the rest of a version. A version without an ETag cannot be resumed.
+func (s *Store) resume(ctx context.Context, key string, etag *string) remote.Resume {
+	if aws.ToString(etag) == "" {
+		return nil
 	}
-	return nil
-}
-
-// parseContentRange parses "bytes first-last/size".
-func parseContentRange(v string) (first, size int64, err error) {
-	span, total, ok := strings.Cut(strings.TrimPrefix(v, "bytes "), "/")
-	from, _, dash := strings.Cut(span, "-")
-	first, ferr := strconv.ParseInt(from, 10, 64)
-	size, serr := strconv.ParseInt(total, 10, 64)
-	if !ok || !dash || ferr != nil || serr != nil || first < 0 || size <= first {
-		return 0, 0, fmt.Errorf("parse Content-Range %q", v)
+	return func(offset, n int64) (remote.Answer, error) {
+		out, err := s.client.GetObject(ctx, &s3.GetObjectInput{
+			Bucket: s.bucket(), Key: s.name(key), Range: aws.String(remote.RangeHeader(offset, n)), IfMatch: etag,
+		})
+		if err != nil {
+			return remote.Answer{}, err
+		}
+		return answer(out), nil
 	}
-	return first, size, nil
 }

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	smithytime "github.com/aws/smithy-go/time"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
 // abortTimeout bounds the removal of the parts of a failed upload. Parts that remain cost storage
@@ -28,25 +28,23 @@ type upload struct {
 
 // multipart uploads size bytes of body from start. After a conflict, S3 requires a new upload.
 func (w *write) multipart(ctx context.Context, body io.ReadSeeker, start, size int64) (string, error) {
-	src, ok := body.(io.ReaderAt)
-	if !ok {
-		src = &seekingReaderAt{r: body}
-	}
-	section := io.NewSectionReader(src, start, size)
+	section := remote.Section(body, start, size)
 	for attempt := 1; ; attempt++ {
 		etag, err := w.uploadOnce(ctx, section)
 		if !isConflict(err) || attempt == w.store.config.MaxAttempts {
 			return etag, err
 		}
-		if serr := smithytime.SleepWithContext(ctx, w.store.backoff.delay(attempt)); serr != nil {
+		if serr := w.store.policy.Wait(ctx, attempt); serr != nil {
 			return "", errors.Join(serr, err)
 		}
 	}
 }
 
 func (w *write) uploadOnce(ctx context.Context, src *io.SectionReader) (string, error) {
+	encryption, kms := w.store.encryption()
 	out, err := w.store.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket: w.store.bucket(), Key: w.store.name(w.key), Metadata: w.metadata(), ChecksumAlgorithm: w.store.checksum,
+		ServerSideEncryption: encryption, SSEKMSKeyId: kms,
 	})
 	if err != nil {
 		return "", fmt.Errorf("create multipart upload: %w", err)
@@ -89,7 +87,7 @@ func (u *upload) part(ctx context.Context, number int32, src *io.SectionReader) 
 		return types.CompletedPart{}, err
 	}
 	out, err := u.store.client.UploadPart(ctx, &s3.UploadPartInput{
-		Bucket: u.store.bucket(), Key: u.store.name(u.key), UploadId: u.id, PartNumber: &number, Body: guarded{src},
+		Bucket: u.store.bucket(), Key: u.store.name(u.key), UploadId: u.id, PartNumber: &number, Body: remote.Guarded{ReadSeeker: src},
 	})
 	if err != nil {
 		return types.CompletedPart{}, fmt.Errorf("upload part %d: %w", number, err)
@@ -128,24 +126,4 @@ func (u *upload) abort(ctx context.Context) error {
 		return fmt.Errorf("abort multipart upload: %w", err)
 	}
 	return nil
-}
-
-// seekingReaderAt makes an io.ReaderAt of a body that can only seek; it serves one reader at a
-// time.
-type seekingReaderAt struct {
-	mu sync.Mutex
-	r  io.ReadSeeker
-}
-
-func (s *seekingReaderAt) ReadAt(p []byte, off int64) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.r.Seek(off, io.SeekStart); err != nil {
-		return 0, err
-	}
-	n, err := io.ReadFull(s.r, p)
-	if err == io.ErrUnexpectedEOF {
-		err = io.EOF // as io.ReaderAt requires
-	}
-	return n, err
 }

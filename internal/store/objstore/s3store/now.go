@@ -10,6 +10,8 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
 // clockKey is the key that Now requests. No such object exists; only the Date of the answer
@@ -29,11 +31,11 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	var answer *awshttp.ResponseError
 	// S3 answers 403 for a missing object if the caller may not list the bucket.
 	if !errors.As(err, &answer) || answer.HTTPStatusCode() != http.StatusNotFound && answer.HTTPStatusCode() != http.StatusForbidden {
-		return time.Time{}, fmt.Errorf("read the store's clock: %w", contextual(ctx, err))
+		return time.Time{}, fmt.Errorf("read the store's clock: %w", remote.Contextual(ctx, err))
 	}
 	at, perr := http.ParseTime(answer.HTTPResponse().Header.Get("Date"))
 	if perr != nil {
-		return time.Time{}, fmt.Errorf("read the store's clock: the Date of the answer: %w", errors.Join(perr, contextual(ctx, err)))
+		return time.Time{}, fmt.Errorf("read the store's clock: the Date of the answer: %w", errors.Join(perr, remote.Contextual(ctx, err)))
 	}
 	return at, nil
 }

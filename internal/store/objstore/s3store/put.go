@@ -9,8 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
 // tokenName is the user metadata (x-amz-meta-…) that identifies the call that wrote an object.
@@ -33,25 +35,23 @@ type write struct {
 	tried attempts // of all requests that could have committed the write
 }
 
-var errUnknownEffect = errors.New("an attempt whose answer was lost may have taken effect")
-
 // Put implements objstore.Store.
 func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
 	etag, err := s.put(ctx, key, body, cond)
 	if err != nil {
-		return "", fmt.Errorf("put %q: %w", key, contextual(ctx, err))
+		return "", fmt.Errorf("put %q: %w", key, remote.Contextual(ctx, err))
 	}
 	return etag, nil
 }
 
 func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
-	if err := s.begin(ctx, key); err != nil {
+	if err := s.names.Begin(ctx, key); err != nil {
 		return "", err
 	}
 	if cond.IfAbsent && cond.IfMatch != "" {
 		return "", objstore.ErrPrecondition
 	}
-	start, size, err := measure(body)
+	start, size, err := remote.Measure(body)
 	if err != nil {
 		return "", err
 	}
@@ -66,29 +66,17 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	return w.single(ctx, body)
 }
 
-// measure returns body's position and the number of bytes from there to its end.
-func measure(body io.Seeker) (start, size int64, err error) {
-	if start, err = body.Seek(0, io.SeekCurrent); err != nil {
-		return 0, 0, fmt.Errorf("measure body: %w", err)
-	}
-	end, err := body.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, 0, fmt.Errorf("measure body: %w", err)
-	}
-	if _, err := body.Seek(start, io.SeekStart); err != nil {
-		return 0, 0, fmt.Errorf("rewind body: %w", err)
-	}
-	return start, end - start, nil
-}
-
 func (w *write) single(ctx context.Context, body io.ReadSeeker) (string, error) {
+	encryption, kms := w.store.encryption()
 	out, err := w.store.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket:      w.store.bucket(),
 		Key:         w.store.name(w.key),
-		Body:        guarded{body},
+		Body:        remote.Guarded{ReadSeeker: body},
 		IfNoneMatch: w.ifNoneMatch(),
 		IfMatch:     w.ifMatch(),
 		Metadata:    w.metadata(),
+
+		ServerSideEncryption: encryption, SSEKMSKeyId: kms,
 	}, s3.WithAPIOptions(w.tried.record))
 	if err != nil {
 		return w.settle(ctx, err)
@@ -111,9 +99,17 @@ func (w *write) settle(ctx context.Context, err error) (string, error) {
 	case herr == nil && head.Metadata[tokenName] == w.token:
 		return aws.ToString(head.ETag), nil
 	case herr != nil:
-		return "", errors.Join(fmt.Errorf("%w, %w", errUnknownEffect, err), fmt.Errorf("check for own write: %w", herr))
+		return "", errors.Join(fmt.Errorf("%w, %w", remote.ErrUnknownEffect, err), fmt.Errorf("check for own write: %w", herr))
 	}
-	return "", fmt.Errorf("%w, %w", errUnknownEffect, err)
+	return "", fmt.Errorf("%w, %w", remote.ErrUnknownEffect, err)
+}
+
+// encryption returns the encryption of new objects, which is the bucket's default without a key.
+func (s *Store) encryption() (types.ServerSideEncryption, *string) {
+	if s.config.KMSKey == "" {
+		return "", nil
+	}
+	return types.ServerSideEncryptionAwsKms, &s.config.KMSKey
 }
 
 func (w *write) ifNoneMatch() *string {
@@ -136,21 +132,3 @@ func (w *write) metadata() map[string]string {
 	}
 	return map[string]string{tokenName: w.token}
 }
-
-// guarded marks errors of the caller's body, so that they are not treated as network errors and
-// retried.
-type guarded struct{ io.ReadSeeker }
-
-func (g guarded) Read(p []byte) (int, error) {
-	n, err := g.ReadSeeker.Read(p)
-	if err != nil && err != io.EOF {
-		err = bodyError{err}
-	}
-	return n, err
-}
-
-type bodyError struct{ err error }
-
-func (e bodyError) Error() string        { return "read body: " + e.err.Error() }
-func (e bodyError) Unwrap() error        { return e.err }
-func (e bodyError) RetryableError() bool { return false }

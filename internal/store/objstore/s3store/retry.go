@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"time"
@@ -14,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
 // Error codes of S3.
@@ -30,24 +30,14 @@ const (
 	codeSlowDown     = "SlowDown"
 )
 
-// backoff computes uniformly random waits between attempts, "full jitter" in
-// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/.
-type backoff struct{ min, max time.Duration }
-
-// delay returns the wait after the failed attempt n, counted from 1.
-func (b backoff) delay(n int) time.Duration {
-	top := math.Min(float64(b.max), float64(b.min)*math.Exp2(float64(n-1)))
-	return time.Duration(rand.Float64() * top)
-}
-
 // newRetryer returns the SDK's standard retryer, including its budget against retry storms, with
-// the waits of b. conflict decides about 409; the other conditions are the standard ones and a few
+// the waits of p. conflict decides about 409; the other conditions are the standard ones and a few
 // transient failures.
-func newRetryer(c Config, b backoff, conflict aws.Ternary) aws.Retryer {
+func newRetryer(p remote.Policy, conflict aws.Ternary) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts = c.MaxAttempts
-		o.MaxBackoff = c.MaxBackoff
-		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return b.delay(attempt), nil })
+		o.MaxAttempts = p.MaxAttempts
+		o.MaxBackoff = p.MaxBackoff
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return p.Delay(attempt), nil })
 		o.Retryables = append([]retry.IsErrorRetryable{when(isConflict, conflict)}, append(o.Retryables,
 			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}, http.StatusRequestTimeout: {}}},
 			when(isTruncated, aws.TrueTernary))...)
@@ -79,15 +69,6 @@ func errorCode(err error) string {
 		return e.ErrorCode()
 	}
 	return ""
-}
-
-// contextual joins the context's error with one that it caused, because the SDK hides it in some
-// places.
-func contextual(ctx context.Context, err error) error {
-	if cerr := ctx.Err(); cerr != nil && !errors.Is(err, cerr) {
-		return errors.Join(cerr, err)
-	}
-	return err
 }
 
 // attempts records the errors of the attempts of a request.

@@ -11,11 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -23,21 +20,18 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
-
-// socketBuffer is the size in bytes of each connection's read and write buffers: large ones need
-// fewer system calls per range.
-const socketBuffer = 64 << 10
 
 var _ objstore.Store = (*Store)(nil)
 
 // Store is an objstore.Store in a bucket.
 type Store struct {
-	config  Config
-	prefix  string // of all keys: "" or ending with a slash
-	client  *s3.Client
-	backoff backoff
-	retry   aws.Retryer
+	config Config
+	names  remote.Names
+	client *s3.Client
+	policy remote.Policy
+	retry  aws.Retryer
 	// retryComplete is retry without 409: S3 requires a new multipart upload after a conflict.
 	retryComplete aws.Retryer
 	// checksum is the algorithm that the SDK uses for the parts of an upload, which the upload must
@@ -51,12 +45,12 @@ func New(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure S3 store: %w", err)
 	}
-	s := &Store{config: c, backoff: backoff{min: c.MinBackoff, max: c.MaxBackoff}}
+	s := &Store{config: c, policy: remote.Policy{MaxAttempts: c.MaxAttempts, MinBackoff: c.MinBackoff, MaxBackoff: c.MaxBackoff}}
 	if c.Prefix != "" {
-		s.prefix = c.Prefix + "/"
+		s.names = remote.Names(c.Prefix + "/")
 	}
-	s.retry = newRetryer(c, s.backoff, aws.TrueTernary)
-	s.retryComplete = newRetryer(c, s.backoff, aws.FalseTernary)
+	s.retry = newRetryer(s.policy, aws.TrueTernary)
+	s.retryComplete = newRetryer(s.policy, aws.FalseTernary)
 	loaded, err := awsconfig.LoadDefaultConfig(ctx, s.loadOptions()...)
 	if err != nil {
 		return nil, fmt.Errorf("load AWS configuration: %w", err)
@@ -74,7 +68,7 @@ func New(ctx context.Context, config Config) (*Store, error) {
 
 func (s *Store) loadOptions() []func(*awsconfig.LoadOptions) error {
 	opts := []func(*awsconfig.LoadOptions) error{
-		awsconfig.WithHTTPClient(newHTTPClient(s.config)),
+		awsconfig.WithHTTPClient(remote.NewClient(s.config.Timeout, s.config.IdleConnections)),
 		// its warnings are also returned as errors, or are followed by a retry
 		awsconfig.WithLogger(logging.Nop{}),
 	}
@@ -102,48 +96,18 @@ func (s *Store) clientOptions(o *s3.Options) {
 	}
 }
 
-func newHTTPClient(c Config) *awshttp.BuildableClient {
-	return awshttp.NewBuildableClient().WithReadTimeout(c.Timeout).WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns = c.IdleConnections
-		t.MaxIdleConnsPerHost = c.IdleConnections
-		t.ReadBufferSize = socketBuffer
-		t.WriteBufferSize = socketBuffer
-	})
-}
-
-// begin checks ctx and key at the start of every operation on a key.
-func (s *Store) begin(ctx context.Context, key string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := objstore.ValidKey(key); err != nil {
-		return err
-	}
-	if n := len(s.prefix) + len(key); n > objstore.MaxKeyLen {
-		return fmt.Errorf("%w: with the store's prefix it has %d bytes, the limit is %d", objstore.ErrInvalidKey, n, objstore.MaxKeyLen)
-	}
-	return nil
-}
-
-func (s *Store) name(key string) *string { return aws.String(s.prefix + key) }
+func (s *Store) name(key string) *string { return aws.String(s.names.Name(key)) }
 
 func (s *Store) bucket() *string { return aws.String(s.config.Bucket) }
 
 // Delete implements objstore.Store.
 func (s *Store) Delete(ctx context.Context, key string) error {
-	err := s.begin(ctx, key)
+	err := s.names.Begin(ctx, key)
 	if err == nil {
 		_, err = s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: s.bucket(), Key: s.name(key)})
 	}
 	if err != nil && errorCode(err) != codeNoSuchKey {
-		return fmt.Errorf("delete %q: %w", key, contextual(ctx, err))
+		return fmt.Errorf("delete %q: %w", key, remote.Contextual(ctx, err))
 	}
 	return nil
-}
-
-// keyOf removes the store's prefix from a listed name. Names that are no valid keys, such as the
-// folder markers of consoles, are skipped.
-func (s *Store) keyOf(name string) (key string, ok bool) {
-	key, ok = strings.CutPrefix(name, s.prefix)
-	return key, ok && objstore.ValidKey(key) == nil
 }

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -66,30 +67,6 @@ func TestPrefixCountsForKeyLength(t *testing.T) {
 	require.ErrorIs(t, s.Delete(t.Context(), key), objstore.ErrInvalidKey)
 }
 
-func TestRangeHeader(t *testing.T) {
-	for _, c := range []struct {
-		offset, length int64
-		want           string
-	}{
-		{0, -1, ""}, {0, 1, "bytes=0-0"}, {5, 10, "bytes=5-14"}, {5, -1, "bytes=5-"}, {-5, -1, "bytes=-5"}, {-5, 2, "bytes=-5"},
-		{5, math.MaxInt64, "bytes=5-9223372036854775806"},
-		{math.MaxInt64, math.MaxInt64, "bytes=9223372036854775807-9223372036854775807"},
-		{math.MinInt64, -1, "bytes=-9223372036854775807"},
-	} {
-		assert.Equal(t, c.want, aws.ToString(rangeHeader(c.offset, c.length)), "%+v", c)
-	}
-}
-
-func TestParseContentRange(t *testing.T) {
-	first, size, err := parseContentRange("bytes 3-9/20")
-	require.NoError(t, err)
-	assert.Equal(t, [2]int64{3, 20}, [2]int64{first, size})
-	for _, v := range []string{"", "bytes", "bytes */20", "bytes 3-9/*", "bytes 3/20", "bytes x-9/20", "bytes 20-29/20", "bytes -3-9/20"} {
-		_, _, err := parseContentRange(v)
-		assert.Error(t, err, v)
-	}
-}
-
 func TestPartSize(t *testing.T) {
 	const mib = 1 << 20
 	assert.EqualValues(t, 16*mib, partSize(17*mib, 16*mib))
@@ -97,25 +74,6 @@ func TestPartSize(t *testing.T) {
 	big := partSize(maxParts*16*mib+1, 16*mib)
 	assert.EqualValues(t, 16*mib+1, big)
 	assert.LessOrEqual(t, (maxParts*16*mib+1+big-1)/big, int64(maxParts))
-}
-
-func TestBackoff(t *testing.T) {
-	b := backoff{min: time.Millisecond, max: 100 * time.Millisecond}
-	for n, top := range map[int]time.Duration{1: 1, 2: 2, 5: 16, 8: 100, 5000: 100} {
-		for range 100 {
-			d := b.delay(n)
-			require.GreaterOrEqual(t, d, time.Duration(0))
-			require.LessOrEqual(t, d, top*time.Millisecond, "attempt %d", n)
-		}
-	}
-}
-
-func TestSpeakable(t *testing.T) {
-	for in, want := range map[string]string{
-		"": "", "a/ö/日": "a/ö/日", "a\x00b": "a", "a\nb": "a", "ab\xff": "ab", "日\xe6\x97": "日", "\uffff": "", "a\uFFFDb": "a\uFFFDb",
-	} {
-		assert.Equal(t, want, representable(in), "%q", in)
-	}
 }
 
 // TestServerWithoutRanges: HTTP allows a server to ignore ranges and send the whole object.
@@ -163,4 +121,32 @@ func TestDisorderedListing(t *testing.T) {
 	}
 	assert.Equal(t, []string{"b"}, keys, "a folder marker is no key")
 	require.ErrorContains(t, last, `lists "a" after "b"`)
+}
+
+// TestKMSKey: every request that creates an object names the key, those of parts do not.
+func TestKMSKey(t *testing.T) {
+	keys := map[string]string{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		query := r.URL.Query()
+		request := r.Method + " " + slices.Sorted(maps.Keys(query))[0]
+		keys[request] = r.Header.Get("X-Amz-Server-Side-Encryption") + " " + r.Header.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id")
+		w.Header().Set("ETag", `"e"`)
+		switch request {
+		case "POST uploads":
+			_, _ = io.WriteString(w, `<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>`)
+		case "POST uploadId":
+			_, _ = io.WriteString(w, `<CompleteMultipartUploadResult><ETag>"e"</ETag></CompleteMultipartUploadResult>`)
+		}
+	}))
+	defer srv.Close()
+	s, err := New(t.Context(), Config{
+		Bucket: "b", Endpoint: srv.URL, PathStyle: true, AccessKey: "a", SecretKey: "s", KMSKey: "alias/k", MultipartAbove: 10, PartConcurrency: 1,
+	})
+	require.NoError(t, err)
+	for _, body := range []string{"small", "larger than a part"} {
+		_, err = s.Put(t.Context(), "k", strings.NewReader(body), objstore.Condition{})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, map[string]string{"PUT x-id": "aws:kms alias/k", "POST uploads": "aws:kms alias/k", "PUT partNumber": " ", "POST uploadId": " "}, keys)
 }

@@ -7,8 +7,10 @@
 //
 // Parameters of s3 URLs: region; endpoint, the URL of an S3-compatible server; path_style (true or
 // false; the default is true if there is an endpoint); access_key and secret_key, for tests and
-// local servers, because URLs appear in process lists. Without keys, region or endpoint, the AWS
-// SDK's environment provides them.
+// local servers, because URLs appear in process lists; kms_key, the key of AWS KMS that encrypts
+// objects. Without keys, region or endpoint, the AWS SDK's environment provides them.
+//
+// Package clouds adds gs and azblob to the programs that import it.
 package storeurl
 
 import (
@@ -35,26 +37,52 @@ func Open(ctx context.Context, rawURL string) (objstore.Store, error) {
 	if !ok {
 		scheme, rest = "file", rawURL
 	}
-	switch scheme {
-	case "file":
+	if scheme == "file" {
 		s, err := openFile(rest)
 		if err != nil {
 			return nil, err
 		}
 		return s, nil
-	case "s3":
-		c, err := parseS3(rest)
+	}
+	bucket, kind, err := parse(scheme, rest)
+	if err != nil {
+		return nil, err
+	}
+	s, err := kind.Open(ctx, bucket)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s://%s: %w", scheme, bucket.Name, err)
+	}
+	return s, nil
+}
+
+// Bucket is what the URL of a bucket has.
+type Bucket struct {
+	Name, Prefix string
+	Params       map[string]string
+}
+
+// Scheme is a kind of bucket.
+type Scheme struct {
+	Params []string // names of the parameters of URLs
+	Open   func(ctx context.Context, b Bucket) (objstore.Store, error)
+	// Location returns the URI of the bucket as other programs have it, without the prefix.
+	Location func(b Bucket) (string, error)
+}
+
+var schemes = map[string]Scheme{"s3": {
+	Params: []string{"region", "endpoint", "path_style", "access_key", "secret_key", "kms_key"},
+	Open: func(ctx context.Context, b Bucket) (objstore.Store, error) {
+		c, err := configS3(b)
 		if err != nil {
 			return nil, err
 		}
-		s, err := s3store.New(ctx, c)
-		if err != nil {
-			return nil, fmt.Errorf("open store s3://%s: %w", c.Bucket, err)
-		}
-		return s, nil
-	}
-	return nil, fmt.Errorf("open store: unknown scheme %q, want file or s3", scheme)
-}
+		return s3store.New(ctx, c)
+	},
+	Location: func(b Bucket) (string, error) { return "s3://" + b.Name, nil },
+}}
+
+// Link adds a scheme. It is called before main only.
+func Link(name string, s Scheme) { schemes[name] = s }
 
 // Directory returns the directory that rawURL names, or false if it names a bucket.
 func Directory(rawURL string) (string, bool) {
@@ -72,19 +100,19 @@ func Location(rawURL string) (string, error) {
 		}
 		return "file://" + strings.TrimSuffix(abs, "/") + "/", nil
 	}
-	rest, ok := strings.CutPrefix(rawURL, "s3://")
-	if !ok {
-		scheme, _, _ := strings.Cut(rawURL, "://")
-		return "", fmt.Errorf("open store: unknown scheme %q, want file or s3", scheme)
-	}
-	c, err := parseS3(rest)
+	scheme, rest, _ := strings.Cut(rawURL, "://")
+	bucket, kind, err := parse(scheme, rest)
 	if err != nil {
 		return "", err
 	}
-	if prefix := strings.Trim(c.Prefix, "/"); prefix != "" {
-		return "s3://" + c.Bucket + "/" + prefix + "/", nil
+	location, err := kind.Location(bucket)
+	if err != nil {
+		return "", fmt.Errorf("locate store %s://%s: %w", scheme, bucket.Name, err)
 	}
-	return "s3://" + c.Bucket + "/", nil
+	if prefix := strings.Trim(bucket.Prefix, "/"); prefix != "" {
+		location += "/" + prefix
+	}
+	return location + "/", nil
 }
 
 // Exists returns an error if rawURL is a directory that does not exist, which Open would create.
@@ -114,59 +142,54 @@ func openFile(dir string) (*filestore.Store, error) {
 	return s, nil
 }
 
-// parseS3 parses bucket/prefix?parameters. It does not use url.Parse, whose errors contain their
+// parse parses bucket/prefix?parameters. It does not use url.Parse, whose errors contain their
 // input.
-func parseS3(rest string) (s3store.Config, error) {
+func parse(scheme, rest string) (b Bucket, kind Scheme, err error) {
+	kind, ok := schemes[scheme]
+	if !ok {
+		names := strings.Join(slices.Sorted(maps.Keys(schemes)), ", ")
+		if scheme == "gs" || scheme == "azblob" {
+			return b, kind, fmt.Errorf("open store: this program was built without %s://, which promlake has; want file, %s", scheme, names)
+		}
+		return b, kind, fmt.Errorf("open store: unknown scheme %q, want file, %s", scheme, names)
+	}
 	path, query, _ := strings.Cut(rest, "?")
-	bucket, prefix, _ := strings.Cut(path, "/")
-	if bucket == "" {
-		return s3store.Config{}, errors.New("open store: the s3 URL names no bucket, want s3://bucket/prefix")
+	name, prefix, _ := strings.Cut(path, "/")
+	if name == "" {
+		return b, kind, fmt.Errorf("open store: the %s URL names no bucket, want %[1]s://bucket/prefix", scheme)
 	}
-	c := s3store.Config{Bucket: bucket}
-	fail := func(format string, args ...any) (s3store.Config, error) {
-		return s3store.Config{}, fmt.Errorf("open store s3://%s: %w", bucket, fmt.Errorf(format, args...))
+	b = Bucket{Name: name, Params: map[string]string{}}
+	fail := func(format string, args ...any) (Bucket, Scheme, error) {
+		return b, kind, fmt.Errorf("open store %s://%s: %w", scheme, name, fmt.Errorf(format, args...))
 	}
-	var err error
-	if c.Prefix, err = url.PathUnescape(prefix); err != nil {
+	if b.Prefix, err = url.PathUnescape(prefix); err != nil {
 		return fail("read prefix %q: %w", prefix, err)
 	}
 	params, err := url.ParseQuery(query)
 	if err != nil {
 		return fail("the parameters are not of the form name=value&name=value with %%-escapes")
 	}
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		values := params[name]
-		if len(values) > 1 {
-			return fail("parameter %s is given %d times", name, len(values))
+	for _, param := range slices.Sorted(maps.Keys(params)) {
+		if !slices.Contains(kind.Params, param) {
+			return fail("unknown parameter %q, want %s", param, strings.Join(kind.Params, ", "))
 		}
-		if err := set(&c, name, values[0]); err != nil {
-			return fail("%w", err)
+		if n := len(params[param]); n > 1 {
+			return fail("parameter %s is given %d times", param, n)
 		}
+		b.Params[param] = params[param][0]
 	}
-	if c.Endpoint != "" && !params.Has("path_style") {
-		c.PathStyle = true
-	}
-	return c, nil
+	return b, kind, nil
 }
 
-func set(c *s3store.Config, name, value string) error {
-	switch name {
-	case "region":
-		c.Region = value
-	case "endpoint":
-		c.Endpoint = value
-	case "access_key":
-		c.AccessKey = value
-	case "secret_key":
-		c.SecretKey = value
-	case "path_style":
-		b, err := strconv.ParseBool(value)
-		if err != nil {
-			return fmt.Errorf("parameter path_style: want true or false, got %q", value)
-		}
-		c.PathStyle = b
-	default:
-		return fmt.Errorf("unknown parameter %q, want region, endpoint, path_style, access_key or secret_key", name)
+func configS3(b Bucket) (c s3store.Config, err error) {
+	c = s3store.Config{
+		Bucket: b.Name, Prefix: b.Prefix, Region: b.Params["region"], Endpoint: b.Params["endpoint"], PathStyle: b.Params["endpoint"] != "",
+		AccessKey: b.Params["access_key"], SecretKey: b.Params["secret_key"], KMSKey: b.Params["kms_key"],
 	}
-	return nil
+	if v, ok := b.Params["path_style"]; ok {
+		if c.PathStyle, err = strconv.ParseBool(v); err != nil {
+			return c, fmt.Errorf("parameter path_style: want true or false, got %q", v)
+		}
+	}
+	return c, nil
 }

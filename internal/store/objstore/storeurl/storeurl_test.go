@@ -63,11 +63,14 @@ func TestParseS3(t *testing.T) {
 		"bucket/a%20b":            {Bucket: "bucket", Prefix: "a b"},
 		"bucket?region=eu-west-3": {Bucket: "bucket", Region: "eu-west-3"},
 		"bucket?path_style=true":  {Bucket: "bucket", PathStyle: true},
+		"bucket?kms_key=k":        {Bucket: "bucket", KMSKey: "k"},
 		"bucket/p?endpoint=http://127.0.0.1:9000":                    {Bucket: "bucket", Prefix: "p", Endpoint: "http://127.0.0.1:9000", PathStyle: true},
 		"bucket?endpoint=http%3A%2F%2Fh%3A1&path_style=false":        {Bucket: "bucket", Endpoint: "http://h:1"},
 		"bucket?endpoint=https://h&access_key=a&secret_key=b%2Bc%3D": {Bucket: "bucket", Endpoint: "https://h", PathStyle: true, AccessKey: "a", SecretKey: "b+c="},
 	} {
-		got, err := parseS3(url)
+		bucket, _, err := parse("s3", url)
+		require.NoError(t, err, url)
+		got, err := configS3(bucket)
 		require.NoError(t, err, url)
 		assert.Equal(t, want, got, url)
 	}
@@ -77,7 +80,8 @@ func TestBadURLs(t *testing.T) {
 	for url, want := range map[string]string{
 		"":                                  "names no directory",
 		"file://":                           "names no directory",
-		"gs://bucket":                       `unknown scheme "gs"`,
+		"gs://bucket":                       "built without gs://, which promlake has",
+		"hdfs://bucket":                     `unknown scheme "hdfs", want file, s3`,
 		"s3://":                             "names no bucket",
 		"s3:///prefix":                      "names no bucket",
 		"s3://b?regoin=x":                   `unknown parameter "regoin", want region`,

@@ -1,0 +1,258 @@
+// Package azurestore stores objects as block blobs in a container of Azure Blob Storage. Conditions
+// are those of ETags.
+package azurestore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/remote"
+)
+
+const (
+	timeout         = time.Minute
+	idleConnections = 128
+	// tokenName is the metadata that identifies the call that wrote a blob. Azure's names of
+	// metadata are identifiers.
+	tokenName = "promlake_write"
+)
+
+// Config is the location of a store. Only Container is required.
+type Config struct {
+	Container string
+	Prefix    string        // of all keys in the container; "" is the whole container
+	Account   string        // "" is AZURE_STORAGE_ACCOUNT, or that of the connection string
+	Endpoint  string        // URL of the account; "" is https://ACCOUNT.blob.core.windows.net
+	Policy    remote.Policy // the zero value is remote.DefaultPolicy
+}
+
+// New returns the store. It sends no request; a missing container is reported by the first
+// operation. Credentials are the first of these that the environment has, named as for Azure's
+// command line: AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, and
+// those of Azure's default chain, such as a workload identity or a managed identity.
+func New(_ context.Context, c Config) (*remote.Store, error) {
+	client, err := open(c)
+	if err != nil {
+		return nil, fmt.Errorf("configure Azure Blob Storage: %w", err)
+	}
+	return remote.New(blobs{client}, c.Prefix, cmp.Or(c.Policy, remote.DefaultPolicy))
+}
+
+func open(c Config) (*container.Client, error) {
+	if c.Container == "" {
+		return nil, errors.New("want a container's name")
+	}
+	// package remote repeats requests
+	options := azcore.ClientOptions{Transport: remote.NewClient(timeout, idleConnections), Retry: policy.RetryOptions{MaxRetries: -1}}
+	o := &container.ClientOptions{ClientOptions: options}
+	account := Account(c.Account)
+	if s := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"); s != "" && c.Account == "" && c.Endpoint == "" {
+		return container.NewClientFromConnectionString(s, c.Container, o)
+	}
+	if account == "" {
+		return nil, errors.New("set the parameter account, AZURE_STORAGE_ACCOUNT or AZURE_STORAGE_CONNECTION_STRING")
+	}
+	url := strings.TrimSuffix(cmp.Or(c.Endpoint, "https://"+account+".blob.core.windows.net"), "/") + "/" + c.Container
+	if key := os.Getenv("AZURE_STORAGE_KEY"); key != "" {
+		credential, err := container.NewSharedKeyCredential(account, key)
+		if err != nil {
+			return nil, errors.New("AZURE_STORAGE_KEY: want base64") // the error could contain the key
+		}
+		return container.NewClientWithSharedKeyCredential(url, credential, o)
+	}
+	if sas := os.Getenv("AZURE_STORAGE_SAS_TOKEN"); sas != "" {
+		return container.NewClientWithNoCredential(url+"?"+strings.TrimPrefix(sas, "?"), o)
+	}
+	credential, err := azidentity.NewDefaultAzureCredential(nil)
+	if err != nil {
+		return nil, fmt.Errorf("find Azure's default credentials: %w", err)
+	}
+	return container.NewClient(url, credential, o)
+}
+
+// Account returns the name of the account: configured, or that of the environment.
+func Account(configured string) string {
+	if account := cmp.Or(configured, os.Getenv("AZURE_STORAGE_ACCOUNT")); account != "" {
+		return account
+	}
+	for field := range strings.SplitSeq(os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), ";") {
+		if name, ok := strings.CutPrefix(field, "AccountName="); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// blobs is a remote.Protocol.
+type blobs struct{ container *container.Client }
+
+// Get implements remote.Protocol. Azure knows no suffix ranges: these cost one more request.
+func (b blobs) Get(ctx context.Context, name string, offset, length int64, etag string) (remote.Answer, error) {
+	if offset < 0 {
+		o, _, err := b.Head(ctx, name)
+		if err != nil {
+			return remote.Answer{}, err
+		}
+		if o.Size == 0 {
+			return remote.Answer{Body: http.NoBody, Object: o}, nil
+		}
+		if offset, length, err = objstore.Span(offset, length, o.Size); err != nil {
+			return remote.Answer{}, err
+		}
+		etag = o.ETag
+	}
+	in := &blob.DownloadStreamOptions{AccessConditions: conditions(objstore.Condition{IfMatch: etag})}
+	if offset > 0 || length >= 0 {
+		in.Range = blob.HTTPRange{Offset: offset, Count: max(0, min(length, 1<<62))}
+	}
+	out, err := b.container.NewBlockBlobClient(name).DownloadStream(ctx, in)
+	if err != nil {
+		return remote.Answer{}, err
+	}
+	return remote.Answer{
+		Body: out.Body, Range: value(out.ContentRange), Unsealed: out.ContentLength == nil,
+		Object: objstore.Object{Size: value(out.ContentLength), ETag: string(value(out.ETag)), Modified: value(out.LastModified)},
+	}, nil
+}
+
+// value returns what p points to, or the zero value.
+func value[T any](p *T) T {
+	if p == nil {
+		var none T
+		return none
+	}
+	return *p
+}
+
+func conditions(c objstore.Condition) *blob.AccessConditions {
+	modified := &blob.ModifiedAccessConditions{}
+	if c.IfAbsent {
+		any := azcore.ETagAny
+		modified.IfNoneMatch = &any
+	}
+	if c.IfMatch != "" {
+		etag := azcore.ETag(c.IfMatch)
+		modified.IfMatch = &etag
+	}
+	return &blob.AccessConditions{ModifiedAccessConditions: modified}
+}
+
+// Head implements remote.Protocol.
+func (b blobs) Head(ctx context.Context, name string) (o objstore.Object, token string, err error) {
+	out, err := b.container.NewBlockBlobClient(name).GetProperties(ctx, nil)
+	if err != nil {
+		return o, "", err
+	}
+	for k, v := range out.Metadata { // the case of names is lost
+		if strings.EqualFold(k, tokenName) {
+			token = value(v)
+		}
+	}
+	return objstore.Object{Size: value(out.ContentLength), ETag: string(value(out.ETag)), Modified: value(out.LastModified)}, token, nil
+}
+
+// Put implements remote.Protocol, in one request, which may have 5,000 MiB.
+func (b blobs) Put(ctx context.Context, name string, body *io.SectionReader, cond objstore.Condition, token string) (string, error) {
+	in := &blockblob.UploadOptions{AccessConditions: conditions(cond)}
+	if token != "" {
+		in.Metadata = map[string]*string{tokenName: &token}
+	}
+	out, err := b.container.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(body), in)
+	if err != nil {
+		return "", err
+	}
+	return string(value(out.ETag)), nil
+}
+
+// Delete implements remote.Protocol.
+func (b blobs) Delete(ctx context.Context, name string) error {
+	_, err := b.container.NewBlockBlobClient(name).Delete(ctx, nil)
+	return err
+}
+
+// List implements remote.Protocol.
+func (b blobs) List(ctx context.Context, prefix, start string, folders bool, token string) (page remote.Page, next string, err error) {
+	var items []*container.BlobItem
+	if folders {
+		out, err := b.container.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: &prefix, Marker: optional(token)}).NextPage(ctx)
+		if err != nil {
+			return page, "", err
+		}
+		for _, p := range out.Segment.BlobPrefixes {
+			page.Folders = append(page.Folders, value(p.Name))
+		}
+		items, next = out.Segment.BlobItems, value(out.NextMarker)
+	} else {
+		in := &container.ListBlobsFlatOptions{Prefix: &prefix, Marker: optional(token), StartFrom: optional(start)}
+		out, err := b.container.NewListBlobsFlatPager(in).NextPage(ctx)
+		if err != nil {
+			return page, "", err
+		}
+		items, next = out.Segment.BlobItems, value(out.NextMarker)
+	}
+	for _, item := range items {
+		o := objstore.Object{Key: value(item.Name)}
+		if p := item.Properties; p != nil {
+			o.Size, o.Modified, o.ETag = value(p.ContentLength), value(p.LastModified), quoted(string(value(p.ETag)))
+		}
+		page.Objects = append(page.Objects, o)
+	}
+	return page, next, nil
+}
+
+// quoted returns an ETag as headers have it; listings have it without quotes.
+func quoted(etag string) string {
+	if strings.HasPrefix(etag, `"`) {
+		return etag
+	}
+	return `"` + etag + `"`
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Fault implements remote.Protocol.
+func (b blobs) Fault(err error) remote.Fault {
+	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok {
+		_, final := errors.AsType[interface {
+			error
+			NonRetriable()
+		}](err)
+		return remote.Fault{Final: final}
+	}
+	f := remote.Fault{Status: answer.StatusCode}
+	if answer.RawResponse != nil {
+		f.Header = answer.RawResponse.Header
+	}
+	switch {
+	case bloberror.HasCode(err, bloberror.BlobNotFound):
+		f.Means = objstore.ErrNotFound
+	case answer.StatusCode == http.StatusPreconditionFailed, bloberror.HasCode(err, bloberror.BlobAlreadyExists):
+		f.Means = objstore.ErrPrecondition
+	case answer.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+		f.Means = objstore.ErrRange
+	}
+	return f
+}

@@ -1,0 +1,48 @@
+package azurestore_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/azurestore"
+)
+
+// TestLostAnswer: the answer of the first upload is lost, and the second one is refused because of
+// the first. Azure has other errors for absent and for other blobs.
+func TestLostAnswer(t *testing.T) {
+	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
+	t.Setenv("AZURE_STORAGE_KEY", "a2V5")
+	for cond, code := range map[objstore.Condition]string{{IfAbsent: true}: "BlobAlreadyExists", {IfMatch: `"0x1"`}: "ConditionNotMet"} {
+		uploads, token := 0, ""
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT")
+			if r.Method != http.MethodPut {
+				w.Header().Set("ETag", `"0x2"`)
+				w.Header().Set("X-Ms-Meta-Promlake_write", token)
+				return
+			}
+			if uploads++; uploads == 1 {
+				token = r.Header.Get("X-Ms-Meta-Promlake_write")
+				panic(http.ErrAbortHandler)
+			}
+			w.Header().Set("X-Ms-Error-Code", code)
+			w.WriteHeader(map[bool]int{true: http.StatusConflict, false: http.StatusPreconditionFailed}[cond.IfAbsent])
+		}))
+		defer srv.Close()
+		s, err := azurestore.New(t.Context(), azurestore.Config{Container: "c", Account: "a", Endpoint: srv.URL})
+		require.NoError(t, err)
+		etag, err := s.Put(t.Context(), "k", strings.NewReader("mine"), cond)
+		require.NoError(t, err, code)
+		assert.Equal(t, `"0x2"`, etag)
+		assert.Equal(t, 2, uploads)
+		assert.NotEmpty(t, token)
+	}
+}

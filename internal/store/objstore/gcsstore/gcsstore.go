@@ -1,0 +1,274 @@
+// Package gcsstore stores objects in a bucket of Google Cloud Storage, by its JSON API. ETags are
+// the generations of objects, which no other version of an object ever has, and conditions are those
+// of generations.
+package gcsstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+	"google.golang.org/api/storage/v1"
+	htransport "google.golang.org/api/transport/http"
+
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/remote"
+)
+
+const (
+	timeout         = time.Minute
+	idleConnections = 128
+	// tokenName is the metadata that identifies the call that wrote an object.
+	tokenName = "promlake-write"
+	// objectFields and listFields are what the answers have of objects.
+	objectFields = "name,size,generation,timeCreated,metadata"
+	listFields   = "nextPageToken,prefixes,items(name,size,generation,timeCreated)"
+)
+
+// Config is the location of a store. Only Bucket is required.
+type Config struct {
+	Bucket string
+	Prefix string // of all keys in the bucket; "" is the whole bucket
+	// URL of a server with the same protocol, to which requests go without credentials; "" is
+	// STORAGE_EMULATOR_HOST or Google, with the application default credentials
+	Endpoint string
+	Policy   remote.Policy // the zero value is remote.DefaultPolicy
+}
+
+// New returns the store. It sends no request for an object; a missing bucket is reported by the
+// first operation.
+func New(ctx context.Context, c Config) (*remote.Store, error) {
+	if c.Bucket == "" {
+		return nil, errors.New("configure Google Cloud Storage: want a bucket's name")
+	}
+	client := remote.NewClient(timeout, idleConnections)
+	var transport http.RoundTripper = roundTripper(client.Do)
+	options := []option.ClientOption{}
+	if endpoint := cmp.Or(c.Endpoint, os.Getenv("STORAGE_EMULATOR_HOST")); endpoint != "" {
+		if !strings.Contains(endpoint, "://") {
+			endpoint = "http://" + endpoint
+		}
+		options = append(options, option.WithEndpoint(strings.TrimSuffix(endpoint, "/")+"/storage/v1/"))
+	} else {
+		var err error
+		if transport, err = htransport.NewTransport(ctx, transport, option.WithScopes(storage.DevstorageReadWriteScope)); err != nil {
+			return nil, fmt.Errorf("find Google's application default credentials: %w", err)
+		}
+	}
+	service, err := storage.NewService(ctx, append(options, option.WithHTTPClient(&http.Client{Transport: transport}))...)
+	if err != nil {
+		return nil, fmt.Errorf("configure Google Cloud Storage: %w", err)
+	}
+	return remote.New(&bucket{objects: service.Objects, name: c.Bucket}, c.Prefix, cmp.Or(c.Policy, remote.DefaultPolicy))
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+
+// bucket is a remote.Protocol.
+type bucket struct {
+	objects *storage.ObjectsService
+	name    string
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Get implements remote.Protocol. The bytes of a whole object are compared with its checksum.
+func (b *bucket) Get(ctx context.Context, name string, offset, length int64, etag string) (remote.Answer, error) {
+	call := b.objects.Get(b.name, name).Context(ctx)
+	if etag != "" {
+		generation, err := parseGeneration(etag)
+		if err != nil {
+			return remote.Answer{}, err
+		}
+		call.IfGenerationMatch(generation)
+	}
+	span := remote.RangeHeader(offset, length)
+	if span != "" {
+		call.Header().Set("Range", span)
+	}
+	res, err := call.Download()
+	if err != nil {
+		return remote.Answer{}, err
+	}
+	modified, err := http.ParseTime(res.Header.Get("Last-Modified"))
+	generation := res.Header.Get("X-Goog-Generation")
+	if err == nil && generation == "" {
+		err = errors.New("the answer does not have the object's generation")
+	}
+	if err != nil {
+		return remote.Answer{}, errors.Join(fmt.Errorf("read the answer's header: %w", err), res.Body.Close())
+	}
+	a := remote.Answer{
+		Body: res.Body, Range: res.Header.Get("Content-Range"), Unsealed: res.ContentLength < 0,
+		Object: objstore.Object{Size: res.ContentLength, ETag: generation, Modified: modified},
+	}
+	if sum, ok := wholeSum(res.Header); ok && a.Range == "" {
+		a.Body = &summed{ReadCloser: res.Body, want: sum}
+	}
+	return a, nil
+}
+
+// wholeSum returns the checksum of the object that an answer's header has.
+func wholeSum(h http.Header) (uint32, bool) {
+	for _, v := range h.Values("X-Goog-Hash") {
+		for part := range strings.SplitSeq(v, ",") {
+			if s, ok := strings.CutPrefix(strings.TrimSpace(part), "crc32c="); ok {
+				b, err := base64.StdEncoding.DecodeString(s)
+				if err == nil && len(b) == 4 {
+					return binary.BigEndian.Uint32(b), true
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+// summed fails at the end of bytes that do not have the checksum.
+type summed struct {
+	io.ReadCloser
+	sum, want uint32
+}
+
+func (s *summed) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	s.sum = crc32.Update(s.sum, castagnoli, p[:n])
+	if err == io.EOF && s.sum != s.want {
+		err = fmt.Errorf("checksum %08x, want %08x", s.sum, s.want)
+	}
+	return n, err
+}
+
+// Head implements remote.Protocol.
+func (b *bucket) Head(ctx context.Context, name string) (objstore.Object, string, error) {
+	o, err := b.objects.Get(b.name, name).Context(ctx).Fields(objectFields).Do()
+	if err != nil {
+		return objstore.Object{}, "", err
+	}
+	described, err := describe(o)
+	return described, o.Metadata[tokenName], err
+}
+
+func describe(o *storage.Object) (objstore.Object, error) {
+	created, err := time.Parse(time.RFC3339, o.TimeCreated)
+	if err != nil {
+		return objstore.Object{}, fmt.Errorf("read the time of %q: %w", o.Name, err)
+	}
+	return objstore.Object{Key: o.Name, Size: int64(o.Size), ETag: strconv.FormatInt(o.Generation, 10), Modified: created}, nil
+}
+
+// Put implements remote.Protocol, in one request, which may have 5 TiB. Google compares the bytes
+// with the checksum.
+func (b *bucket) Put(ctx context.Context, name string, body *io.SectionReader, cond objstore.Condition, token string) (string, error) {
+	sum := crc32.New(castagnoli)
+	if _, err := io.Copy(sum, body); err != nil {
+		return "", err
+	}
+	if _, err := body.Seek(0, io.SeekStart); err != nil {
+		return "", fmt.Errorf("rewind body: %w", err)
+	}
+	o := &storage.Object{Name: name, Crc32c: base64.StdEncoding.EncodeToString(sum.Sum(nil))}
+	if token != "" {
+		o.Metadata = map[string]string{tokenName: token}
+	}
+	call := b.objects.Insert(b.name, o).Context(ctx).Fields(objectFields).WithRetry(nil, func(error) bool { return false })
+	switch {
+	case cond.IfAbsent:
+		call.IfGenerationMatch(0)
+	case cond.IfMatch != "":
+		generation, err := parseGeneration(cond.IfMatch)
+		if err != nil {
+			return "", err
+		}
+		call.IfGenerationMatch(generation)
+	}
+	// unbuffered, as one request: package remote repeats it
+	o, err := call.Media(body, googleapi.ChunkSize(0), googleapi.ContentType("application/octet-stream")).Do()
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatInt(o.Generation, 10), nil
+}
+
+// errGeneration is the error of a condition that no object of the bucket can hold: 0 would mean an
+// absent object.
+var errGeneration = errors.New("the ETag is no generation")
+
+func parseGeneration(etag string) (int64, error) {
+	g, err := strconv.ParseInt(etag, 10, 64)
+	if err != nil || g <= 0 {
+		return 0, fmt.Errorf("%w: %q", errGeneration, etag)
+	}
+	return g, nil
+}
+
+// Delete implements remote.Protocol.
+func (b *bucket) Delete(ctx context.Context, name string) error {
+	return b.objects.Delete(b.name, name).Context(ctx).Do()
+}
+
+// List implements remote.Protocol.
+func (b *bucket) List(ctx context.Context, prefix, start string, folders bool, token string) (remote.Page, string, error) {
+	call := b.objects.List(b.name).Context(ctx).Fields(listFields).MaxResults(1000).Prefix(prefix)
+	if start != "" {
+		call.StartOffset(start)
+	}
+	if folders {
+		call.Delimiter("/")
+	}
+	if token != "" {
+		call.PageToken(token)
+	}
+	out, err := call.Do()
+	if err != nil {
+		return remote.Page{}, "", err
+	}
+	page := remote.Page{Folders: out.Prefixes}
+	for _, item := range out.Items {
+		o, err := describe(item)
+		if err != nil {
+			return remote.Page{}, "", err
+		}
+		page.Objects = append(page.Objects, o)
+	}
+	return page, out.NextPageToken, nil
+}
+
+// Fault implements remote.Protocol.
+func (b *bucket) Fault(err error) remote.Fault {
+	if errors.Is(err, errGeneration) {
+		return remote.Fault{Final: true, Means: objstore.ErrPrecondition}
+	}
+	if denied, ok := errors.AsType[*oauth2.RetrieveError](err); ok && denied.Response != nil {
+		return remote.Fault{Status: denied.Response.StatusCode}
+	}
+	answer, ok := errors.AsType[*googleapi.Error](err)
+	if !ok {
+		return remote.Fault{}
+	}
+	f := remote.Fault{Status: answer.Code, Header: answer.Header}
+	switch {
+	case answer.Code == http.StatusPreconditionFailed:
+		f.Means = objstore.ErrPrecondition
+	case answer.Code == http.StatusRequestedRangeNotSatisfiable:
+		f.Means = objstore.ErrRange
+	// a missing bucket is no missing object, and has the same status
+	case answer.Code == http.StatusNotFound && !strings.Contains(answer.Message+answer.Body, "bucket does not exist"):
+		f.Means = objstore.ErrNotFound
+	}
+	return f
+}

@@ -1,0 +1,135 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+// socketBuffer is the size in bytes of each connection's read and write buffers: large ones need
+// fewer system calls per range.
+const socketBuffer = 64 << 10
+
+// Policy bounds attempts. Waits between them are uniformly random, "full jitter" in
+// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/.
+type Policy struct {
+	MaxAttempts            int           // of a request, and of a body without progress
+	MinBackoff, MaxBackoff time.Duration // upper bounds of the first wait, which doubles, and of all
+}
+
+// DefaultPolicy is the policy of stores that are not configured otherwise.
+var DefaultPolicy = Policy{MaxAttempts: 8, MinBackoff: 50 * time.Millisecond, MaxBackoff: 5 * time.Second}
+
+// Delay returns the wait after the failed attempt n, counted from 1.
+func (p Policy) Delay(n int) time.Duration {
+	top := math.Min(float64(p.MaxBackoff), float64(p.MinBackoff)*math.Exp2(float64(n-1)))
+	return time.Duration(rand.Float64() * top)
+}
+
+// Wait waits after the failed attempt n. It fails if ctx ends.
+func (p Policy) Wait(ctx context.Context, n int) error {
+	t := time.NewTimer(p.Delay(n))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// NewClient returns an HTTP client that keeps idle connections. timeout is the maximum time without
+// bytes of a connection that waits for an answer or reads it.
+func NewClient(timeout time.Duration, idle int) *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithReadTimeout(timeout).WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns = idle
+		t.MaxIdleConnsPerHost = idle
+		t.ReadBufferSize = socketBuffer
+		t.WriteBufferSize = socketBuffer
+		t.DisableCompression = true // it would hide the size of an object
+	})
+}
+
+// Contextual joins the context's error with one that it caused, because clients hide it in some
+// places.
+func Contextual(ctx context.Context, err error) error {
+	if cerr := ctx.Err(); cerr != nil && !errors.Is(err, cerr) {
+		return errors.Join(cerr, err)
+	}
+	return err
+}
+
+// ErrUnknownEffect reports a write of which an attempt failed in a way that may hide its success,
+// and after which a later attempt was refused.
+var ErrUnknownEffect = errors.New("an attempt whose answer was lost may have taken effect")
+
+// Measure returns body's position and the number of bytes from there to its end.
+func Measure(body io.Seeker) (start, size int64, err error) {
+	if start, err = body.Seek(0, io.SeekCurrent); err != nil {
+		return 0, 0, fmt.Errorf("measure body: %w", err)
+	}
+	end, err := body.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, 0, fmt.Errorf("measure body: %w", err)
+	}
+	if _, err := body.Seek(start, io.SeekStart); err != nil {
+		return 0, 0, fmt.Errorf("rewind body: %w", err)
+	}
+	return start, end - start, nil
+}
+
+// Section returns size bytes of body from start.
+func Section(body io.ReadSeeker, start, size int64) *io.SectionReader {
+	src, ok := body.(io.ReaderAt)
+	if !ok {
+		src = &seekingReaderAt{r: body}
+	}
+	return io.NewSectionReader(src, start, size)
+}
+
+// seekingReaderAt makes an io.ReaderAt of a body that can only seek; it serves one reader at a
+// time.
+type seekingReaderAt struct {
+	mu sync.Mutex
+	r  io.ReadSeeker
+}
+
+func (s *seekingReaderAt) ReadAt(p []byte, off int64) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.r.Seek(off, io.SeekStart); err != nil {
+		return 0, err
+	}
+	n, err := io.ReadFull(s.r, p)
+	if err == io.ErrUnexpectedEOF {
+		err = io.EOF // as io.ReaderAt requires
+	}
+	return n, err
+}
+
+// Guarded marks errors of the caller's body, so that they are not treated as network errors and
+// retried.
+type Guarded struct{ io.ReadSeeker }
+
+// Read implements io.Reader.
+func (g Guarded) Read(p []byte) (int, error) {
+	n, err := g.ReadSeeker.Read(p)
+	if err != nil && err != io.EOF {
+		err = bodyError{err}
+	}
+	return n, err
+}
+
+type bodyError struct{ err error }
+
+func (e bodyError) Error() string        { return "read body: " + e.err.Error() }
+func (e bodyError) Unwrap() error        { return e.err }
+func (e bodyError) RetryableError() bool { return false }

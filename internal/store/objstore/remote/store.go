@@ -1,0 +1,291 @@
+// Package remote makes an objstore.Store of the protocol of a bucket, and has the parts that stores
+// with a client that retries by itself have in common with that: names, listings, bodies that are
+// resumed where they broke, and the policy of retries.
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/promlake/promlake/internal/store/objstore"
+)
+
+// clockKey is the key that Now requests. No such object exists; only the Date of the answer
+// matters.
+const clockKey = "promlake-clock"
+
+// Protocol sends one request per call and retries none. Errors are explained by Fault.
+type Protocol interface {
+	// Get requests length > 0 bytes from offset, or all if length is negative. A negative offset
+	// requests the last -offset bytes. Unless etag is "", it fails if the object has another one.
+	Get(ctx context.Context, name string, offset, length int64, etag string) (Answer, error)
+	// Head returns an object's description, and the token that was put with it.
+	Head(ctx context.Context, name string) (o objstore.Object, token string, err error)
+	// Put writes an object, and the token unless that is "".
+	Put(ctx context.Context, name string, body *io.SectionReader, cond objstore.Condition, token string) (etag string, err error)
+	Delete(ctx context.Context, name string) error
+	// List requests names with prefix from start on, or somewhat before; with folders, only what
+	// has no further slash, and the folders. token is that of the page before, or "". next is "" for
+	// the last page.
+	List(ctx context.Context, prefix, start string, folders bool, token string) (page Page, next string, err error)
+	// Fault explains an error of the other methods.
+	Fault(err error) Fault
+}
+
+// Fault explains the error of a request.
+type Fault struct {
+	Status int         // of the HTTP answer; 0 if there was none
+	Header http.Header // of the answer
+	Means  error       // a sentinel error of package objstore, or nil
+	Final  bool        // another attempt is of no use
+}
+
+// refused reports whether the request certainly had no effect. A missing answer has status 0, and a
+// server may report internal errors after the effect.
+func (f Fault) refused() bool {
+	return f.Status >= http.StatusMultipleChoices && f.Status < http.StatusInternalServerError
+}
+
+func (f Fault) transient() bool {
+	return !f.Final && (!f.refused() || f.Status == http.StatusTooManyRequests || f.Status == http.StatusRequestTimeout)
+}
+
+// Store is an objstore.Store of a Protocol.
+type Store struct {
+	protocol Protocol
+	names    Names
+	policy   Policy
+}
+
+var (
+	_ objstore.Store        = (*Store)(nil)
+	_ objstore.FolderLister = (*Store)(nil)
+)
+
+// New returns the store of the objects below prefix, whose leading and trailing slashes do not
+// count.
+func New(p Protocol, prefix string, policy Policy) (*Store, error) {
+	s := &Store{protocol: p, policy: policy}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		if err := objstore.ValidKey(prefix); err != nil {
+			return nil, fmt.Errorf("prefix: %w", err)
+		}
+		s.names = Names(prefix + "/")
+	}
+	return s, nil
+}
+
+// attempt calls request until it succeeds or fails for good. ambiguous reports whether an attempt
+// before the last one may have taken effect.
+func (s *Store) attempt(ctx context.Context, request func() error) (fault Fault, ambiguous bool, err error) {
+	for n := 1; ; n++ {
+		if err = ctx.Err(); err != nil {
+			return Fault{}, ambiguous, err
+		}
+		if err = request(); err == nil {
+			return Fault{}, ambiguous, nil
+		}
+		fault = s.protocol.Fault(err)
+		if _, body := errors.AsType[bodyError](err); body || ctx.Err() != nil || !fault.transient() || n == s.policy.MaxAttempts {
+			return fault, ambiguous, Contextual(ctx, err)
+		}
+		ambiguous = ambiguous || !fault.refused()
+		if werr := s.policy.Wait(ctx, n); werr != nil {
+			return fault, ambiguous, errors.Join(werr, err)
+		}
+	}
+}
+
+// read is attempt for a request without effect; its error wraps the sentinel that it means.
+func (s *Store) read(ctx context.Context, request func() error) error {
+	fault, _, err := s.attempt(ctx, request)
+	if err != nil && fault.Means != nil {
+		return fmt.Errorf("%w: %w", fault.Means, err)
+	}
+	return err
+}
+
+// Get implements objstore.Store. It sends one request, and a second one for what a range cannot
+// express (empty ranges, and suffixes of empty objects).
+func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+	r, o, err := s.get(ctx, key, offset, length)
+	if err != nil {
+		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, err)
+	}
+	return r, o, nil
+}
+
+func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+	if err := s.names.Begin(ctx, key); err != nil {
+		return nil, objstore.Object{}, err
+	}
+	name := s.names.Name(key)
+	request := func(offset, length int64, etag string) (a Answer, err error) {
+		err = s.read(ctx, func() (err error) {
+			a, err = s.protocol.Get(ctx, name, offset, length, etag)
+			return err
+		})
+		return a, err
+	}
+	if length != 0 {
+		a, err := request(offset, length, "")
+		if err == nil {
+			etag := a.Object.ETag
+			r, o, err := Open(ctx, s.policy, key, a, offset, length, func(offset, n int64) (a Answer, err error) {
+				// without sentinels: what is missing is a version
+				_, _, err = s.attempt(ctx, func() (err error) {
+					a, err = s.protocol.Get(ctx, name, offset, n, etag)
+					return err
+				})
+				return a, err
+			})
+			if err != nil {
+				return nil, o, err
+			}
+			return r, o, nil
+		}
+		if offset >= 0 || !errors.Is(err, objstore.ErrRange) {
+			return nil, objstore.Object{}, err
+		}
+	}
+	var o objstore.Object
+	err := s.read(ctx, func() (err error) {
+		o, _, err = s.protocol.Head(ctx, name)
+		return err
+	})
+	if err == nil {
+		o.Key = key
+		_, _, err = objstore.Span(offset, 0, o.Size)
+	}
+	return http.NoBody, o, err
+}
+
+// Put implements objstore.Store.
+//
+// When the answer to a conditional write is lost, the bucket may refuse the next attempt because of
+// the first one. So such writes store a random token with their object. After a refusal that follows
+// an ambiguous attempt, they read the token of the object: their own token means success. Another
+// token does not show whether this write took effect and was overwritten. That is reported as a
+// failure with unknown effect, never as ErrPrecondition, because a caller may undo its work when a
+// condition does not hold.
+func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
+	etag, err := s.put(ctx, key, body, cond)
+	if err != nil {
+		return "", fmt.Errorf("put %q: %w", key, err)
+	}
+	return etag, nil
+}
+
+func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (etag string, err error) {
+	if err := s.names.Begin(ctx, key); err != nil {
+		return "", err
+	}
+	if cond.IfAbsent && cond.IfMatch != "" {
+		return "", objstore.ErrPrecondition
+	}
+	start, size, err := Measure(body)
+	if err != nil {
+		return "", err
+	}
+	name, token := s.names.Name(key), ""
+	if cond != (objstore.Condition{}) {
+		token = rand.Text()
+	}
+	fault, ambiguous, err := s.attempt(ctx, func() (err error) {
+		etag, err = s.protocol.Put(ctx, name, Section(Guarded{body}, start, size), cond, token)
+		return err
+	})
+	refused := errors.Is(fault.Means, objstore.ErrPrecondition) || cond.IfMatch != "" && errors.Is(fault.Means, objstore.ErrNotFound)
+	switch {
+	case err == nil:
+		return etag, nil
+	case !refused:
+		return "", err
+	case !ambiguous:
+		return "", fmt.Errorf("%w: %w", objstore.ErrPrecondition, err)
+	}
+	var o objstore.Object
+	var found string
+	_, _, herr := s.attempt(ctx, func() (err error) {
+		o, found, err = s.protocol.Head(ctx, name)
+		return err
+	})
+	if herr == nil && found == token {
+		return o.ETag, nil
+	}
+	if herr != nil {
+		herr = fmt.Errorf("check for own write: %w", herr)
+	}
+	// without the sentinel that err may wrap
+	return "", errors.Join(fmt.Errorf("%w, %v", ErrUnknownEffect, err), herr)
+}
+
+// Delete implements objstore.Store.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	err := s.names.Begin(ctx, key)
+	if err == nil {
+		err = s.read(ctx, func() error { return s.protocol.Delete(ctx, s.names.Name(key)) })
+	}
+	if err != nil && !errors.Is(err, objstore.ErrNotFound) {
+		return fmt.Errorf("delete %q: %w", key, err)
+	}
+	return nil
+}
+
+// List implements objstore.Store. It requests pages as the iteration needs them.
+func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	return func(yield func(objstore.Object, error) bool) {
+		s.names.List(ctx, prefix, startAfter, s.pages(ctx, prefix, startAfter, false))(yield)
+	}
+}
+
+// ListFolders implements objstore.FolderLister.
+func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		s.names.ListFolders(ctx, prefix, s.pages(ctx, prefix, "", true))(yield)
+	}
+}
+
+func (s *Store) pages(ctx context.Context, prefix, startAfter string, folders bool) Pages {
+	prefix, start, token := s.names.Name(Representable(prefix)), Representable(startAfter), ""
+	if start != "" {
+		start = s.names.Name(start)
+	}
+	return func() (page Page, err error) {
+		var next string
+		_, _, err = s.attempt(ctx, func() (err error) {
+			page, next, err = s.protocol.List(ctx, prefix, start, folders, token)
+			return err
+		})
+		token, page.Last = next, next == ""
+		return page, err
+	}
+}
+
+// Now implements objstore.Store. The time is the Date of an answer (RFC 9110, section 6.6.1), with
+// a resolution of one second.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	fault, _, err := s.attempt(ctx, func() error {
+		_, _, err := s.protocol.Head(ctx, s.names.Name(clockKey))
+		return err
+	})
+	if err == nil {
+		return time.Time{}, fmt.Errorf("read the store's clock: the object %s exists", clockKey)
+	}
+	// A caller may not be told that an object is missing.
+	if fault.Status != http.StatusNotFound && fault.Status != http.StatusForbidden {
+		return time.Time{}, fmt.Errorf("read the store's clock: %w", err)
+	}
+	at, perr := http.ParseTime(fault.Header.Get("Date"))
+	if perr != nil {
+		return time.Time{}, fmt.Errorf("read the store's clock: the Date of the answer: %w", errors.Join(perr, err))
+	}
+	return at, nil
+}
