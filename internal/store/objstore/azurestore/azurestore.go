@@ -103,6 +103,15 @@ func Account(configured string) string {
 // blobs is a remote.Protocol.
 type blobs struct{ container *container.Client }
 
+// blob returns a client of a blob. Azure does not keep the dots at the end of an element apart, so
+// that two keys could have one blob.
+func (b blobs) blob(name string) (*blockblob.Client, error) {
+	if strings.HasSuffix(name, ".") || strings.Contains(name, "./") {
+		return nil, fmt.Errorf("%w: an element of %q ends with a dot, which Azure does not store", objstore.ErrInvalidKey, name)
+	}
+	return b.container.NewBlockBlobClient(name), nil
+}
+
 // Get implements remote.Protocol. Azure knows no suffix ranges: these cost one more request.
 func (b blobs) Get(ctx context.Context, name string, offset, length int64, etag string) (remote.Answer, error) {
 	if offset < 0 {
@@ -122,7 +131,11 @@ func (b blobs) Get(ctx context.Context, name string, offset, length int64, etag 
 	if offset > 0 || length >= 0 {
 		in.Range = blob.HTTPRange{Offset: offset, Count: max(0, min(length, 1<<62))}
 	}
-	out, err := b.container.NewBlockBlobClient(name).DownloadStream(ctx, in)
+	client, err := b.blob(name)
+	if err != nil {
+		return remote.Answer{}, err
+	}
+	out, err := client.DownloadStream(ctx, in)
 	if err != nil {
 		return remote.Answer{}, err
 	}
@@ -156,7 +169,11 @@ func conditions(c objstore.Condition) *blob.AccessConditions {
 
 // Head implements remote.Protocol.
 func (b blobs) Head(ctx context.Context, name string) (o objstore.Object, token string, err error) {
-	out, err := b.container.NewBlockBlobClient(name).GetProperties(ctx, nil)
+	client, err := b.blob(name)
+	if err != nil {
+		return o, "", err
+	}
+	out, err := client.GetProperties(ctx, nil)
 	if err != nil {
 		return o, "", err
 	}
@@ -174,7 +191,11 @@ func (b blobs) Put(ctx context.Context, name string, body *io.SectionReader, con
 	if token != "" {
 		in.Metadata = map[string]*string{tokenName: &token}
 	}
-	out, err := b.container.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(body), in)
+	client, err := b.blob(name)
+	if err != nil {
+		return "", err
+	}
+	out, err := client.Upload(ctx, streaming.NopCloser(body), in)
 	if err != nil {
 		return "", err
 	}
@@ -183,7 +204,11 @@ func (b blobs) Put(ctx context.Context, name string, body *io.SectionReader, con
 
 // Delete implements remote.Protocol.
 func (b blobs) Delete(ctx context.Context, name string) error {
-	_, err := b.container.NewBlockBlobClient(name).Delete(ctx, nil)
+	client, err := b.blob(name)
+	if err != nil {
+		return err
+	}
+	_, err = client.Delete(ctx, nil)
 	return err
 }
 
@@ -240,7 +265,7 @@ func (b blobs) Fault(err error) remote.Fault {
 			error
 			NonRetriable()
 		}](err)
-		return remote.Fault{Final: final}
+		return remote.Fault{Final: final || errors.Is(err, objstore.ErrInvalidKey)}
 	}
 	f := remote.Fault{Status: answer.StatusCode}
 	if answer.RawResponse != nil {

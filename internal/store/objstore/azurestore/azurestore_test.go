@@ -46,3 +46,18 @@ func TestLostAnswer(t *testing.T) {
 		assert.NotEmpty(t, token)
 	}
 }
+
+// TestDots: Azure would store a. and a as one blob, so it gets neither request.
+func TestDots(t *testing.T) {
+	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
+	t.Setenv("AZURE_STORAGE_KEY", "a2V5")
+	s, err := azurestore.New(t.Context(), azurestore.Config{Container: "c", Account: "a", Endpoint: "http://127.0.0.1:1"})
+	require.NoError(t, err)
+	for _, key := range []string{"v1/a./x", "v1/a."} {
+		_, err := s.Put(t.Context(), key, strings.NewReader("x"), objstore.Condition{})
+		require.ErrorIs(t, err, objstore.ErrInvalidKey)
+		_, _, err = s.Get(t.Context(), key, 0, -1)
+		require.ErrorIs(t, err, objstore.ErrInvalidKey)
+		require.ErrorIs(t, s.Delete(t.Context(), key), objstore.ErrInvalidKey)
+	}
+}
