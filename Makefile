@@ -172,6 +172,23 @@ test-spark: $(VENV_READY) bin/promlake ## Read the Iceberg tables with Spark, fr
 	@[ -d .cache/spark/pyspark ] || $(VENV)/bin/pip install --quiet --disable-pip-version-check --target .cache/spark '$(SPARK)'
 	PROMLAKE_E2E_PROGRAMS=ready PROMLAKE_IVY=.cache/ivy PYTHONPATH=.cache/spark $(VENV)/bin/python -m pytest tests/e2e/test_spark.py $(ARGS)
 
+# The test servers of other clouds are large, and only this target needs them.
+tests/azurite/node_modules/.ready: tests/azurite/package-lock.json | system
+	@echo 'azurite: installing packages into tests/azurite/node_modules'
+	@cd tests/azurite && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+.cache/bin/fake-gcs-server: tests/fakegcs/go.mod | system
+	@mkdir -p .cache/bin
+	@cd tests/fakegcs && $(GO) build -buildvcs=false -ldflags '-s -w' -o ../../$@ github.com/fsouza/fake-gcs-server
+
+.PHONY: test-stores
+test-stores: export PROMLAKE_FAKE_GCS_SERVER = $(CURDIR)/.cache/bin/fake-gcs-server
+test-stores: export PROMLAKE_AZURITE = $(CURDIR)/tests/azurite/node_modules/.bin/azurite-blob
+test-stores: $(VENV_READY) bin/promlake tests/azurite/node_modules/.ready .cache/bin/fake-gcs-server ## Test Google Cloud Storage and Azure Blob Storage on their test servers (ARGS= goes to pytest).
+	$(GO) test $(GOTEST) -count=1 ./internal/store/objstore/gcsstore ./internal/store/objstore/azurestore ./internal/store/objstore/storeurl/clouds
+	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/e2e/test_retention.py tests/e2e/test_durability.py -k 'gs or azblob' $(ARGS)
+
 # Stages that wait are paired with those that compute: functions for arm64, which only test-infra
 # needs, are compiled while others wait. Both e2e and test-localstack run the emulator.
 STAGES := lint test-go test-race build lambda-emulator e2e+test-localstack+functions test-infra+test-web
@@ -262,5 +279,5 @@ bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache
 
 .PHONY: clean
 clean: ## Remove everything that was built and fetched; ./data stays.
-	rm -rf bin .cache $(VENV) dist infra/node_modules web/node_modules web/dist/assets $(PAGE) .pytest_cache .ruff_cache
+	rm -rf bin .cache $(VENV) dist infra/node_modules tests/azurite/node_modules web/node_modules web/dist/assets $(PAGE) .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from support.programs import Programs, find_programs
 from support.server import Server, Start
-from support.stores import Gateway, Store, directory_store, serve_gateway
+from support.stores import Cloud, Gateway, Store, directory_store, serve_azure, serve_gateway, serve_google
 
 PROMETHEUS_BIN = os.environ.get("PROMETHEUS_BIN", "")
+FAKE_GCS_SERVER = os.environ.get("PROMLAKE_FAKE_GCS_SERVER", "")
 # Spark is large, and only `make test-spark` provides it.
 collect_ignore = [] if "PROMLAKE_IVY" in os.environ else ["test_spark.py"]
 
@@ -37,12 +38,24 @@ def file_store(tmp_path: Path) -> Store:
     return directory_store(tmp_path / "store")
 
 
-@pytest.fixture(params=["file", "s3"])
+@pytest.fixture(scope="session")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    with serve_google(Path(FAKE_GCS_SERVER), tmp_path_factory.mktemp("gs")) as cloud:
+        yield cloud
+
+
+@pytest.fixture(scope="session")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    with serve_azure(Path(os.environ["PROMLAKE_AZURITE"]), tmp_path_factory.mktemp("azblob")) as cloud:
+        yield cloud
+
+
+@pytest.fixture(params=["file", "s3", *(["gs", "azblob"] if FAKE_GCS_SERVER else [])])
 def store(request: pytest.FixtureRequest) -> Store:
-    """Each kind of store in turn, empty."""
+    """Each kind of store in turn, empty. `make test-stores` provides those of other clouds than AWS."""
     if request.param == "file":
         return request.getfixturevalue("file_store")
-    return request.getfixturevalue("gateway").store()
+    return request.getfixturevalue({"s3": "gateway", "gs": "google", "azblob": "azure"}[request.param]).store()
 
 
 @pytest.fixture

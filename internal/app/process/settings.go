@@ -16,7 +16,7 @@ import (
 // package settings.
 type Settings struct {
 	Listen string `name:"listen" default:"127.0.0.1:9009" help:"Address to serve HTTP on, host:port. Port 0 lets the kernel choose one." when:"Set it to serve other machines; set --auth.tokens too."`
-	Store  string `name:"store" default:"file://./data" help:"Object store: file://./dir, file:///dir or s3://bucket/prefix?region=…&endpoint=…." when:"Always, except to try Promlake out."`
+	Store  string `name:"store" default:"file://./data" help:"Object store: file://./dir, file:///dir, s3://bucket/prefix?region=…&endpoint=…, gs://bucket/prefix or azblob://container/prefix?account=…." when:"Always, except to try Promlake out."`
 
 	CheckStore bool `name:"store-check" negatable:"" default:"true" help:"Check at the start that the store honours conditional writes and lists what was written, below promlake-probe/. Functions do not check." when:"Turn it off if the process may not delete objects. query-fn has it off by default."`
 
