@@ -60,7 +60,7 @@ func open(c Config) (*container.Client, error) {
 		return nil, errors.New("want a container's name")
 	}
 	// package remote repeats requests
-	options := azcore.ClientOptions{Transport: remote.NewClient(timeout, idleConnections), Retry: policy.RetryOptions{MaxRetries: -1}}
+	options := azcore.ClientOptions{Transport: remote.NewTransport(timeout, idleConnections), Retry: policy.RetryOptions{MaxRetries: -1}}
 	o := &container.ClientOptions{ClientOptions: options}
 	account := Account(c.Account)
 	if s := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"); s != "" && c.Account == "" && c.Endpoint == "" {

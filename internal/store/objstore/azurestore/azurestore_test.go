@@ -12,6 +12,7 @@ import (
 
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/azurestore"
+	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
 // TestLostAnswer: the answer of the first upload is lost, and the second one is refused because of
@@ -60,4 +61,28 @@ func TestDots(t *testing.T) {
 		require.ErrorIs(t, err, objstore.ErrInvalidKey)
 		require.ErrorIs(t, s.Delete(t.Context(), key), objstore.ErrInvalidKey)
 	}
+}
+
+// TestErrorsKeepSignatures: the URLs of requests have the signature, errors do not.
+func TestErrorsKeepSignatures(t *testing.T) {
+	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
+	t.Setenv("AZURE_STORAGE_KEY", "")
+	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=2024-11-04&sig=hush")
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && r.URL.Query().Get("sig") == "hush" {
+			panic(http.ErrAbortHandler)
+		}
+		http.Error(w, "", http.StatusForbidden)
+	}))
+	defer srv.Close()
+	s, err := azurestore.New(t.Context(), azurestore.Config{
+		Container: "c", Account: "a", Endpoint: srv.URL, Policy: remote.Policy{MaxAttempts: 2, MinBackoff: 1, MaxBackoff: 1},
+	})
+	require.NoError(t, err)
+	_, err = s.Put(t.Context(), "k", strings.NewReader("x"), objstore.Condition{})
+	require.ErrorContains(t, err, "EOF")
+	assert.NotContains(t, err.Error(), "hush")
+	_, _, err = s.Get(t.Context(), "k", 0, -1)
+	require.ErrorContains(t, err, "403")
+	assert.NotContains(t, err.Error(), "hush")
 }

@@ -54,8 +54,7 @@ func New(ctx context.Context, c Config) (*remote.Store, error) {
 	if c.Bucket == "" {
 		return nil, errors.New("configure Google Cloud Storage: want a bucket's name")
 	}
-	client := remote.NewClient(timeout, idleConnections)
-	var transport http.RoundTripper = roundTripper(client.Do)
+	var transport http.RoundTripper = remote.NewTransport(timeout, idleConnections)
 	options := []option.ClientOption{}
 	if endpoint := cmp.Or(c.Endpoint, os.Getenv("STORAGE_EMULATOR_HOST")); endpoint != "" {
 		if !strings.Contains(endpoint, "://") {
@@ -74,10 +73,6 @@ func New(ctx context.Context, c Config) (*remote.Store, error) {
 	}
 	return remote.New(&bucket{objects: service.Objects, name: c.Bucket}, c.Prefix, cmp.Or(c.Policy, remote.DefaultPolicy))
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
 // bucket is a remote.Protocol.
 type bucket struct {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -57,6 +58,27 @@ func NewClient(timeout time.Duration, idle int) *awshttp.BuildableClient {
 		t.DisableCompression = true // it would hide the size of an object
 	})
 }
+
+// Transport sends requests as NewClient's client does. Its errors do not have the requests' URLs,
+// which may hold signatures.
+type Transport struct{ client *awshttp.BuildableClient }
+
+// NewTransport returns a transport with the client of NewClient.
+func NewTransport(timeout time.Duration, idle int) Transport {
+	return Transport{NewClient(timeout, idle)}
+}
+
+// Do implements the interface of clients.
+func (t Transport) Do(req *http.Request) (*http.Response, error) {
+	res, err := t.client.Do(req)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err
+	}
+	return res, err
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) { return t.Do(req) }
 
 // Contextual joins the context's error with one that it caused, because clients hide it in some
 // places.
