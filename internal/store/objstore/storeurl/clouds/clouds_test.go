@@ -73,7 +73,7 @@ func check(t *testing.T, url string) {
 	for _, err := range s.List(t.Context(), "", "") {
 		require.Error(t, err)
 	}
-	_, err = s.Put(t.Context(), "k", strings.NewReader("x"), objstore.Condition{IfMatch: "1"})
+	_, err = s.Put(t.Context(), "k", strings.NewReader("x"), objstore.Condition{IfAbsent: true})
 	require.Error(t, err)
 	require.NotErrorIs(t, err, objstore.ErrPrecondition)
 }
