@@ -2,11 +2,15 @@ package s3store
 
 import (
 	"bytes"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -149,4 +153,26 @@ func TestKMSKey(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, map[string]string{"PUT x-id": "aws:kms alias/k", "POST uploads": "aws:kms alias/k", "PUT partNumber": " ", "POST uploadId": " "}, keys)
+}
+
+// TestCertificateAuthority: AWS_CA_BUNDLE names the authority of an endpoint.
+func TestCertificateAuthority(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") }))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails
+	srv.StartTLS()
+	defer srv.Close()
+	bundle := filepath.Join(t.TempDir(), "ca.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
+	require.NoError(t, os.WriteFile(bundle, certificate, 0o600))
+	for _, named := range []string{"", bundle} {
+		t.Setenv("AWS_CA_BUNDLE", named)
+		s, err := New(t.Context(), Config{Bucket: "b", Endpoint: srv.URL, PathStyle: true, AccessKey: "a", SecretKey: "s", MaxAttempts: 1})
+		require.NoError(t, err)
+		_, _, err = objstore.ReadAll(t.Context(), s, "k")
+		if named == "" {
+			require.ErrorContains(t, err, "unknown authority")
+			continue
+		}
+		require.NoError(t, err)
+	}
 }
