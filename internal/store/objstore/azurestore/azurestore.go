@@ -103,11 +103,12 @@ func Account(configured string) string {
 // blobs is a remote.Protocol.
 type blobs struct{ container *container.Client }
 
-// blob returns a client of a blob. Azure does not keep the dots at the end of an element apart, so
-// that two keys could have one blob.
+// blob returns a client of a blob. No segment of a name should end with a dot, says Microsoft
+// (https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata),
+// since two keys could then have one blob.
 func (b blobs) blob(name string) (*blockblob.Client, error) {
 	if strings.HasSuffix(name, ".") || strings.Contains(name, "./") {
-		return nil, fmt.Errorf("%w: an element of %q ends with a dot, which Azure does not store", objstore.ErrInvalidKey, name)
+		return nil, fmt.Errorf("%w: an element of %q ends with a dot, which Azure advises against", objstore.ErrInvalidKey, name)
 	}
 	return b.container.NewBlockBlobClient(name), nil
 }

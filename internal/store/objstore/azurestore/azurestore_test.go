@@ -48,7 +48,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestDots: Azure would store a. and a as one blob, so it gets neither request.
+// TestDots: no request names a blob with a segment that ends with a dot.
 func TestDots(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
 	t.Setenv("AZURE_STORAGE_KEY", "a2V5")
