@@ -19,7 +19,7 @@ comma := ,
 # library.
 export GOFLAGS := -trimpath -tags=netgo,osusergo$(addprefix $(comma),$(TAGS)) $(GOFLAGS)
 export PYTHON ?= python3
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(shell deploy/version.sh)
 # Go refuses to stamp a build where git does not know the commit.
 BUILDVCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && echo auto || echo false)
 LDFLAGS := -s -w -X github.com/promlake/promlake/internal/base/telemetry.version=$(VERSION)
@@ -91,7 +91,7 @@ WHEEL_ARCH ?= $(patsubst aarch64,arm64,$(shell uname -m))
 .PHONY: wheel
 wheel: $(VENV_READY) $(PAGE) ## Build the Python package into dist/*.whl, with the program in it (WHEEL_ARCH=).
 	@tests/tools/system.sh package $(WHEEL_ARCH)
-	@GO='$(GO)' VERSION='$(VERSION)' HATCHLING=$(VENV)/bin/hatchling client/build.sh $(WHEEL_ARCH)
+	@GO='$(GO)' VERSION='$(VERSION)' BUILDVCS='$(BUILDVCS)' HATCHLING=$(VENV)/bin/hatchling client/build.sh $(WHEEL_ARCH)
 
 .PHONY: run
 run: bin/promlake ## Serve ./data on 127.0.0.1:9009, and scrape it and this machine (STORE=, LISTEN=, ARGS=).

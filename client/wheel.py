@@ -1,4 +1,4 @@
-"""Hatchling's hook that puts the program promlake into the wheel and names the platforms on which it runs."""
+"""The wheel's version, and hatchling's hook that puts the program promlake into it and names the platforms on which it runs."""
 
 import os
 import struct
@@ -10,6 +10,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 # The architectures of ELF's e_machine.
 _MACHINES = {62: "x86_64", 183: "aarch64"}
 _INTERPRETER = 3  # of ELF's program headers: the program is linked with shared libraries
+
+
+def version() -> str:
+    """Returns PROMLAKE_WHEEL_VERSION, which make wheel sets, or else the release that the file VERSION names."""
+    return os.environ.get("PROMLAKE_WHEEL_VERSION") or (Path(__file__).parents[1] / "VERSION").read_text().strip()
 
 
 class ProgramHook(BuildHookInterface):

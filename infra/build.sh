@@ -2,7 +2,8 @@
 # Builds the functions' bootstraps, fully static, and packs them as dist/<arch>/<program>.zip: equal
 # sources and tools give equal bytes.
 # usage: build.sh ARCH...     arm64 or x86_64
-# VERSION is the version that the programs report; GO and PYTHON name the tools.
+# VERSION is the version that the programs report, BUILDVCS whether they report the commit (auto or
+# false); GO and PYTHON name the tools.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,7 +15,7 @@ ldflags="-s -w -X github.com/promlake/promlake/internal/base/telemetry.version=$
 build() { # build PROGRAM FLAG...
     local program=$1
     shift
-    CGO_ENABLED=1 CC=$cc CXX=$cxx GOOS=linux GOARCH=$goarch "$go" build -trimpath -buildvcs=false -tags "$static_tags" "$@" -o "$out/$program/bootstrap" "./$program"
+    CGO_ENABLED=1 CC=$cc CXX=$cxx GOOS=linux GOARCH=$goarch "$go" build -trimpath -buildvcs="${BUILDVCS:-false}" -tags "$static_tags" "$@" -o "$out/$program/bootstrap" "./$program"
     "$python" infra/pack.py "$out/$program/bootstrap" "$arch" "dist/$arch/$program.zip"
 }
 

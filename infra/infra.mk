@@ -30,7 +30,7 @@ $(NODE_READY): infra/package-lock.json
 
 .PHONY: functions
 functions: $(PAGE) | system-package ## Build the functions' bootstraps into dist/<arch>/<program>.zip (ARCH=).
-	@GO='$(GO)' VERSION='$(VERSION)' infra/build.sh $(ARCH)
+	@GO='$(GO)' VERSION='$(VERSION)' BUILDVCS='$(BUILDVCS)' infra/build.sh $(ARCH)
 
 # It runs before the build of the functions, which takes minutes the first time.
 .PHONY: package-check

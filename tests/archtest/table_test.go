@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"internal/app/demo":       {"internal/app/promconfig", "internal/base/settings"},
 	"internal/app/doctorapp":  {"internal/access/tenant", "internal/app/human", "internal/app/process", "internal/base/telemetry", "internal/compact/blockio", "internal/format/block", "internal/format/checksum", "internal/format/key", "internal/format/parquetfile", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/objstore"},
 	"internal/app/exportapp":  {"internal/format/key", "internal/sql/encode"},
-	"internal/app/flags":      {"internal/base/settings"},
+	"internal/app/flags":      {"internal/base/settings", "internal/base/telemetry"},
 	"internal/app/human":      {},
 	"internal/app/importapp":  {"internal/access/tenant", "internal/app/human", "internal/aws/cost", "internal/base/memory", "internal/base/settings", "internal/base/tempdir", "internal/compact/bulk", "internal/format/key", "internal/format/series", "internal/senders/promblock", "internal/store/catalog", "internal/store/objstore", "internal/store/objstore/probe", "internal/store/objstore/storeurl"},
 	"internal/app/ingestapp":  {"internal/access/auth", "internal/app/flags", "internal/app/human", "internal/app/process", "internal/aws/lambda", "internal/aws/sqsqueue", "internal/ingest", "internal/ingest/message", "internal/senders/datadog", "internal/store/queue", "internal/store/recent"},

@@ -110,7 +110,7 @@ func parseFile(path string, text []byte, known map[string]bool) (map[string]entr
 		if first, twice := values[key.Value]; twice {
 			return nil, fmt.Errorf("%s: the key is there twice, first in %s", e.where, strings.TrimSuffix(first.where, ": "+key.Value))
 		}
-		if !known[key.Value] || key.Value == SettingsFile || key.Value == "help" {
+		if !known[key.Value] || key.Value == SettingsFile || !isSetting(key.Value) {
 			return nil, fmt.Errorf("%s: no such setting", e.where)
 		}
 		elements := []*yaml.Node{node}

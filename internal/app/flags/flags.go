@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // EnvPrefix begins the name of every environment variable.
@@ -24,6 +25,14 @@ func Env(flag string) string {
 	return EnvPrefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag))
 }
 
+// about are flags that print something and end the program. They are no settings.
+type about struct {
+	Version kong.VersionFlag `name:"version" help:"Print the version."`
+}
+
+// isSetting reports whether a flag has a variable, a key of the settings file and a value to show.
+func isSetting(name string) bool { return name != "help" && name != "version" }
+
 // NewParser returns a parser for grammar, a pointer to a struct that holds the defaults.
 func NewParser(name, description string, grammar any, options ...kong.Option) (*kong.Kong, error) {
 	f := &file{}
@@ -31,6 +40,8 @@ func NewParser(name, description string, grammar any, options ...kong.Option) (*
 		kong.Name(name),
 		kong.Description(description),
 		kong.Embed(f),
+		kong.Embed(&about{}),
+		kong.Vars{"version": telemetry.ReadBuild().String()},
 		kong.Resolvers(f),
 		kong.NamedMapper("bytes", textMapper("bytes")),
 		kong.NamedMapper("period", textMapper("period")),
@@ -75,7 +86,7 @@ func visit(n *kong.Node, f func(*kong.Flag) error) error {
 // requires an enum to be required or to have a default in its tags. adopt makes a required one
 // optional once it has this default.
 func adopt(f *kong.Flag) error {
-	if f.Name == "help" {
+	if !isSetting(f.Name) {
 		return nil
 	}
 	f.Envs = []string{Env(f.Name)}

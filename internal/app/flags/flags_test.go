@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // grammar has a flag of each kind that the project uses.
@@ -186,4 +188,16 @@ text: "a \"b\""
 token: "<secret>"
 `, g.seen.YAML())
 	require.Equal(t, "64MiB", g.seen.Map()["size"])
+}
+
+// TestVersion: every program prints its version, which is no setting.
+func TestVersion(t *testing.T) {
+	t.Setenv("PROMLAKE_VERSION", "no switch")
+	g := defaults()
+	var out bytes.Buffer
+	require.PanicsWithValue(t, 0, func() {
+		flags.Main(t.Context(), "test", "A test.", &g, []string{"--version"}, flags.Streams{Out: &out, Err: &out}, kong.Exit(func(code int) { panic(code) }))
+	})
+	require.Equal(t, telemetry.ReadBuild().String()+"\n", out.String())
+	require.Equal(t, 0, flags.Main(t.Context(), "test", "A test.", &g, nil, flags.Streams{Out: &out, Err: &out}), out.String())
 }

@@ -48,7 +48,7 @@ func values(chosen *kong.Context) Values {
 	}
 	var out Values
 	for _, f := range chosen.Flags() {
-		if f.Name == "help" {
+		if !isSetting(f.Name) {
 			continue
 		}
 		v := Value{Name: f.Name, Default: strings.ReplaceAll(f.Default, "$$", "$"), Source: cmp.Or(sources[f], Default)}

@@ -33,7 +33,7 @@ type Settings struct {
 func (s Settings) joined(fs flags.Values) Settings {
 	s.API.LookbackDelta = s.Query.LookbackDelta
 	s.API.Parser = query.ParserOptions()
-	s.API.Build.Revision = telemetry.ReadBuild().Revision
+	s.API.Build = telemetry.ReadBuild()
 	s.API.Flags, s.API.ConfigYAML = fs.Map(), fs.YAML()
 	s.Admin.Parser, s.Admin.Expressions = s.API.Parser, s.API.Expressions
 	s.Admin.MaxBodyBytes, s.Admin.Timeout = s.API.MaxBodyBytes, s.Query.Timeout

@@ -67,7 +67,7 @@ func (s *server) served() map[string]choice {
 		"/rules":                 keep,
 
 		"/features":           keep,
-		"/status/buildinfo":   keep,
+		"/status/buildinfo":   replace(s.respond.JSON(s.buildInfo)),
 		"/status/runtimeinfo": keep,
 		"/status/flags":       keep,
 		"/status/walreplay":   keep,
@@ -112,9 +112,6 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	}
 	if s.settings.Rules != nil {
 		served["/rules"], served["/alerts"] = replace(s.respond.JSON(s.rules)), replace(s.respond.JSON(s.alerts))
-	}
-	if s.settings.Ruler {
-		served["/status/buildinfo"] = replace(s.respond.JSON(s.servedBuildInfo))
 	}
 	for path, f := range s.weights.Routes() {
 		served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(f)) }

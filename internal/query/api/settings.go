@@ -11,6 +11,7 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/prom/expression"
 )
 
@@ -53,19 +54,11 @@ type Settings struct {
 	// enabled.
 	Features map[string]map[string]bool `kong:"-"`
 	// Build identifies the build of Promlake for /api/v1/status/buildinfo.
-	Build Build `kong:"-"`
+	Build telemetry.Build `kong:"-"`
 	// Ruler means that the process serves the API for the rules of tenants: buildinfo has Mimir's
 	// field for it, and an application unless that is "".
 	Ruler       bool   `kong:"-"`
 	Application string `kong:"-"`
-}
-
-// Build describes the running program.
-type Build struct {
-	Revision string // VCS commit
-	Branch   string // VCS branch
-	User     string // who built it
-	Date     string // when it was built
 }
 
 // Complete returns s with defaults in place of zero values, or an error that names the invalid

@@ -36,32 +36,27 @@ func newProcess(now func() time.Time) (process, error) {
 	return process{started: now().UTC(), dir: dir, hostname: hostname}, nil
 }
 
-func (s *server) buildInfo() v1.PrometheusVersion {
-	b := s.settings.Build
-	return v1.PrometheusVersion{
-		Version:   PrometheusVersion,
-		Revision:  b.Revision,
-		Branch:    b.Branch,
-		BuildUser: b.User,
-		BuildDate: b.Date,
-		GoVersion: runtime.Version(),
+func (s *server) prometheusVersion() v1.PrometheusVersion {
+	return v1.PrometheusVersion{Version: PrometheusVersion, Revision: s.settings.Build.Revision, GoVersion: runtime.Version()}
+}
+
+// buildInfo answers /api/v1/status/buildinfo: upstream's fields, Promlake's version and, in a
+// process with the API for rules, Mimir's fields, by which Grafana knows that rules can be changed.
+func (s *server) buildInfo(*http.Request) (any, error) {
+	info := struct {
+		v1.PrometheusVersion
+
+		Promlake    string            `json:"promlakeVersion"`
+		Application string            `json:"application,omitempty"`
+		Features    map[string]string `json:"features,omitempty"`
+	}{PrometheusVersion: s.prometheusVersion(), Promlake: s.settings.Build.Version}
+	if s.settings.Ruler {
+		info.Application = s.settings.Application
+		info.Features = map[string]string{
+			"ruler_config_api": "true", "alertmanager_config_api": "false", "query_sharding": "false", "federated_rules": "false",
+		}
 	}
-}
-
-// rulerBuildInfo is upstream's build information with Mimir's further fields, by which Grafana
-// knows that rules can be changed.
-type rulerBuildInfo struct {
-	v1.PrometheusVersion
-
-	Application string            `json:"application,omitempty"`
-	Features    map[string]string `json:"features"`
-}
-
-// servedBuildInfo answers /api/v1/status/buildinfo of a process with the API for rules.
-func (s *server) servedBuildInfo(*http.Request) (any, error) {
-	return rulerBuildInfo{s.buildInfo(), s.settings.Application, map[string]string{
-		"ruler_config_api": "true", "alertmanager_config_api": "false", "query_sharding": "false", "federated_rules": "false",
-	}}, nil
+	return info, nil
 }
 
 // runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once at the start, so without a

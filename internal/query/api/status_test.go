@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/query/api"
 )
 
@@ -64,9 +65,9 @@ func TestTSDBStatusWithoutPostings(t *testing.T) {
 
 func TestBuildInfo(t *testing.T) {
 	settings := testSettings()
-	settings.Build = api.Build{Revision: "abc", Branch: "main", User: "u", Date: "20260101"}
+	settings.Build = telemetry.Build{Version: "1.2.3", Revision: "abc"}
 	rec := get(t, newHandler(t, settings, withoutStorage(t)), "/api/v1/status/buildinfo")
-	require.Equal(t, `{"status":"success","data":{"version":"`+api.PrometheusVersion+`","revision":"abc","branch":"main","buildUser":"u","buildDate":"20260101","goVersion":"`+runtime.Version()+`"}}`, rec.Body.String())
+	require.Equal(t, `{"status":"success","data":{"version":"`+api.PrometheusVersion+`","revision":"abc","branch":"","buildUser":"","buildDate":"","goVersion":"`+runtime.Version()+`","promlakeVersion":"1.2.3"}}`, rec.Body.String())
 }
 
 // TestBuildInfoWithRuler: Grafana's alerting page reads these fields.
@@ -75,7 +76,7 @@ func TestBuildInfoWithRuler(t *testing.T) {
 	settings.Ruler, settings.Application = true, "Grafana Mimir"
 	rec := get(t, newHandler(t, settings, withoutStorage(t)), "/api/v1/status/buildinfo")
 	require.Equal(t, `{"status":"success","data":{"version":"`+api.PrometheusVersion+`","revision":"","branch":"","buildUser":"","buildDate":"","goVersion":"`+runtime.Version()+`",`+
-		`"application":"Grafana Mimir","features":{"alertmanager_config_api":"false","federated_rules":"false","query_sharding":"false","ruler_config_api":"true"}}}`, rec.Body.String())
+		`"promlakeVersion":"","application":"Grafana Mimir","features":{"alertmanager_config_api":"false","federated_rules":"false","query_sharding":"false","ruler_config_api":"true"}}}`, rec.Body.String())
 }
 
 // TestPrometheusVersion fails if the module was upgraded and the constant was not: module v0.315.0

@@ -31,7 +31,7 @@ func noteStream() (<-chan notifications.Notification, func(), bool) { return nil
 // The constructor also renders an OpenAPI document, which is not served: without paths it is
 // smallest.
 func (s *server) upstream(render v1.StatsRenderer) *v1.API {
-	build := s.buildInfo()
+	build := s.prometheusVersion()
 	shown := shownBy(s.settings.Monitoring)
 	api := v1.NewAPI(
 		s.backend, s.backend,
