@@ -93,6 +93,34 @@ wheel: $(VENV_READY) $(PAGE) ## Build the Python package into dist/*.whl, with t
 	@tests/tools/system.sh package $(WHEEL_ARCH)
 	@GO='$(GO)' VERSION='$(VERSION)' BUILDVCS='$(BUILDVCS)' HATCHLING=$(VENV)/bin/hatchling client/build.sh $(WHEEL_ARCH)
 
+# Everything that people install, for both architectures: docs/install.md. Two builds of a commit
+# with the same tools are equal.
+RELEASE_TOOL = cd deploy/release && GOFLAGS= $(GO) build -trimpath -buildvcs=false -o ../../.cache/bin/release . && cd ../.. && .cache/bin/release
+REGISTRY ?= ghcr.io/promlake
+
+.PHONY: release
+release: $(VENV_READY) $(PAGE) ## Make archives, packages, images, wheels and functions in dist/release.
+	@rm -rf dist/release && mkdir -p dist/release .cache/bin
+	@$(MAKE) functions ARCH='arm64 x86_64' VERSION='$(VERSION)'
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) OUT=dist/release $(MAKE) wheel WHEEL_ARCH='arm64 x86_64' VERSION='$(VERSION)'
+	@$(RELEASE_TOOL) pack '$(VERSION)' $$(git log -1 --format=%ct)
+
+.PHONY: release-push
+release-push: ## Push the images of make release to $(REGISTRY)/promlake (REGISTRY=).
+	@mkdir -p .cache/bin
+	@$(RELEASE_TOOL) push '$(REGISTRY)/promlake' '$(VERSION)'
+
+# It reads the archives, packages and images of make release; crun and rpm only where they run.
+.PHONY: test-release
+test-release: release ## Install, start, upgrade and remove what make release makes (ARGS= goes to pytest).
+	cd deploy/release && GOFLAGS= $(GO) test ./...
+	@tests/tools/system.sh release
+	$(VENV)/bin/python -m pytest tests/release $(ARGS)
+
+.PHONY: vulncheck
+vulncheck: ## Find known vulnerabilities that the programs reach (from Go's database).
+	GOFLAGS=-tags=netgo,osusergo,all_sd $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./cmd/promlake ./ingest-fn ./query-fn ./compact-fn
+
 .PHONY: run
 run: bin/promlake ## Serve ./data on 127.0.0.1:9009, and scrape it and this machine (STORE=, LISTEN=, ARGS=).
 	exec bin/promlake serve --store '$(STORE)' --listen '$(LISTEN)' --demo $(ARGS)

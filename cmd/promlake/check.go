@@ -12,10 +12,11 @@ import (
 )
 
 // checkCmd checks files for promlake serve --config.file as promtool does: exit code 1 for files
-// that a server refuses, and 3 for doubtful things with --lint-fatal.
+// that a server refuses, and 3 for doubtful things with --lint-fatal. It also checks servers.
 type checkCmd struct {
 	Config checkConfigCmd `cmd:"" help:"Check Prometheus configuration files and the rule files that they name."`
 	Rules  checkRulesCmd  `cmd:"" help:"Check rule files."`
+	Ready  checkReadyCmd  `cmd:"" help:"Check that a server is ready."`
 }
 
 const (

@@ -35,7 +35,7 @@ type cli struct {
 	Tenant    tenantCmd    `cmd:"" help:"List the tenants of a store, or remove one whole."`
 	Doctor    doctorCmd    `cmd:"" help:"Find damaged objects in a store, and quarantine them."`
 	Config    configCmd    `cmd:"" help:"Print the settings of promlake serve and the source of each."`
-	Check     checkCmd     `cmd:"" help:"Check the files of promlake serve --config.file."`
+	Check     checkCmd     `cmd:"" help:"Check the files of promlake serve --config.file, or that a server is ready."`
 	Rules     rulesCmd     `cmd:"" help:"Test rules, and evaluate them over the past."`
 	Token     tokenCmd     `cmd:"" help:"Make a token for requests to a server."`
 	Cost      costCmd      `cmd:"" help:"Estimate what a load costs on AWS."`
