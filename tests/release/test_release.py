@@ -128,6 +128,7 @@ root=$1 data=$2
 shift 2
 mount --bind "$root" "$root"
 mount --bind "$data" "$root/data"
+mount --bind /proc "$root/proc"
 mount -t tmpfs tmpfs "$root/tmp"
 mount -o remount,bind,ro "$root"
 exec chroot --userspec=65532:65532 "$root" "$@"
@@ -137,7 +138,7 @@ exec chroot --userspec=65532:65532 "$root" "$@"
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_image(release: Path, tmp_path: Path, arch: str, serve: Serve) -> None:  # noqa: ARG001
     tar = only(f"*-linux-{arch}.image.tar")
-    assert tar.stat().st_size <= 45 * MIB
+    assert tar.stat().st_size <= 50 * MIB
     layout, root, data = tmp_path / "layout", tmp_path / "root", tmp_path / "data"
     with tarfile.open(tar) as archive:
         archive.extractall(layout, filter="data")
@@ -152,6 +153,7 @@ def test_image(release: Path, tmp_path: Path, arch: str, serve: Serve) -> None: 
     assert config["config"]["Healthcheck"]["Test"] == ["CMD", "/usr/bin/promlake", "check", "ready"]
     assert config["config"]["Labels"]["org.opencontainers.image.version"]
     data.mkdir()
+    (root / "proc").mkdir()  # as container runtimes do
     subprocess.run(["chown", "65532:65532", data], check=True)
     command: list[str | Path] = ["unshare", "--mount", "sh", "-c", CONTAINER, "sh", root, data]
     if arch != HOST:
