@@ -110,7 +110,8 @@ release-push: ## Push the images of make release to $(REGISTRY)/promlake (REGIST
 	@mkdir -p .cache/bin
 	@$(RELEASE_TOOL) push '$(REGISTRY)/promlake' '$(VERSION)'
 
-# It reads the archives, packages and images of make release; crun and rpm only where they run.
+# It needs root: packages are installed in a layer above this system. Programs for the other
+# architecture run in an emulator.
 .PHONY: test-release
 test-release: release ## Install, start, upgrade and remove what make release makes (ARGS= goes to pytest).
 	cd deploy/release && GOFLAGS= $(GO) test ./...
