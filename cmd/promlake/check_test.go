@@ -54,9 +54,10 @@ global: {query_log_file: q.log}
 		{"bad file_sd", []string{"config", config("bad_fsd.yml", ", file_sd_configs: [{files: [bad_targets.json]}]")}, 1, nil, []string{"bad_targets.json", `"http://host:1/" is not a valid hostname`}},
 		{"missing certificate", []string{"config", config("tls.yml", ", tls_config: {ca_file: none.pem}")}, 1, nil, []string{"none.pem"}},
 		{"long interval", []string{"config", "--lint", "all", "--lint-fatal", config("long.yml", ", scrape_interval: 6m")}, 3, nil, []string{"too long scrape interval found"}},
-		{"unknown discovery", []string{"config", config("k8s.yml", ", kubernetes_sd_configs: [{role: pod}]")}, 1, nil, []string{"this program has no kubernetes_sd_configs; build it with make build TAGS=all_sd"}},
+		{"kubernetes_sd", []string{"config", config("k8s.yml", ", kubernetes_sd_configs: [{role: pod}, {role: endpointslice, api_server: 'https://k8s.example.com', namespaces: {names: [a]}, selectors: [{role: endpointslice, label: 'a=b'}]}]")}, 0, []string{"k8s.yml is valid"}, nil},
+		{"bad kubernetes_sd", []string{"config", config("bad_k8s.yml", ", kubernetes_sd_configs: [{role: pods}]")}, 1, nil, []string{`unknown Kubernetes SD role "pods"`}},
 		{"absent discovery", []string{"config", config("gce.yml", ", gce_sd_configs: [{project: p, zone: z}]")}, 1, nil, []string{"this program has no gce_sd_configs; build it with make build TAGS=all_sd"}},
-		{"absent discoveries", []string{"config", file("many.yml", "scrape_configs: [{job_name: j, gce_sd_configs: [{project: p, zone: z}], kubernetes_sd_configs: [{role: pod}]}, {job_name: k, azure_sd_configs: [{}], gce_sd_configs: [{}]}]\nalerting: {alertmanagers: [{nomad_sd_configs: [{}]}]}")}, 1, nil, []string{"this program has no gce_sd_configs, kubernetes_sd_configs, azure_sd_configs, nomad_sd_configs; build it"}},
+		{"absent discoveries", []string{"config", file("many.yml", "scrape_configs: [{job_name: j, gce_sd_configs: [{project: p, zone: z}], ec2_sd_configs: [{region: r}]}, {job_name: k, azure_sd_configs: [{}], gce_sd_configs: [{}]}]\nalerting: {alertmanagers: [{nomad_sd_configs: [{}]}]}")}, 1, nil, []string{"this program has no gce_sd_configs, ec2_sd_configs, azure_sd_configs, nomad_sd_configs; build it"}},
 		{"no effect", []string{"config", sections}, 0, []string{
 			"WARNING: no effect: global.query_log_file", "WARNING: no effect: remote_write: samples are stored in Promlake's store only",
 			"WARNING: no effect: storage.tsdb.retention: there is no TSDB; see --compactor.blocks-retention-period", "WARNING: no effect: tracing",

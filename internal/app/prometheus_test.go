@@ -197,7 +197,7 @@ func TestReload(t *testing.T) {
 	srv.eventually(t, `m == 2`, 1)
 	srv.eventually(t, `m`, 1) // the series of the former target became stale
 
-	require.NoError(t, os.WriteFile(file, []byte("scrape_configs: [{job_name: x, kubernetes_sd_configs: [{role: pod}]}]"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("scrape_configs: [{job_name: x, gce_sd_configs: [{project: p, zone: z}]}]"), 0o600))
 	code, body = reload(http.MethodPut)
 	require.Equal(t, http.StatusInternalServerError, code)
 	require.Contains(t, body, "failed to reload config")

@@ -13,10 +13,11 @@ import (
 
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
-	_ "github.com/prometheus/prometheus/discovery/consul" // consul_sd_configs
-	_ "github.com/prometheus/prometheus/discovery/dns"    // dns_sd_configs
-	_ "github.com/prometheus/prometheus/discovery/file"   // file_sd_configs
-	_ "github.com/prometheus/prometheus/discovery/http"   // http_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/consul"     // consul_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/dns"        // dns_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/file"       // file_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/http"       // http_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/kubernetes" // kubernetes_sd_configs
 	"go.yaml.in/yaml/v3"
 )
 
