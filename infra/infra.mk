@@ -51,9 +51,25 @@ remove: $(NODE_READY) ## Remove the AWS stack; its bucket and its queues of writ
 
 # tests/infra needs both architectures, because no other test links the foreign one.
 .PHONY: infra-programs
-infra-programs: build $(NODE_READY)
+infra-programs: build versitygw kubernetes-tools $(NODE_READY)
 	@$(MAKE) functions ARCH='arm64 x86_64'
 
 .PHONY: test-infra
-test-infra: $(VENV_READY) infra-programs ## Test the packaging: template, policies, routes (ARGS= goes to pytest).
+test-infra: $(VENV_READY) infra-programs ## Test the packaging: template, policies, routes, Helm chart, compose files (ARGS= goes to pytest).
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/infra $(ARGS)
+
+# Helm, kubeconform and the types of custom resources have a module of their own.
+.PHONY: kubernetes-tools
+kubernetes-tools: | system
+	@mkdir -p .cache/bin
+	@cd tests/kubernetes && $(GO) build -buildvcs=false -ldflags '-s -w' -o ../../.cache/bin/ github.com/yannh/kubeconform/cmd/kubeconform helm.sh/helm/v4/cmd/helm ./customresources
+
+# Values of the chart: make manifests VALUES=my.yaml
+VALUES ?= deploy/helm/promlake/values.yaml
+NAMESPACE ?= metrics
+
+.PHONY: manifests
+manifests: kubernetes-tools ## Render the Helm chart into dist/kubernetes.yaml (VALUES=, NAMESPACE=).
+	@mkdir -p dist
+	@.cache/bin/helm template promlake deploy/helm/promlake --namespace '$(NAMESPACE)' --values '$(VALUES)' >dist/kubernetes.yaml
+	@echo 'manifests: dist/kubernetes.yaml'
