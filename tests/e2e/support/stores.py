@@ -62,10 +62,10 @@ def serve_gateway(programs: Programs, directory: Path) -> Iterator[Gateway]:
     (buckets / BUCKET).mkdir(parents=True)
     endpoint = f"127.0.0.1:{free_port()}"
     args = [programs.versitygw, "--port", endpoint, "--access", KEYS["AWS_ACCESS_KEY_ID"], "--secret", KEYS["AWS_SECRET_ACCESS_KEY"]]
-    args += ["--health", "/health", "--quiet", "posix", *_metadata(buckets, directory / "metadata"), buckets]
+    args += ["--health", "/health", "--quiet", "posix", *metadata(buckets, directory / "metadata"), buckets]
     process = Process(args, directory / "versitygw")
     try:
-        process.wait_until(lambda: _answers(f"http://{endpoint}/health"), "versitygw's health")
+        process.wait_until(lambda: answers(f"http://{endpoint}/health"), "versitygw's health")
         yield Gateway(f"http://{endpoint}", buckets)
     finally:
         process.cleanup()
@@ -90,7 +90,7 @@ def serve_google(program: Path, directory: Path) -> Iterator[Cloud]:
     args = [program, "-scheme", "http", "-host", host, "-port", port, "-public-host", address, "-external-url", f"http://{address}"]
     process = Process([*args, "-backend", "memory", "-log-level", "error"], directory / "fake-gcs-server")
     try:
-        process.wait_until(lambda: _answers(f"http://{address}/storage/v1/b?project=p"), "fake-gcs-server")
+        process.wait_until(lambda: answers(f"http://{address}/storage/v1/b?project=p"), "fake-gcs-server")
         bucket, headers = f'{{"name":"{BUCKET}"}}'.encode(), {"Content-Type": "application/json"}
         request = urllib.request.Request(f"http://{address}/storage/v1/b", bucket, headers)
         urllib.request.urlopen(request, timeout=60).close()
@@ -135,7 +135,7 @@ def _creates_container(endpoint: str) -> bool:
         return False
 
 
-def _metadata(buckets: Path, sidecar: Path) -> list[str | Path]:
+def metadata(buckets: Path, sidecar: Path) -> list[str | Path]:
     """Returns the flags for objects' metadata: a folder beside the buckets, if the file system has no extended attributes."""
     with tempfile.NamedTemporaryFile(dir=buckets.parent) as probe:
         try:
@@ -146,7 +146,7 @@ def _metadata(buckets: Path, sidecar: Path) -> list[str | Path]:
     return []
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=1):
             return True
