@@ -17,6 +17,12 @@ TOOLS = ROOT / ".cache/bin"
 Object = dict[str, Any]
 
 
+def module_directory(name: str) -> Path:
+    """Returns the folder of a module that the module of the tools requires."""
+    done = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", name], cwd=MODULE, capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip())
+
+
 def helm(*args: str | Path) -> subprocess.CompletedProcess[str]:
     """Runs helm without a cluster and without files of the user."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HELM_", "KUBE"))} | {

@@ -2,15 +2,22 @@
 
 import json
 import subprocess
+import time
 import tomllib
+import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from chart import CHART, MODULE, TOOLS, Object, helm, mounted, of_kind, pod, render
-from support.programs import ROOT, Programs
+from chart import CHART, TOOLS, Object, helm, module_directory, mounted, of_kind, pod, render
+from support.programs import ROOT, Programs, wait_until
+from support.questions import vector
+from support.remote_write import series
+from support.server import Server
+from support.stores import serve_gateway
 from test_routes import LINES, POSTED, QUERIES, WRITES
 
 SCRAPING = {
@@ -91,10 +98,7 @@ def objects(case: str, rendered: dict[str, list[Object]]) -> list[Object]:
 def schemas(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of kubeconform's schemas, made of the OpenAPI document of Kubernetes. They refuse unknown fields."""
     folder = tmp_path_factory.mktemp("schemas")
-    done = subprocess.run(
-        ["go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes"], cwd=MODULE, capture_output=True, text=True, check=True
-    )
-    definitions = json.loads((Path(done.stdout.strip()) / "api/openapi-spec/swagger.json").read_text())["definitions"]
+    definitions = json.loads((module_directory("k8s.io/kubernetes") / "api/openapi-spec/swagger.json").read_text())["definitions"]
     for name, definition in definitions.items():
         if "properties" in definition:
             definition["additionalProperties"] = False
@@ -192,6 +196,34 @@ def test_processes(case: str, objects: list[Object], tmp_path: Path, programs: P
         check = [programs.promlake, "check", "config", found[name]["config.file"]]
         done = subprocess.run(check, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_roles_share_a_bucket(programs: Programs, tmp_path: Path) -> None:
+    """What one process stores, the others answer and compute with."""
+    with serve_gateway(programs, tmp_path / "s3") as gateway, ExitStack() as stack:
+        store = gateway.store()
+        quick = {"ruler.poll-interval": "1s", "query.max-staleness": "0s"}
+        objects = render({"mode": "roles", "store": {"url": store.url}, "settings": quick}, tmp_path)
+        servers = {}
+        for name, deployment in of_kind(objects, "Deployment").items():
+            command, *flags = mounted(objects, deployment, tmp_path / name)
+            flags = [f for f in flags if not f.startswith(("--listen=", "--store="))]
+            role = name.removeprefix("lake-promlake-")
+            servers[role] = Server([programs.promlake, command], store, tmp_path / role, tuple(flags))
+            stack.callback(servers[role].cleanup)
+        group = {"name": "up", "interval": "1s", "rules": [{"record": "twice", "expr": "2 * m"}]}
+        request = urllib.request.Request(f"{servers['query'].url}/prometheus/config/v1/rules/n", json.dumps(group).encode(), method="POST")
+        urllib.request.urlopen(request, timeout=300).close()
+        now = int(time.time() * 1000)
+        assert servers["ingest"].sender().write(series("m", [(now, 1.0)])).status == 204
+
+        def answered(role: str, expr: str) -> bool:
+            return len(vector(servers[role].client(), expr).samples) == 1
+
+        assert answered("query", "last_over_time(m[1h]) == 1")
+        wait_until(lambda: answered("query", "last_over_time(twice[1h]) == 2"), "the rule's result")
+        for server in servers.values():
+            server.stop()
 
 
 def test_pods_have_few_rights(objects: list[Object], tmp_path: Path, programs: Programs) -> None:
