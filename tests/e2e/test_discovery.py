@@ -1,4 +1,4 @@
-"""Pods that Kubernetes names are scraped. Here a stand-in names them; `make test-kubernetes` has a real API server."""
+"""Pods that Kubernetes names are scraped. A stand-in for its API server names them here."""
 
 import json
 import queue
