@@ -64,6 +64,18 @@ kubernetes-tools: | system
 	@mkdir -p .cache/bin
 	@cd tests/kubernetes && $(GO) build -buildvcs=false -ldflags '-s -w' -o ../../.cache/bin/ github.com/yannh/kubeconform/cmd/kubeconform helm.sh/helm/v4/cmd/helm ./customresources
 
+# Kubernetes' API server takes a quarter of an hour to compile the first time, and only this target
+# needs it. Debian's etcd is unpacked, not installed.
+.PHONY: kubernetes-programs
+kubernetes-programs: bin/promlake kubernetes-tools
+	@mkdir -p .cache/etcd
+	@[ -x .cache/etcd/usr/bin/etcd ] || { cd .cache/etcd && apt-get -qq -o APT::Sandbox::User=root download etcd-server && dpkg-deb -x etcd-server_*.deb .; }
+	@cd tests/kubernetes && version=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes) && $(GO) build -buildvcs=false -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$version" -o ../../.cache/bin/ k8s.io/kubernetes/cmd/kube-apiserver
+
+.PHONY: test-kubernetes
+test-kubernetes: $(VENV_READY) kubernetes-programs ## Install the Helm chart in a real API server, and scrape pods that it names (ARGS= goes to pytest).
+	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/kubernetes $(ARGS)
+
 # Values of the chart: make manifests VALUES=my.yaml
 VALUES ?= deploy/helm/promlake/values.yaml
 NAMESPACE ?= metrics

@@ -28,6 +28,7 @@ def helm(*args: str | Path) -> subprocess.CompletedProcess[str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HELM_", "KUBE"))} | {
         f"HELM_{kind}_HOME": "/nonexistent" for kind in ("CACHE", "CONFIG", "DATA")
     }
+    env["KUBECACHEDIR"] = str(TOOLS.parent / "kube")
     return subprocess.run([TOOLS / "helm", *args], env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
