@@ -51,23 +51,31 @@ remove: $(NODE_READY) ## Remove the AWS stack; its bucket and its queues of writ
 
 # tests/infra needs both architectures, because no other test links the foreign one.
 .PHONY: infra-programs
-infra-programs: build versitygw kubernetes-tools $(NODE_READY)
+infra-programs: build versitygw $(NODE_READY)
 	@$(MAKE) functions ARCH='arm64 x86_64'
 
 .PHONY: test-infra
-test-infra: $(VENV_READY) infra-programs ## Test the packaging: template, policies, routes, Helm chart, compose files (ARGS= goes to pytest).
+test-infra: $(VENV_READY) infra-programs ## Test the packaging: template, policies, routes, compose files (ARGS= goes to pytest).
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/infra $(ARGS)
 
-# Helm, kubeconform and the types of custom resources have a module of their own.
+# Helm, kubeconform and the types of custom resources have a module of their own: 900 packages that
+# only the targets below need.
 .PHONY: kubernetes-tools
 kubernetes-tools: | system
 	@mkdir -p .cache/bin
 	@cd tests/kubernetes && $(GO) build -buildvcs=false -ldflags '-s -w' -o ../../.cache/bin/ github.com/yannh/kubeconform/cmd/kubeconform helm.sh/helm/v4/cmd/helm ./customresources
 
+.PHONY: chart-programs
+chart-programs: bin/promlake versitygw kubernetes-tools
+
+.PHONY: test-chart
+test-chart: $(VENV_READY) chart-programs ## Test the Helm chart: as helm renders it, without a cluster (ARGS= goes to pytest).
+	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/kubernetes/test_chart.py $(ARGS)
+
 # Kubernetes' API server takes a quarter of an hour to compile the first time, and only this target
 # needs it. Debian's etcd is unpacked, not installed.
 .PHONY: kubernetes-programs
-kubernetes-programs: bin/promlake kubernetes-tools
+kubernetes-programs: chart-programs
 	@mkdir -p .cache/etcd
 	@[ -x .cache/etcd/usr/bin/etcd ] || { cd .cache/etcd && apt-get -qq -o APT::Sandbox::User=root download etcd-server && dpkg-deb -x etcd-server_*.deb .; }
 	@cd tests/kubernetes && version=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes) && $(GO) build -buildvcs=false -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$version" -o ../../.cache/bin/ k8s.io/kubernetes/cmd/kube-apiserver

@@ -12,11 +12,12 @@ from support.programs import ROOT, Process, Programs, find_programs, free_port
 
 @pytest.fixture(scope="session")
 def programs() -> Programs:
-    return find_programs("kubernetes-programs")
+    return find_programs("chart-programs")
 
 
 @pytest.fixture(scope="session")
-def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:  # noqa: ARG001 (it is made with them)
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    find_programs("kubernetes-programs")
     home = tmp_path_factory.mktemp("cluster")
     key, certificate, tokens = home / "key.pem", home / "certificate.pem", home / "tokens.csv"
     client, peer, port = free_port(), free_port(), free_port()
