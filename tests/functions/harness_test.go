@@ -40,7 +40,7 @@ type event map[string]any
 
 func recorded(t testing.TB, name string) event {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "lambda", "testdata", name+".json"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "aws", "lambda", "testdata", name+".json"))
 	require.NoError(t, err)
 	var e event
 	require.NoError(t, json.Unmarshal(b, &e))

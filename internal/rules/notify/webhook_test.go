@@ -108,9 +108,16 @@ func TestWebhook(t *testing.T) {
 // receiver refuses is not.
 func TestWebhookFails(t *testing.T) {
 	statuses := map[string]int{"Wrong": 400, "Long": 413, "Away": 503}
+	var refused sync.WaitGroup // after the first failure, nothing more is sent
+	refused.Add(2)
 	h := newHook(t, func(w http.ResponseWriter, _ *http.Request, body string) {
 		for name, status := range statuses {
 			if strings.Contains(body, `"alertname":"`+name+`"`) {
+				if status == 503 {
+					refused.Wait()
+				} else {
+					refused.Done()
+				}
 				http.Error(w, "not "+name, status)
 			}
 		}
