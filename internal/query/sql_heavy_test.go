@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -94,6 +95,42 @@ func TestHeavySQL(t *testing.T) {
 		}
 	}
 }
+
+// TestWideSQL: what the values of a result with many columns take outside of DuckDB's memory counts
+// against that of the process, and no format encodes more of it once the statement has ended.
+func TestWideSQL(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	budget := memory.New(256<<20, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, nil)
+	var text strings.Builder
+	text.WriteString("SELECT range")
+	for i := range 4000 {
+		fmt.Fprintf(&text, ", range + %d AS c%d", i, i)
+	}
+	few, many := text.String()+" FROM range(10)", text.String()+" FROM range(3000)"
+	for _, format := range []string{"json", "parquet"} {
+		ctx, work, err := budget.Start(t.Context())
+		require.NoError(t, err)
+		var out kept
+		require.NoError(t, l.SQL(ctx, query.Statement{Text: few, Format: format}, &out))
+		err = l.SQL(ctx, query.Statement{Text: many, Format: format}, &out)
+		require.ErrorIs(t, err, memory.ErrMemory, format)
+		work.End()
+		ended, end := context.WithCancel(t.Context())
+		err = l.SQL(ended, query.Statement{Text: many, Format: format}, ending{end})
+		require.ErrorIs(t, err, context.Canceled, format)
+		end()
+	}
+}
+
+// ending ends a statement at the first bytes of its result, and takes no more.
+type ending struct{ end context.CancelFunc }
+
+func (e ending) Write(p []byte) (int, error) {
+	e.end()
+	return len(p), nil
+}
+
+func (ending) Reset() bool { return false }
 
 // TestSQLWithoutRoom: a statement is refused large allocations where the process has no room for
 // them, with the error of the process, and runs once there is room.

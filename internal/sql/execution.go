@@ -190,6 +190,10 @@ func (x *execution) within(key string) pushdown.Constraint {
 	return pushdown.All()
 }
 
+// valueBytes is what a value of a batch takes outside of DuckDB's memory, about: as a value of a chunk,
+// and as one for Arrow. Both are in pieces that are too small for the guard.
+const valueBytes = 32
+
 // execute runs the statement and writes its rows.
 func (x *execution) execute() error {
 	text, allowed := x.stmt.Text, mapping.StatementTypeSelect
@@ -232,7 +236,14 @@ func (x *execution) execute() error {
 	if err := x.enc.Begin(conv.Schema(), columns); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
+	leaves, charged := int64(encode.Leaves(conv.Schema().Fields())), int64(0)
 	for rows.Next() {
+		if need := int64(rows.Len()) * leaves * valueBytes; need > charged {
+			if err := memory.Of(x.ctx).Charge(need - charged); err != nil {
+				return err
+			}
+			charged = need
+		}
 		if x.rows += int64(rows.Len()); x.rows > x.Settings.MaxRows {
 			return &request.LimitError{Limit: "rows of a result", Value: x.Settings.MaxRows, Needed: x.rows, Flag: "--sql.max-rows"}
 		}
@@ -270,8 +281,12 @@ func (x *execution) beginProgress() {
 	p.Begin(names)
 }
 
-// Write implements io.Writer: it counts the bytes of the result.
+// Write implements io.Writer: it counts the bytes of the result. It fails when the statement has
+// ended, so that no more of a large batch is encoded.
 func (x *execution) Write(p []byte) (int, error) {
+	if err := context.Cause(x.ctx); err != nil {
+		return 0, err
+	}
 	if x.sent += int64(len(p)); x.sent > x.Settings.MaxBytes {
 		return 0, &request.LimitError{Limit: "bytes of a result", Value: x.Settings.MaxBytes, Needed: x.sent, Flag: "--sql.max-result-bytes"}
 	}

@@ -36,6 +36,18 @@ type Writer interface {
 	End(warnings []string) error
 }
 
+// Leaves returns the number of values of a row, those of lists aside.
+func Leaves(fields []arrow.Field) (n int) {
+	for _, f := range fields {
+		if t, ok := f.Type.(arrow.NestedType); ok {
+			n += Leaves(t.Fields())
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
 // New returns a writer of a format.
 func New(f Format, w io.Writer) (Writer, error) {
 	switch f {

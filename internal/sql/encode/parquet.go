@@ -8,8 +8,16 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// groupRows is the number of rows of a row group: it is in memory until it is complete.
-const groupRows = 128 << 10
+const (
+	// A row group is in memory until it is complete. It has at most groupRows rows and, of a wide
+	// result, about groupValues values.
+	groupRows   = 128 << 10
+	groupValues = 1 << 20
+	// pieceValues is about how many values are made of a batch at once, which take 24 bytes each.
+	pieceValues = 64 << 10
+	// pageBytes are those of a page of a column, for which the writer makes room at once.
+	pageBytes, leastPageBytes = 256 << 10, 1 << 10
+)
 
 // parquetWriter writes a Parquet file. arrow-go has a writer, too, which would bring its kernels
 // and gRPC into the program: a quarter of its size.
@@ -18,7 +26,8 @@ type parquetWriter struct {
 	file    *parquet.GenericWriter[any]
 	columns []*shredder
 	values  [][]parquet.Value // of a row, by leaf
-	rows    []parquet.Row
+	rows    []parquet.Row     // of a piece
+	piece   int               // rows of a piece
 }
 
 // Begin implements Writer.
@@ -36,29 +45,40 @@ func (p *parquetWriter) Begin(schema *arrow.Schema, _ []Column) error {
 		root.names = append(root.names, name)
 	}
 	p.values = make([][]parquet.Value, leaves)
-	p.file = parquet.NewGenericWriter[any](p.w, parquet.NewSchema("result", root), parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows))
+	group := rowsOf(groupValues, leaves)
+	p.piece = rowsOf(pieceValues, leaves)
+	p.file = parquet.NewGenericWriter[any](p.w, parquet.NewSchema("result", root), parquet.Compression(&parquet.Zstd),
+		parquet.MaxRowsPerRowGroup(int64(group)), parquet.PageBufferSize(max(leastPageBytes, min(pageBytes, 8*group))))
 	return nil
 }
 
+// rowsOf returns how many rows of so many leaves have about n values.
+func rowsOf(n, leaves int) int { return max(1, min(groupRows, n/max(1, leaves))) }
+
 // Write implements Writer.
 func (p *parquetWriter) Write(b arrow.RecordBatch) error {
-	for row := range int(b.NumRows()) {
+	for row, n := 0, 0; row < int(b.NumRows()); row++ {
 		for i := range p.values {
 			p.values[i] = p.values[i][:0]
 		}
 		for i, c := range p.columns {
 			c.put(p.values, b.Column(i), row, 0, 0)
 		}
-		if row == len(p.rows) {
+		if n == len(p.rows) {
 			p.rows = append(p.rows, nil)
 		}
-		p.rows[row] = p.rows[row][:0]
+		p.rows[n] = p.rows[n][:0]
 		for _, values := range p.values {
-			p.rows[row] = append(p.rows[row], values...)
+			p.rows[n] = append(p.rows[n], values...)
+		}
+		if n++; n == p.piece || row == int(b.NumRows())-1 {
+			if _, err := p.file.WriteRows(p.rows[:n]); err != nil {
+				return err
+			}
+			n = 0
 		}
 	}
-	_, err := p.file.WriteRows(p.rows[:b.NumRows()])
-	return err
+	return nil
 }
 
 // End implements Writer.

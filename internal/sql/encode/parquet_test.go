@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/duck"
@@ -140,6 +141,45 @@ func readBack(t *testing.T, content []byte, columns []encode.Column) string {
 }
 
 // TestEqualNames: columns of one name are all there.
+// TestWideResults: a row group of a result with many columns has few rows, since it is in memory until
+// it is complete, and so have the pieces that are made of a batch.
+func TestWideResults(t *testing.T) {
+	const columns, rows = 3000, 1000
+	fields := make([]arrow.Field, columns)
+	names := make([]encode.Column, columns)
+	for i := range fields {
+		fields[i] = arrow.Field{Name: fmt.Sprintf("c%d", i), Type: arrow.PrimitiveTypes.Int64}
+		names[i].Name = fields[i].Name
+	}
+	schema := arrow.NewSchema(fields, nil)
+	require.Equal(t, columns, encode.Leaves(fields))
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for i := range fields {
+		for row := range rows {
+			b.Field(i).(*array.Int64Builder).Append(int64(row ^ i))
+		}
+	}
+	batch := b.NewRecordBatch()
+	defer batch.Release()
+	var want, out bytes.Buffer
+	text, err := encode.New(encode.JSON, &want)
+	require.NoError(t, err)
+	w, err := encode.New(encode.Parquet, &out)
+	require.NoError(t, err)
+	for _, w := range []encode.Writer{text, w} {
+		require.NoError(t, w.Begin(schema, names))
+		require.NoError(t, w.Write(batch))
+		require.NoError(t, w.End(nil))
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	require.NoError(t, err)
+	for _, g := range file.RowGroups() {
+		require.LessOrEqual(t, g.NumRows()*columns, int64(1<<20))
+	}
+	require.Equal(t, want.String(), readBack(t, out.Bytes(), names))
+}
+
 func TestEqualNames(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}, {Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
