@@ -97,7 +97,8 @@ func TestHeavySQL(t *testing.T) {
 }
 
 // TestWideSQL: what the values of a result with many columns take outside of DuckDB's memory counts
-// against that of the process, and no format encodes more of it once the statement has ended.
+// against that of the process, as do elements of its lists, and no format encodes more of it once the
+// statement has ended.
 func TestWideSQL(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{})
 	budget := memory.New(256<<20, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, nil)
@@ -107,6 +108,7 @@ func TestWideSQL(t *testing.T) {
 		fmt.Fprintf(&text, ", range + %d AS c%d", i, i)
 	}
 	few, many := text.String()+" FROM range(10)", text.String()+" FROM range(3000)"
+	listed := "SELECT list(x) AS l FROM range(3000000) t(x)"
 	for _, format := range []string{"json", "parquet"} {
 		ctx, work, err := budget.Start(t.Context())
 		require.NoError(t, err)
@@ -114,6 +116,11 @@ func TestWideSQL(t *testing.T) {
 		require.NoError(t, l.SQL(ctx, query.Statement{Text: few, Format: format}, &out))
 		err = l.SQL(ctx, query.Statement{Text: many, Format: format}, &out)
 		require.ErrorIs(t, err, memory.ErrMemory, format)
+		if err = l.SQL(ctx, query.Statement{Text: listed, Format: format}, &out); format == "parquet" {
+			require.ErrorIs(t, err, memory.ErrMemory, "elements of a list")
+		} else {
+			require.NoError(t, err)
+		}
 		work.End()
 		ended, end := context.WithCancel(t.Context())
 		err = l.SQL(ended, query.Statement{Text: many, Format: format}, ending{end})

@@ -44,6 +44,7 @@ type execution struct {
 	snap       catalog.Snapshot
 	wide       bool // the snapshot has what the choice among replicas depends on
 	rows, sent int64
+	held       int64 // bytes that are charged for batches
 	attempted  bool
 
 	mu       sync.Mutex
@@ -236,13 +237,10 @@ func (x *execution) execute() error {
 	if err := x.enc.Begin(conv.Schema(), columns); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
-	leaves, charged := int64(encode.Leaves(conv.Schema().Fields())), int64(0)
+	leaves := int64(encode.Leaves(conv.Schema().Fields()))
 	for rows.Next() {
-		if need := int64(rows.Len()) * leaves * valueBytes; need > charged {
-			if err := memory.Of(x.ctx).Charge(need - charged); err != nil {
-				return err
-			}
-			charged = need
+		if err := x.hold(int64(rows.Len()) * leaves * valueBytes); err != nil {
+			return err
 		}
 		if x.rows += int64(rows.Len()); x.rows > x.Settings.MaxRows {
 			return &request.LimitError{Limit: "rows of a result", Value: x.Settings.MaxRows, Needed: x.rows, Flag: "--sql.max-rows"}
@@ -251,7 +249,9 @@ func (x *execution) execute() error {
 		if err != nil {
 			return err
 		}
-		err = x.enc.Write(batch)
+		if err = x.hold(encode.Elements(batch) * encode.ElementBytes(x.question.Format)); err == nil {
+			err = x.enc.Write(batch)
+		}
 		batch.Release()
 		if err != nil {
 			return fmt.Errorf("write the result: %w", err)
@@ -263,6 +263,19 @@ func (x *execution) execute() error {
 	if x.stmt.Explain {
 		return x.explained(e, conv.Schema())
 	}
+	return nil
+}
+
+// hold charges the statement until its end for the largest batch that it has written: n bytes of the
+// next one.
+func (x *execution) hold(n int64) error {
+	if n <= x.held {
+		return nil
+	}
+	if err := memory.Of(x.ctx).Charge(n - x.held); err != nil {
+		return err
+	}
+	x.held = n
 	return nil
 }
 

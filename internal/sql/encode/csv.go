@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
 // csvWriter writes RFC 4180 with a header. NULL is an empty field. Nested values are JSON.
@@ -27,11 +28,15 @@ func (c *csvWriter) Begin(_ *arrow.Schema, columns []Column) error {
 func (c *csvWriter) Write(b arrow.RecordBatch) error {
 	columns := make([]appender, len(c.row))
 	for i := range columns {
-		columns[i] = appenderOf(b.Column(i))
+		columns[i] = appenderOf(b.Column(i), nil)
 	}
 	var buf []byte
 	for row := range int(b.NumRows()) {
 		for i, f := range columns {
+			if text, ok := b.Column(i).(*array.String); ok && !text.IsNull(row) {
+				c.row[i] = text.Value(row)
+				continue
+			}
 			buf = f(buf[:0], row)
 			c.row[i] = plain(buf)
 		}

@@ -48,6 +48,33 @@ func Leaves(fields []arrow.Field) (n int) {
 	return n
 }
 
+// Elements returns the number of values of a batch that are elements of lists and maps.
+func Elements(b arrow.RecordBatch) (n int64) {
+	var count func(d arrow.ArrayData, inside bool)
+	count = func(d arrow.ArrayData, inside bool) {
+		if len(d.Children()) == 0 && inside {
+			n += int64(d.Len())
+		}
+		id := d.DataType().ID()
+		for _, c := range d.Children() {
+			count(c, inside || id == arrow.LIST || id == arrow.MAP)
+		}
+	}
+	for _, c := range b.Columns() {
+		count(c.Data(), false)
+	}
+	return n
+}
+
+// ElementBytes bounds what an element of a list or map takes while it is written in a format: all of
+// a row are made at once for Parquet, in lists that grow, and are copied for its row.
+func ElementBytes(f Format) int64 {
+	if f == Parquet {
+		return 128
+	}
+	return 32
+}
+
 // New returns a writer of a format.
 func New(f Format, w io.Writer) (Writer, error) {
 	switch f {

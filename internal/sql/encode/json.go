@@ -15,12 +15,13 @@ type jsonWriter struct {
 	w    io.Writer
 	any  bool // rows were written
 	buf  []byte
+	sink *sink
 	cols int
 }
 
 // Begin implements Writer.
 func (j *jsonWriter) Begin(_ *arrow.Schema, columns []Column) error {
-	j.cols = len(columns)
+	j.cols, j.sink = len(columns), &sink{w: j.w}
 	head, err := json.Marshal(columns)
 	if err != nil {
 		return fmt.Errorf("write columns: %w", err)
@@ -33,7 +34,7 @@ func (j *jsonWriter) Begin(_ *arrow.Schema, columns []Column) error {
 func (j *jsonWriter) Write(b arrow.RecordBatch) error {
 	columns := make([]appender, j.cols)
 	for i := range columns {
-		columns[i] = appenderOf(b.Column(i))
+		columns[i] = appenderOf(b.Column(i), j.sink)
 	}
 	j.buf = j.buf[:0]
 	for row := range int(b.NumRows()) {
@@ -43,9 +44,11 @@ func (j *jsonWriter) Write(b arrow.RecordBatch) error {
 		j.any = true
 		for i, f := range columns {
 			j.buf = append(j.buf, "[,"[min(i, 1)])
-			j.buf = f(j.buf, row)
+			j.buf = j.sink.full(f(j.buf, row))
 		}
-		j.buf = append(j.buf, ']')
+		if j.buf = append(j.buf, ']'); j.sink.err != nil {
+			return j.sink.err
+		}
 	}
 	_, err := j.w.Write(j.buf)
 	return err

@@ -2,6 +2,7 @@ package encode_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -178,6 +179,50 @@ func TestWideResults(t *testing.T) {
 		require.LessOrEqual(t, g.NumRows()*columns, int64(1<<20))
 	}
 	require.Equal(t, want.String(), readBack(t, out.Bytes(), names))
+}
+
+// largest is a writer that notes the largest piece that it got.
+type largest struct {
+	bytes.Buffer
+	most int
+}
+
+func (l *largest) Write(p []byte) (int, error) {
+	l.most = max(l.most, len(p))
+	return l.Buffer.Write(p)
+}
+
+// TestLongValues: JSON is written in pieces of bounded size, whatever the values are.
+func TestLongValues(t *testing.T) {
+	long := strings.Repeat("a<ü\"\\\x01€", 100_000)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String}, {Name: "l", Type: arrow.ListOf(arrow.BinaryTypes.String)}}, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	list := b.Field(1).(*array.ListBuilder)
+	want := [][]any{}
+	for range 3 {
+		b.Field(0).(*array.StringBuilder).Append(long)
+		list.Append(true)
+		items := []any{}
+		for range 1000 {
+			list.ValueBuilder().(*array.StringBuilder).Append(long[:700])
+			items = append(items, long[:700])
+		}
+		want = append(want, []any{long, items})
+	}
+	batch := b.NewRecordBatch()
+	defer batch.Release()
+	require.EqualValues(t, 3000, encode.Elements(batch))
+	var out largest
+	w, err := encode.New(encode.JSON, &out)
+	require.NoError(t, err)
+	require.NoError(t, w.Begin(schema, []encode.Column{{Name: "s"}, {Name: "l"}}))
+	require.NoError(t, w.Write(batch))
+	require.NoError(t, w.End(nil))
+	require.Less(t, out.most, 128<<10)
+	var got struct{ Data struct{ Rows [][]any } }
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	require.Equal(t, want, got.Data.Rows)
 }
 
 func TestEqualNames(t *testing.T) {

@@ -2,6 +2,7 @@ package encode
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -140,9 +141,10 @@ func leaf(t arrow.DataType) (parquet.Node, func(a arrow.Array, row int) parquet.
 	default:
 		return parquet.String(), func(a arrow.Array, row int) parquet.Value {
 			if s, ok := a.(*array.String); ok {
-				return parquet.ByteArrayValue([]byte(s.Value(row)))
+				text := s.Value(row) // of the batch, which stays until the value is written
+				return parquet.ByteArrayValue(unsafe.Slice(unsafe.StringData(text), len(text)))
 			}
-			return parquet.ByteArrayValue([]byte(plain(value(nil, a, row))))
+			return parquet.ByteArrayValue([]byte(plain(value(nil, a, row, nil))))
 		}
 	}
 }

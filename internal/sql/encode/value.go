@@ -2,32 +2,57 @@ package encode
 
 import (
 	"encoding/json"
+	"io"
 	"math"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
+// sink takes what an appender has gathered, so that a large value is never in memory as a whole. A nil
+// sink takes nothing.
+type sink struct {
+	w   io.Writer
+	err error // of the first write that failed
+}
+
+const (
+	fullBytes  = 64 << 10 // a sink takes so many bytes
+	quoteBytes = 4 << 10  // of a long string are quoted at once
+)
+
+// full returns to, which is empty afterwards if it had enough bytes for the sink.
+func (s *sink) full(to []byte) []byte {
+	if s == nil || len(to) < fullBytes {
+		return to
+	}
+	if s.err == nil {
+		_, s.err = s.w.Write(to)
+	}
+	return to[:0]
+}
+
 // appender appends the JSON of a row's value.
 type appender func(to []byte, row int) []byte
 
-// appenderOf returns the appender of a column.
+// appenderOf returns the appender of a column, which may give what it gathers to a sink.
 //
 // Numbers are JSON numbers; what JSON has no number for is the string that Prometheus has: "NaN",
 // "+Inf", "-Inf". Times are RFC 3339 strings in UTC. A map with text keys is an object. All other
 // types are as arrow-go writes them.
-func appenderOf(a arrow.Array) appender {
+func appenderOf(a arrow.Array, out *sink) appender {
 	return func(to []byte, row int) []byte {
 		if a.IsNull(row) {
 			return append(to, "null"...)
 		}
-		return value(to, a, row)
+		return value(to, a, row, out)
 	}
 }
 
-func value(to []byte, a arrow.Array, row int) []byte {
+func value(to []byte, a arrow.Array, row int, out *sink) []byte {
 	switch a := a.(type) {
 	case *array.Boolean:
 		return strconv.AppendBool(to, a.Value(row))
@@ -55,16 +80,16 @@ func value(to []byte, a arrow.Array, row int) []byte {
 		t := a.DataType().(*arrow.Decimal128Type)
 		return append(to, a.Value(row).ToString(t.Scale)...)
 	case *array.String:
-		return quoted(to, a.Value(row))
+		return quoted(to, a.Value(row), out)
 	case *array.LargeString:
-		return quoted(to, a.Value(row))
+		return quoted(to, a.Value(row), out)
 	case *array.Timestamp:
 		return moment(to, a, row)
 	case *array.List:
 		from, end := a.ValueOffsets(row)
-		return items(to, a.ListValues(), int(from), int(end))
+		return items(to, a.ListValues(), int(from), int(end), out)
 	case *array.Map:
-		return object(to, a, row)
+		return object(to, a, row, out)
 	case *array.Struct:
 		t := a.DataType().(*arrow.StructType)
 		to = append(to, '{')
@@ -72,14 +97,14 @@ func value(to []byte, a arrow.Array, row int) []byte {
 			if i > 0 {
 				to = append(to, ',')
 			}
-			to = append(quoted(to, t.Field(i).Name), ':')
-			to = appenderOf(a.Field(i))(to, row)
+			to = append(quoted(to, t.Field(i).Name, out), ':')
+			to = appenderOf(a.Field(i), out)(to, row)
 		}
 		return append(to, '}')
 	}
 	text, err := json.Marshal(a.GetOneForMarshal(row))
 	if err != nil { // of a type that has no JSON
-		return quoted(to, a.ValueStr(row))
+		return quoted(to, a.ValueStr(row), out)
 	}
 	return append(to, text...)
 }
@@ -114,29 +139,29 @@ func moment(to []byte, a *array.Timestamp, row int) []byte {
 	return append(to, '"')
 }
 
-func items(to []byte, a arrow.Array, from, end int) []byte {
-	f := appenderOf(a)
+func items(to []byte, a arrow.Array, from, end int, out *sink) []byte {
+	f := appenderOf(a, out)
 	to = append(to, '[')
 	for i := from; i < end; i++ {
 		if i > from {
 			to = append(to, ',')
 		}
-		to = f(to, i)
+		to = out.full(f(to, i))
 	}
 	return append(to, ']')
 }
 
 // object appends a map as an object, or as a list of pairs if its keys are not text.
-func object(to []byte, a *array.Map, row int) []byte {
+func object(to []byte, a *array.Map, row int, out *sink) []byte {
 	from, end := a.ValueOffsets(row)
-	keys, values := a.Keys(), appenderOf(a.Items())
+	keys, values := a.Keys(), appenderOf(a.Items(), out)
 	names, ok := keys.(*array.String)
 	open, between, closed := byte('{'), byte(':'), byte('}')
-	key := appenderOf(keys)
+	key := appenderOf(keys, out)
 	if !ok {
 		open, between, closed = '[', ',', ']'
 	} else {
-		key = func(to []byte, i int) []byte { return quoted(to, names.Value(i)) }
+		key = func(to []byte, i int) []byte { return quoted(to, names.Value(i), out) }
 	}
 	to = append(to, open)
 	for i := int(from); i < int(end); i++ {
@@ -150,22 +175,37 @@ func object(to []byte, a *array.Map, row int) []byte {
 		if !ok {
 			to = append(to, ']')
 		}
+		to = out.full(to)
 	}
 	return append(to, closed)
 }
 
 // quoted appends a JSON string.
-func quoted(to []byte, s string) []byte {
+func quoted(to []byte, s string, out *sink) []byte {
+	to = append(to, '"')
+	for len(s) > quoteBytes {
+		n := quoteBytes
+		for !utf8.RuneStart(s[n]) && n > quoteBytes-utf8.UTFMax {
+			n--
+		}
+		to = out.full(escaped(to, s[:n]))
+		s = s[n:]
+	}
+	return append(escaped(to, s), '"')
+}
+
+// escaped appends the text of a JSON string without its quotes.
+func escaped(to []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
 			text, err := json.Marshal(s)
 			if err != nil { // impossible for a string
-				return append(to, `""`...)
+				return to
 			}
-			return append(to, text...)
+			return append(to, text[1:len(text)-1]...)
 		}
 	}
-	return append(append(append(to, '"'), s...), '"')
+	return append(to, s...)
 }
 
 // unquoted returns the text of a JSON string.
