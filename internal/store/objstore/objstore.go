@@ -1,9 +1,9 @@
 // Package objstore is Promlake's only state: a flat map from keys to immutable or
 // compare-and-swapped byte strings.
 //
-// The interface is the common denominator of the object stores of clouds (with conditional writes), a
-// local directory and an in-memory fake. One conformance suite (package storetest) tests them all.
-// Formats and protocols rely only on the guarantees stated here:
+// The interface is the common denominator of the object stores of clouds (with conditional writes),
+// a local directory and an in-memory fake. One conformance suite (package storetest) tests them
+// all. Formats and protocols rely only on the guarantees stated here:
 //
 //   - Durable: when Put or Delete returns nil, the effect survives a crash of the process or the
 //     machine.

@@ -104,8 +104,7 @@ func Account(configured string) string {
 type blobs struct{ container *container.Client }
 
 // blob returns a client of a blob. No segment of a name should end with a dot, says Microsoft
-// (https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata),
-// since two keys could then have one blob.
+// ("Naming and referencing containers, blobs, and metadata"): two keys could then have one blob.
 func (b blobs) blob(name string) (*blockblob.Client, error) {
 	if strings.HasSuffix(name, ".") || strings.Contains(name, "./") {
 		return nil, fmt.Errorf("%w: an element of %q ends with a dot, which Azure advises against", objstore.ErrInvalidKey, name)

@@ -1,6 +1,6 @@
 // Package gcsstore stores objects in a bucket of Google Cloud Storage, by its JSON API. ETags are
-// the generations of objects, which no other version of an object ever has, and conditions are those
-// of generations.
+// the generations of objects, which no other version of an object ever has, and conditions are
+// those of generations.
 package gcsstore
 
 import (

@@ -20,8 +20,9 @@ type Answer struct {
 	Unsealed bool            // the answer has no size
 }
 
-// Open returns a reader of the range of key for the answer to its request, and describes the object.
-// It closes the answer's body if it fails. A nil resume means that a broken body cannot be resumed.
+// Open returns a reader of the range of key for the answer to its request, and describes the
+// object. It closes the answer's body if it fails. A nil resume means that a broken body cannot be
+// resumed.
 func Open(ctx context.Context, p Policy, key string, a Answer, offset, length int64, resume Resume) (*Body, objstore.Object, error) {
 	b, o, err := open(ctx, p, key, a, offset, length, resume)
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
-// clockKey is the key that Now requests. No such object exists; only the Date of the answer
-// matters.
-const clockKey = "promlake-clock"
+// ClockKey is the key that Now requests. No such object exists; only the Date of the answer matters.
+const ClockKey = "promlake-clock"
 
 // Protocol sends one request per call and retries none. Errors are explained by Fault.
 type Protocol interface {
@@ -32,8 +31,8 @@ type Protocol interface {
 	Put(ctx context.Context, name string, body *io.SectionReader, cond objstore.Condition, token string) (etag string, err error)
 	Delete(ctx context.Context, name string) error
 	// List requests names with prefix from start on, or somewhat before; with folders, only what
-	// has no further slash, and the folders. token is that of the page before, or "". next is "" for
-	// the last page.
+	// has no further slash, and the folders. token is that of the page before, or "". next is ""
+	// for the last page.
 	List(ctx context.Context, prefix, start string, folders bool, token string) (page Page, next string, err error)
 	// Fault explains an error of the other methods.
 	Fault(err error) Fault
@@ -170,11 +169,11 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.R
 // Put implements objstore.Store.
 //
 // When the answer to a conditional write is lost, the bucket may refuse the next attempt because of
-// the first one. So such writes store a random token with their object. After a refusal that follows
-// an ambiguous attempt, they read the token of the object: their own token means success. Another
-// token does not show whether this write took effect and was overwritten. That is reported as a
-// failure with unknown effect, never as ErrPrecondition, because a caller may undo its work when a
-// condition does not hold.
+// the first one. So such writes store a random token with their object. After a refusal that
+// follows an ambiguous attempt, they read the token of the object: their own token means success.
+// Another token does not show whether this write took effect and was overwritten. That is reported
+// as a failure with unknown effect, never as ErrPrecondition, because a caller may undo its work
+// when a condition does not hold.
 func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
 	etag, err := s.put(ctx, key, body, cond)
 	if err != nil {
@@ -273,11 +272,11 @@ func (s *Store) pages(ctx context.Context, prefix, startAfter string, folders bo
 // a resolution of one second.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	fault, _, err := s.attempt(ctx, func() error {
-		_, _, err := s.protocol.Head(ctx, s.names.Name(clockKey))
+		_, _, err := s.protocol.Head(ctx, s.names.Name(ClockKey))
 		return err
 	})
 	if err == nil {
-		return time.Time{}, fmt.Errorf("read the store's clock: the object %s exists", clockKey)
+		return time.Time{}, fmt.Errorf("read the store's clock: the object %s exists", ClockKey)
 	}
 	// A caller may not be told that an object is missing.
 	if fault.Status != http.StatusNotFound && fault.Status != http.StatusForbidden {

@@ -14,14 +14,10 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
-// clockKey is the key that Now requests. No such object exists; only the Date of the answer
-// matters.
-const clockKey = "promlake-clock"
-
 // Now implements objstore.Store. The time is the Date of an answer (RFC 9110, section 6.6.1), with
 // a resolution of one second like S3's LastModified.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: s.bucket(), Key: s.name(clockKey)})
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: s.bucket(), Key: s.name(remote.ClockKey)})
 	if err == nil {
 		if at, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok {
 			return at.Truncate(time.Second), nil

@@ -1,10 +1,11 @@
-// Package clouds adds the stores of other clouds than AWS to the URLs of package storeurl. Functions
-// of AWS do without their clients:
+// Package clouds adds the stores of other clouds than AWS to the URLs of package storeurl.
+// Functions of AWS do without their clients:
 //
 //	gs://bucket/prefix            Google Cloud Storage
 //	azblob://container/prefix     Azure Blob Storage
 //
-// Parameters: endpoint, the URL of another server; of azblob URLs also account, the storage account.
+// Parameters: endpoint, the URL of another server; of azblob URLs also account, the storage
+// account.
 package clouds
 
 import (
