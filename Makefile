@@ -27,7 +27,8 @@ LDFLAGS := -s -w -X github.com/promlake/promlake/internal/base/telemetry.version
 # addresses are aligned alike. They are not from this address on: an idle server has 30 MB less.
 LDFLAGS += -extldflags=-Wl,-Ttext-segment=0x410000
 GOBUILD = $(GO) build -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
-# lint vets all packages. mold links DuckDB with half the work of ld, and no test needs debug symbols.
+# lint vets all packages. mold links DuckDB with half the work of ld, and no test needs debug
+# symbols.
 GOTEST := -vet=off -ldflags="-w -extldflags=-fuse-ld=mold" -timeout 30m
 # Go tools have their own module, so that go.mod lists only modules that the product imports.
 GO_TOOL := $(GO) tool -modfile=tests/tools/go.mod

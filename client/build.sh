@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Python wheel of each architecture into dist/, or into OUT, with a fully static program promlake
-# that has all service discoveries.
+# Builds the Python wheel of each architecture into dist/, or into OUT, with a fully static program
+# promlake that has all service discoveries.
 # usage: build.sh ARCH...     arm64 or x86_64
 # VERSION is the version of the program and of the wheel, BUILDVCS whether the program reports the
 # commit (auto or false); GO and HATCHLING name the tools.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Prints the version of this checkout: that of the file VERSION if the commit has its tag and nothing
-# is changed, otherwise a version before it, such as 0.1.0-dev+217f3961 or 0.1.0-dev+217f3961.dirty.
-# Without git, as in an archive of the sources, it is that of the file.
+# Prints the version of this checkout: that of the file VERSION if the commit has its tag and
+# nothing is changed, otherwise a version before it, such as 0.1.0-dev+217f3961 or
+# 0.1.0-dev+217f3961.dirty. Without git, as in an archive of the sources, it is that of the file.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

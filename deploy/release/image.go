@@ -234,8 +234,8 @@ func (r release) imageTar(p program, img v1.Image) error {
 	return errors.Join(r.writeTar(f, entries), f.Close())
 }
 
-// push sends the images of the last pack to a registry, under the tag of the version and, if that is
-// a release, under latest. Credentials are those of docker login.
+// push sends the images of the last pack to a registry, under the tag of the version and, if that
+// is a release, under latest. Credentials are those of docker login.
 func push(repository, version string) error {
 	index, err := layout.ImageIndexFromPath(images)
 	if err != nil {

@@ -97,8 +97,8 @@ func TestHeavySQL(t *testing.T) {
 }
 
 // TestWideSQL: what the values of a result with many columns take outside of DuckDB's memory counts
-// against that of the process, as do elements of its lists, and no format encodes more of it once the
-// statement has ended.
+// against that of the process, as do elements of its lists, and no format encodes more of it once
+// the statement has ended.
 func TestWideSQL(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{})
 	budget := memory.New(256<<20, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, nil)

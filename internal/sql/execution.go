@@ -191,8 +191,8 @@ func (x *execution) within(key string) pushdown.Constraint {
 	return pushdown.All()
 }
 
-// valueBytes is what a value of a batch takes outside of DuckDB's memory, about: as a value of a chunk,
-// and as one for Arrow. Both are in pieces that are too small for the guard.
+// valueBytes is what a value of a batch takes outside of DuckDB's memory, about: as a value of a
+// chunk, and as one for Arrow. Both are in pieces that are too small for the guard.
 const valueBytes = 32
 
 // execute runs the statement and writes its rows.
@@ -266,8 +266,8 @@ func (x *execution) execute() error {
 	return nil
 }
 
-// hold charges the statement until its end for the largest batch that it has written: n bytes of the
-// next one.
+// hold charges the statement until its end for the largest batch that it has written: n bytes of
+// the next one.
 func (x *execution) hold(n int64) error {
 	if n <= x.held {
 		return nil

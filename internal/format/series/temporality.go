@@ -4,10 +4,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// TemporalityLabel is the label of series that are not cumulative, and DeltaTemporality its value for
-// delta temporality: a sample of such a series (a point) counts only what happened between its start
-// timestamp and its time, as in OpenTelemetry's data model, while functions of counters need running
-// totals.
+// TemporalityLabel is the label of series that are not cumulative, and DeltaTemporality its value
+// for delta temporality: a sample of such a series (a point) counts only what happened between its
+// start timestamp and its time, as in OpenTelemetry's data model, while functions of counters need
+// running totals.
 const (
 	TemporalityLabel = "__temporality__"
 	DeltaTemporality = "delta"

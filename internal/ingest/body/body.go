@@ -1,5 +1,5 @@
-// Package body reads the bodies of write requests within limits of size, rate and memory, and shares
-// the memory for requests in flight among tenants.
+// Package body reads the bodies of write requests within limits of size, rate and memory, and
+// shares the memory for requests in flight among tenants.
 package body
 
 import (

@@ -55,8 +55,8 @@ bool prom_guard_crowded(prom_guard *g) {
 	return atomic_load(&g->crowded);
 }
 
-// What was admitted lately may not be written yet, so that it is missing in what was measured. It is
-// subtracted, and an eighth less with each call: half of it after five calls.
+// What was admitted lately may not be written yet, so that it is missing in what was measured. It
+// is subtracted, and an eighth less with each call: half of it after five calls.
 void prom_guard_room(int64_t bytes) {
 	static int64_t lately;
 	lately += atomic_exchange(&admitted, 0) - lately / 8;

@@ -46,8 +46,8 @@ type Guard struct {
 	workers sync.WaitGroup
 }
 
-// NewGuard returns a guard that refuses what goes beyond limit bytes at a time, or beyond plan bytes in
-// all while a statement is planned. It must be closed.
+// NewGuard returns a guard that refuses what goes beyond limit bytes at a time, or beyond plan
+// bytes in all while a statement is planned. It must be closed.
 func NewGuard(limit, plan int64) (*Guard, error) {
 	g := &Guard{c: C.prom_guard_new(C.int64_t(limit)), plan: plan}
 	if g.c == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/query/engine"
 )
 
-// Translation is a PromQL query as a statement over the catalog's tables, as a person would write it:
-// docs/sql.md describes what the statement calls.
+// Translation is a PromQL query as a statement over the catalog's tables, as a person would write
+// it: docs/sql.md describes what the statement calls.
 type Translation struct {
 	// SQL returns the columns metric, labels, ts and value of promql(), in no order.
 	SQL string
@@ -25,8 +25,8 @@ type Translation struct {
 	Kept []string
 }
 
-// Translate returns a statement with the rows of a query, whose Lookback must be set. Every query has
-// one. It reads no store. It fails with a *QuestionError.
+// Translate returns a statement with the rows of a query, whose Lookback must be set. Every query
+// has one. It reads no store. It fails with a *QuestionError.
 func Translate(ask Question) (Translation, error) {
 	expr, err := parser.NewParser(engine.ParserOptions()).ParseExpr(ask.Text)
 	if err != nil {

@@ -35,14 +35,15 @@ import (
 	_ "github.com/promlake/promlake/third_party/duckdb"
 )
 
-// Converter turns the chunks of one result into Arrow record batches, without a copy of most columns.
+// Converter turns the chunks of one result into Arrow record batches, without a copy of most
+// columns.
 type Converter struct {
 	options C.duckdb_arrow_options
 	schema  *arrow.Schema
 }
 
-// NewConverter returns the converter of a result with columns of these names and types. The caller closes
-// it.
+// NewConverter returns the converter of a result with columns of these names and types. The caller
+// closes it.
 func NewConverter(conn mapping.Connection, names []string, types []mapping.LogicalType) (*Converter, error) {
 	c := &Converter{}
 	C.duckdb_connection_get_arrow_options(C.duckdb_connection(conn.Ptr), &c.options)

@@ -66,8 +66,8 @@ func Elements(b arrow.RecordBatch) (n int64) {
 	return n
 }
 
-// ElementBytes bounds what an element of a list or map takes while it is written in a format: all of
-// a row are made at once for Parquet, in lists that grow, and are copied for its row.
+// ElementBytes bounds what an element of a list or map takes while it is written in a format: all
+// of a row are made at once for Parquet, in lists that grow, and are copied for its row.
 func ElementBytes(f Format) int64 {
 	if f == Parquet {
 		return 128

@@ -141,9 +141,9 @@ func readBack(t *testing.T, content []byte, columns []encode.Column) string {
 	return out.String()
 }
 
-// TestEqualNames: columns of one name are all there.
-// TestWideResults: a row group of a result with many columns has few rows, since it is in memory until
-// it is complete, and so have the pieces that are made of a batch.
+// TestEqualNames: columns of one name are all there. TestWideResults: a row group of a result with
+// many columns has few rows, since it is in memory until it is complete, and so have the pieces
+// that are made of a batch.
 func TestWideResults(t *testing.T) {
 	const columns, rows = 3000, 1000
 	fields := make([]arrow.Field, columns)

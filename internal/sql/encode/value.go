@@ -12,8 +12,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// sink takes what an appender has gathered, so that a large value is never in memory as a whole. A nil
-// sink takes nothing.
+// sink takes what an appender has gathered, so that a large value is never in memory as a whole. A
+// nil sink takes nothing.
 type sink struct {
 	w   io.Writer
 	err error // of the first write that failed

@@ -1,5 +1,5 @@
-// Command customresources reads JSON objects from the standard input, one a line. It fails if one is not of a
-// kind below, or has a field that the type of its kind does not have.
+// Command customresources reads JSON objects from the standard input, one a line. It fails if one
+// is not of a kind below, or has a field that the type of its kind does not have.
 package main
 
 import (

@@ -54,7 +54,8 @@ func Bucket(t testing.TB, endpoint string) string {
 	return name
 }
 
-// Azure starts azurite, names it in the environment for clients, and returns the URL of its account.
+// Azure starts azurite, names it in the environment for clients, and returns the URL of its
+// account.
 func Azure(t *testing.T) (endpoint string) {
 	t.Helper()
 	path := program(t, "PROMLAKE_AZURITE")

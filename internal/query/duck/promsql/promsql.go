@@ -3,8 +3,8 @@
 // sub-packages hold the C code; this package is the Go side.
 //
 // In a list of values a step without a sample is Prometheus's stale marker. Parameters are a
-// constant spec text of key=value pairs (see kernel/spec.h). DuckDB's memory limit does not cover the
-// functions: their memory is counted against the Budget that the spec names.
+// constant spec text of key=value pairs (see kernel/spec.h). DuckDB's memory limit does not cover
+// the functions: their memory is counted against the Budget that the spec names.
 //
 // The engine reads samples in Go and evaluates them with a Kernel, series by series; Publish makes
 // the resulting lists available to SQL as the table prom_rows(id).

@@ -1,6 +1,6 @@
-// Package agg has SQL aggregates, in C: those across series, and those that statements of users call
-// (windows.h): a range function over one window, whose bounds or length are arguments, or over the
-// windows of a grid. The latter are also window functions of SQL.
+// Package agg has SQL aggregates, in C: those across series, and those that statements of users
+// call (windows.h): a range function over one window, whose bounds or length are arguments, or over
+// the windows of a grid. The latter are also window functions of SQL.
 package agg
 
 /*
