@@ -145,7 +145,7 @@ func (c *client) request(ctx context.Context, route string, form url.Values, kin
 	if c.rng.IntN(20) == 0 {
 		header = append(header, "Authorization", c.pick("", "Bearer x", "Basic x", "Bearer "+strings.Repeat("x", 10_000)))
 	}
-	c.what = fmt.Sprintf("%s %s %.4000q", method, target, body)
+	c.sends(fmt.Sprintf("%s %s %q %.4000q", method, target, header, body))
 	return c.do(ctx, method, target, kind, bytes.NewReader(body), header...)
 }
 
@@ -214,7 +214,7 @@ func lines(templates ...string) func(*client, context.Context, string) answer {
 
 // deliver sends what nobody answers: 202 stands for a body that the kernel has taken.
 func (c *client) deliver(ctx context.Context, network, flag string, body []byte) answer {
-	c.what = network + " to --" + flag
+	c.sends(network + " to --" + flag)
 	conn, err := new(net.Dialer).DialContext(ctx, network, c.address(flag))
 	if err != nil {
 		return answer{}

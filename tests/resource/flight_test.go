@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -86,13 +87,14 @@ func (c *client) flight(ctx context.Context, flag string) answer {
 	}
 	service := pb.File_Flight_proto.Services().Get(0)
 	method := service.Methods().Get(c.rng.IntN(service.Methods().Len()))
-	c.what = string(method.Name())
+	messages := c.messages(method)
+	c.sends(fmt.Sprintf("%s %.4000v", method.Name(), messages))
 	begin := time.Now()
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+string(service.FullName())+"/"+c.what)
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+string(service.FullName())+"/"+string(method.Name()))
 	if err != nil {
 		return answer{}
 	}
-	for _, m := range c.messages(method) {
+	for _, m := range messages {
 		if stream.SendMsg(m) != nil {
 			break // the server has ended the call, as RecvMsg shows
 		}

@@ -134,7 +134,7 @@ func (c *client) rules(ctx context.Context, route string) answer {
 	if c.rng.IntN(3) == 0 {
 		target = "/prometheus" + target
 	}
-	c.what = method + " " + target
+	c.sends(method + " " + target)
 	return c.do(ctx, method, target, "application/yaml", strings.NewReader(string(body)), "X-Scope-OrgID", c.pick(ruled...))
 }
 

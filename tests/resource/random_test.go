@@ -42,6 +42,12 @@ type client struct {
 	what string // the last request, for errors
 }
 
+// sends notes the request that the client sends next.
+func (c *client) sends(what string) {
+	c.what = what
+	c.flying.Store(c, what)
+}
+
 // TestRandomRequests sends random requests, valid and invalid, to every entrance once and then to
 // random ones until the time is over.
 func TestRandomRequests(t *testing.T) {
@@ -71,6 +77,7 @@ func TestRandomRequests(t *testing.T) {
 	}
 	send := func(ctx context.Context, c *client, e entrance) {
 		a := c.enter(ctx, e)
+		s.flying.Delete(c)
 		mu.Lock()
 		defer mu.Unlock()
 		codes[e.name][a.code]++
@@ -91,6 +98,7 @@ func TestRandomRequests(t *testing.T) {
 	}
 	all.Wait()
 	for time.Now().Before(end) {
+		t.Logf("round seed %d most %d", seed, s.most.Load()>>20)
 		ctx, cancel := context.WithTimeout(t.Context(), min(round, time.Until(end)))
 		for i := range clients {
 			c := newClient(i)
@@ -230,7 +238,7 @@ func (c *client) dawdle(ctx context.Context) answer {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	c.what = "a slow client"
+	c.sends("a slow client")
 	texts := []string{
 		"GET /api/v1/query?query=up HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"GET /api/v1/series?match[]=up HTTP/1.1\r\nHost: localhost\r\n\r\n",

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,6 +63,8 @@ type server struct {
 	done      chan struct{} // closed when the process has ended
 	log       *logBuffer
 	most      atomic.Int64 // resident bytes
+	flying    sync.Map     // what each client sends
+	over      string       // what clients sent when the process exceeded the memory; set before done
 }
 
 // start runs the program over a new directory, with more flags, and watches its memory.
@@ -112,6 +115,12 @@ func (s *server) watch() {
 		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid)); err == nil {
 			pages, _ := strconv.ParseInt(strings.Fields(string(b))[1], 10, 64)
 			s.most.Store(max(s.most.Load(), pages*int64(os.Getpagesize())))
+		}
+		if s.most.Load() > memoryMost && s.over == "" {
+			var b strings.Builder
+			s.flying.Range(func(_, what any) bool { fmt.Fprintln(&b, what); return true })
+			s.over = b.String()
+			_ = syscall.Kill(s.pid, syscall.SIGQUIT) // it prints what its goroutines do
 		}
 	}
 }
@@ -167,9 +176,12 @@ func (s *server) idle() {
 // holds checks the conditions that must hold at any time.
 func (s *server) holds() {
 	s.t.Helper()
-	require.False(s.t, s.dead(), "the process ended:\n%s", s.log)
+	if dead := s.dead(); s.most.Load() > memoryMost {
+		require.Fail(s.t, "too much memory", "%d resident bytes\n%s\n%s", s.most.Load(), s.over, s.log)
+	} else if dead {
+		require.Fail(s.t, "the process ended", "%s", s.log)
+	}
 	require.Empty(s.t, s.log.panics(), "a handler panicked")
-	require.Less(s.t, s.most.Load(), int64(memoryMost), "bytes of resident memory")
 }
 
 // serves requires that the server ingests new samples and returns them.
