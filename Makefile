@@ -104,6 +104,8 @@ release: $(VENV_READY) $(PAGE) ## Make archives, packages, images, wheels and fu
 	@rm -rf dist/release && mkdir -p dist/release .cache/bin
 	@$(MAKE) functions ARCH='arm64 x86_64' VERSION='$(VERSION)'
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) OUT=dist/release $(MAKE) wheel WHEEL_ARCH='arm64 x86_64' VERSION='$(VERSION)'
+	@mkdir -p dist/completion
+	@for shell in bash zsh fish; do dist/$(patsubst aarch64,arm64,$(shell uname -m))/wheel/promlake completion $$shell >dist/completion/$$shell; done
 	@$(RELEASE_TOOL) pack '$(VERSION)' $$(git log -1 --format=%ct)
 
 .PHONY: release-push

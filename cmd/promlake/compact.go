@@ -29,7 +29,7 @@ type compactCmd struct {
 	Check     bool   `name:"store-check" default:"true" negatable:"" help:"First check that the store honours conditional writes and lists what was written."`
 	Tenant    string `name:"tenant" help:"Tenant to compact. Default: all."`
 	UntilIdle bool   `name:"until-idle" help:"Go on until nothing is left that need not wait. Default: one cycle."`
-	Now       string `name:"now" placeholder:"T" help:"Compact as at this time, delays and retention included: RFC 3339 or seconds since 1970. For tests on a store that nobody else uses."`
+	Now       string `name:"now" placeholder:"T" help:"Compact as at this time, delays and retention included: RFC 3339, seconds since 1970, or now-1h. For tests on a store that nobody else uses."`
 
 	Log     telemetry.LogSettings `embed:""`
 	Compact compactapp.Settings   `embed:"" group:"Compaction"`

@@ -36,7 +36,7 @@ func TestReference(t *testing.T) {
 	groups := map[string][]*kong.Flag{}
 	for _, f := range k.Model.Flags {
 		switch {
-		case f.Name == "help" || f.Name == "version":
+		case f.Name == "help" || f.Name == "help-all" || f.Name == "version":
 		case f.Group == nil:
 			require.Equal(t, flags.SettingsFile, f.Name, "every setting is in a group")
 		default:
@@ -77,6 +77,10 @@ Every setting has one name. A program takes it from the first of these that has 
 2. an environment variable: ` + "`PROMLAKE_QUERY_TIMEOUT=2m`" + `, the name in capitals, with ` + "`_` for `.` and `-`" + `
 3. a line of the file that ` + "`--settings.file` or `PROMLAKE_SETTINGS_FILE`" + ` names: ` + "`query.timeout: 2m`" + `
 4. the default
+
+If no file is named, the program reads ` + "`promlake/promlake.yaml` in `$XDG_CONFIG_HOME` or `~/.config`" + `, or else
+` + "`/etc/promlake/promlake.yaml`; `--settings.file=`" + ` reads none. Options that belong to one command, such as the
+` + "`--time` of `promlake query`" + `, have a flag only.
 
 ` + "`promlake serve` and the programs of the functions (`ingest-fn`, `compact-fn`, `query-fn`)" + ` read them alike. A
 function has no arguments: it reads its variables and, if its package contains one, a file, such as

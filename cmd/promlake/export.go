@@ -23,7 +23,7 @@ type exportCmd struct {
 	Format string   `name:"format" default:"openmetrics" enum:"openmetrics,tsdb,jsonl,parquet" help:"What is written: ${enum}. tsdb are blocks for the data directory of a Prometheus, jsonl the lines of VictoriaMetrics' export, parquet one file with a row a sample."`
 	Output string   `name:"output" placeholder:"PATH" help:"File, or directory of blocks, that is made. Default: the standard output, of formats that are one file."`
 	Match  []string `name:"match" sep:"none" placeholder:"SELECTOR" help:"Series to export. Repeatable. Default: all."`
-	Start  string   `name:"start" placeholder:"T" required:"" help:"First time: RFC 3339 or seconds since 1970."`
+	Start  string   `name:"start" placeholder:"T" required:"" help:"First time: RFC 3339, seconds since 1970, or now-1h."`
 	End    string   `name:"end" placeholder:"T" help:"Last time. Default: now."`
 
 	Store   string        `name:"store" default:"file://./data" help:"Object store to read; no server is needed."`

@@ -133,7 +133,7 @@ func TestExport(t *testing.T) {
 		{[]string{"--format", "tsdb"}, "name it with --output"},
 		{[]string{"--match", "{"}, "--match"},
 		{[]string{"--end", "2020-01-01T00:00:00Z"}, "want a start before the end"},
-		{[]string{"--start", "x"}, `--start "x": want RFC 3339`},
+		{[]string{"--start", "x"}, `--start "x": want now-1h, RFC 3339`},
 	} {
 		_, errs, status := export(tc.args...)
 		require.NotZero(t, status)

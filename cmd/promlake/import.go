@@ -31,7 +31,7 @@ func (c *importTSDBCmd) Run(ctx context.Context, io flags.Streams) error {
 type importPrometheusCmd struct {
 	URL   string   `name:"url" required:"" placeholder:"URL" help:"Server to read: a Prometheus, or another one with its remote read API. /api/v1/read is added."`
 	Match []string `name:"match" sep:"none" placeholder:"SELECTOR" help:"Series to import. Repeatable. Default: all."`
-	Start string   `name:"start" placeholder:"T" required:"" help:"First time: RFC 3339 or seconds since 1970."`
+	Start string   `name:"start" placeholder:"T" required:"" help:"First time: RFC 3339, seconds since 1970, or now-1h."`
 	End   string   `name:"end" placeholder:"T" help:"Last time, at most now. Default: now."`
 
 	HTTPConfig string        `name:"http.config.file" placeholder:"FILE" help:"HTTP client configuration of Prometheus: basic_auth, authorization, oauth2, tls_config, http_headers, proxy_url."`

@@ -67,7 +67,7 @@ func TestImportPrometheus(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--url", "http://127.0.0.1:1", "--start", "yesterday"}, `--start "yesterday": want RFC 3339 or seconds since 1970`},
+		{[]string{"--url", "http://127.0.0.1:1", "--start", "yesterday"}, `--start "yesterday": want now-1h, RFC 3339 or seconds since 1970`},
 		{[]string{"--url", "http://127.0.0.1:1", "--start", "1", "--end", "0"}, "want a start before the end"},
 		{[]string{"--url", "127.0.0.1:1", "--start", "1"}, "want the http:// or https:// address of a server"},
 		{[]string{"--start", "1"}, "missing flags: --url"},

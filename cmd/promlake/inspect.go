@@ -16,7 +16,7 @@ type inspectCmd struct {
 	Store  string `name:"store" default:"file://./data" help:"Object store to read."`
 	Tenant string `name:"tenant" help:"Tenant to describe. Default: all."`
 	JSON   bool   `name:"json" help:"Print JSON for scripts."`
-	Now    string `name:"now" placeholder:"T" help:"Moment at which the next jobs are planned: RFC 3339 or seconds since 1970. Default: now."`
+	Now    string `name:"now" placeholder:"T" help:"Moment at which the next jobs are planned: RFC 3339, seconds since 1970, or now-1h. Default: now."`
 
 	Log     telemetry.LogSettings `embed:""`
 	Compact compactapp.Settings   `embed:"" group:"Compaction, for what comes next"`

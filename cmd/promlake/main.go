@@ -21,26 +21,27 @@ const (
 
 // cli is the grammar of the command line.
 type cli struct {
-	Serve     serveCmd     `cmd:"" help:"Serve writes and queries over one store."`
-	Query     queryCmd     `cmd:"" help:"Ask one PromQL query of a store or of a server."`
-	SQL       sqlCmd       `cmd:"" name:"sql" help:"Ask SQL queries of a server, of a store, or of local files."`
-	Translate translateCmd `cmd:"" help:"Print a PromQL query as a SQL statement with the same rows."`
-	Read      readCmd      `cmd:"" help:"Answer queries of a store on a Unix socket, for the program that starts this one, until the standard input ends."`
-	Compact   compactCmd   `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
-	Inspect   inspectCmd   `cmd:"" help:"Print what a store holds and what the compactor would do next."`
-	Copy      copyCmd      `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
-	Import    importCmd    `cmd:"" help:"Import the history of another system into a store."`
-	Publish   publishCmd   `cmd:"" help:"Publish a store's blocks as Iceberg tables, which other engines read."`
-	Export    exportCmd    `cmd:"" help:"Write samples as OpenMetrics, as blocks of Prometheus, as JSON lines, or as Parquet."`
-	Tenant    tenantCmd    `cmd:"" help:"List the tenants of a store, or remove one whole."`
-	Doctor    doctorCmd    `cmd:"" help:"Find damaged objects in a store, and quarantine them."`
-	Config    configCmd    `cmd:"" help:"Print the settings of promlake serve and the source of each."`
-	Check     checkCmd     `cmd:"" help:"Check the files of promlake serve --config.file, or that a server is ready."`
-	Rules     rulesCmd     `cmd:"" help:"Test rules, and evaluate them over the past."`
-	Token     tokenCmd     `cmd:"" help:"Make a token for requests to a server."`
-	Cost      costCmd      `cmd:"" help:"Estimate what a load costs on AWS."`
-	Redrive   redriveCmd   `cmd:"" help:"Move dead letters of remote_write back to their queue, or list them."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
+	Serve      serveCmd      `cmd:"" help:"Serve writes and queries over one store."`
+	Query      queryCmd      `cmd:"" help:"Ask one PromQL query of a store or of a server."`
+	SQL        sqlCmd        `cmd:"" name:"sql" help:"Ask SQL queries of a server, of a store, or of local files."`
+	Translate  translateCmd  `cmd:"" help:"Print a PromQL query as a SQL statement with the same rows."`
+	Read       readCmd       `cmd:"" help:"Answer queries of a store on a Unix socket, for the program that starts this one, until the standard input ends."`
+	Compact    compactCmd    `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
+	Inspect    inspectCmd    `cmd:"" help:"Print what a store holds and what the compactor would do next."`
+	Copy       copyCmd       `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
+	Import     importCmd     `cmd:"" help:"Import the history of another system into a store."`
+	Publish    publishCmd    `cmd:"" help:"Publish a store's blocks as Iceberg tables, which other engines read."`
+	Export     exportCmd     `cmd:"" help:"Write samples as OpenMetrics, as blocks of Prometheus, as JSON lines, or as Parquet."`
+	Tenant     tenantCmd     `cmd:"" help:"List the tenants of a store, or remove one whole."`
+	Doctor     doctorCmd     `cmd:"" help:"Find damaged objects in a store, and quarantine them."`
+	Config     configCmd     `cmd:"" help:"Print the settings of promlake serve and the source of each."`
+	Check      checkCmd      `cmd:"" help:"Check the files of promlake serve --config.file, or that a server is ready."`
+	Rules      rulesCmd      `cmd:"" help:"Test rules, and evaluate them over the past."`
+	Token      tokenCmd      `cmd:"" help:"Make a token for requests to a server."`
+	Cost       costCmd       `cmd:"" help:"Estimate what a load costs on AWS."`
+	Redrive    redriveCmd    `cmd:"" help:"Move dead letters of remote_write back to their queue, or list them."`
+	Completion completionCmd `cmd:"" help:"Print the script by which a shell completes commands and flags."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // newCLI returns the grammar with its defaults.

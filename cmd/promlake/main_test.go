@@ -2,7 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
@@ -33,6 +40,9 @@ func TestEveryFlagHasItsOwnNameAndVariable(t *testing.T) {
 			require.False(t, names[f.Name], "%s --%s is twice there", command, f.Name)
 			names[f.Name] = true
 
+			if f.Envs == nil { // an option of this command
+				continue
+			}
 			require.Len(t, f.Envs, 1, "%s --%s", command, f.Name)
 			require.Regexp(t, `^PROMLAKE_[A-Z0-9]+(_[A-Z0-9]+)*$`, f.Envs[0])
 			require.False(t, variables[f.Envs[0]], "%s: %s is twice there", command, f.Envs[0])
@@ -71,6 +81,78 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+// TestOptions: an option of one command has neither a variable nor a key of the settings file, but
+// what says which data a command is about has both.
+func TestOptions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("store: file:///nonexistent/store\n"), 0o600))
+	t.Setenv("PROMLAKE_TIME", "5")
+	var out, errs bytes.Buffer
+	require.Equal(t, 1, run(t.Context(), []string{"query", "--settings.file", file, "up"}, flags.Streams{Out: &out, Err: &errs}))
+	require.Equal(t, "promlake: error: open store: stat /nonexistent/store: no such file or directory\n", errs.String())
+	for _, c := range commands(t) {
+		for _, f := range c {
+			if f.Name == "time" || f.Name == "format" {
+				require.Empty(t, f.Envs)
+			}
+		}
+	}
+	errs.Reset()
+	require.NoError(t, os.WriteFile(file, []byte("time: 5\n"), 0o600))
+	require.Equal(t, 2, run(t.Context(), []string{"query", "--settings.file", file, "up"}, flags.Streams{Out: &out, Err: &errs}))
+	require.Contains(t, errs.String(), "settings.yaml:1: time: no such setting")
+}
+
+// TestHelp: help is short without settings that are rarely changed, and whole with --help-all.
+func TestHelp(t *testing.T) {
+	for command, want := range map[string][2]string{
+		"serve": {"--config.file", "--query.max-samples"},
+		"query": {"--explain", "--query.timeout"},
+	} {
+		for i, flag := range []string{"--help", "--help-all"} {
+			var out bytes.Buffer
+			exit := kong.Exit(func(int) { panic(nil) })
+			require.Panics(t, func() {
+				flags.Main(t.Context(), program, description, newCLI(), []string{command, flag}, flags.Streams{Out: &out, Err: &out}, exit)
+			})
+			require.Contains(t, out.String(), want[0])
+			require.Equal(t, i == 1, strings.Contains(out.String(), want[1]+"="), out.String())
+			if i == 0 {
+				require.Less(t, strings.Count(out.String(), "\n"), 120)
+				require.Contains(t, out.String(), "promlake "+command+" --help-all prints")
+			}
+		}
+	}
+}
+
+// TestTimes: times are absolute or relative to now.
+func TestTimes(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000).UTC()
+	for text, want := range map[string]time.Duration{"": 0, "now": 0, "now-1h30m": -90 * time.Minute, "now+2d": 48 * time.Hour, "1799999999.5": -500 * time.Millisecond, "2027-01-15T08:00:01Z": time.Second} {
+		got, err := parseTime("time", text, now)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got.Sub(now), text)
+	}
+	for _, text := range []string{"now-", "now1h", "now-1", "now-1x", "nowhere", "yesterday"} {
+		_, err := parseTime("time", text, now)
+		require.EqualError(t, err, fmt.Sprintf("--time %q: want now-1h, RFC 3339 or seconds since 1970", text))
+	}
+}
+
+// TestUnreachable: a wrong address is an error before requests would have been repeated.
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	store := "s3://bucket/p?region=eu-central-1&access_key=a&secret_key=b&endpoint=http://" + address
+	for _, args := range [][]string{{"query", "up", "--store", store}, {"sql", "SELECT 1", "--store", store}, {"inspect", "--store", store}, {"query", "up", "--url", "http://" + address}} {
+		var out, errs bytes.Buffer
+		require.Equal(t, 1, run(t.Context(), args, flags.Streams{Out: &out, Err: &errs}))
+		require.Regexp(t, `^promlake: error: (reach the store's endpoint|send query: Post ).*`+regexp.QuoteMeta(address)+`.*connection refused\n$`, errs.String())
+	}
+}
+
 // TestDefaults holds that parsing nothing changes nothing.
 func TestDefaults(t *testing.T) {
 	c := newCLI()
@@ -95,7 +177,7 @@ func TestCommandLine(t *testing.T) {
 		{"bad store", []string{"serve", "--listen=127.0.0.1:0", "--store=gopher://x"}, 1, `^$`, `^promlake: error: start: open store gopher://x: .*\n$`},
 		{"compact nothing", []string{"compact", "--store=" + t.TempDir()}, 0, `^jobs done +0\n(?s:.*)\nspeed +0/s samples\n$`, `^$`},
 		{"compact a missing store", []string{"compact", "--store=/nonexistent/store"}, 1, `^$`, `^promlake: error: open store: .*\n$`},
-		{"compact at a bad time", []string{"compact", "--now=soon"}, 1, `^$`, `^promlake: error: --now "soon": want RFC 3339 or seconds since 1970\n$`},
+		{"compact at a bad time", []string{"compact", "--now=soon"}, 1, `^$`, `^promlake: error: --now "soon": want now-1h, RFC 3339 or seconds since 1970\n$`},
 		{"bad retention", []string{"compact", "--compactor.tenant-retention=a"}, 2, `^$`, `^promlake: error: --compactor.tenant-retention: period of a tenant "a": .*\n$`},
 		{
 			"compactor that would lose work", []string{"compact", "--store=" + t.TempDir(), "--compactor.partial-block-deletion-delay=1m"},

@@ -20,7 +20,7 @@ type queryCmd struct {
 	URL     string        `name:"url" placeholder:"URL" help:"Server to ask instead of a store."`
 	Token   string        `name:"token" placeholder:"TOKEN" secret:"" help:"Token for the server; better set by its variable, for arguments can be seen in process lists."`
 	Tenant  string        `name:"tenant" placeholder:"NAME" help:"Tenant whose data is asked. Default: the token's, if it has one, otherwise anonymous."`
-	Time    string        `name:"time" placeholder:"T" help:"Evaluation time of an instant query: RFC 3339 or seconds since 1970. Default: now."`
+	Time    string        `name:"time" placeholder:"T" help:"Evaluation time of an instant query: RFC 3339, seconds since 1970, or now-1h. Default: now."`
 	Start   string        `name:"start" placeholder:"T" help:"First step of a range query."`
 	End     string        `name:"end" placeholder:"T" help:"Last step of a range query. Default: now."`
 	Step    time.Duration `name:"step" placeholder:"DURATION" help:"Distance of a range query's steps. Default: 250 steps, at least 1s apart."`

@@ -128,7 +128,7 @@ func TestNewQuestion(t *testing.T) {
 		{name: "end alone", end: "1", err: "--end and --step belong to a range query"},
 		{name: "step alone", step: time.Second, err: "--end and --step belong to a range query"},
 		{name: "backwards", start: "20", end: "10", err: "want an end after the start"},
-		{name: "no time", at: "noon", err: `--time "noon": want RFC 3339 or seconds since 1970`},
+		{name: "no time", at: "noon", err: `--time "noon": want now-1h, RFC 3339 or seconds since 1970`},
 		{name: "no start", start: "noon", err: `--start "noon"`},
 		{name: "no end", start: "1", end: "NaN", err: `--end "NaN"`},
 	} {

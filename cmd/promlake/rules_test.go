@@ -66,7 +66,7 @@ func TestRulesReplay(t *testing.T) {
 	for flag, want := range map[string]string{"--start": "--start", "--end": "--end", "--as-of": "--as-of"} {
 		code, _, errs = command(append(args, flag, "soon")...)
 		require.Equal(t, 1, code)
-		require.Contains(t, errs, want+` "soon": want RFC 3339 or seconds since 1970`)
+		require.Contains(t, errs, want+` "soon": want now-1h, RFC 3339 or seconds since 1970`)
 	}
 	code, _, errs = command("rules", "replay", "B", "--start", "0")
 	require.Equal(t, 2, code)
@@ -93,5 +93,5 @@ func TestRulesBackfill(t *testing.T) {
 	require.Contains(t, out, "evaluations done before  3\n")
 	code, _, errs = command(append(args, "--end", "soon")...)
 	require.Equal(t, 1, code)
-	require.Contains(t, errs, `--end "soon": want RFC 3339 or seconds since 1970`)
+	require.Contains(t, errs, `--end "soon": want now-1h, RFC 3339 or seconds since 1970`)
 }

@@ -16,7 +16,7 @@ import (
 type rulesBackfillCmd struct {
 	rulesapp.Source
 
-	Start string `name:"start" required:"" placeholder:"T" help:"First evaluation: RFC 3339 or seconds since 1970."`
+	Start string `name:"start" required:"" placeholder:"T" help:"First evaluation: RFC 3339, seconds since 1970, or now-1h."`
 	End   string `name:"end" placeholder:"T" help:"Last evaluation. Default: now."`
 
 	Attempt int `name:"attempt" default:"1" min:"1" max:"1000" help:"Raise it to evaluate again what a backfill of the same rules has done, such as after samples arrived late, or to let the results of changed rules win."`

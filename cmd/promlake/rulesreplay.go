@@ -25,7 +25,7 @@ type rulesReplayCmd struct {
 
 	Store    string `name:"store" default:"file://./data" help:"Object store to read; no server is needed."`
 	Tenant   string `name:"tenant" placeholder:"NAME" help:"Tenant whose data is read. Default: anonymous."`
-	Start    string `name:"start" required:"" placeholder:"T" help:"First evaluation, before which no alert is active: RFC 3339 or seconds since 1970."`
+	Start    string `name:"start" required:"" placeholder:"T" help:"First evaluation, before which no alert is active: RFC 3339, seconds since 1970, or now-1h."`
 	End      string `name:"end" placeholder:"T" help:"Last evaluation. Default: --as-of, otherwise now."`
 	AsOf     string `name:"as-of" placeholder:"T" help:"Read the data as it stood then, without what was written or deleted later."`
 	Recorded bool   `name:"recorded" help:"Read the results of recording rules, and other alerts, from the store instead of computing them."`
@@ -53,9 +53,12 @@ func (c *rulesReplayCmd) Run(ctx context.Context, io flags.Streams, vs flags.Val
 		}
 		end = r.AsOf
 	}
-	if r.End, err = parseTime("end", c.End, end); err != nil {
-		return err
+	if c.End != "" {
+		if end, err = parseTime("end", c.End, now); err != nil {
+			return err
+		}
 	}
+	r.End = end
 	return withLake(ctx, io, vs, c.Store, c.Log, c.Query, func(l *rulesapp.Lake) error {
 		out, err := l.Replay(ctx, r, now)
 		if err != nil {

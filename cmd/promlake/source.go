@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
@@ -11,6 +13,9 @@ import (
 	"github.com/promlake/promlake/internal/base/loopback"
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
+
+// connectTimeout is how long a command waits for a connection to a server.
+const connectTimeout = 3 * time.Second
 
 // source is what a command asks: a server, or a store through a query stage in this process.
 type source struct {
@@ -32,7 +37,9 @@ func (s source) address() string {
 // bodies of all answers are closed then.
 func (s source) transport(ctx context.Context, io flags.Streams, vs flags.Values) (rt http.RoundTripper, done func() error, err error) {
 	if s.url != "" {
-		return http.DefaultTransport, func() error { return nil }, nil
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.DialContext = (&net.Dialer{Timeout: connectTimeout}).DialContext
+		return t, func() error { return nil }, nil
 	}
 	h, done, err := queryOf(ctx, s.store, s.log, s.query, io, vs)
 	if err != nil {
@@ -48,6 +55,9 @@ func queryOf(
 ) (h http.Handler, done func() error, err error) {
 	logger, err := telemetry.NewLogger(io.Err, log)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := reachable(ctx, store); err != nil {
 		return nil, nil, err
 	}
 	p := process.DefaultSettings()

@@ -8,7 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
+
+	"golang.org/x/term"
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
@@ -17,14 +20,15 @@ import (
 )
 
 type sqlCmd struct {
-	SQL string `arg:"" optional:"" help:"One query, or - to read it from the standard input. Without it, a shell runs on the terminal."`
+	SQL string `arg:"" optional:"" help:"Queries, or - to read them from the standard input. Without them and --file, they are read from a pipe; on a terminal a shell runs."`
 
+	File    string   `name:"file" short:"f" placeholder:"FILE" help:"File with queries, each ended by a semicolon. They run one after another, until one fails."`
 	URL     string   `name:"url" placeholder:"URL" help:"Server whose samples are asked. Default: local files."`
 	Store   string   `name:"store" placeholder:"URL" help:"Object store whose samples are asked, without a server. Default: local files."`
 	Token   string   `name:"token" placeholder:"TOKEN" secret:"" help:"Token for the server; better set by its variable, for arguments can be seen in process lists."`
 	Tenant  string   `name:"tenant" placeholder:"NAME" help:"Tenant whose data is asked. Default: the token's, if it has one, otherwise anonymous."`
 	Param   []string `name:"param" sep:"none" placeholder:"JSON" help:"Value of $$1, then of $$2 and so on, of a query of samples: JSON, or else a text."`
-	Format  string   `name:"format" default:"csv" enum:"csv,json,arrow,parquet" help:"How the result is printed: ${enum}. The last two for samples only."`
+	Format  string   `name:"format" default:"auto" enum:"auto,table,csv,json,arrow,parquet" help:"How results are printed: ${enum}. auto is table on a terminal, else csv; a table has at most 1000 rows. arrow and parquet are for one query of samples."`
 	History string   `name:"history" default:"~/.promlake_history" placeholder:"FILE" help:"File of the shell's history; empty keeps none."`
 	Memory  int64    `name:"memory-limit" type:"bytes" default:"1GiB" min:"1" help:"DuckDB's memory, for local files."`
 
@@ -32,46 +36,112 @@ type sqlCmd struct {
 	Query queryapp.Settings     `embed:"" group:"Query of a store"`
 }
 
-// Run runs the query and prints its result.
-func (c *sqlCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Values) error {
-	text := c.SQL
-	switch text {
-	case "":
-		return c.shell(ctx, streams, vs)
-	case "-":
-		b, err := io.ReadAll(streams.In)
-		if err != nil {
-			return fmt.Errorf("read the query: %w", err)
-		}
-		text = string(b)
+// Run runs the queries and prints their results.
+func (c *sqlCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Values) (err error) {
+	queries, err := c.queries(streams.In)
+	if err != nil {
+		return err
 	}
-	switch {
+	if c.Format == "auto" {
+		c.Format = "csv"
+		if isTerminal(streams.Out) {
+			c.Format = "table"
+		}
+	}
+	samples := c.URL != "" || c.Store != ""
+	switch binary := c.Format == "arrow" || c.Format == "parquet"; {
 	case c.URL != "" && c.Store != "":
 		return errors.New("--url and --store are two sources; give one")
-	case c.URL != "" || c.Store != "":
-		return c.ask(ctx, text, streams, vs)
-	case len(c.Param) > 0:
+	case queries == nil:
+		return c.shell(ctx, streams, vs)
+	case !samples && len(c.Param) > 0:
 		return errors.New("--param belongs to --url or --store")
-	case c.Format == "arrow" || c.Format == "parquet":
+	case !samples && binary:
 		return fmt.Errorf("--format %s belongs to --url or --store", c.Format)
+	case binary && len(queries) > 1:
+		return fmt.Errorf("--format %s takes one query, got %d", c.Format, len(queries))
 	}
-	return sqlapp.Run(ctx, sqlapp.Settings{Format: c.Format, MemoryLimitBytes: c.Memory}, text, streams.Out)
+	run := func(query string) error {
+		return sqlapp.Run(ctx, sqlapp.Settings{Format: c.Format, MemoryLimitBytes: c.Memory}, query, streams.Out)
+	}
+	if samples {
+		s := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
+		transport, done, err := s.transport(ctx, streams, vs)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
+		run = func(query string) error { return c.ask(ctx, client, s.address(), query, streams.Out) }
+	}
+	for i, query := range queries {
+		if i > 0 {
+			fmt.Fprintln(streams.Out)
+		}
+		if err := run(query); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// ask asks the SQL endpoint of a server, or of a query stage in this process.
-func (c *sqlCmd) ask(ctx context.Context, text string, streams flags.Streams, vs flags.Values) (err error) {
-	s := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
-	transport, done, err := s.transport(ctx, streams, vs)
+// queries returns the queries to run; nil means that the shell asks for them.
+func (c *sqlCmd) queries(in io.Reader) ([]string, error) {
+	text := c.SQL
+	var err error
+	switch {
+	case c.SQL != "" && c.File != "":
+		return nil, errors.New("queries are given as an argument and by --file; give one of them")
+	case c.File != "":
+		var b []byte
+		b, err = os.ReadFile(c.File)
+		text = string(b)
+	case c.SQL == "" && isTerminal(in):
+		return nil, nil
+	case in != nil && (c.SQL == "" || c.SQL == "-"):
+		var b []byte
+		b, err = io.ReadAll(in)
+		text = string(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the queries: %w", err)
+	}
+	queries, rest := sqlapp.Split(text)
+	if rest != "" {
+		queries = append(queries, rest)
+	}
+	if queries == nil {
+		return nil, errors.New("there is no query: give one, --file or a pipe; the shell runs on a terminal only")
+	}
+	return queries, nil
+}
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// ask asks the SQL endpoint at address and prints the result.
+func (c *sqlCmd) ask(ctx context.Context, client *http.Client, address, query string, w io.Writer) error {
+	format := c.Format
+	if format == "table" {
+		format = "json"
+	}
+	resp, err := c.post(ctx, client, address, query, format)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done()) }()
-	resp, err := c.post(ctx, &http.Client{Transport: identified{c.Tenant, c.Token, transport}}, s.address(), text, c.Format)
-	if err != nil {
-		return err
+	if c.Format == "table" {
+		a, err := sqlapp.NewAnswer(resp.Body)
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		return sqlapp.PrintTable(w, a.Columns, a.Next)
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(streams.Out, resp.Body); err != nil {
+	if _, err := io.Copy(w, resp.Body); err != nil {
 		return fmt.Errorf("read the result, which is incomplete: %w", err)
 	}
 	return nil

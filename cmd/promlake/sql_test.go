@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"log/slog"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,7 +56,21 @@ func TestSQLCommand(t *testing.T) {
 	code, out, errs := sql("SELECT 1 AS a")
 	require.Zero(t, code, errs)
 	require.Equal(t, "a\n1\n", out)
-	for _, args := range [][]string{{"SELECT 1", "--url=x", "--store=y"}, {"SELECT 1", "--param=1"}, {"SELECT 1", "--format=arrow"}, {"--store=" + store}} {
+	// Queries in a file and from a pipe run until one fails.
+	file := filepath.Join(t.TempDir(), "report.sql")
+	require.NoError(t, os.WriteFile(file, []byte("SELECT 1 AS a, NULL AS b; -- first; one\nSELECT ';' AS c;\nbogus;\nSELECT 2"), 0o600))
+	for _, args := range [][]string{{"-f", file}, {"-f", file, "--store=" + store}} {
+		code, out, errs = sql(append(args, "--format=table")...)
+		require.Equal(t, 1, code)
+		require.Equal(t, "a  b\n1  NULL\n(1 row)\n\nc\n;\n(1 row)\n\n", out)
+		require.Contains(t, errs, "bogus")
+	}
+	for _, args := range [][]string{nil, {"-"}} {
+		var o, e bytes.Buffer
+		require.Zero(t, run(t.Context(), append([]string{"sql"}, args...), flags.Streams{In: strings.NewReader("SELECT 1 AS a; SELECT '' AS b"), Out: &o, Err: &e}), e.String())
+		require.Equal(t, "a\n1\n\nb\n\"\"\n", o.String())
+	}
+	for _, args := range [][]string{{"SELECT 1", "-f", file}, {"SELECT 1; SELECT 2", "--format=parquet", "--store=" + store}, {"SELECT 1", "--url=x", "--store=y"}, {"SELECT 1", "--param=1"}, {"SELECT 1", "--format=arrow"}, {"--store=" + store}} {
 		code, _, errs = sql(args...)
 		require.NotZero(t, code, args)
 		require.Regexp(t, "--|on a terminal only", errs)

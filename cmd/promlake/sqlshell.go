@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/peterh/liner"
-	"golang.org/x/term"
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/sqlapp"
@@ -21,10 +20,9 @@ import (
 
 // shell runs an interactive shell on the terminal.
 func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Values) (err error) {
-	in, ok := streams.In.(*os.File)
-	out, both := streams.Out.(*os.File)
+	out, ok := streams.Out.(*os.File)
 	switch {
-	case !ok || !both || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())):
+	case !ok || !isTerminal(out):
 		return errors.New("there is no query; the shell, which needs none, runs on a terminal only")
 	case c.URL == "" && c.Store == "":
 		return errors.New("the shell needs --url or --store: the server or the store that it asks")

@@ -12,7 +12,7 @@ import (
 type translateCmd struct {
 	Expr string `arg:"" help:"PromQL expression."`
 
-	Time     string        `name:"time" placeholder:"T" help:"Evaluation time of an instant query: RFC 3339 or seconds since 1970. Default: now."`
+	Time     string        `name:"time" placeholder:"T" help:"Evaluation time of an instant query: RFC 3339, seconds since 1970, or now-1h. Default: now."`
 	Start    string        `name:"start" placeholder:"T" help:"First step of a range query."`
 	End      string        `name:"end" placeholder:"T" help:"Last step of a range query. Default: now."`
 	Step     time.Duration `name:"step" placeholder:"DURATION" help:"Distance of a range query's steps. Default: 250 steps, at least 1s apart."`

@@ -41,6 +41,9 @@ func (r release) packages(p program) error {
 					file("LICENSE", "/usr/share/doc/promlake/copyright", files.TypeFile, 0o644),
 					file(notices, "/usr/share/doc/promlake/LICENSES.txt", files.TypeFile, 0o644),
 					file("CHANGELOG.md", "/usr/share/doc/promlake/CHANGELOG.md", files.TypeFile, 0o644),
+					file("dist/completion/bash", "/usr/share/bash-completion/completions/promlake", files.TypeFile, 0o644),
+					file("dist/completion/zsh", "/usr/share/zsh/site-functions/_promlake", files.TypeFile, 0o644),
+					file("dist/completion/fish", "/usr/share/fish/vendor_completions.d/promlake.fish", files.TypeFile, 0o644),
 				},
 				Scripts: nfpm.Scripts{
 					PostInstall: "deploy/packages/postinstall.sh", PreRemove: "deploy/packages/preremove.sh", PostRemove: "deploy/packages/postremove.sh",

@@ -14,7 +14,7 @@ import (
 
 // FlightSettings are those of the server. The tags are those of package settings.
 type FlightSettings struct {
-	Listen         string `name:"flight.listen-address" placeholder:"HOST:PORT" help:"Address for Arrow Flight SQL (gRPC, without TLS). Usual port: 31337. Default: none." when:"Set it for ADBC clients. They have the tokens, tenants and limits of /api/v1/sql."`
+	Listen         string `name:"flight.listen-address" basic:"" placeholder:"HOST:PORT" help:"Address for Arrow Flight SQL (gRPC, without TLS). Usual port: 31337. Default: none." when:"Set it for ADBC clients. They have the tokens, tenants and limits of /api/v1/sql."`
 	MaxConnections int    `name:"flight.max-connections" default:"256" min:"1" help:"Flight SQL connections at once. One more replaces one without a call, and is closed if there is none." when:"Raise it if more clients stay connected."`
 
 	MaxCalls        int `name:"flight.max-calls" default:"128" min:"1" help:"Flight SQL calls at once; others are refused. Each holds --flight.max-message-bytes of --memory-limit." when:"Raise it if clients get RESOURCE_EXHAUSTED."`

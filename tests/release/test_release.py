@@ -78,6 +78,8 @@ def test_deb(system: System, serve: Serve) -> None:
     package = system.root / "tmp/promlake.deb"
     package.write_bytes(only(f"*_{HOST}.deb").read_bytes())
     system.run("dpkg", "--install", "/tmp/promlake.deb")  # noqa: S108 (in the copy)
+    for completion in ("bash-completion/completions/promlake", "zsh/site-functions/_promlake", "fish/vendor_completions.d/promlake.fish"):
+        assert "_promlake" in (system.root / "usr/share" / completion).read_text()
     check_installed(system, serve)
     settings = system.root / "etc/promlake/promlake.yaml"
     settings.write_text(settings.read_text() + "query.timeout: 1m\n")

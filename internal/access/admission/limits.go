@@ -20,7 +20,7 @@ import (
 type Limits struct {
 	remotewrite.Limits `embed:""`
 
-	IngestionRate   float64 `name:"distributor.ingestion-rate-limit" default:"0" min:"0" help:"Samples a second that a tenant may write to this process. 0 is no limit." when:"In a service that several teams share. The runtime configuration sets it for single tenants."`
+	IngestionRate   float64 `name:"distributor.ingestion-rate-limit" basic:"" default:"0" min:"0" help:"Samples a second that a tenant may write to this process. 0 is no limit." when:"In a service that several teams share. The runtime configuration sets it for single tenants."`
 	IngestionBurst  int     `name:"distributor.ingestion-burst-size" default:"200000" min:"1" help:"Samples that a tenant may write at once under --distributor.ingestion-rate-limit. A larger request is refused for good." when:"Raise it above the largest request of the senders."`
 	BytesRate       int64   `name:"distributor.ingestion-bytes-rate-limit" type:"bytes" default:"0" min:"0" help:"Bytes a second that a tenant may write to this process, as request bodies after decompression. 0 is no limit." when:"In a service that several teams share, if samples are of very different sizes: long labels, native histograms."`
 	BytesBurst      int64   `name:"distributor.ingestion-bytes-burst-size" type:"bytes" default:"128MiB" min:"1" help:"Bytes that a tenant may write at once under --distributor.ingestion-bytes-rate-limit. A larger request is refused for good." when:"Raise it above the largest request of the senders."`

@@ -17,7 +17,7 @@ import (
 
 // Settings say where the runtime configuration is. The tags are those of package settings.
 type Settings struct {
-	File   string        `name:"runtime-config.file" placeholder:"FILE" help:"YAML file with limits and relabeling of single tenants, or store for the object config/runtime.yaml of the store. Empty: all tenants have the defaults." when:"In a service that several teams share; functions take store. See admission.md."`
+	File   string        `name:"runtime-config.file" basic:"" placeholder:"FILE" help:"YAML file with limits and relabeling of single tenants, or store for the object config/runtime.yaml of the store. Empty: all tenants have the defaults." when:"In a service that several teams share; functions take store. See admission.md."`
 	Period time.Duration `name:"runtime-config.reload-period" default:"10s" above:"0" help:"Age at which the next request reads --runtime-config.file again. A change counts within this time." when:"Raise it to pay for fewer GET requests of functions."`
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Settings are the location of the document of tokens. The tags are those of package settings.
 type Settings struct {
-	Tokens string `name:"auth.tokens" placeholder:"SOURCE" help:"Source of the document of tokens: file:PATH, or ssm:NAME for a parameter of AWS Systems Manager. Default: requests need no token." when:"Set it on every server that others reach."`
+	Tokens string `name:"auth.tokens" basic:"" placeholder:"SOURCE" help:"Source of the document of tokens: file:PATH, or ssm:NAME for a parameter of AWS Systems Manager. Default: requests need no token." when:"Set it on every server that others reach."`
 }
 
 // Enabled reports whether requests need a token.

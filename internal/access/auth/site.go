@@ -16,7 +16,7 @@ import (
 // SiteSettings are the names by which browsers reach a server. The tags are those of package
 // settings.
 type SiteSettings struct {
-	ExternalURL  string   `name:"web.external-url" placeholder:"URL" help:"URL at which browsers reach this server." when:"Set it behind a proxy."`
+	ExternalURL  string   `name:"web.external-url" basic:"" placeholder:"URL" help:"URL at which browsers reach this server." when:"Set it behind a proxy."`
 	AllowedHosts []string `name:"web.allowed-hosts" placeholder:"HOST" help:"Further host names, without ports, that requests may use, besides the host of --web.external-url and localhost. Default: every name; on a loopback address, no further one." when:"Set it if browsers reach a server that has no tokens."`
 }
 

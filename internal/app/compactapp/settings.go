@@ -55,7 +55,7 @@ type Workers struct {
 
 // Schedule are the settings of a process that compacts by itself.
 type Schedule struct {
-	Enabled  bool          `name:"compactor.enabled" negatable:"" default:"true" help:"Compact in the background. Several processes may compact one store." when:"Turn it off where another process compacts."`
+	Enabled  bool          `name:"compactor.enabled" basic:"" negatable:"" default:"true" help:"Compact in the background. Several processes may compact one store." when:"Turn it off where another process compacts."`
 	Interval time.Duration `name:"compactor.compaction-interval" default:"1m" above:"0" help:"Time from the end of one compaction to the start of the next." when:"Raise it to pay for fewer LIST requests."`
 	Head     int64         `name:"query.head-bytes" type:"bytes" default:"256MiB" min:"0" help:"Memory for the samples of the last 12 minutes, by series, of tenants whose recent samples are read often, as rules do. A series takes about 130 bytes. A tenant whose samples need more has none in memory for an hour. 0 keeps none." when:"Raise it if promlake_head_limit_reached is 1. If not set, at most a 16th of --memory-limit."`
 	Recent   int64         `name:"compactor.recent-bytes" type:"bytes" default:"32MiB" min:"0" help:"Memory for samples that this process has stored and not yet merged, at 14 bytes a sample, so that it does not read them again to merge or to query them. Their footers take up to a third of it beyond that. 0 keeps none." when:"Raise it if promlake_compact_merged_segments_total counts reads and this process alone writes more than 17000 samples a second. If not set, 128MiB with --config.file, and at most a 64th of --memory-limit."`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 // their arguments are, and lists of them for flags that can be repeated. It implements
 // kong.Resolver.
 type file struct {
-	Path string `name:"settings.file" placeholder:"FILE" help:"YAML file with settings: a flag's name without its dashes, and its value." when:"Set it to keep many settings in one place."`
+	Path string `name:"settings.file" placeholder:"FILE" help:"YAML file with settings: a flag's name without its dashes, and its value. Default: promlake/promlake.yaml in $$XDG_CONFIG_HOME or ~/.config, or else /etc/promlake/promlake.yaml." when:"Set it to keep many settings in one place."`
 
 	read   bool
 	err    error // of the file as a whole
@@ -41,7 +42,7 @@ func (f *file) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 		f.err = f.load(ctx)
 	}
 	e, ok := f.values[flag.Name]
-	if _, inEnv := os.LookupEnv(Env(flag.Name)); !ok || inEnv {
+	if _, inEnv := os.LookupEnv(Env(flag.Name)); !ok || inEnv || !isSetting(flag) {
 		return nil, nil
 	}
 	value := e.texts[0]
@@ -66,8 +67,8 @@ func (f *file) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 func (f *file) load(ctx *kong.Context) error {
 	var path string
 	known := map[string]bool{}
-	err := visit(ctx.Model.Node, func(flag *kong.Flag) error {
-		known[flag.Name] = true
+	err := visit(ctx.Model.Node, func(_ *kong.Node, flag *kong.Flag) error {
+		known[flag.Name] = known[flag.Name] || isSetting(flag)
 		if flag.Name == SettingsFile {
 			path = ctx.FlagValue(flag).(string)
 		}
@@ -84,10 +85,25 @@ func (f *file) load(ctx *kong.Context) error {
 	return err
 }
 
+// defaultFile returns the settings file that a program reads without being told: the user's, or
+// else the machine's; "" if there is none.
+func defaultFile() string {
+	paths := []string{"/etc/promlake/promlake.yaml"}
+	if dir, err := os.UserConfigDir(); err == nil { // $XDG_CONFIG_HOME or ~/.config
+		paths = []string{filepath.Join(dir, "promlake", "promlake.yaml"), paths[0]}
+	}
+	for _, path := range paths {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
 // SettingsFile is the flag that names the file, and neither a key in it nor a setting.
 const SettingsFile = "settings.file"
 
-// parseFile returns the entries of a settings file. known are the flags of the program.
+// parseFile returns the entries of a settings file. known are the settings of the program.
 func parseFile(path string, text []byte, known map[string]bool) (map[string]entry, error) {
 	var doc yaml.Node
 	d := yaml.NewDecoder(strings.NewReader(string(text)))
@@ -110,7 +126,7 @@ func parseFile(path string, text []byte, known map[string]bool) (map[string]entr
 		if first, twice := values[key.Value]; twice {
 			return nil, fmt.Errorf("%s: the key is there twice, first in %s", e.where, strings.TrimSuffix(first.where, ": "+key.Value))
 		}
-		if !known[key.Value] || key.Value == SettingsFile || !isSetting(key.Value) {
+		if !known[key.Value] || key.Value == SettingsFile {
 			return nil, fmt.Errorf("%s: no such setting", e.where)
 		}
 		elements := []*yaml.Node{node}

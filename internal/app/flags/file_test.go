@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,20 @@ store: from the file
 	require.Equal(t, flags.Default, sources["token"])
 	g.seen = nil
 	require.Equal(t, want, g)
+}
+
+// TestDefaultFile: the user's file is read if no other one is named, and none if the flag is empty.
+func TestDefaultFile(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "promlake")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "promlake.yaml"), []byte("count: 3\n"), 0o600))
+	for args, want := range map[string]int{"": 3, "--count=4": 4, "--settings.file=": 7} {
+		var out bytes.Buffer
+		g := defaults()
+		require.Zero(t, flags.Main(t.Context(), "test", "A test.", &g, strings.Fields(args), flags.Streams{Out: &out, Err: &out}), out.String())
+		require.Equal(t, want, g.Count, args)
+	}
 }
 
 func TestFileWithoutSettings(t *testing.T) {

@@ -48,7 +48,7 @@ func values(chosen *kong.Context) Values {
 	}
 	var out Values
 	for _, f := range chosen.Flags() {
-		if !isSetting(f.Name) {
+		if !isSetting(f) {
 			continue
 		}
 		v := Value{Name: f.Name, Default: strings.ReplaceAll(f.Default, "$$", "$"), Source: cmp.Or(sources[f], Default)}

@@ -16,7 +16,7 @@ type Settings struct {
 
 // Lines are the settings of the listener for one protocol, whose name is the prefix of the flags.
 type Lines struct {
-	Listen         string        `name:"listen" placeholder:"HOST:PORT" help:"Address for lines of the protocol, over TCP and UDP. Usual ports: Graphite 2003, InfluxDB 8089, OpenTSDB 4242. Default: none." when:"Set it for senders that do not use HTTP. They need no token: see listeners.md."`
+	Listen         string        `name:"listen" basic:"" placeholder:"HOST:PORT" help:"Address for lines of the protocol, over TCP and UDP. Usual ports: Graphite 2003, InfluxDB 8089, OpenTSDB 4242. Default: none." when:"Set it for senders that do not use HTTP. They need no token: see listeners.md."`
 	Tenant         string        `name:"tenant" default:"anonymous" help:"Tenant that the lines of the listener are written to." when:"Set it if the server has several tenants."`
 	QueueBytes     int64         `name:"queue-bytes" type:"bytes" default:"32MiB" min:"1MiB" help:"Lines of the listener that wait to be stored. Beyond it TCP senders wait, and lines that come over UDP are dropped." when:"Raise it if senders over UDP must bridge an outage of the store."`
 	MaxConnections int           `name:"max-connections" default:"1000" min:"1" help:"TCP connections to the listener at once. Each takes 16 KiB." when:"Raise it if there are more senders."`
@@ -31,7 +31,7 @@ type GraphiteLines struct {
 
 // Sums are the settings of the listener for StatsD.
 type Sums struct {
-	Listen         string        `name:"listen" placeholder:"HOST:PORT" help:"Address for StatsD, over UDP and TCP. Usual port: 8125. Default: none." when:"Set it for senders of StatsD and DogStatsD. They need no token: see listeners.md."`
+	Listen         string        `name:"listen" basic:"" placeholder:"HOST:PORT" help:"Address for StatsD, over UDP and TCP. Usual port: 8125. Default: none." when:"Set it for senders of StatsD and DogStatsD. They need no token: see listeners.md."`
 	Tenant         string        `name:"tenant" default:"anonymous" help:"Tenant that the metrics of StatsD are written to." when:"Set it if the server has several tenants."`
 	MaxConnections int           `name:"max-connections" default:"1000" min:"1" help:"TCP connections to the listener at once. Each takes 16 KiB." when:"Raise it if there are more senders."`
 	Interval       time.Duration `name:"flush-interval" default:"10s" above:"0" help:"Time between two samples of each series of StatsD. Must be below the lookback of queries." when:"Raise it for fewer samples."`

@@ -16,7 +16,7 @@ import (
 
 // Settings of the page. The tags are those of package settings.
 type Settings struct {
-	Dashboards string `name:"web.dashboards" placeholder:"DIR" help:"Folder of Grafana dashboards (JSON files) that the page lists beside its own. Default: none." when:"Set it to see your dashboards without Grafana."`
+	Dashboards string `name:"web.dashboards" basic:"" placeholder:"DIR" help:"Folder of Grafana dashboards (JSON files) that the page lists beside its own. Default: none." when:"Set it to see your dashboards without Grafana."`
 }
 
 // stage implements process.Stage.

@@ -23,7 +23,7 @@ import (
 // Settings of scraping, rules and notifications. The tags are those of package settings. Flags that
 // Prometheus has are named as there.
 type Settings struct {
-	ConfigFile string `name:"config.file" placeholder:"FILE" help:"Prometheus configuration file: what is scraped, which rules are evaluated, and the Alertmanagers. Default: none." when:"Set it to scrape and to evaluate rules without a Prometheus."`
+	ConfigFile string `name:"config.file" basic:"" placeholder:"FILE" help:"Prometheus configuration file: what is scraped, which rules are evaluated, and the Alertmanagers. Default: none." when:"Set it to scrape and to evaluate rules without a Prometheus."`
 	Tenant     string `name:"config.tenant" default:"anonymous" help:"Tenant that scraped samples and results of rules are written to, and whose data rules read." when:"Set it if the server has several tenants."`
 	Lifecycle  bool   `name:"web.enable-lifecycle" default:"false" help:"Read --config.file again on POST or PUT /-/reload. SIGHUP does it in any case." when:"Set it if something else than a signal changes the configuration."`
 	// ExternalURL is where users reach this server, for the links in notifications. "": the host
@@ -37,7 +37,7 @@ type Settings struct {
 	ResendDelay     time.Duration `name:"rules.alert.resend-delay" default:"1m" min:"0" help:"Least time before an alert is sent again to Alertmanager." when:"Rarely."`
 	MaxConcurrency  int64         `name:"rules.max-concurrent-evals" default:"4" min:"1" help:"Rules that do not depend on each other and are evaluated at once within groups. 1 evaluates the rules of a group one after another." when:"Raise it if groups take longer than their interval and processors are free."`
 
-	Evaluate     bool          `name:"ruler.evaluate" negatable:"" default:"true" help:"Evaluate the rules that tenants have set by the ruler API." when:"Turn it off on all but one or two of several processes over one store."`
+	Evaluate     bool          `name:"ruler.evaluate" basic:"" negatable:"" default:"true" help:"Evaluate the rules that tenants have set by the ruler API." when:"Turn it off on all but one or two of several processes over one store."`
 	PollInterval time.Duration `name:"ruler.poll-interval" default:"30s" min:"1ms" help:"Time between two listings of the store for rules that other processes have changed. Changes by this process count at once." when:"Lower it if changes must count sooner; each listing is one request."`
 
 	NotificationQueue int  `name:"alertmanager.notification-queue-capacity" default:"10000" min:"1" help:"Notifications that wait for an Alertmanager. Further ones replace the oldest." when:"Rarely."`

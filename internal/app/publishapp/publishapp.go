@@ -20,7 +20,7 @@ import (
 
 // Settings are those of the stage.
 type Settings struct {
-	Enabled  bool          `name:"publish.iceberg" default:"false" help:"Keep Iceberg tables over the blocks of all tenants, for other engines." when:"Set it in one process if Spark, Trino, DuckDB or others read the store."`
+	Enabled  bool          `name:"publish.iceberg" basic:"" default:"false" help:"Keep Iceberg tables over the blocks of all tenants, for other engines." when:"Set it in one process if Spark, Trino, DuckDB or others read the store."`
 	Interval time.Duration `name:"publish.interval" default:"1m" above:"0" help:"Time from the end of one publication of Iceberg tables to the start of the next. Must be below --compactor.deletion-delay." when:"Raise it to pay for fewer GET requests."`
 	Location string        `name:"publish.location" placeholder:"URI" help:"Where other engines find the store, such as s3a://bucket/prefix. Default: the URL of --store without parameters." when:"Set it if engines reach the store by another URI."`
 }

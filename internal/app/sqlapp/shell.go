@@ -92,7 +92,7 @@ func (s *Shell) Run(ctx context.Context) error {
 				continue
 			}
 		}
-		statements, rest := split(typed + line + "\n")
+		statements, rest := Split(typed + line + "\n")
 		typed = rest
 		for _, statement := range statements {
 			if err := s.run(ctx, statement); err != nil {
@@ -172,22 +172,32 @@ func (s *Shell) rows(ctx context.Context, statement string) (string, error) {
 		return "", err
 	}
 	defer a.Close()
-	t := human.Table{Left: len(a.Columns)}
-	t.Row(a.Columns...)
+	var b strings.Builder
+	err = PrintTable(&b, a.Columns, a.Next)
+	return b.String(), err
+}
+
+// PrintTable writes the first MostRows rows as a table, with their number. next returns a row, and
+// io.EOF after the last one.
+func PrintTable(w io.Writer, columns []string, next func() ([]string, error)) error {
+	t := human.Table{Left: len(columns)}
+	t.Row(columns...)
 	n := 0
-	for ; n < MostRows; n++ {
-		row, err := a.Next()
+	for {
+		row, err := next()
+		end := plural(n)
+		if err == nil && n == MostRows {
+			err, end = io.EOF, fmt.Sprintf("(the first %d rows; promlake sql --format csv prints all)\n", n)
+		}
 		if errors.Is(err, io.EOF) {
-			return t.String() + plural(n), nil
+			_, err := io.WriteString(w, t.String()+end)
+			return err
 		} else if err != nil {
-			return "", err
+			return err
 		}
 		t.Row(row...)
+		n++
 	}
-	if _, err := a.Next(); errors.Is(err, io.EOF) {
-		return t.String() + plural(n), nil
-	}
-	return t.String() + fmt.Sprintf("(the first %d rows; promlake sql with a statement prints all)\n", n), nil
 }
 
 func plural(n int) string {

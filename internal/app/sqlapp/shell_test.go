@@ -30,7 +30,7 @@ func TestSplit(t *testing.T) {
 		{"a = $1 AND b = $2; c", []string{"a = $1 AND b = $2"}, "c"},
 		{"a - b; ä;", []string{"a - b", "ä"}, ""},
 	} {
-		statements, rest := split(tc.text)
+		statements, rest := Split(tc.text)
 		require.Equal(t, tc.statements, statements, tc.text)
 		require.Equal(t, tc.rest, rest, tc.text)
 	}

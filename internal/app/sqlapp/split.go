@@ -2,10 +2,10 @@ package sqlapp
 
 import "strings"
 
-// split divides a text into statements, each without its semicolon, and the rest that no semicolon
+// Split divides a text into statements, each without its semicolon, and the rest that no semicolon
 // ends. Semicolons in texts, names and comments end nothing. Empty statements are left out, as is a
 // rest of blanks and comments.
-func split(text string) (statements []string, rest string) {
+func Split(text string) (statements []string, rest string) {
 	begin, some := 0, false // some: the statement has more than blanks and comments
 	for i := 0; i < len(text); {
 		end, blank := token(text[i:])

@@ -4,6 +4,7 @@ package sqlapp
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -19,18 +20,18 @@ import (
 
 // Settings configure the execution of SQL.
 type Settings struct {
-	Format           string // of the result: csv or json
+	Format           string // of the result: csv, json or table
 	MemoryLimitBytes int64  // of DuckDB
 }
 
 // copyOptions are DuckDB's, by format.
-var copyOptions = map[string]string{"csv": "FORMAT csv, HEADER", "json": "FORMAT json"}
+var copyOptions = map[string]string{"csv": "FORMAT csv, HEADER", "json": "FORMAT json", "table": "FORMAT csv, HEADER, NULLSTR 'NULL', FORCE_QUOTE *"}
 
 // Run runs one query and writes its result to w. DuckDB reads local files.
 func Run(ctx context.Context, s Settings, sql string, w io.Writer) (err error) {
 	options, ok := copyOptions[s.Format]
 	if !ok {
-		return fmt.Errorf("unknown format %q, want csv or json", s.Format)
+		return fmt.Errorf("unknown format %q, want csv, json or table", s.Format)
 	}
 	dir, err := os.MkdirTemp("", "promlake-sql-*")
 	if err != nil {
@@ -57,6 +58,14 @@ func Run(ctx context.Context, s Settings, sql string, w io.Writer) (err error) {
 		return fmt.Errorf("open the result: %w", err)
 	}
 	defer f.Close()
+	if s.Format == "table" {
+		rows := csv.NewReader(f)
+		columns, err := rows.Read()
+		if err != nil {
+			return fmt.Errorf("read the result: %w", err)
+		}
+		return PrintTable(w, columns, rows.Read)
+	}
 	if _, err := io.Copy(w, f); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}

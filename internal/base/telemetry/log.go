@@ -8,7 +8,7 @@ import (
 
 // LogSettings are the level and format of the log. The tags are those of package settings.
 type LogSettings struct {
-	Level  string `name:"log.level" default:"info" enum:"debug,info,warn,error" help:"Least severe level that is logged, one of ${enum}." when:"Set debug to see why something fails."`
+	Level  string `name:"log.level" basic:"" default:"info" enum:"debug,info,warn,error" help:"Least severe level that is logged, one of ${enum}." when:"Set debug to see why something fails."`
 	Format string `name:"log.format" default:"text" enum:"text,json" help:"Format of a log line, one of ${enum}." when:"Set json if a log system parses lines. Functions have json by default."`
 }
 

@@ -21,6 +21,6 @@ type Policy struct {
 	WindowDelay time.Duration `name:"compactor.window-delay" default:"10m" above:"0" help:"Time after the end of a window at which it becomes a block." when:"Raise it if much data arrives late."`
 	LateDelay   time.Duration `name:"compactor.late-delay" default:"10m" above:"0" help:"Age of the oldest late segment at which late segments are merged into their block." when:"Raise it if late data makes blocks be rewritten too often."`
 
-	Retention       time.Duration            `name:"compactor.blocks-retention-period" type:"period" placeholder:"PERIOD" default:"0" min:"0" help:"How long samples are kept, such as 30d. 0 keeps them forever." when:"Set it to bound the cost of storage."`
-	TenantRetention map[string]time.Duration `name:"compactor.tenant-retention" type:"period" placeholder:"TENANT=PERIOD" help:"A tenant's own retention, such as team-a=30d. 0 is forever. Repeatable." when:"Set it for tenants whose data is worth more or less than that of others."`
+	Retention       time.Duration            `name:"compactor.blocks-retention-period" basic:"" type:"period" placeholder:"PERIOD" default:"0" min:"0" help:"How long samples are kept, such as 30d. 0 keeps them forever." when:"Set it to bound the cost of storage."`
+	TenantRetention map[string]time.Duration `name:"compactor.tenant-retention" basic:"" type:"period" placeholder:"TENANT=PERIOD" help:"A tenant's own retention, such as team-a=30d. 0 is forever. Repeatable." when:"Set it for tenants whose data is worth more or less than that of others."`
 }

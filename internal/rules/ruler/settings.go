@@ -17,7 +17,7 @@ import (
 // Settings of the API. The tags are those of package settings. Flags that Mimir has are named as
 // there.
 type Settings struct {
-	Enabled     bool          `name:"ruler.enable-api" negatable:"" default:"true" help:"Serve the API by which tenants read and change their rule groups." when:"Switch it off if only --config.file may have rules."`
+	Enabled     bool          `name:"ruler.enable-api" basic:"" negatable:"" default:"true" help:"Serve the API by which tenants read and change their rule groups." when:"Switch it off if only --config.file may have rules."`
 	MaxGroups   int           `name:"ruler.max-rule-groups-per-tenant" default:"500" min:"1" help:"Rule groups that a tenant may have. A further one is refused." when:"Raise it if a tenant needs more; each group is evaluated on its own."`
 	MaxRules    int           `name:"ruler.max-rules-per-rule-group" default:"200" min:"1" help:"Rules that a rule group of a tenant may have. A larger group is refused." when:"Raise it if a tenant cannot divide a group."`
 	MaxBytes    int64         `name:"ruler.max-bytes-per-tenant" type:"bytes" default:"4MiB" min:"1KiB" help:"Size of the object with all rule groups of a tenant, and of a request's body. A group with which it would be larger is refused." when:"Raise it for groups with long expressions and annotations."`
