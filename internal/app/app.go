@@ -76,6 +76,9 @@ func (s Settings) Validate() error {
 	if err := errors.Join(querying, compacting, s.Prometheus.Validate(), s.Ruler.Validate(), s.Listeners.Validate(), s.Feeder.Validate()); err != nil {
 		return err
 	}
+	if s.Demo && s.Process.WebFile != "" {
+		return errors.New("demo: it scrapes this server without TLS and without a user; leave out --demo or --web.config.file")
+	}
 	if s.Compaction.Enabled && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
 		return fmt.Errorf("query.timeout: want less than compactor.deletion-delay (%s), after which replaced objects are deleted, got %s",
 			s.Compact.DeletionDelay, s.Query.Query.Timeout)

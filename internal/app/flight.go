@@ -14,7 +14,7 @@ import (
 
 // FlightSettings are those of the server. The tags are those of package settings.
 type FlightSettings struct {
-	Listen         string `name:"flight.listen-address" basic:"" placeholder:"HOST:PORT" help:"Address for Arrow Flight SQL (gRPC, without TLS). Usual port: 31337. Default: none." when:"Set it for ADBC clients. They have the tokens, tenants and limits of /api/v1/sql."`
+	Listen         string `name:"flight.listen-address" basic:"" placeholder:"HOST:PORT" help:"Address for Arrow Flight SQL (gRPC, with TLS if --web.config.file has it). Usual port: 31337. Default: none." when:"Set it for ADBC clients. They have the tokens, tenants and limits of /api/v1/sql."`
 	MaxConnections int    `name:"flight.max-connections" default:"256" min:"1" help:"Flight SQL connections at once. One more replaces one without a call, and is closed if there is none." when:"Raise it if more clients stay connected."`
 
 	MaxCalls        int `name:"flight.max-calls" default:"128" min:"1" help:"Flight SQL calls at once; others are refused. Each holds --flight.max-message-bytes of --memory-limit." when:"Raise it if clients get RESOURCE_EXHAUSTED."`
@@ -46,13 +46,16 @@ func (s *FlightServer) Build(ctx context.Context, p process.Parts) (_ process.St
 	if p.Handler == nil {
 		return nil, errors.New("listen for Flight SQL: this process has no HTTP server")
 	}
+	if p.Web.Users {
+		return nil, errors.New("--flight.listen-address: Flight SQL does not know the users of --web.config.file; use --auth.tokens or client certificates in their place")
+	}
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.set.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for Flight SQL: %w", err)
 	}
 	conns := connections{process.NewConnections(ln, "flight", "flight.max-connections", s.set.MaxConnections, p.HTTP.WriteStallTimeout)}
 	s.open, err = flightsql.Open(flightsql.Settings{
-		Connections: conns, IdleTimeout: p.HTTP.IdleTimeout, ConnectTimeout: p.HTTP.ReadHeaderTimeout, ReadTimeout: p.HTTP.ReadTimeout,
+		Connections: conns, TLS: p.Web.TLS("h2"), IdleTimeout: p.HTTP.IdleTimeout, ConnectTimeout: p.HTTP.ReadHeaderTimeout, ReadTimeout: p.HTTP.ReadTimeout,
 		MaxCalls: s.set.MaxCalls, MaxMessageBytes: s.set.MaxMessageBytes, Memory: p.Memory,
 		Version: telemetry.ReadBuild().Version, Logger: p.Logger, Registry: p.Registry,
 	}, loopback.Transport(p.Handler))

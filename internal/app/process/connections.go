@@ -2,6 +2,7 @@ package process
 
 import (
 	"container/list"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -114,6 +115,9 @@ func (c *Connections) unlist(conn net.Conn) {
 
 // note is http.Server's ConnState.
 func (c *Connections) note(conn net.Conn, state http.ConnState) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
 	if state == http.StateActive {
 		conn.(*watchedConn).fresh = true
 	}

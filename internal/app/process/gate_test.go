@@ -33,7 +33,7 @@ func TestLocalURL(t *testing.T) {
 		"http://[::1]:11":     &net.TCPAddr{IP: net.IPv6loopback, Port: 11},
 		"http://10.0.0.1:12":  &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 12},
 	} {
-		require.Equal(t, want, localURL(a))
+		require.Equal(t, want, localURL(a, false))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/exporter-toolkit/web"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -40,6 +41,12 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("check settings: %w", err)
 	}
+	file, err := readWebFile(s.WebFile)
+	if err != nil {
+		return err
+	} else if file.Users && s.Auth.Enabled() {
+		return errors.New("--web.config.file has users and --auth.tokens is set, but a request has one header for either; give one of them")
+	}
 	tuneGC(s)
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
@@ -50,10 +57,13 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	conns.spare = spareConnections
 	srv := newServer(s, g, conns, logger)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(conns) }()
+	go func() {
+		quiet := slog.New(slog.DiscardHandler) // of what is logged below
+		served <- web.Serve(conns, srv, &web.FlagConfig{WebConfigFile: &s.WebFile}, quiet)
+	}()
 
 	ready := make(chan struct{})
-	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready, Handler: g, HTTP: s.Timeouts}
+	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr(), file.tls), Ready: ready, Handler: g, HTTP: s.Timeouts, Web: file}
 	made, err := start(ctx, s, s.budget(), p, isLoopback(ln.Addr()), builders)
 	if err == nil {
 		if err = conns.Register(made.reg); err != nil {
@@ -82,8 +92,8 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	}
 	close(ready)
 	logger.Info("serving", "url", p.URL, "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version)
-	if !s.Auth.Enabled() && !isLoopback(ln.Addr()) {
-		logger.Warn("other machines can send requests without a token; set --auth.tokens to require one", "listen", ln.Addr().String())
+	if !s.Auth.Enabled() && !file.Users && !isLoopback(ln.Addr()) {
+		logger.Warn("other machines can send requests without a token; set --auth.tokens to require one, or --web.config.file", "listen", ln.Addr().String())
 	}
 
 	select {
@@ -310,12 +320,16 @@ func shutdown(ctx context.Context, timeout time.Duration, g *gate, srv *http.Ser
 }
 
 // localURL is the base URL of a listener as this machine reaches it.
-func localURL(a net.Addr) string {
+func localURL(a net.Addr, tls bool) string {
+	scheme := "http://"
+	if tls {
+		scheme = "https://"
+	}
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
-		return "http://" + a.String()
+		return scheme + a.String()
 	}
-	return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
+	return fmt.Sprintf("%s127.0.0.1:%d", scheme, tcp.Port)
 }
 
 // isLoopback reports whether only this machine can reach a listener.

@@ -20,6 +20,8 @@ type Settings struct {
 
 	CheckStore bool `name:"store-check" negatable:"" default:"true" help:"Check at the start that the store honours conditional writes and lists what was written, below promlake-probe/. Functions do not check." when:"Turn it off if the process may not delete objects. query-fn has it off by default."`
 
+	WebFile string `name:"web.config.file" basic:"" placeholder:"FILE" help:"File with TLS, client certificates, users and headers of the server, in Prometheus' form. Its TLS and client certificates are Flight SQL's, too. Default: none." when:"Set it to serve other machines without a proxy."`
+
 	Log  telemetry.LogSettings `embed:""`
 	Auth auth.Settings         `embed:""`
 	Self selfwrite.Settings    `embed:""`

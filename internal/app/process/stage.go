@@ -33,6 +33,7 @@ type Parts struct {
 	// Handler answers as the HTTP server does, behind the same guards; nil in programs without one.
 	Handler http.Handler
 	HTTP    Timeouts
+	Web     WebFile
 }
 
 // Route is one HTTP handler of a stage.

@@ -2,6 +2,8 @@ package flightsql
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -35,14 +37,22 @@ func (s streamed) RegisterService(service *grpc.ServiceDesc, srv any) {
 	s.Server.RegisterService(&d, srv)
 }
 
-// plain makes a connection, which has no TLS, known to its calls.
-type plain struct {
+// known makes a connection known to its calls.
+type known struct {
 	credentials.TransportCredentials
+	tls *tls.Config // nil: without TLS
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
-func (plain) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return c, &connection{conn: c}, nil
+func (k known) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if k.tls == nil {
+		return c, &connection{conn: c}, nil
+	}
+	secure := tls.Server(c, k.tls)
+	if err := secure.Handshake(); err != nil {
+		return nil, nil, errors.Join(err, secure.Close())
+	}
+	return secure, &connection{conn: c}, nil
 }
 
 // connection is a connection with the number of its calls.

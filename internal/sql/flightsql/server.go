@@ -7,6 +7,7 @@ package flightsql
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -32,9 +33,10 @@ type Connections interface {
 	Note(net.Conn, http.ConnState)
 }
 
-// Settings of a server. Callers fill every field.
+// Settings of a server. Callers fill every field but TLS.
 type Settings struct {
 	Connections    Connections
+	TLS            *tls.Config   // nil: without TLS
 	IdleTimeout    time.Duration // after which a connection without a call is closed
 	ConnectTimeout time.Duration // within which a connection must speak HTTP/2
 	ReadTimeout    time.Duration // within which the messages of a call must arrive
@@ -73,7 +75,7 @@ func Open(s Settings, api http.RoundTripper) (*Server, error) {
 		return nil, err
 	}
 	out := &Server{listener: s.Connections, served: make(chan error, 1), grpc: grpc.NewServer(
-		grpc.Creds(plain{insecure.NewCredentials()}), grpc.ConnectionTimeout(s.ConnectTimeout),
+		grpc.Creds(known{insecure.NewCredentials(), s.TLS}), grpc.ConnectionTimeout(s.ConnectTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: s.IdleTimeout}),
 		grpc.StreamInterceptor(service.call),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaderBytes), grpc.MaxRecvMsgSize(s.MaxMessageBytes), grpc.StaticStreamWindowSize(windowBytes),
