@@ -249,7 +249,7 @@ func (x *execution) execute() error {
 		if err != nil {
 			return err
 		}
-		if err = x.hold(encode.Elements(batch) * encode.ElementBytes(x.question.Format)); err == nil {
+		if err = x.hold(encode.Size(batch, x.question.Format)); err == nil {
 			err = x.enc.Write(batch)
 		}
 		batch.Release()

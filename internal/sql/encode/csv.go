@@ -1,67 +1,119 @@
 package encode
 
 import (
-	"encoding/csv"
+	"bufio"
 	"io"
+	"strings"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// csvWriter writes RFC 4180 with a header. NULL is an empty field. Nested values are JSON.
+// csvWriter writes RFC 4180 with a header. NULL is an empty field. Nested values are JSON. Values
+// are written in pieces: encoding/csv needs all of a field, which may be long.
 type csvWriter struct {
-	w   io.Writer
-	csv *csv.Writer
-	row []string
+	w    io.Writer
+	out  *bufio.Writer
+	cols int
+
+	inside doubled // the quotes of a field
+	sink   *sink   // of values in there
+	buf    []byte
 }
 
 // Begin implements Writer.
 func (c *csvWriter) Begin(_ *arrow.Schema, columns []Column) error {
-	c.csv, c.row = csv.NewWriter(c.w), make([]string, len(columns))
+	c.out, c.cols = bufio.NewWriter(c.w), len(columns)
+	c.inside = doubled{c.out}
+	c.sink = &sink{w: c.inside}
 	for i, column := range columns {
-		c.row[i] = column.Name
+		c.text(column.Name)
+		c.end(i)
 	}
-	return c.csv.Write(c.row)
+	return c.out.Flush()
+}
+
+// end writes what follows the field of a column. The buffer keeps errors for Flush.
+func (c *csvWriter) end(i int) {
+	if i < c.cols-1 {
+		_ = c.out.WriteByte(',')
+	} else {
+		_ = c.out.WriteByte('\n')
+	}
+}
+
+// text writes a field, in quotes if it needs them.
+func (c *csvWriter) text(s string) {
+	if s == "" || !strings.ContainsAny(s, ",\"\r\n") && s[0] != ' ' && s[0] != '\t' && s != `\.` {
+		_, _ = c.out.WriteString(s)
+		return
+	}
+	_ = c.out.WriteByte('"')
+	c.inside.writeString(s)
+	_ = c.out.WriteByte('"')
 }
 
 // Write implements Writer.
 func (c *csvWriter) Write(b arrow.RecordBatch) error {
-	columns := make([]appender, len(c.row))
+	columns := make([]appender, c.cols)
 	for i := range columns {
-		columns[i] = appenderOf(b.Column(i), nil)
+		columns[i] = appenderOf(b.Column(i), c.sink)
 	}
-	var buf []byte
 	for row := range int(b.NumRows()) {
 		for i, f := range columns {
-			if text, ok := b.Column(i).(*array.String); ok && !text.IsNull(row) {
-				c.row[i] = text.Value(row)
-				continue
+			text, isText := b.Column(i).(*array.String)
+			_, nested := b.Column(i).DataType().(arrow.NestedType)
+			switch {
+			case b.Column(i).IsNull(row):
+			case isText:
+				c.text(text.Value(row))
+			case nested:
+				_ = c.out.WriteByte('"')
+				c.buf = f(c.buf[:0], row)
+				_, _ = c.inside.Write(c.buf)
+				_ = c.out.WriteByte('"')
+			default:
+				c.buf = f(c.buf[:0], row)
+				c.text(plain(c.buf))
 			}
-			buf = f(buf[:0], row)
-			c.row[i] = plain(buf)
+			c.end(i)
 		}
-		if err := c.csv.Write(c.row); err != nil {
-			return err
+		if c.sink.err != nil {
+			return c.sink.err
 		}
 	}
-	c.csv.Flush()
-	return c.csv.Error()
+	return c.out.Flush()
 }
 
-// plain returns a JSON value as a field: strings without their quotes, null as nothing.
+// plain returns a JSON value as a field: strings without their quotes.
 func plain(b []byte) string {
-	switch {
-	case string(b) == "null":
-		return ""
-	case len(b) > 0 && b[0] == '"':
+	if len(b) > 0 && b[0] == '"' {
 		return unquoted(b)
-	default:
-		return string(b)
 	}
+	return string(b)
 }
 
 // End implements Writer.
-func (c *csvWriter) End([]string) error {
-	c.csv.Flush()
-	return c.csv.Error()
+func (c *csvWriter) End([]string) error { return nil }
+
+// doubled writes texts with doubled quotes. The buffer keeps errors for Flush.
+type doubled struct{ out *bufio.Writer }
+
+// Write implements io.Writer: it returns the buffer's error.
+func (d doubled) Write(p []byte) (int, error) {
+	d.writeString(unsafe.String(unsafe.SliceData(p), len(p)))
+	return d.out.Write(nil)
+}
+
+func (d doubled) writeString(s string) {
+	for {
+		part, rest, more := strings.Cut(s, `"`)
+		_, _ = d.out.WriteString(part)
+		if !more {
+			return
+		}
+		_, _ = d.out.WriteString(`""`)
+		s = rest
+	}
 }

@@ -48,31 +48,36 @@ func Leaves(fields []arrow.Field) (n int) {
 	return n
 }
 
-// Elements returns the number of values of a batch that are elements of lists and maps.
-func Elements(b arrow.RecordBatch) (n int64) {
+// Size bounds the bytes that a batch takes outside of DuckDB's memory while it is written in a
+// format. Parquet makes all elements of a row's lists and maps at once, in lists that grow, and
+// copies texts to a page, which it then compresses.
+func Size(b arrow.RecordBatch, f Format) (bytes int64) {
+	element, copies := int64(32), int64(1)
+	if f == Parquet {
+		element, copies = 128, 3
+	}
 	var count func(d arrow.ArrayData, inside bool)
 	count = func(d arrow.ArrayData, inside bool) {
 		if len(d.Children()) == 0 && inside {
-			n += int64(d.Len())
+			bytes += int64(d.Len()) * element
 		}
-		id := d.DataType().ID()
+		for _, part := range d.Buffers() {
+			if part != nil {
+				bytes += int64(part.Len()) * copies
+			}
+		}
+		switch d.DataType().ID() {
+		case arrow.LIST, arrow.FIXED_SIZE_LIST, arrow.MAP:
+			inside = true
+		}
 		for _, c := range d.Children() {
-			count(c, inside || id == arrow.LIST || id == arrow.MAP)
+			count(c, inside)
 		}
 	}
 	for _, c := range b.Columns() {
 		count(c.Data(), false)
 	}
-	return n
-}
-
-// ElementBytes bounds what an element of a list or map takes while it is written in a format: all
-// of a row are made at once for Parquet, in lists that grow, and are copied for its row.
-func ElementBytes(f Format) int64 {
-	if f == Parquet {
-		return 128
-	}
-	return 32
+	return bytes
 }
 
 // New returns a writer of a format.

@@ -2,6 +2,7 @@ package encode_test
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -26,6 +27,7 @@ var nested = arrow.NewSchema([]arrow.Field{
 	{Name: "a", Type: arrow.BinaryTypes.String, Nullable: true},
 	{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Float64), Nullable: true},
 	{Name: "l", Type: arrow.ListOf(arrow.ListOf(arrow.PrimitiveTypes.Int32)), Nullable: true},
+	{Name: "f", Type: arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Int32), Nullable: true},
 	{Name: "s", Type: arrow.StructOf(
 		arrow.Field{Name: "y", Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
 		arrow.Field{Name: "b", Type: arrow.ListOf(arrow.StructOf(
@@ -56,6 +58,8 @@ func random(rng *rand.Rand, t arrow.DataType) string {
 			parts = append(parts, fmt.Sprintf("%q:%s", f.Name, random(rng, f.Type)))
 		}
 		return "{" + strings.Join(parts, ",") + "}"
+	case *arrow.FixedSizeListType:
+		return "[" + random(rng, t.Elem()) + "," + random(rng, t.Elem()) + "," + random(rng, t.Elem()) + "]"
 	case *arrow.ListType:
 		return many("[", "]", func(int) string { return random(rng, t.Elem()) })
 	case *arrow.MapType:
@@ -192,7 +196,7 @@ func (l *largest) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-// TestLongValues: JSON is written in pieces of bounded size, whatever the values are.
+// TestLongValues: JSON and CSV are written in pieces of bounded size, whatever the values are.
 func TestLongValues(t *testing.T) {
 	long := strings.Repeat("a<ü\"\\\x01€", 100_000)
 	schema := arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String}, {Name: "l", Type: arrow.ListOf(arrow.BinaryTypes.String)}}, nil)
@@ -212,17 +216,63 @@ func TestLongValues(t *testing.T) {
 	}
 	batch := b.NewRecordBatch()
 	defer batch.Release()
-	require.EqualValues(t, 3000, encode.Elements(batch))
-	var out largest
-	w, err := encode.New(encode.JSON, &out)
+	texts := int64(3*len(long) + 3000*700)
+	require.InDelta(t, texts+3000*32, encode.Size(batch, encode.JSON), 50_000)
+	require.InDelta(t, 3*texts+3000*128, encode.Size(batch, encode.Parquet), 150_000)
+	for _, format := range []encode.Format{encode.JSON, encode.CSV} {
+		var out largest
+		w, err := encode.New(format, &out)
+		require.NoError(t, err)
+		require.NoError(t, w.Begin(schema, []encode.Column{{Name: "s"}, {Name: "l"}}))
+		require.NoError(t, w.Write(batch))
+		require.NoError(t, w.End(nil))
+		require.Less(t, out.most, 128<<10)
+		var got struct{ Data struct{ Rows [][]any } }
+		if format == encode.JSON {
+			require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+		} else {
+			rows, err := csv.NewReader(&out.Buffer).ReadAll()
+			require.NoError(t, err)
+			require.Equal(t, []string{"s", "l"}, rows[0])
+			for _, row := range rows[1:] {
+				var items []any
+				require.NoError(t, json.Unmarshal([]byte(row[1]), &items))
+				got.Data.Rows = append(got.Data.Rows, []any{row[0], items})
+			}
+		}
+		require.Equal(t, want, got.Data.Rows)
+	}
+}
+
+// TestCSV: fields have quotes where encoding/csv writes them.
+func TestCSV(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "a b", Type: arrow.BinaryTypes.String}, {Name: `c"`, Type: arrow.PrimitiveTypes.Float64, Nullable: true}}, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	var want bytes.Buffer
+	reference := csv.NewWriter(&want)
+	require.NoError(t, reference.Write([]string{"a b", `c"`}))
+	for i, text := range []string{"", "x", " x", "x ", "\tx", `"`, `a""b`, "a,b", "a\nb", "a\r", `\.`, "ä", "'"} {
+		b.Field(0).(*array.StringBuilder).Append(text)
+		number := ""
+		if i%2 == 0 {
+			b.Field(1).AppendNull()
+		} else {
+			b.Field(1).(*array.Float64Builder).Append(0.5)
+			number = "0.5"
+		}
+		require.NoError(t, reference.Write([]string{text, number}))
+	}
+	reference.Flush()
+	batch := b.NewRecordBatch()
+	defer batch.Release()
+	var out bytes.Buffer
+	w, err := encode.New(encode.CSV, &out)
 	require.NoError(t, err)
-	require.NoError(t, w.Begin(schema, []encode.Column{{Name: "s"}, {Name: "l"}}))
+	require.NoError(t, w.Begin(schema, []encode.Column{{Name: "a b"}, {Name: `c"`}}))
 	require.NoError(t, w.Write(batch))
 	require.NoError(t, w.End(nil))
-	require.Less(t, out.most, 128<<10)
-	var got struct{ Data struct{ Rows [][]any } }
-	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
-	require.Equal(t, want, got.Data.Rows)
+	require.Equal(t, want.String(), out.String())
 }
 
 func TestEqualNames(t *testing.T) {

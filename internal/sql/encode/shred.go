@@ -34,12 +34,12 @@ func shred(t arrow.DataType, leaves *int, repeated int) *shredder {
 			g.Group[f.Name], g.names = parquet.Optional(c.node), append(g.names, f.Name)
 		}
 		s.node = g
-	case *arrow.ListType:
-		c := shred(t.Elem(), leaves, repeated+1)
-		s.children, s.node = []*shredder{c}, parquet.List(parquet.Optional(c.node))
 	case *arrow.MapType:
 		key, item := shred(t.KeyType(), leaves, repeated+1), shred(t.ItemType(), leaves, repeated+1)
 		s.children, s.node = []*shredder{key, item}, parquet.Map(parquet.Required(key.node), parquet.Optional(item.node))
+	case arrow.ListLikeType:
+		c := shred(t.Elem(), leaves, repeated+1)
+		s.children, s.node = []*shredder{c}, parquet.List(parquet.Optional(c.node))
 	default:
 		s.node, s.value = leaf(t)
 		*leaves++
@@ -71,15 +71,15 @@ func (s *shredder) present(out [][]parquet.Value, a arrow.Array, row, rep, def i
 		for i, c := range s.children {
 			c.put(out, a.Field(i), row, rep, def)
 		}
-	case *array.List:
-		from, end := a.ValueOffsets(row)
-		s.elements(out, from, end, rep, def, func(i, rep int) { s.children[0].put(out, a.ListValues(), i, rep, def+1) })
 	case *array.Map:
 		from, end := a.ValueOffsets(row)
 		s.elements(out, from, end, rep, def, func(i, rep int) {
 			s.children[0].present(out, a.Keys(), i, rep, def+1) // keys are required
 			s.children[1].put(out, a.Items(), i, rep, def+1)
 		})
+	case array.ListLike:
+		from, end := a.ValueOffsets(row)
+		s.elements(out, from, end, rep, def, func(i, rep int) { s.children[0].put(out, a.ListValues(), i, rep, def+1) })
 	default:
 		out[s.first] = append(out[s.first], s.value(a, row).Level(rep, def, s.first))
 	}

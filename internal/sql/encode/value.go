@@ -85,11 +85,11 @@ func value(to []byte, a arrow.Array, row int, out *sink) []byte {
 		return quoted(to, a.Value(row), out)
 	case *array.Timestamp:
 		return moment(to, a, row)
-	case *array.List:
-		from, end := a.ValueOffsets(row)
-		return items(to, a.ListValues(), int(from), int(end), out)
 	case *array.Map:
 		return object(to, a, row, out)
+	case array.ListLike:
+		from, end := a.ValueOffsets(row)
+		return items(to, a.ListValues(), int(from), int(end), out)
 	case *array.Struct:
 		t := a.DataType().(*arrow.StructType)
 		to = append(to, '{')
