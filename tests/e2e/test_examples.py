@@ -74,7 +74,7 @@ def test_flags_in_the_documentation_exist(programs: Programs) -> None:
     known = {"help"}
     commands = ([programs.promlake, *name.split()] for name in COMMANDS)
     for args in (*commands, [programs.ingest_fn], [programs.query_fn], [programs.compact_fn]):
-        text = subprocess.run([*args, "--help"], capture_output=True, text=True, timeout=300, check=True).stdout
+        text = subprocess.run([*args, "--help-all"], capture_output=True, text=True, timeout=300, check=True).stdout
         known.update(re.findall(r"--([a-z][a-z0-9.-]*)", text))
         for name in re.findall(r"--\[no-\]([a-z][a-z0-9.-]*)", text):
             known.update({name, f"no-{name}"})

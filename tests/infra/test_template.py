@@ -280,7 +280,7 @@ def test_variables_are_flags(stage: str, request: pytest.FixtureRequest, program
 
 
 def variables(program: Path) -> set[str]:
-    text = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=300, check=True).stdout
+    text = subprocess.run([program, "--help-all"], capture_output=True, text=True, timeout=300, check=True).stdout
     return set(re.findall(r"\$(PROMLAKE_[A-Z0-9_]+)", text))
 
 
