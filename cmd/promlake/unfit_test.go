@@ -32,7 +32,7 @@ func (s *carelessS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodGet && r.URL.Query().Has("list-type"):
 		s.list(w, r.URL.Query().Get("prefix"), r.URL.Query().Get("start-after"))
-	case r.Method == http.MethodGet:
+	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 		body, ok := s.objects[key]
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)

@@ -108,13 +108,14 @@ func Measure(body io.Seeker) (start, size int64, err error) {
 	return start, end - start, nil
 }
 
-// Section returns size bytes of body from start.
+// Section returns size bytes of body from start. Its errors are final: they are not those of a
+// network.
 func Section(body io.ReadSeeker, start, size int64) *io.SectionReader {
 	src, ok := body.(io.ReaderAt)
 	if !ok {
 		src = &seekingReaderAt{r: body}
 	}
-	return io.NewSectionReader(src, start, size)
+	return io.NewSectionReader(guarded{src}, start, size)
 }
 
 // seekingReaderAt makes an io.ReaderAt of a body that can only seek; it serves one reader at a
@@ -137,21 +138,20 @@ func (s *seekingReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Guarded marks errors of the caller's body, so that they are not treated as network errors and
-// retried.
-type Guarded struct{ io.ReadSeeker }
+// guarded marks errors of the caller's body.
+type guarded struct{ io.ReaderAt }
 
-// Read implements io.Reader.
-func (g Guarded) Read(p []byte) (int, error) {
-	n, err := g.ReadSeeker.Read(p)
+// ReadAt implements io.ReaderAt.
+func (g guarded) ReadAt(p []byte, off int64) (int, error) {
+	n, err := g.ReaderAt.ReadAt(p, off)
 	if err != nil && err != io.EOF {
-		err = bodyError{err}
+		err = final{fmt.Errorf("read body: %w", err)}
 	}
 	return n, err
 }
 
-type bodyError struct{ err error }
+// final is an error after which another attempt is of no use.
+type final struct{ error }
 
-func (e bodyError) Error() string        { return "read body: " + e.err.Error() }
-func (e bodyError) Unwrap() error        { return e.err }
-func (e bodyError) RetryableError() bool { return false }
+// Unwrap returns the cause.
+func (e final) Unwrap() error { return e.error }

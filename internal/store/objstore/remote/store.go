@@ -1,6 +1,6 @@
-// Package remote makes an objstore.Store of the protocol of a bucket, and has the parts that stores
-// with a client that retries by itself have in common with that: names, listings, bodies that are
-// resumed where they broke, and the policy of retries.
+// Package remote makes an objstore.Store of the protocol of a bucket. Transient failures are retried
+// after a random wait; a body that breaks is resumed where it broke. A retried conditional write can
+// conflict with its own first attempt; Store.Put describes how that is detected.
 package remote
 
 import (
@@ -38,22 +38,48 @@ type Protocol interface {
 	Fault(err error) Fault
 }
 
-// Fault explains the error of a request.
-type Fault struct {
-	Status int         // of the HTTP answer; 0 if there was none
-	Header http.Header // of the answer
-	Means  error       // a sentinel error of package objstore, or nil
-	Final  bool        // another attempt is of no use
+// Stager is a Protocol that writes large objects in several requests.
+type Stager interface {
+	// StageAbove is the size (bytes) of the largest object that Put writes.
+	StageAbove() int64
+	// Stage uploads an object, which appears when it is committed, with the token. It repeats its
+	// requests by itself.
+	Stage(ctx context.Context, name string, body *io.SectionReader, token string) (Upload, error)
 }
 
-// refused reports whether the request certainly had no effect. A missing answer has status 0, and a
-// server may report internal errors after the effect.
+// Upload is an object that was uploaded and does not exist yet.
+type Upload interface {
+	// Commit makes the object exist, in one request.
+	Commit(ctx context.Context, cond objstore.Condition) (etag string, err error)
+	// Drop removes what was uploaded, also after a Commit whose answer was lost.
+	Drop(ctx context.Context) error
+}
+
+// ErrDenied is what a Fault means if the caller may not read an object, which may not exist: a
+// bucket does not tell a caller without the permission to list that an object is missing, and not
+// every server considers a permission that is limited to a prefix of names.
+var ErrDenied = errors.New("access denied")
+
+// Fault explains the error of a request.
+type Fault struct {
+	Status  int         // of the HTTP answer; 0 if there was none
+	Header  http.Header // of the answer
+	Means   error       // a sentinel error of package objstore, ErrDenied or nil
+	Final   bool        // another attempt is of no use
+	Again   bool        // another attempt may succeed, whatever the status
+	Refused bool        // the request had no effect, whatever the status
+	Stale   bool        // of a Commit: the next attempt needs a new Upload
+	Lost    bool        // of a Commit: the Upload is gone, because it was committed or removed
+}
+
+// refused reports whether the request certainly had no effect. A missing answer has status 0, a
+// truncated one that of a success, and a server may report internal errors after the effect.
 func (f Fault) refused() bool {
-	return f.Status >= http.StatusMultipleChoices && f.Status < http.StatusInternalServerError
+	return f.Refused || f.Status >= http.StatusMultipleChoices && f.Status < http.StatusInternalServerError
 }
 
 func (f Fault) transient() bool {
-	return !f.Final && (!f.refused() || f.Status == http.StatusTooManyRequests || f.Status == http.StatusRequestTimeout)
+	return f.Again || !f.Final && (!f.refused() || f.Status == http.StatusTooManyRequests || f.Status == http.StatusRequestTimeout)
 }
 
 // Store is an objstore.Store of a Protocol.
@@ -81,9 +107,9 @@ func New(p Protocol, prefix string, policy Policy) (*Store, error) {
 	return s, nil
 }
 
-// attempt calls request until it succeeds or fails for good. ambiguous reports whether an attempt
+// Attempt calls request until it succeeds or fails for good. ambiguous reports whether an attempt
 // before the last one may have taken effect.
-func (s *Store) attempt(ctx context.Context, request func() error) (fault Fault, ambiguous bool, err error) {
+func Attempt(ctx context.Context, policy Policy, explain func(error) Fault, request func() error) (fault Fault, ambiguous bool, err error) {
 	for n := 1; ; n++ {
 		if err = ctx.Err(); err != nil {
 			return Fault{}, ambiguous, err
@@ -91,15 +117,22 @@ func (s *Store) attempt(ctx context.Context, request func() error) (fault Fault,
 		if err = request(); err == nil {
 			return Fault{}, ambiguous, nil
 		}
-		fault = s.protocol.Fault(err)
-		if _, body := errors.AsType[bodyError](err); body || ctx.Err() != nil || !fault.transient() || n == s.policy.MaxAttempts {
+		if _, ok := errors.AsType[final](err); ok {
+			return Fault{}, ambiguous, Contextual(ctx, err)
+		}
+		fault = explain(err)
+		if ctx.Err() != nil || !fault.transient() || n == policy.MaxAttempts {
 			return fault, ambiguous, Contextual(ctx, err)
 		}
 		ambiguous = ambiguous || !fault.refused()
-		if werr := s.policy.Wait(ctx, n); werr != nil {
+		if werr := policy.Wait(ctx, n); werr != nil {
 			return fault, ambiguous, errors.Join(werr, err)
 		}
 	}
+}
+
+func (s *Store) attempt(ctx context.Context, request func() error) (fault Fault, ambiguous bool, err error) {
+	return Attempt(ctx, s.policy, s.protocol.Fault, request)
 }
 
 // read is attempt for a request without effect; its error wraps the sentinel that it means.
@@ -115,10 +148,22 @@ func (s *Store) read(ctx context.Context, request func() error) error {
 // express (empty ranges, and suffixes of empty objects).
 func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	r, o, err := s.get(ctx, key, offset, length)
+	if errors.Is(err, ErrDenied) && s.absent(ctx, key) {
+		err = objstore.ErrNotFound
+	}
 	if err != nil {
 		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, err)
 	}
 	return r, o, nil
+}
+
+// absent reports whether a listing shows that there is no object with the key, which would be its
+// first one.
+func (s *Store) absent(ctx context.Context, key string) bool {
+	for o, err := range s.List(ctx, key, "") {
+		return err == nil && o.Key != key
+	}
+	return true
 }
 
 func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
@@ -137,14 +182,18 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.R
 		a, err := request(offset, length, "")
 		if err == nil {
 			etag := a.Object.ETag
-			r, o, err := Open(ctx, s.policy, key, a, offset, length, func(offset, n int64) (a Answer, err error) {
+			resume := func(offset, n int64) (a Answer, err error) {
 				// without sentinels: what is missing is a version
 				_, _, err = s.attempt(ctx, func() (err error) {
 					a, err = s.protocol.Get(ctx, name, offset, n, etag)
 					return err
 				})
 				return a, err
-			})
+			}
+			if etag == "" {
+				resume = nil
+			}
+			r, o, err := Open(ctx, s.policy, key, a, offset, length, resume)
 			if err != nil {
 				return nil, o, err
 			}
@@ -169,7 +218,8 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.R
 // Put implements objstore.Store.
 //
 // When the answer to a conditional write is lost, the bucket may refuse the next attempt because of
-// the first one. So such writes store a random token with their object. After a refusal that
+// the first one, and after one to a Commit it knows no such upload. So such writes store a random
+// token with their object. After a refusal that
 // follows an ambiguous attempt, they read the token of the object: their own token means success.
 // Another token does not show whether this write took effect and was overwritten. That is reported
 // as a failure with unknown effect, never as ErrPrecondition, because a caller may undo its work
@@ -194,20 +244,46 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 		return "", err
 	}
 	name, token := s.names.Name(key), ""
-	if cond != (objstore.Condition{}) {
+	stager, ok := s.protocol.(Stager)
+	staged := ok && size > stager.StageAbove()
+	if staged || cond != (objstore.Condition{}) {
 		token = rand.Text()
 	}
+	var up Upload // that is not committed
+	defer func() {
+		if up == nil {
+			return
+		}
+		if derr := up.Drop(ctx); err != nil { // else an earlier attempt has committed it
+			err = errors.Join(err, derr)
+		}
+	}()
 	fault, ambiguous, err := s.attempt(ctx, func() (err error) {
-		etag, err = s.protocol.Put(ctx, name, Section(Guarded{body}, start, size), cond, token)
+		content := Section(body, start, size)
+		if !staged {
+			etag, err = s.protocol.Put(ctx, name, content, cond, token)
+			return err
+		}
+		if up == nil {
+			if up, err = stager.Stage(ctx, name, content, token); err != nil {
+				return final{err}
+			}
+		}
+		if etag, err = up.Commit(ctx, cond); err == nil {
+			up = nil
+		} else if s.protocol.Fault(err).Stale {
+			err = errors.Join(err, up.Drop(ctx))
+			up = nil
+		}
 		return err
 	})
 	refused := errors.Is(fault.Means, objstore.ErrPrecondition) || cond.IfMatch != "" && errors.Is(fault.Means, objstore.ErrNotFound)
 	switch {
 	case err == nil:
 		return etag, nil
-	case !refused:
+	case !refused && !fault.Lost:
 		return "", err
-	case !ambiguous:
+	case refused && !ambiguous:
 		return "", fmt.Errorf("%w: %w", objstore.ErrPrecondition, err)
 	}
 	var o objstore.Object

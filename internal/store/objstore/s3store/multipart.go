@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
@@ -19,111 +20,95 @@ import (
 // until a lifecycle rule of the bucket (AbortIncompleteMultipartUpload) removes them.
 const abortTimeout = 10 * time.Second
 
-// upload is a multipart upload of a write. Unlike the SDK's transfer manager it does not copy the
-// body into memory.
+// upload is a multipart upload whose parts are there. Unlike the SDK's transfer manager it does not
+// copy the body into memory.
 type upload struct {
-	*write
-	id *string
+	*bucket
+	name  string
+	id    *string
+	parts []types.CompletedPart
 }
 
-// multipart uploads size bytes of body from start. After a conflict, S3 requires a new upload.
-func (w *write) multipart(ctx context.Context, body io.ReadSeeker, start, size int64) (string, error) {
-	section := remote.Section(body, start, size)
-	for attempt := 1; ; attempt++ {
-		etag, err := w.uploadOnce(ctx, section)
-		if !isConflict(err) || attempt == w.store.config.MaxAttempts {
-			return etag, err
-		}
-		if serr := w.store.policy.Wait(ctx, attempt); serr != nil {
-			return "", errors.Join(serr, err)
-		}
-	}
-}
+// StageAbove implements remote.Stager.
+func (b *bucket) StageAbove() int64 { return b.config.MultipartAbove }
 
-func (w *write) uploadOnce(ctx context.Context, src *io.SectionReader) (string, error) {
-	encryption, kms := w.store.encryption()
-	out, err := w.store.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
-		Bucket: w.store.bucket(), Key: w.store.name(w.key), Metadata: w.metadata(), ChecksumAlgorithm: w.store.checksum,
-		ServerSideEncryption: encryption, SSEKMSKeyId: kms,
+// Stage implements remote.Stager. The parts are uploaded concurrently.
+func (b *bucket) Stage(ctx context.Context, name string, body *io.SectionReader, token string) (remote.Upload, error) {
+	u := &upload{bucket: b, name: name}
+	encryption, kms := b.encryption()
+	err := u.attempt(ctx, "create multipart upload", func() error {
+		out, err := b.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
+			Bucket: &b.config.Bucket, Key: &name, Metadata: metadata(token), ChecksumAlgorithm: b.checksum,
+			ServerSideEncryption: encryption, SSEKMSKeyId: kms,
+		})
+		if err == nil {
+			u.id = out.UploadId
+		}
+		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("create multipart upload: %w", err)
+		return nil, err
 	}
-	u := &upload{write: w, id: out.UploadId}
-	parts, err := u.parts(ctx, src)
-	if err != nil {
-		return "", errors.Join(err, u.abort(ctx))
-	}
-	etag, err := u.complete(ctx, parts)
-	if err == nil {
-		return etag, nil
-	}
-	aborted := u.abort(ctx) // even if settle finds that an earlier upload of this write succeeded
-	etag, err = w.settle(ctx, err)
-	if err != nil {
-		return "", errors.Join(err, aborted)
-	}
-	return etag, nil
-}
-
-// parts uploads the parts concurrently and returns them in order.
-func (u *upload) parts(ctx context.Context, src *io.SectionReader) ([]types.CompletedPart, error) {
-	size := partSize(src.Size(), u.store.config.PartSize)
-	parts := make([]types.CompletedPart, (src.Size()+size-1)/size)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(u.store.config.PartConcurrency)
-	for i := range parts {
-		off := int64(i) * size
-		g.Go(func() (err error) {
-			parts[i], err = u.part(ctx, int32(i+1), io.NewSectionReader(src, off, min(size, src.Size()-off)))
-			return err
+	size := partSize(body.Size(), b.config.PartSize)
+	u.parts = make([]types.CompletedPart, (body.Size()+size-1)/size)
+	g, uploading := errgroup.WithContext(ctx)
+	g.SetLimit(b.config.PartConcurrency)
+	for i := range u.parts {
+		off, number := int64(i)*size, int32(i+1)
+		g.Go(func() error {
+			return u.attempt(uploading, fmt.Sprintf("upload part %d", number), func() error {
+				part := io.NewSectionReader(body, off, min(size, body.Size()-off))
+				out, err := b.client.UploadPart(uploading, &s3.UploadPartInput{
+					Bucket: &b.config.Bucket, Key: &name, UploadId: u.id, PartNumber: &number, Body: part,
+				})
+				if err == nil {
+					u.parts[i] = types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}
+				}
+				return err
+			})
 		})
 	}
-	return parts, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, errors.Join(err, u.Drop(ctx))
+	}
+	return u, nil
 }
 
-func (u *upload) part(ctx context.Context, number int32, src *io.SectionReader) (types.CompletedPart, error) {
-	if err := ctx.Err(); err != nil {
-		return types.CompletedPart{}, err
+// attempt sends a request that commits nothing, and names it in an error.
+func (u *upload) attempt(ctx context.Context, what string, request func() error) error {
+	if _, _, err := remote.Attempt(ctx, u.policy, u.Fault, request); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	out, err := u.store.client.UploadPart(ctx, &s3.UploadPartInput{
-		Bucket: u.store.bucket(), Key: u.store.name(u.key), UploadId: u.id, PartNumber: &number, Body: remote.Guarded{ReadSeeker: src},
-	})
-	if err != nil {
-		return types.CompletedPart{}, fmt.Errorf("upload part %d: %w", number, err)
-	}
-	return types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}, nil
+	return nil
 }
 
 // partSize returns the configured size or, for objects with too many parts, the smallest size that
 // suffices.
 func partSize(object, configured int64) int64 { return max(configured, (object+maxParts-1)/maxParts) }
 
-// complete is the commit point of the write: S3 checks the condition now, and the object appears.
-func (u *upload) complete(ctx context.Context, parts []types.CompletedPart) (string, error) {
-	out, err := u.store.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-		Bucket:          u.store.bucket(),
-		Key:             u.store.name(u.key),
-		UploadId:        u.id,
-		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
-		IfNoneMatch:     u.ifNoneMatch(),
-		IfMatch:         u.ifMatch(),
-	}, s3.WithAPIOptions(u.tried.record), func(o *s3.Options) { o.Retryer = u.store.retryComplete })
+// Commit implements remote.Upload: S3 checks the condition now, and the object appears.
+func (u *upload) Commit(ctx context.Context, cond objstore.Condition) (string, error) {
+	absent, match := conditions(cond)
+	out, err := u.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &u.config.Bucket, Key: &u.name, UploadId: u.id, IfNoneMatch: absent, IfMatch: match,
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
+	})
 	if err != nil {
 		return "", fmt.Errorf("complete multipart upload: %w", err)
 	}
 	return aws.ToString(out.ETag), nil
 }
 
-// abort removes the parts, even if ctx has ended.
-func (u *upload) abort(ctx context.Context) error {
+// Drop implements remote.Upload. It removes the parts, even if ctx has ended.
+func (u *upload) Drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	_, err := u.store.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
-		Bucket: u.store.bucket(), Key: u.store.name(u.key), UploadId: u.id,
+	err := u.attempt(ctx, "abort multipart upload", func() error {
+		_, err := u.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.config.Bucket, Key: &u.name, UploadId: u.id})
+		return err
 	})
-	if err != nil && errorCode(err) != codeNoSuchUpload {
-		return fmt.Errorf("abort multipart upload: %w", err)
+	if u.Fault(err).Lost {
+		return nil
 	}
-	return nil
+	return err
 }

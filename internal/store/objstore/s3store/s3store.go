@@ -1,9 +1,7 @@
 // Package s3store stores objects in a bucket of S3, or of a server with S3's protocol including
 // conditional writes (If-None-Match: * and If-Match on PutObject and CompleteMultipartUpload).
 //
-// Transient failures are retried after a random wait; a body that breaks is resumed where it broke.
-// A retried conditional write can conflict with its own first attempt; put.go describes how that is
-// detected.
+// Larger objects are uploaded in parts.
 package s3store
 
 import (
@@ -19,24 +17,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go/logging"
 
-	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
-var _ objstore.Store = (*Store)(nil)
-
 // Store is an objstore.Store in a bucket.
 type Store struct {
-	config Config
-	names  remote.Names
+	*remote.Store
 	client *s3.Client
-	policy remote.Policy
-	retry  aws.Retryer
-	// retryComplete is retry without 409: S3 requires a new multipart upload after a conflict.
-	retryComplete aws.Retryer
-	// checksum is the algorithm that the SDK uses for the parts of an upload, which the upload must
-	// announce; "" for none.
-	checksum types.ChecksumAlgorithm
 }
 
 // New returns the store. It sends no request; a missing bucket is reported by the first operation.
@@ -45,13 +32,8 @@ func New(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure S3 store: %w", err)
 	}
-	s := &Store{config: c, policy: remote.Policy{MaxAttempts: c.MaxAttempts, MinBackoff: c.MinBackoff, MaxBackoff: c.MaxBackoff}}
-	if c.Prefix != "" {
-		s.names = remote.Names(c.Prefix + "/")
-	}
-	s.retry = newRetryer(s.policy, aws.TrueTernary)
-	s.retryComplete = newRetryer(s.policy, aws.FalseTernary)
-	loaded, err := awsconfig.LoadDefaultConfig(ctx, s.loadOptions()...)
+	b := &bucket{config: c, policy: remote.Policy{MaxAttempts: c.MaxAttempts, MinBackoff: c.MinBackoff, MaxBackoff: c.MaxBackoff}}
+	loaded, err := awsconfig.LoadDefaultConfig(ctx, c.loadOptions()...)
 	if err != nil {
 		return nil, fmt.Errorf("load AWS configuration: %w", err)
 	}
@@ -59,55 +41,40 @@ func New(ctx context.Context, config Config) (*Store, error) {
 		return nil, errors.New("configure S3 store: region: set in neither the configuration nor the AWS environment")
 	}
 	loaded.Region = cmp.Or(loaded.Region, "us-east-1")
-	s.client = s3.NewFromConfig(loaded, s.clientOptions)
-	if s.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
-		s.checksum = types.ChecksumAlgorithmCrc32
+	b.client = s3.NewFromConfig(loaded, c.clientOptions)
+	if b.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
+		b.checksum = types.ChecksumAlgorithmCrc32
 	}
-	return s, nil
+	store, err := remote.New(b, c.Prefix, b.policy)
+	return &Store{store, b.client}, err
 }
 
-func (s *Store) loadOptions() []func(*awsconfig.LoadOptions) error {
+func (c Config) loadOptions() []func(*awsconfig.LoadOptions) error {
 	opts := []func(*awsconfig.LoadOptions) error{
-		awsconfig.WithHTTPClient(remote.NewClient(s.config.Timeout, s.config.IdleConnections)),
+		awsconfig.WithHTTPClient(remote.NewClient(c.Timeout, c.IdleConnections)),
 		// its warnings are also returned as errors, or are followed by a retry
 		awsconfig.WithLogger(logging.Nop{}),
 	}
-	if s.config.Region != "" {
-		opts = append(opts, awsconfig.WithRegion(s.config.Region))
+	if c.Region != "" {
+		opts = append(opts, awsconfig.WithRegion(c.Region))
 	}
-	if s.config.AccessKey != "" {
-		p := credentials.NewStaticCredentialsProvider(s.config.AccessKey, s.config.SecretKey, "")
+	if c.AccessKey != "" {
+		p := credentials.NewStaticCredentialsProvider(c.AccessKey, c.SecretKey, "")
 		opts = append(opts, awsconfig.WithCredentialsProvider(p))
 	}
 	return opts
 }
 
-func (s *Store) clientOptions(o *s3.Options) {
-	o.UsePathStyle = s.config.PathStyle
-	o.Retryer = s.retry
+func (c Config) clientOptions(o *s3.Options) {
+	o.UsePathStyle = c.PathStyle
+	o.Retryer = aws.NopRetryer{} // package remote repeats requests
 	// S3 sends a checksum with whole objects that were stored with one, but not with ranges. A body
 	// that was resumed is not checked.
 	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
-	if s.config.Endpoint != "" {
-		o.BaseEndpoint = aws.String(s.config.Endpoint)
+	if c.Endpoint != "" {
+		o.BaseEndpoint = aws.String(c.Endpoint)
 		// Some servers do not support AWS's trailing checksums. TLS, or without it the signature,
 		// protects the body.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}
-}
-
-func (s *Store) name(key string) *string { return aws.String(s.names.Name(key)) }
-
-func (s *Store) bucket() *string { return aws.String(s.config.Bucket) }
-
-// Delete implements objstore.Store.
-func (s *Store) Delete(ctx context.Context, key string) error {
-	err := s.names.Begin(ctx, key)
-	if err == nil {
-		_, err = s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: s.bucket(), Key: s.name(key)})
-	}
-	if err != nil && errorCode(err) != codeNoSuchKey {
-		return fmt.Errorf("delete %q: %w", key, remote.Contextual(ctx, err))
-	}
-	return nil
 }
