@@ -9,7 +9,7 @@ var rooms = []room{
 	{"internal/format", []string{"internal/base"}},
 	{"internal/prom", []string{"internal/base", "internal/format"}},
 	{"internal/store", []string{"internal/base", "internal/format"}},
-	{"internal/aws", []string{"internal/base", "internal/store"}},
+	{"internal/aws", []string{"internal/base", "internal/format", "internal/store"}},
 	{"internal/access", []string{"internal/base", "internal/format", "internal/store"}},
 	{"internal/senders", []string{"internal/base", "internal/format", "internal/prom", "internal/store"}},
 	{"internal/ingest", []string{"internal/access", "internal/base", "internal/format", "internal/senders", "internal/store"}},
@@ -99,7 +99,7 @@ var allowed = map[string][]string{
 	"internal/store/replica":                  {},
 
 	"internal/aws/cost":     {},
-	"internal/aws/lambda":   {"internal/base/settings"},
+	"internal/aws/lambda":   {"internal/base/settings", "internal/format/jsontext"},
 	"internal/aws/sqsqueue": {"internal/base/telemetry", "internal/store/queue"},
 
 	"internal/access/admission": {"internal/access/tenant", "internal/base/telemetry", "internal/format/remotewrite", "internal/store/objstore", "internal/store/replica"},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/promlake/promlake/internal/format/jsontext"
 )
 
 // ErrEvent reports an event that the function does not support.
@@ -36,42 +38,51 @@ const maxKeys = 8
 func parse(payload []byte) (event, error) {
 	var e event
 	var sh shape
-	s := &scanner{b: payload}
-	if err := s.object(func(key string) error { return e.member(s, key, &sh) }); err != nil {
-		return event{}, fmt.Errorf("read event: %w", err)
+	p := jsontext.New(payload)
+	err := p.Object(func(key string) error { return e.member(p, key, &sh) })
+	if err == nil {
+		err = p.End()
 	}
-	if err := s.end(); err != nil {
+	if err != nil {
 		return event{}, fmt.Errorf("read event: %w", err)
 	}
 	return e, e.classify(sh)
 }
 
 // member decodes one member of the top-level object.
-func (e *event) member(s *scanner, key string, sh *shape) (err error) {
+func (e *event) member(p *jsontext.Parser, key string, sh *shape) (err error) {
 	if len(sh.keys) < maxKeys {
-		sh.keys = append(sh.keys, key)
+		sh.keys = append(sh.keys, strings.Clone(key))
 	}
 	switch key {
 	case "version":
-		sh.version, err = s.optional()
+		sh.version, err = text(p)
 	case "source":
-		sh.source, err = s.optional()
+		sh.source, err = text(p)
 	case "detail-type":
-		sh.detailType, err = s.optional()
+		sh.detailType, err = text(p)
 	case "time":
-		sh.time, err = s.optional()
+		sh.time, err = text(p)
 	case "httpMethod":
 		sh.rest = true
-		err = s.skip()
+		err = p.Skip()
 	case "Records":
-		e.messages, err = records(s, &sh.records)
+		e.messages, err = records(p, &sh.records)
 	default:
-		err = e.request.member(s, key)
+		err = e.request.member(p, key)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil
+}
+
+// text reads a string or null, and returns "" for null.
+func text(p *jsontext.Parser) (s string, err error) {
+	if p.Peek() == '"' {
+		return p.String()
+	}
+	return s, p.Decode(&s)
 }
 
 // Values that identify EventBridge's events.

@@ -39,8 +39,7 @@ func (f *function) handle(ctx context.Context, payload []byte) (whole []byte, st
 		f.h.Before(ctx)
 	}
 	if e.kind == FunctionURL && f.set.Streaming {
-		stream, err = f.stream(ctx, cancel, &e)
-		return nil, stream, err
+		return nil, f.stream(ctx, cancel, &e), nil
 	}
 	defer cancel()
 	defer f.after(ctx)
@@ -117,10 +116,7 @@ func (f *function) serve(w http.ResponseWriter, r *http.Request) error {
 
 // answer answers an HTTP request as a whole.
 func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
-	r, release, err := e.request.request(ctx, e.kind)
-	if err != nil {
-		return nil, err
-	}
+	r, release := e.request.request(ctx, e.kind)
 	defer release()
 	w := newRecorder(f.set.MaxAnswerBytes)
 	defer func() { giveBuffer(w.body) }() // grown since
@@ -140,13 +136,8 @@ func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 
 // stream answers an HTTP request while its handler writes. It returns when status and headers are
 // known. The handler has ended when the stream ends.
-func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *event) (*events.LambdaFunctionURLStreamingResponse, error) {
-	r, release, err := e.request.request(ctx, e.kind)
-	if err != nil {
-		f.after(ctx)
-		cancel()
-		return nil, err
-	}
+func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *event) *events.LambdaFunctionURLStreamingResponse {
+	r, release := e.request.request(ctx, e.kind)
 	out, in := io.Pipe()
 	w := newStreamer(f.set.MaxStreamBytes, in)
 	go func() {
@@ -166,5 +157,5 @@ func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *eve
 	}()
 	stream := <-w.begun
 	stream.Body = out
-	return &stream, nil
+	return &stream
 }

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/promlake/promlake/internal/format/jsontext"
 )
 
 // records decodes the records of a queue. If they are not from SQS, it returns nil and sets source
 // to their source.
-func records(s *scanner, source *string) ([]Message, error) {
+func records(p *jsontext.Parser, source *string) ([]Message, error) {
 	var all []Message
-	err := s.array(func() error {
+	err := p.Array(func() error {
 		var m Message
 		var from string
-		if err := s.object(func(key string) error { return m.member(s, key, &from) }); err != nil {
+		if err := p.Object(func(key string) error { return m.member(p, key, &from) }); err != nil {
 			return err
 		}
 		if from != sourceSQS && *source == "" {
@@ -33,39 +35,39 @@ func records(s *scanner, source *string) ([]Message, error) {
 }
 
 // member decodes one member of a record.
-func (m *Message) member(s *scanner, key string, source *string) (err error) {
+func (m *Message) member(p *jsontext.Parser, key string, source *string) (err error) {
 	switch key {
 	case "messageId":
-		m.ID, err = s.optional()
+		m.ID, err = text(p)
 	case "body":
-		m.Body, err = s.optional()
+		m.Body, err = text(p)
 	case "eventSourceARN":
-		m.Queue, err = s.optional()
+		m.Queue, err = text(p)
 	case "eventSource", "EventSource": // SNS spells it with a capital letter
-		*source, err = s.optional()
+		*source, err = text(p)
 	case "attributes":
-		err = s.object(func(key string) error { return m.attribute(s, key) })
+		err = p.Object(func(key string) error { return m.attribute(p, key) })
 	default:
-		err = s.skip()
+		err = p.Skip()
 	}
 	return err
 }
 
 // attribute decodes one of the queue's attributes of a message; all are strings.
-func (m *Message) attribute(s *scanner, key string) (err error) {
+func (m *Message) attribute(p *jsontext.Parser, key string) (err error) {
 	switch key {
 	case "MessageGroupId":
-		m.Group, err = s.optional()
+		m.Group, err = text(p)
 	case "SentTimestamp":
 		var ms int64
-		ms, err = number(s)
+		ms, err = number(p)
 		m.Sent = time.UnixMilli(ms)
 	case "ApproximateReceiveCount":
 		var n int64
-		n, err = number(s)
+		n, err = number(p)
 		m.Receives = int(n)
 	default:
-		err = s.skip()
+		err = p.Skip()
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -74,12 +76,12 @@ func (m *Message) attribute(s *scanner, key string) (err error) {
 }
 
 // number decodes a quoted integer.
-func number(s *scanner) (int64, error) {
-	text, err := s.str()
+func number(p *jsontext.Parser) (int64, error) {
+	digits, err := p.String()
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseInt(text, 10, 64)
+	return strconv.ParseInt(digits, 10, 64)
 }
 
 // batchAnswer is the answer to a batch of an event source mapping with ReportBatchItemFailures.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/promlake/promlake/internal/format/jsontext"
 )
 
 // httpEvent is an HTTP request of an HTTP API or of a Function URL, in payload format 2.0.
@@ -17,7 +19,7 @@ type httpEvent struct {
 	Query   string // as sent
 	Cookies []string
 	Headers map[string]string // repeated headers are joined by commas
-	Body    quoted
+	Body    []byte            // as sent
 	Base64  bool
 	Context requestContext
 }
@@ -32,27 +34,27 @@ type requestContext struct {
 }
 
 // member decodes one member of the event.
-func (e *httpEvent) member(s *scanner, key string) (err error) {
+func (e *httpEvent) member(p *jsontext.Parser, key string) (err error) {
 	switch key {
 	case "rawPath":
-		e.Path, err = s.optional()
+		e.Path, err = text(p)
 	case "rawQueryString":
-		e.Query, err = s.optional()
+		e.Query, err = text(p)
 	case "cookies":
-		err = s.decode(&e.Cookies)
+		err = p.Decode(&e.Cookies)
 	case "headers":
-		err = s.decode(&e.Headers)
+		err = p.Decode(&e.Headers)
 	case "requestContext":
-		err = s.decode(&e.Context)
+		err = p.Decode(&e.Context)
 	case "isBase64Encoded":
-		err = s.decode(&e.Base64)
+		err = p.Decode(&e.Base64)
 	case "body":
-		if s.peek() != '"' {
-			return s.skip()
+		if p.Peek() != '"' {
+			return p.Skip()
 		}
-		e.Body, err = s.quoted()
+		e.Body, err = p.Bytes()
 	default:
-		err = s.skip()
+		err = p.Skip()
 	}
 	return err
 }
@@ -78,7 +80,7 @@ func (e *httpEvent) url(kind Event) *url.URL {
 
 // request returns the client's request as a net/http request. Its body is valid until release is
 // called.
-func (e *httpEvent) request(ctx context.Context, kind Event) (r *http.Request, release func(), err error) {
+func (e *httpEvent) request(ctx context.Context, kind Event) (r *http.Request, release func()) {
 	u := e.url(kind)
 	r = &http.Request{
 		Method: e.Context.HTTP.Method,
@@ -99,12 +101,9 @@ func (e *httpEvent) request(ctx context.Context, kind Event) (r *http.Request, r
 	if len(e.Cookies) > 0 {
 		r.Header.Set("Cookie", strings.Join(e.Cookies, "; "))
 	}
-	body, err := e.body()
-	if err != nil {
-		return nil, nil, err
-	}
+	body := e.body()
 	r.Body, r.ContentLength = body, body.size
-	return r.WithContext(ctx), func() { _ = body.Close() }, nil
+	return r.WithContext(ctx), func() { _ = body.Close() }
 }
 
 // body is a request's body. It is decoded from base64 while it is read, directly into the reader's
@@ -118,16 +117,12 @@ type body struct {
 	closed bool
 }
 
-func (e *httpEvent) body() (*body, error) {
-	src, err := e.Body.bytes()
-	if err != nil {
-		return nil, err
-	}
-	b := &body{src: src, base64: e.Base64, size: int64(len(src))}
+func (e *httpEvent) body() *body {
+	b := &body{src: e.Body, base64: e.Base64, size: int64(len(e.Body))}
 	if b.base64 {
-		b.size = decodedLen(src)
+		b.size = decodedLen(e.Body)
 	}
-	return b, nil
+	return b
 }
 
 // decodedLen returns the exact decoded length of padded base64.

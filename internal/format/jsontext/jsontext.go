@@ -151,25 +151,39 @@ func (p *Parser) Repeated(last string) (string, error) {
 	return strings.Clone(s), err
 }
 
-// name reads a string that may be a part of the text.
 func (p *Parser) name() (string, error) {
+	b, err := p.Bytes()
+	return view(b), err
+}
+
+// Bytes reads a string that may be a part of the text.
+func (p *Parser) Bytes() ([]byte, error) {
 	if p.Peek() != '"' {
-		return "", p.Unexpected("a string")
+		return nil, p.Unexpected("a string")
 	}
 	text := p.text[p.at+1:]
 	if n := bytes.IndexByte(text, '"'); n >= 0 && bytes.IndexByte(text[:n], '\\') < 0 {
 		p.at += n + 2
-		return view(text[:n]), nil
-	}
-	raw, err := p.Raw()
-	if err != nil {
-		return "", err
+		return text[:n], nil
 	}
 	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", fmt.Errorf("invalid string: %w", err)
+	err := p.Decode(&s)
+	return []byte(s), err
+}
+
+// Decode reads a value as encoding/json does.
+func (p *Parser) Decode(v any) error {
+	raw, err := p.Raw()
+	if err == nil {
+		err = json.Unmarshal(raw, v)
 	}
-	return s, nil
+	return err
+}
+
+// Skip skips a value, and checks only where it ends.
+func (p *Parser) Skip() error {
+	_, err := p.Raw()
+	return err
 }
 
 // Raw returns the bytes of a value. Of an object or array it checks only where it ends.
