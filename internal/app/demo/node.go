@@ -42,7 +42,7 @@ func NewCollector(procPath string, logger *slog.Logger, now func() time.Time) (*
 		{"diskstats", func(e emit) error { return collectDisks(disks, e) }},
 		{"filesystem", func(e emit) error { return collectFilesystems(fs, statFilesystem, e) }},
 		{"loadavg", func(e emit) error { return collectLoad(fs, e) }},
-		{"meminfo", func(e emit) error { return collectMemory(fs, e) }},
+		{"meminfo", func(e emit) error { return collectMemory(procPath, e) }},
 		{"netdev", func(e emit) error { return collectNetwork(fs, e) }},
 		{"pressure", func(e emit) error { return collectPressure(fs, e) }},
 		{"time", func(e emit) error {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,8 +208,4 @@ func total(f *dto.MetricFamily) (sum float64) {
 		sum += m.GetCounter().GetValue()
 	}
 	return sum
-}
-
-func TestMemoryFieldsSorted(t *testing.T) {
-	require.True(t, slices.IsSortedFunc(memoryFields(procfs.Meminfo{}), func(a, b memoryField) int { return strings.Compare(a.name, b.name) }))
 }
