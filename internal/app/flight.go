@@ -62,9 +62,7 @@ func (s *FlightServer) Build(ctx context.Context, p process.Parts) (_ process.St
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	if err := conns.Register(p.Registry); err != nil {
-		return nil, errors.Join(err, s.open.Close(ctx))
-	}
+	conns.Register(p.Registry)
 	p.Logger.Info("serving Flight SQL", "listen", s.open.Addr())
 	return s, nil
 }

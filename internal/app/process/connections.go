@@ -46,14 +46,9 @@ func NewConnections(ln net.Listener, server, flag string, limit int, stall time.
 	}
 }
 
-// Register registers the metrics.
-func (c *Connections) Register(reg prometheus.Registerer) error {
-	for _, m := range []prometheus.Collector{c.refused, c.stalled, c.current} {
-		if err := reg.Register(m); err != nil {
-			return fmt.Errorf("register metrics of connections: %w", err)
-		}
-	}
-	return nil
+// Register registers the metrics, and panics if reg has them already.
+func (c *Connections) Register(reg prometheus.Registerer) {
+	reg.MustRegister(c.refused, c.stalled, c.current)
 }
 
 // busy is the number of connections with a request. The caller holds c.mu.

@@ -65,14 +65,10 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	ready := make(chan struct{})
 	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr(), file.tls), Ready: ready, Handler: g, HTTP: s.Timeouts, Web: file}
 	made, err := start(ctx, s, s.budget(), p, isLoopback(ln.Addr()), builders)
-	if err == nil {
-		if err = conns.Register(made.reg); err != nil {
-			err = errors.Join(err, made.stages.end(ctx))
-		}
-	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("start: %w", err), srv.Close())
 	}
+	conns.Register(made.reg)
 	// Started last, so that it ends first: the ingest stage still accepts its last write.
 	all := append(made.stages, keepWriting(made.self))
 	// The first requests run without a collection, unless the operator has set its target.

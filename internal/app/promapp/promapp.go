@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
@@ -86,9 +87,7 @@ func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, erro
 	if err != nil {
 		return nil, err
 	}
-	if m.met, err = newReloads(p.Registry); err != nil {
-		return nil, err
-	}
+	m.met = newReloads(p.Registry)
 	_, local := p.Store.(objstore.Local)
 	if local { // it has no interval between flushes, so that each scrape would be a segment
 		m.set.Queue.Linger = minLinger
@@ -162,8 +161,8 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 		}
 		return rules.SendAlerts(named{m.notifying.manager, id}, link)
 	}
-	m.tenants, err = newTenantRules(e, p.Store, to, notify, p.Registry, component(p.Logger, "ruler"))
-	return err
+	m.tenants = newTenantRules(e, p.Store, to, notify, p.Registry, component(p.Logger, "ruler"))
+	return nil
 }
 
 func component(l *slog.Logger, name string) *slog.Logger { return l.With("component", name) }
@@ -267,15 +266,12 @@ type reloads struct {
 	stopped bool         // guarded by Monitor.reloading
 }
 
-func newReloads(reg prometheus.Registerer) (*reloads, error) {
-	r := &reloads{
-		success: prometheus.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful."}),
-		at:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_success_timestamp_seconds", Help: "Timestamp of the last successful configuration reload."}),
+func newReloads(reg prometheus.Registerer) *reloads {
+	f := promauto.With(reg)
+	return &reloads{
+		success: f.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful."}),
+		at:      f.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_success_timestamp_seconds", Help: "Timestamp of the last successful configuration reload."}),
 	}
-	if err := errors.Join(reg.Register(r.success), reg.Register(r.at)); err != nil {
-		return nil, fmt.Errorf("register metrics of the configuration: %w", err)
-	}
-	return r, nil
 }
 
 // note records the result of a reload at a time.

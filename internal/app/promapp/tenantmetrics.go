@@ -1,11 +1,10 @@
 package promapp
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/prometheus/rules"
 )
 
@@ -57,34 +56,27 @@ func (m *tenantMetrics) of(tenant string) *rules.Metrics {
 	return &out
 }
 
-func newTenantMetrics(reg prometheus.Registerer) (*tenantMetrics, error) {
+func newTenantMetrics(reg prometheus.Registerer) *tenantMetrics {
+	f := promauto.With(reg)
 	name := func(name, help string) prometheus.Opts {
 		return prometheus.Opts{Namespace: "promlake", Subsystem: "ruler", Name: name, Help: help}
 	}
 	m := &tenantMetrics{
-		polls:    prometheus.NewCounterVec(prometheus.CounterOpts(name("polls_total", "Listings of the store for changed rules of tenants by result: ok or failed.")), []string{"result"}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts(name("load_failures_total", "Changed rules of tenants that could not be read or loaded. The former ones stay, and the next listing tries again."))),
-		tenants:  prometheus.NewGauge(prometheus.GaugeOpts(name("tenants", "Tenants whose rules this process evaluates."))),
-		refused:  prometheus.NewGauge(prometheus.GaugeOpts(name("groups_refused", "Rule groups of tenants that this process does not evaluate because of a limit. /api/v1/rules shows some to their tenant."))),
+		polls:    f.NewCounterVec(prometheus.CounterOpts(name("polls_total", "Listings of the store for changed rules of tenants by result: ok or failed.")), []string{"result"}),
+		failures: f.NewCounter(prometheus.CounterOpts(name("load_failures_total", "Changed rules of tenants that could not be read or loaded. The former ones stay, and the next listing tries again."))),
+		tenants:  f.NewGauge(prometheus.GaugeOpts(name("tenants", "Tenants whose rules this process evaluates."))),
+		refused:  f.NewGauge(prometheus.GaugeOpts(name("groups_refused", "Rule groups of tenants that this process does not evaluate because of a limit. /api/v1/rules shows some to their tenant."))),
 		shared:   rules.NewGroupMetrics(nil),
-		groups:   prometheus.NewGauge(prometheus.GaugeOpts(name("groups", "Rule groups of tenants that this process evaluates."))),
-		updating: prometheus.NewGauge(prometheus.GaugeOpts(name("updating_tenants", "Tenants whose changed rules are being loaded. They wait for evaluations of the groups that they replace."))),
+		groups:   f.NewGauge(prometheus.GaugeOpts(name("groups", "Rule groups of tenants that this process evaluates."))),
+		updating: f.NewGauge(prometheus.GaugeOpts(name("updating_tenants", "Tenants whose changed rules are being loaded. They wait for evaluations of the groups that they replace."))),
 	}
 	for _, result := range []string{"ok", "failed"} {
 		m.polls.WithLabelValues(result)
 	}
-	var errs []error
-	for _, c := range []prometheus.Collector{m.polls, m.failures, m.tenants, m.groups, m.refused, m.updating, m} {
-		errs = append(errs, reg.Register(c))
-	}
+	reg.MustRegister(m)
 	prefixed := prometheus.WrapRegistererWithPrefix("promlake_", reg)
-	for _, c := range []prometheus.Collector{m.shared.EvalDuration, m.shared.EvalDurationHistogram, m.shared.IterationDuration, m.shared.IterationDurationHistogram} {
-		errs = append(errs, prefixed.Register(c))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("register metrics of the rules of tenants: %w", err)
-	}
-	return m, nil
+	prefixed.MustRegister(m.shared.EvalDuration, m.shared.EvalDurationHistogram, m.shared.IterationDuration, m.shared.IterationDurationHistogram)
+	return m
 }
 
 // count sets the gauges. The caller locks the rules.

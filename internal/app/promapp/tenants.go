@@ -84,15 +84,11 @@ type turned struct {
 	refused refusals
 }
 
-func newTenantRules(e *evaluating, store ruleStore, to func(string) storage.Appendable, notify func(string) rules.NotifyFunc, reg prometheus.Registerer, logger *slog.Logger) (*tenantRules, error) {
-	met, err := newTenantMetrics(reg)
-	if err != nil {
-		return nil, err
-	}
+func newTenantRules(e *evaluating, store ruleStore, to func(string) storage.Appendable, notify func(string) rules.NotifyFunc, reg prometheus.Registerer, logger *slog.Logger) *tenantRules {
 	return &tenantRules{
-		evaluating: e, store: store, to: to, notify: notify, met: met, logger: logger,
+		evaluating: e, store: store, to: to, notify: notify, met: newTenantMetrics(reg), logger: logger,
 		wake: make(chan struct{}, 1), slots: make(chan struct{}, updates), all: map[string]*owner{}, turned: map[string]turned{}, updating: map[string]bool{}, room: room{limit: e.memory.Limit() / roomShare},
-	}, nil
+	}
 }
 
 // apply makes a configuration the current one for the groups of all tenants.
