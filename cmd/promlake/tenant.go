@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
+
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
@@ -103,7 +105,7 @@ func (c *tenantDeleteCmd) remove(ctx context.Context, io flags.Streams, store ob
 		if err != nil || r.KeptUntil.IsZero() || !c.Wait {
 			return err
 		}
-		if err := pause(ctx, time.Until(r.KeptUntil)); err != nil {
+		if err := smithytime.SleepWithContext(ctx, time.Until(r.KeptUntil)); err != nil {
 			return err
 		}
 	}
@@ -147,16 +149,4 @@ func outcome(r tenantapp.Result) string {
 		return text
 	}
 	return text + fmt.Sprintf("the manifest stays until %s, so that no compaction under way brings data back: repeat the command then, or give it --wait\n", r.KeptUntil.Format(time.RFC3339))
-}
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

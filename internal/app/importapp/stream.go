@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/storage"
@@ -56,11 +57,7 @@ func (s *stream) fetch(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil || attempt == len(pauses) || isRefused(err) {
 			return err
 		}
-		t := time.NewTimer(pauses[attempt])
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if smithytime.SleepWithContext(ctx, pauses[attempt]) != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
+
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/compact/bulk"
 	"github.com/promlake/promlake/internal/format/key"
@@ -88,21 +90,9 @@ func (s *stage) attempt(ctx context.Context, u key.Upload) {
 		}
 		pause := s.times.pauses[min(n, len(s.times.pauses)-1)]
 		log.Warn("the import of an uploaded block is tried again", "after", pause, "err", err)
-		sleep(ctx, pause)
+		_ = smithytime.SleepWithContext(ctx, pause) // the loop sees that ctx has ended
 	}
 	s.giveBack(ctx, u, state, log)
-}
-
-// sleep waits, and reports whether ctx has not ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // isFinal reports whether another attempt would end in the same error.

@@ -7,24 +7,21 @@ import (
 	"slices"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
+
 	"github.com/promlake/promlake/internal/format/checksum"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
-// sweeping sweeps the store when the process is ready, and then from time to time.
-func (s *stage) sweeping(ctx context.Context, ready <-chan struct{}) {
-	select {
-	case <-ready:
-	case <-ctx.Done():
-		return
-	}
+// sweeping sweeps the store from time to time until ctx ends.
+func (s *stage) sweeping(ctx context.Context) {
 	for resume := true; ; resume = false {
 		if err := s.sweep(ctx, resume); err != nil && ctx.Err() == nil {
 			s.log.Warn("uploads that nobody has finished were not deleted; that is tried again later", "err", err)
 		}
-		if !sleep(ctx, min(sweepInterval, s.set.DeletionDelay)) {
+		if smithytime.SleepWithContext(ctx, min(sweepInterval, s.set.DeletionDelay)) != nil {
 			return
 		}
 	}

@@ -71,8 +71,12 @@ type times struct {
 	grace  time.Duration // of the rate of bodies
 }
 
-// stage implements process.Stage.
+// stage implements process.Stage. When it is drained, it ends the import, none of whose uncommitted
+// work is visible. Another process, or the next start of this one, continues it, and this attempt
+// does not count.
 type stage struct {
+	process.Stage // sweeps and imports in the background
+
 	set    Settings
 	im     importapp.Settings // without a tenant
 	store  objstore.Store
@@ -85,8 +89,6 @@ type stage struct {
 	queue     queue
 	known     known
 	starting  sync.Mutex // held while the uploads of a tenant are counted and one of any tenant begins
-	cancel    context.CancelFunc
-	running   sync.WaitGroup
 
 	ended   *prometheus.CounterVec
 	limited *prometheus.CounterVec
@@ -110,7 +112,7 @@ func New(set Settings, im importapp.Settings) process.Builder {
 
 func build(set Settings, im importapp.Settings, t times) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		s := &stage{set: set, im: im, store: p.Store, memory: p.Memory, log: p.Logger, now: p.Now, times: t, cancel: func() {}}
+		s := &stage{Stage: process.Idle{}, set: set, im: im, store: p.Store, memory: p.Memory, log: p.Logger, now: p.Now, times: t}
 		s.ended = promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "promlake_block_uploads_total",
 			Help: "Uploads of blocks that ended, by result: complete, failed, expired (nobody finished them within --compactor.block-upload-deletion-delay), and unreadable (their state in the store cannot be decoded, so they are not imported).",
@@ -126,10 +128,12 @@ func build(set Settings, im importapp.Settings, t times) process.Builder {
 		}
 		s.receiving, s.queue.wake = make(chan struct{}, bodies), make(chan struct{}, 1)
 		s.known.etags = map[string]string{}
-		ctx, cancel := context.WithCancel(context.Background())
-		s.cancel = cancel
-		s.running.Go(func() { s.sweeping(ctx, p.Ready) })
-		s.running.Go(func() { s.importing(ctx) })
+		s.Stage = process.InBackground(p, "the import of an upload", func(ctx context.Context) {
+			var sweeping sync.WaitGroup
+			sweeping.Go(func() { s.sweeping(ctx) })
+			s.importing(ctx)
+			sweeping.Wait()
+		})
 		return s, nil
 	}
 }
@@ -163,30 +167,6 @@ func (s *stage) Routes() []process.Route {
 		all = append(all, process.Route{Pattern: r.method + " " + base + r.name, Name: base + r.name, Access: auth.Write, Handler: s.handler(r.handle)})
 	}
 	return all
-}
-
-// Drain implements process.Stage. It ends the import, none of whose uncommitted work is visible.
-// Another process, or the next start of this one, continues it, and this attempt does not count.
-func (s *stage) Drain(ctx context.Context) error {
-	s.cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.running.Wait()
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("end the import of an upload: %w", ctx.Err())
-	}
-}
-
-// Close implements process.Stage.
-func (s *stage) Close() error {
-	s.cancel()
-	s.running.Wait()
-	return nil
 }
 
 // refusal is an error with its HTTP status.

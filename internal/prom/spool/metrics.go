@@ -1,12 +1,8 @@
 package spool
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics are those of a spool.
@@ -21,12 +17,15 @@ type metrics struct {
 	damaged prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer, d *disk) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, d *disk) *metrics {
+	f := promauto.With(reg)
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "promlake", Subsystem: "queue", Name: name, Help: help})
+		return f.NewCounter(prometheus.CounterOpts{Namespace: "promlake", Subsystem: "queue", Name: name, Help: help})
 	}
-	m := &metrics{
-		waiting: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Subsystem: "queue", Name: "waiting_transactions",
+	f.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "promlake", Subsystem: "queue", Name: "disk_bytes",
+		Help: "Bytes of the queue on disk."}, func() float64 { return float64(d.size()) })
+	return &metrics{
+		waiting: f.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Subsystem: "queue", Name: "waiting_transactions",
 			Help: "Scrapes and results of rules that wait in memory for the store."}),
 		stored:  counter("stored_samples_total", "Scraped samples and results of rules that were stored."),
 		spilled: counter("spilled_samples_total", "Samples that were written to the queue on disk because the store was away."),
@@ -35,27 +34,5 @@ func newMetrics(reg prometheus.Registerer, d *disk) (*metrics, error) {
 		failed:  counter("failed_appends_total", "Appends that failed and are repeated."),
 		full:    counter("full_waits_total", "Scrapes and results of rules that waited for room in memory, because --scrape.queue-memory was full."),
 		damaged: counter("damaged_files_total", "Files of the queue that were damaged."),
-	}
-	bytes := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "promlake", Subsystem: "queue", Name: "disk_bytes",
-		Help: "Bytes of the queue on disk."}, func() float64 { return float64(d.size()) })
-	var errs []error
-	for _, c := range []prometheus.Collector{m.waiting, m.stored, m.spilled, m.dropped, m.refused, m.failed, m.full, m.damaged, bytes} {
-		errs = append(errs, reg.Register(c))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("register metrics of the queue: %w", err)
-	}
-	return m, nil
-}
-
-// sleep waits for d. It reports whether ctx has not ended meanwhile.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -81,9 +81,7 @@ func Open(s Settings, sink Sink, reg prometheus.Registerer, logger *slog.Logger)
 	}
 	q.pace = s.Linger
 	q.SetLinger(s.Linger)
-	if q.met, err = newMetrics(reg, d); err != nil {
-		return nil, errors.Join(err, d.close())
-	}
+	q.met = newMetrics(reg, d)
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	q.down.Store(q.fewLeft())
 	q.ended.Add(2)

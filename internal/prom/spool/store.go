@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
@@ -168,7 +169,7 @@ func (q *Spool) replay() {
 				return
 			}
 			// The store was away a moment ago.
-			if !sleep(q.ctx, firstPause) {
+			if smithytime.SleepWithContext(q.ctx, firstPause) != nil {
 				return
 			}
 			continue
@@ -179,7 +180,7 @@ func (q *Spool) replay() {
 			pause = firstPause
 			continue
 		}
-		if !sleep(q.ctx, pause) {
+		if smithytime.SleepWithContext(q.ctx, pause) != nil {
 			return
 		}
 		pause = min(2*pause, lastPause)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	smithytime "github.com/aws/smithy-go/time"
 )
 
 const (
@@ -14,12 +16,5 @@ const (
 // AfterRace sleeps before the n-th attempt after the first of a compare-and-swap that others
 // preceded, for a random time that grows with n. It fails if ctx ends.
 func AfterRace(ctx context.Context, n int) error {
-	t := time.NewTimer(rand.N(min(longWait, firstWait<<min(n, 10))))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return smithytime.SleepWithContext(ctx, rand.N(min(longWait, firstWait<<min(n, 10))))
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	smithytime "github.com/aws/smithy-go/time"
 )
 
 // socketBuffer is the size in bytes of each connection's read and write buffers: large ones need
@@ -37,14 +38,7 @@ func (p Policy) Delay(n int) time.Duration {
 
 // Wait waits after the failed attempt n. It fails if ctx ends.
 func (p Policy) Wait(ctx context.Context, n int) error {
-	t := time.NewTimer(p.Delay(n))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return smithytime.SleepWithContext(ctx, p.Delay(n))
 }
 
 // NewClient returns an HTTP client that keeps idle connections. timeout is the maximum time without
