@@ -60,38 +60,32 @@ func partial(b *remotewrite.Batch) error {
 	return &errPartial{b.Err, b.Rejected}
 }
 
+// is reports whether an error is of a type, or wraps one.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // status chooses the HTTP status of an answer. 5xx and 429 make senders try again, other 4xx do
 // not.
 func status(err error) int {
-	var large *body.TooLarge
-	var partial *errPartial
-	var whole *errWhole
-	var parameter errParameter
-	var tenants errTenants
-	var unsup unsupported
-	var dense *remotewrite.DenseError
-	var refused *remotewrite.Rejection
-	var bulky *message.BulkyError
-	var busy *body.BusyError
-	var slow *body.SlowError
-	var rate *quota.RateError
-	var pushed *push.TooLarge
+	rate, _ := errors.AsType[*quota.RateError](err)
 	switch {
 	case err == nil:
 		return http.StatusNoContent
-	case errors.As(err, &rate) && rate.Wait == 0:
+	case rate != nil && rate.Wait == 0:
 		return http.StatusBadRequest
-	case errors.As(err, &rate):
+	case rate != nil:
 		return http.StatusTooManyRequests
-	case errors.As(err, &busy), errors.Is(err, memory.ErrMemory), errors.As(err, &slow), errors.Is(err, group.ErrClosing), errors.Is(err, errContended), errors.Is(err, objstore.ErrReadOnly):
+	case is[*body.BusyError](err), errors.Is(err, memory.ErrMemory), is[*body.SlowError](err), errors.Is(err, group.ErrClosing), errors.Is(err, errContended), errors.Is(err, objstore.ErrReadOnly):
 		return http.StatusServiceUnavailable
-	case errors.As(err, &unsup):
+	case is[unsupported](err):
 		return http.StatusUnsupportedMediaType
-	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky), errors.As(err, &pushed):
+	case is[*body.TooLarge](err), is[*remotewrite.DenseError](err), is[*message.BulkyError](err), is[*push.TooLarge](err):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, opentsdb.ErrInvalid), errors.Is(err, datadog.ErrInvalid), errors.Is(err, push.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
+	case is[*errPartial](err), is[*errWhole](err), is[errParameter](err), is[*remotewrite.Rejection](err), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, opentsdb.ErrInvalid), errors.Is(err, datadog.ErrInvalid), errors.Is(err, push.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
 		return http.StatusBadRequest
-	case errors.As(err, &tenants):
+	case is[errTenants](err):
 		return http.StatusTooManyRequests
 	}
 	return http.StatusInternalServerError
@@ -126,8 +120,7 @@ func newReference() string {
 
 // public is an error as a sender may see it.
 func (s *Stage) public(r *http.Request, err error, code int) string {
-	var known *errNotDurable
-	if retry := code == http.StatusInternalServerError || code == http.StatusServiceUnavailable && (status(err) == http.StatusInternalServerError || errors.Is(err, objstore.ErrReadOnly)); !retry || errors.As(err, &known) || errors.Is(err, context.Canceled) {
+	if retry := code == http.StatusInternalServerError || code == http.StatusServiceUnavailable && (status(err) == http.StatusInternalServerError || errors.Is(err, objstore.ErrReadOnly)); !retry || is[*errNotDurable](err) || errors.Is(err, context.Canceled) {
 		return err.Error()
 	}
 	e := notDurable(err)
@@ -137,35 +130,29 @@ func (s *Stage) public(r *http.Request, err error, code int) string {
 
 // countLimited counts a request that a limit of the process refused.
 func (s *Stage) countLimited(err error) {
-	var (
-		busy    *body.BusyError
-		slow    *body.SlowError
-		large   *body.TooLarge
-		dense   *remotewrite.DenseError
-		tenants errTenants
-		refused *remotewrite.Rejection
-		rate    *quota.RateError
-		pushed  *push.TooLarge
-	)
 	limit := ""
+	large, _ := errors.AsType[*body.TooLarge](err)
+	rate, _ := errors.AsType[*quota.RateError](err)
+	refused, _ := errors.AsType[*remotewrite.Rejection](err)
+	pushed, _ := errors.AsType[*push.TooLarge](err)
 	switch {
 	case err == nil:
 		return
 	case errors.Is(err, memory.ErrMemory):
 		limit = "memory-limit"
-	case errors.As(err, &busy), errors.As(err, &dense):
+	case is[*body.BusyError](err), is[*remotewrite.DenseError](err):
 		limit = "max-inflight-bytes"
-	case errors.As(err, &slow):
+	case is[*body.SlowError](err):
 		limit = "min-body-rate"
-	case errors.As(err, &large):
+	case large != nil:
 		limit = large.Limit
-	case errors.As(err, &rate):
+	case rate != nil:
 		limit = rate.Limit
-	case errors.As(err, &pushed):
+	case pushed != nil:
 		limit = pushed.Limit
-	case errors.As(err, &tenants):
+	case is[errTenants](err):
 		limit = "max-tenants"
-	case errors.As(err, &refused) && refused.Reason == remotewrite.ReasonWindows:
+	case refused != nil && refused.Reason == remotewrite.ReasonWindows:
 		limit = "max-windows-per-request"
 	default:
 		return

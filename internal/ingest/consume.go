@@ -188,8 +188,7 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 			l = load{}
 		}
 		q, err := c.read(t, m, len(l.parcels) == 0)
-		var busy *body.BusyError
-		if errors.As(err, &busy) && len(l.parcels) > 0 {
+		if is[*body.BusyError](err) && len(l.parcels) > 0 {
 			// The load itself holds what the message waits for.
 			c.flush(t, l)
 			l = load{}
@@ -199,7 +198,7 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 		case err == nil:
 			l.parcels, l.batches, l.charges = append(l.parcels, m), append(l.batches, q.Batch), append(l.charges, q.Charge)
 			l.tally = l.tally.Plus(m.Holds)
-		case errors.As(err, &busy), c.ctx.Err() != nil:
+		case is[*body.BusyError](err), c.ctx.Err() != nil:
 			c.fail([]parcel{m}, err)
 		default:
 			c.unreadable(m.id, m.Tenant, err)

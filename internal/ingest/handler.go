@@ -110,8 +110,7 @@ func (s *Stage) answeredWith(w http.ResponseWriter, err error, protocol string, 
 		}
 		w.Header().Set("Retry-After", strconv.Itoa(wait))
 	}
-	var slow *body.SlowError
-	if errors.As(err, &slow) {
+	if is[*body.SlowError](err) {
 		w.Header().Set("Connection", "close") // the rest of the body is not waited for
 	}
 }

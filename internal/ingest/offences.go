@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -53,17 +52,15 @@ func influxOffences(body []byte, offences []remotewrite.Offence) (out []influxOf
 
 // influxAnswer is the body of InfluxDB 3 for a request of which something was refused, or nil.
 func influxAnswer(err error, offences []influxOffence) any {
-	var partial *errPartial
-	var whole *errWhole
 	switch {
 	case len(offences) == 0:
 		return nil
-	case errors.As(err, &partial):
+	case is[*errPartial](err):
 		return struct {
 			Error string          `json:"error"`
 			Data  []influxOffence `json:"data"`
 		}{"partial write of line protocol occurred", offences}
-	case errors.As(err, &whole):
+	case is[*errWhole](err):
 		return struct {
 			Error string        `json:"error"`
 			Data  influxOffence `json:"data"`

@@ -22,13 +22,12 @@ func (s *Stage) OpenTSDBHandler() http.Handler {
 		code := s.answered(w, err, "opentsdb")
 		query := r.URL.Query()
 		summary, details := query.Has("summary"), query.Has("details")
-		var partial *errPartial
 		if err == nil && !summary && !details {
 			w.WriteHeader(code)
 			return
 		}
 		var answer any
-		if some := errors.As(err, &partial); err == nil || some && (summary || details) {
+		if err == nil || is[*errPartial](err) && (summary || details) {
 			answer = putSummary(err, points, refused, details)
 			if err == nil {
 				code = http.StatusOK
@@ -46,8 +45,7 @@ func (s *Stage) OpenTSDBHandler() http.Handler {
 // were not, it describes the first maxOffences.
 func putSummary(err error, points int, refused []putOffence, details bool) map[string]any {
 	failed := 0
-	var partial *errPartial
-	if errors.As(err, &partial) {
+	if partial, ok := errors.AsType[*errPartial](err); ok {
 		failed = partial.rejected
 	}
 	out := map[string]any{"failed": failed, "success": points - failed}

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -45,8 +44,7 @@ func (s *Stage) OTLPHandler() http.Handler {
 // request is reported with 200. Senders do not repeat a request after 500, so whatever may succeed
 // later is 503.
 func otlpStatus(err error) int {
-	var partial *errPartial
-	if err == nil || errors.As(err, &partial) {
+	if err == nil || is[*errPartial](err) {
 		return http.StatusOK
 	}
 	if code := status(err); code != http.StatusInternalServerError {

@@ -77,9 +77,7 @@ func (s *Stage) push(w http.ResponseWriter, r *http.Request, path string) error 
 		return g.change(r.Context(), func(state push.State, now int64) (push.Change, error) { return state.Delete(name, now), nil })
 	}
 	err = g.write(w, r)
-	var large *push.TooLarge
-	var refused *errWhole
-	if errors.Is(err, push.ErrInvalid) || errors.As(err, &large) || errors.As(err, &refused) {
+	if errors.Is(err, push.ErrInvalid) || is[*push.TooLarge](err) || is[*errWhole](err) {
 		failed := g.change(r.Context(), func(state push.State, now int64) (push.Change, error) { return state.Fail(name, now), nil })
 		if failed != nil {
 			s.log.Warn("the time of a refused push could not be stored", "tenant", id, "err", failed)

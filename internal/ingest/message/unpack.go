@@ -125,9 +125,9 @@ func (u *unpacker) sections(holds remotewrite.Tally, room int64) error {
 		if err == nil {
 			err = u.err
 		}
-		var r *remotewrite.Rejection
+		_, refused := errors.AsType[*remotewrite.Rejection](err)
 		switch {
-		case errors.As(err, &r):
+		case refused:
 			return fmt.Errorf("%w: %w", errRefused, err)
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrUnreadable, err)

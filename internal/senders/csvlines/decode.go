@@ -61,11 +61,10 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 		if err == nil {
 			line, _ = in.FieldPos(0)
 			err = d.line(fields, prefix)
-		} else if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
+		} else if bad, ok := errors.AsType[*csv.ParseError](err); ok {
 			line, err = bad.Line, &badLine{fmt.Errorf("column %d: %w", bad.Column, bad.Err)}
 		}
-		var bad *badLine
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*badLine](err); ok {
 			err = c.Reject(&remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: fmt.Errorf("line %d: %w", line, bad.err)}, 1)
 		}
 		if err != nil {
