@@ -4,29 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/promlake/promlake/internal/format/checksum"
 	"github.com/promlake/promlake/internal/format/key"
 )
-
-// known are the states of complete uploads that were read. They do not change.
-type known struct {
-	mu    sync.Mutex
-	etags map[string]string // by key
-}
-
-func (k *known) has(object, etag string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.etags[object] == etag
-}
-
-func (k *known) add(object, etag string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.etags[object] = etag
-}
 
 // admit returns *LimitError if an upload would begin beyond the limit of its tenant. One that
 // has begun may begin anew. Several processes may together begin some more.
@@ -56,7 +37,7 @@ func (s *stage) admit(ctx context.Context, u key.Upload) error {
 			return err
 		case err == nil && state.Result == Complete:
 			if x.files == 0 {
-				s.known.add(x.File(key.UploadState), etag)
+				s.known.Store(x.File(key.UploadState), etag)
 			}
 		case err != nil || state.Version != 0:
 			pending++

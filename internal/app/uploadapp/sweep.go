@@ -85,7 +85,8 @@ func (s *stage) look(ctx context.Context, tenant string) (out []swept, err error
 		}
 	}
 	return slices.DeleteFunc(out, func(x swept) bool {
-		return x.files == 0 && x.state != "" && s.known.has(x.File(key.UploadState), x.state)
+		etag, _ := s.known.Load(x.File(key.UploadState))
+		return x.files == 0 && x.state != "" && etag == x.state
 	}), nil
 }
 
@@ -102,7 +103,7 @@ func (s *stage) tidy(ctx context.Context, x swept, now time.Time, resume bool) e
 			err = s.remove(ctx, x.Upload)
 		}
 		if err == nil {
-			s.known.add(x.File(key.UploadState), etag)
+			s.known.Store(x.File(key.UploadState), etag)
 		}
 		return err
 	case Validating:

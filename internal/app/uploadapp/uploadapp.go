@@ -87,7 +87,7 @@ type stage struct {
 
 	receiving chan struct{} // has a token for each body that is being received
 	queue     queue
-	known     known
+	known     sync.Map   // by key: ETags of the states of complete uploads that were read, which do not change
 	starting  sync.Mutex // held while the uploads of a tenant are counted and one of any tenant begins
 
 	ended   *prometheus.CounterVec
@@ -127,7 +127,6 @@ func build(set Settings, im importapp.Settings, t times) process.Builder {
 			return nil, err
 		}
 		s.receiving, s.queue.wake = make(chan struct{}, bodies), make(chan struct{}, 1)
-		s.known.etags = map[string]string{}
 		s.Stage = process.InBackground(p, "the import of an upload", func(ctx context.Context) {
 			var sweeping sync.WaitGroup
 			sweeping.Go(func() { s.sweeping(ctx) })

@@ -58,3 +58,18 @@ func (r *readerAt) ReadAt(p []byte, off int64) (int, error) {
 	}
 	return n, errors.Join(err, body.Close())
 }
+
+// Measure returns body's position and the number of bytes from there to its end.
+func Measure(body io.Seeker) (start, size int64, err error) {
+	if start, err = body.Seek(0, io.SeekCurrent); err != nil {
+		return 0, 0, fmt.Errorf("measure body: %w", err)
+	}
+	end, err := body.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, 0, fmt.Errorf("measure body: %w", err)
+	}
+	if _, err := body.Seek(start, io.SeekStart); err != nil {
+		return 0, 0, fmt.Errorf("rewind body: %w", err)
+	}
+	return start, end - start, nil
+}

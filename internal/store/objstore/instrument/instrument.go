@@ -64,10 +64,10 @@ func (s *instrumented) Get(ctx context.Context, key string, offset, length int64
 
 func (s *instrumented) Put(ctx context.Context, key string, b io.ReadSeeker, cond objstore.Condition) (string, error) {
 	start := time.Now()
-	size, err := remaining(b)
+	_, size, err := objstore.Measure(b)
 	var etag string
 	if err != nil {
-		err = fmt.Errorf("put %q: measure body: %w", key, err)
+		err = fmt.Errorf("put %q: %w", key, err)
 	} else {
 		etag, err = s.Store.Put(ctx, key, b, cond)
 		s.writes.note(key)
@@ -140,21 +140,6 @@ func (s *instrumented) Now(ctx context.Context) (time.Time, error) {
 	now, err := s.Store.Now(ctx)
 	s.metrics.observe(opNow, time.Since(start), err)
 	return now, err
-}
-
-// remaining returns the number of bytes from b's position to its end. It does not change the
-// position.
-func remaining(b io.Seeker) (int64, error) {
-	pos, err := b.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return 0, err
-	}
-	end, err := b.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, err
-	}
-	_, err = b.Seek(pos, io.SeekStart)
-	return max(0, end-pos), err
 }
 
 // body counts the bytes of a Get, and its failure, if any.

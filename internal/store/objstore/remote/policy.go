@@ -87,21 +87,6 @@ func Contextual(ctx context.Context, err error) error {
 // and after which a later attempt was refused.
 var ErrUnknownEffect = errors.New("an attempt whose answer was lost may have taken effect")
 
-// Measure returns body's position and the number of bytes from there to its end.
-func Measure(body io.Seeker) (start, size int64, err error) {
-	if start, err = body.Seek(0, io.SeekCurrent); err != nil {
-		return 0, 0, fmt.Errorf("measure body: %w", err)
-	}
-	end, err := body.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, 0, fmt.Errorf("measure body: %w", err)
-	}
-	if _, err := body.Seek(start, io.SeekStart); err != nil {
-		return 0, 0, fmt.Errorf("rewind body: %w", err)
-	}
-	return start, end - start, nil
-}
-
 // Section returns size bytes of body from start. Its errors are final: they are not those of a
 // network.
 func Section(body io.ReadSeeker, start, size int64) *io.SectionReader {

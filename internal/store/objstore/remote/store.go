@@ -239,7 +239,7 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if cond.IfAbsent && cond.IfMatch != "" {
 		return "", objstore.ErrPrecondition
 	}
-	start, size, err := Measure(body)
+	start, size, err := objstore.Measure(body)
 	if err != nil {
 		return "", err
 	}
