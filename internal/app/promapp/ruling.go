@@ -80,7 +80,7 @@ func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.Notif
 	r := &ruling{evaluating: e, cancel: cancel, done: make(chan struct{}), tenant: id, iterations: map[*rules.Group]context.CancelFunc{}}
 	options := &rules.ManagerOptions{
 		NameValidationScheme: e.scheme, ExternalURL: e.url, QueryFunc: e.templates.Around(r.evaluate), NotifyFunc: notify, Context: ctx,
-		Appendable: to, Queryable: e.query, Logger: slog.New(&late{Handler: e.logger.Handler()}), Metrics: met,
+		Appendable: to, Queryable: e.query, Logger: e.logger, Metrics: met,
 		OutageTolerance: e.set.OutageTolerance, ForGracePeriod: e.set.GracePeriod, ResendDelay: e.set.ResendDelay,
 		DefaultRuleQueryOffset: e.offset, MaxConcurrentEvals: e.set.MaxConcurrency, ConcurrentEvalsEnabled: e.set.MaxConcurrency > 1,
 		RuleConcurrencyController: e.concurrency, Parser: e.parser, GroupLoader: load,
