@@ -50,14 +50,6 @@ func (k Kind) AppendSpans(dst [][2]int64, g *RowGroup, rows []Rows) [][2]int64 {
 	return dst
 }
 
-// RowBytes returns the size of the spans of AppendSpans.
-func (k Kind) RowBytes(g *RowGroup, rows []Rows) (n int64) {
-	for _, s := range k.AppendSpans(nil, g, rows) {
-		n += s[1]
-	}
-	return n
-}
-
 // File returns the file of a name, nil if the block has none.
 func (m *Meta) File(name string) *File {
 	i := slices.IndexFunc(m.Files, func(f File) bool { return f.Name == name })

@@ -106,7 +106,7 @@ func TestRowReaders(t *testing.T) {
 					for _, s := range spans {
 						total += s[1]
 					}
-					require.Equal(t, total, block.FloatFiles.RowBytes(g, rows))
+					require.Equal(t, total, rowBytes(g, rows))
 					require.LessOrEqual(t, total, block.FloatFiles.Bytes(g))
 					paged, spared = paged || len(g.Pages) > 0, spared || total < block.FloatFiles.Bytes(g)
 					in := within{in, spans}
