@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	smithytime "github.com/aws/smithy-go/time"
 
 	"github.com/promlake/promlake/internal/store/queue"
 )
@@ -112,27 +111,10 @@ func (q *Queue) settle(ctx context.Context, ms []queue.Received, what string, tr
 		return fmt.Errorf("%s queue %s: %w", what, q.name, err)
 	}
 	for part := range slices.Chunk(ms, queue.MaxBatch) {
-		if err := q.settlePart(ctx, client, part, try); err != nil {
+		again := func(ms []queue.Received) ([]types.BatchResultErrorEntry, error) { return try(client, ms) }
+		if err := repeat(ctx, q.config, part, "failed", again); err != nil {
 			return fmt.Errorf("%s queue %s: %w", what, q.name, err)
 		}
 	}
 	return nil
-}
-
-// settlePart repeats the whole request until no message of it fails: repeating a finished message
-// has no effect.
-func (q *Queue) settlePart(ctx context.Context, client *sqs.Client, part []queue.Received, try attempt) error {
-	for n := 1; ; n++ {
-		failed, err := try(client, part)
-		if err != nil || len(failed) == 0 {
-			return err
-		}
-		if n == q.config.maxAttempts || slices.ContainsFunc(failed, final) {
-			return fmt.Errorf("%d of %d messages failed, the first because of %s: %s",
-				len(failed), len(part), aws.ToString(failed[0].Code), aws.ToString(failed[0].Message))
-		}
-		if err := smithytime.SleepWithContext(ctx, q.config.delay(n)); err != nil {
-			return err
-		}
-	}
 }

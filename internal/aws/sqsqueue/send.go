@@ -40,7 +40,9 @@ func (q *Queue) Send(ctx context.Context, ms ...queue.Message) error {
 			if len(batch) == 1 {
 				return q.sendOne(ctx, client, batch[0])
 			}
-			return q.sendBatch(ctx, client, batch)
+			return repeat(ctx, q.config, batch, "were not taken", func(ms []queue.Message) ([]types.BatchResultErrorEntry, error) {
+				return q.tryBatch(ctx, client, ms)
+			})
 		})
 	}
 	if err := eg.Wait(); err != nil {
@@ -65,21 +67,22 @@ func (q *Queue) sendOne(ctx context.Context, client *sqs.Client, m queue.Message
 	return err
 }
 
-// sendBatch sends messages that fit a request, and again those of them that the queue did not take.
-func (q *Queue) sendBatch(ctx context.Context, client *sqs.Client, ms []queue.Message) error {
-	for attempt := 1; ; attempt++ {
-		refused, err := q.tryBatch(ctx, client, ms)
-		if err != nil || len(refused) == 0 {
+// repeat calls try with messages that fit a request, and again with those that failed. how is the
+// verb of the error about these.
+func repeat[M any](ctx context.Context, c config, ms []M, how string, try func([]M) ([]types.BatchResultErrorEntry, error)) error {
+	for n := 1; ; n++ {
+		failed, err := try(ms)
+		if err != nil || len(failed) == 0 {
 			return err
 		}
-		if attempt == q.config.maxAttempts || slices.ContainsFunc(refused, final) {
-			return fmt.Errorf("%d of %d messages were not taken, the first because of %s: %s",
-				len(refused), len(ms), aws.ToString(refused[0].Code), aws.ToString(refused[0].Message))
+		if n == c.maxAttempts || slices.ContainsFunc(failed, final) {
+			return fmt.Errorf("%d of %d messages %s, the first because of %s: %s",
+				len(failed), len(ms), how, aws.ToString(failed[0].Code), aws.ToString(failed[0].Message))
 		}
-		if ms, err = pick(ms, refused); err != nil {
+		if ms, err = pick(ms, failed); err != nil {
 			return err
 		}
-		if err := smithytime.SleepWithContext(ctx, q.config.delay(attempt)); err != nil {
+		if err := smithytime.SleepWithContext(ctx, c.delay(n)); err != nil {
 			return err
 		}
 	}
@@ -91,7 +94,7 @@ func final(e types.BatchResultErrorEntry) bool {
 }
 
 // pick returns the messages that entries of a batch's answer name, in the order of ms.
-func pick(ms []queue.Message, entries []types.BatchResultErrorEntry) ([]queue.Message, error) {
+func pick[M any](ms []M, entries []types.BatchResultErrorEntry) ([]M, error) {
 	named := make([]bool, len(ms))
 	for _, e := range entries {
 		i, err := strconv.Atoi(aws.ToString(e.Id))
@@ -100,7 +103,7 @@ func pick(ms []queue.Message, entries []types.BatchResultErrorEntry) ([]queue.Me
 		}
 		named[i] = true
 	}
-	var out []queue.Message
+	var out []M
 	for i, m := range ms {
 		if named[i] {
 			out = append(out, m)
