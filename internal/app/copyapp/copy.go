@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/format/key"
@@ -343,10 +344,8 @@ func (c *copying) follow(ctx context.Context, before, k string, size int64) erro
 		if err != nil || at.After(earlier) {
 			return err
 		}
-		select {
-		case <-time.After(tick):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := smithytime.SleepWithContext(ctx, tick); err != nil {
+			return err
 		}
 		if err := copyObject(ctx, c.from, c.to, k, size); err != nil {
 			return err

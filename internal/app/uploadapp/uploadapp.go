@@ -87,7 +87,7 @@ type stage struct {
 
 	receiving chan struct{} // has a token for each body that is being received
 	queue     queue
-	known     sync.Map   // by key: ETags of the states of complete uploads that were read, which do not change
+	known     sync.Map   // by key: the ETag of the state of a complete upload, which does not change
 	starting  sync.Mutex // held while the uploads of a tenant are counted and one of any tenant begins
 
 	ended   *prometheus.CounterVec

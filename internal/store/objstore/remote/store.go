@@ -1,6 +1,6 @@
-// Package remote makes an objstore.Store of the protocol of a bucket. Transient failures are retried
-// after a random wait; a body that breaks is resumed where it broke. A retried conditional write can
-// conflict with its own first attempt; Store.Put describes how that is detected.
+// Package remote makes an objstore.Store of the protocol of a bucket. Transient failures are
+// retried after a random wait; a body that breaks is resumed where it broke. A retried conditional
+// write can conflict with its own first attempt; Store.Put describes how that is detected.
 package remote
 
 import (
