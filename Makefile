@@ -221,12 +221,16 @@ test-stores: $(VENV_READY) bin/promlake tests/azurite/node_modules/.ready .cache
 	$(GO) test $(GOTEST) -count=1 ./internal/store/objstore/gcsstore ./internal/store/objstore/azurestore ./internal/store/objstore/storeurl/clouds
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/e2e/test_retention.py tests/e2e/test_durability.py -k 'gs or azblob' $(ARGS)
 
-# Stages that wait are paired with those that compute: functions for arm64, which only test-infra
-# needs, are compiled while others wait. Both e2e and test-localstack run the emulator.
-STAGES := lint test-go test-race build lambda-emulator e2e+test-localstack+functions test-infra+test-web
+# What several lanes of make test need is made before them, so that they do not make it at once.
+.PHONY: test-programs
+test-programs: $(VENV_READY) build versitygw peers lambda-emulator
+
+# A lane that computes and two that mostly wait for servers take as long as the processors need for
+# all of them. Targets that write the same files, or compile the same packages, are in one lane.
+STAGES := test-programs lint,test-go,test-race+e2e,test-web+test-localstack,test-infra
 
 .PHONY: test
-test: ## Run all stages of CI: lint, test-go, test-race, e2e with test-localstack, test-infra with test-web.
+test: ## Run what CI runs: lint, test-go and test-race beside e2e, test-web, test-localstack and test-infra.
 	@MAKE='$(MAKE)' tests/tools/stages.sh $(STAGES)
 
 include infra/infra.mk

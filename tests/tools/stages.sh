@@ -1,57 +1,57 @@
 #!/usr/bin/env bash
 # Runs stages one after another, prints the start and the end of each, and at the end the seconds
-# that each took. It ends after the first stage that fails. A stage is a target of make, or several
-# that run at once: the output of these follows when all have ended.
-# usage: stages.sh TARGET[+TARGET]...     MAKE names the make program
+# that each target took. It ends after the first stage that fails. A stage is a target of make, or
+# several lanes that run at once. A lane is one target, or several that run one after another; the
+# output of lanes follows when all have ended. After a target has failed, no lane starts another.
+# usage: stages.sh STAGE...     STAGE: LANE[+LANE]..., LANE: TARGET[,TARGET]...
+# MAKE names the make program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 outputs=$(mktemp -d)
 trap 'rm -rf "$outputs"' EXIT
+touch "$outputs/summary"
 
-run() { # run STAGE
-    local targets target status=0
-    local -A running
-    IFS=+ read -ra targets <<<"$1"
-    if [ ${#targets[@]} = 1 ]; then
-        "${MAKE:-make}" "$1"
-        return
-    fi
-    for target in "${targets[@]}"; do
-        "${MAKE:-make}" "$target" >"$outputs/$target" 2>&1 &
-        running[$target]=$!
-    done
-    for target in "${targets[@]}"; do
-        wait "${running[$target]}" || status=$?
-    done
-    for target in "${targets[@]}"; do
-        echo "test: output of $target:"
-        cat "$outputs/$target"
-    done
-    return $status
+run() { # run TARGET: makes it, and notes its seconds
+    local begin=$SECONDS status=passed
+    echo "test: $1: started at $(date -u +%H:%M:%S) UTC"
+    "${MAKE:-make}" "$1" || status=FAILED
+    printf '%-20s %5d  %s\n' "$1" $((SECONDS - begin)) $status >>"$outputs/summary"
+    echo "test: $1: $status after $((SECONDS - begin)) s"
+    [ $status = passed ] || touch "$outputs/failed"
 }
 
-summary=()
-finish() { # finish STATUS: prints the seconds of each stage
-    echo "test: seconds of each stage"
-    printf 'test:   %s\n' "${summary[@]}"
-    echo "test: $1 after $SECONDS s"
+lane() { # lane TARGET,...: keeps the output of each target, and prints its end
+    local target targets
+    IFS=, read -ra targets <<<"$1"
+    for target in "${targets[@]}"; do
+        [ ! -e "$outputs/failed" ] || return 0
+        run "$target" &>"$outputs/$target.log"
+        tail -n 1 "$outputs/$target.log"
+    done
 }
 
-number=0
 for stage in "$@"; do
-    number=$((number + 1))
-    name="stage $number of $#, $stage"
-    begin=$SECONDS
-    echo "test: $name: started at $(date -u +%H:%M:%S) UTC"
-    status=passed
-    run "$stage" || status=FAILED
-    took=$((SECONDS - begin))
-    summary+=("$(printf '%-32s %5d  %s' "$stage" "$took" "$status")")
-    echo "test: $name: $status after $took s"
-    if [ "$status" = FAILED ]; then
-        finish FAILED
-        exit 1
+    IFS=+ read -ra lanes <<<"$stage"
+    if [ ${#lanes[@]} = 1 ]; then
+        run "$stage"
+    else
+        echo "test: at once: ${lanes[*]}"
+        for lane in "${lanes[@]}"; do
+            lane "$lane" &
+        done
+        wait
+        cat "$outputs"/*.log
+        rm "$outputs"/*.log
+    fi
+    if [ -e "$outputs/failed" ]; then
+        break
     fi
 done
-finish passed
+echo "test: seconds of each target"
+sed 's/^/test:   /' "$outputs/summary"
+if [ -e "$outputs/failed" ]; then
+    echo "test: FAILED after $SECONDS s"
+    exit 1
+fi
+echo "test: passed after $SECONDS s"
