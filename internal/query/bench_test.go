@@ -13,31 +13,32 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // BenchmarkSelect reads one of ten metrics from segments of one flush each.
 func BenchmarkSelect(b *testing.B) {
 	for _, tc := range []struct{ segments, series, samples int }{{1, 10, 10}, {1, 10_000, 10}, {1, 1000, 480}, {300, 1000, 1}, {1000, 100, 1}} {
 		b.Run(fmt.Sprintf("segments=%d/series=%d/samples=%d", tc.segments, tc.series, tc.samples), func(b *testing.B) {
-			l := newLake(b, newDirStore(b), query.Settings{})
+			l := laketest.New(b, laketest.NewDir(b), query.Settings{})
 			rng := rand.New(rand.NewPCG(1, 2))
 			for s := range tc.segments {
 				var rows []segment.Row
 				for m := range 10 {
 					for i := range tc.series {
-						r := segment.Row{Labels: metric(fmt.Sprintf("m%d", m), "instance", fmt.Sprintf("host-%d:9100", i), "job", "node", "env", "production", fmt.Sprintf("extra%d", m), "x")}
+						r := segment.Row{Labels: laketest.Metric(fmt.Sprintf("m%d", m), "instance", fmt.Sprintf("host-%d:9100", i), "job", "node", "env", "production", fmt.Sprintf("extra%d", m), "x")}
 						for j := range tc.samples {
 							r.Floats = append(r.Floats, segment.Float{T: int64(s*tc.samples+j) * 1000, V: rng.Float64()})
 						}
 						rows = append(rows, r)
 					}
 				}
-				l.write(tenant.Default, rows)
+				l.Write(tenant.Default, rows)
 			}
 			read := func() int {
 				q, err := l.Querier(0, 7_000_000)
 				require.NoError(b, err)
-				set := q.Select(b.Context(), true, nil, equal(model.MetricNameLabel, "m3"))
+				set := q.Select(b.Context(), true, nil, laketest.Equal(model.MetricNameLabel, "m3"))
 				n := 0
 				for set.Next() {
 					n++
@@ -59,11 +60,11 @@ func BenchmarkSelect(b *testing.B) {
 // one hour of all series.
 func BenchmarkBlockSelect(b *testing.B) {
 	const series, perSeries, step = 1000, 2880, 30_000
-	l := newLake(b, newDirStore(b), query.Settings{})
+	l := laketest.New(b, laketest.NewDir(b), query.Settings{})
 	rng := rand.New(rand.NewPCG(1, 2))
 	var rows []segment.Row
 	for i := range series {
-		r := segment.Row{Labels: metric("m", "instance", fmt.Sprintf("host-%d:9100", i), "job", "node", "env", "production")}
+		r := segment.Row{Labels: laketest.Metric("m", "instance", fmt.Sprintf("host-%d:9100", i), "job", "node", "env", "production")}
 		v := 0
 		for j := range perSeries {
 			v += rng.IntN(1000)
@@ -71,7 +72,7 @@ func BenchmarkBlockSelect(b *testing.B) {
 		}
 		rows = append(rows, r)
 	}
-	l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, rows)
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h}, rows)
 	for _, tc := range []struct {
 		name       string
 		mint, maxt int64
@@ -88,7 +89,7 @@ func BenchmarkBlockSelect(b *testing.B) {
 			for b.Loop() {
 				q, err := l.Querier(tc.mint, tc.maxt)
 				require.NoError(b, err)
-				set, n := q.Select(b.Context(), true, nil, equal(model.MetricNameLabel, "m"), m), 0
+				set, n := q.Select(b.Context(), true, nil, laketest.Equal(model.MetricNameLabel, "m"), m), 0
 				for set.Next() {
 					n++
 				}

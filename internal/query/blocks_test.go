@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
-	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
@@ -26,102 +24,10 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 const minute = 60_000
-
-// randomRows are series with random gaps over a day that ends at testNow: floats of several shapes,
-// histograms, and exemplars.
-func randomRows(rng *rand.Rand) []segment.Row {
-	end := testNow().UnixMilli()
-	var rows []segment.Row
-	for i := range 40 {
-		r := segment.Row{Labels: metric(fmt.Sprintf("m%d", i%5), "i", fmt.Sprint(i), "job", []string{"a", "b", ""}[i%3], "Odd name", []string{"", "x"}[i%2])}
-		r.Labels = labels.NewBuilder(r.Labels).Labels()
-		for t := end - 24*60*minute; t <= end; t += 5 * minute {
-			if rng.IntN(3) == 0 {
-				continue
-			}
-			switch {
-			case i%10 == 9:
-				r.Hists = append(r.Hists, segment.Hist{T: t, H: tsdbutil.GenerateTestHistogram(t / minute)})
-			default:
-				r.Floats = append(r.Floats, segment.Float{T: t, ST: pick(i%7 == 0, t-minute, 0), V: randomValue(rng, i)})
-			}
-			if rng.IntN(40) == 0 {
-				r.Exemplars = append(r.Exemplars, ex(t, rng.Float64(), fmt.Sprint(rng.IntN(1000))))
-			}
-		}
-		rows = append(rows, r)
-	}
-	return rows
-}
-
-func pick[T any](c bool, yes, no T) T {
-	if c {
-		return yes
-	}
-	return no
-}
-
-func randomValue(rng *rand.Rand, i int) float64 {
-	switch rng.IntN(20) {
-	case 0:
-		return math.Float64frombits(value.StaleNaN)
-	case 1:
-		return math.Copysign(0, -1)
-	case 2:
-		return math.Inf(1)
-	}
-	if i%2 == 0 {
-		return float64(rng.IntN(1000)) / 10
-	}
-	return math.Float64frombits(rng.Uint64()&^(0x7ff<<52) | 1023<<52)
-}
-
-// deletions of the differential tests: half of them cover whole series.
-var testDeletions = []struct {
-	matchers   []*labels.Matcher
-	mint, maxt int64 // minutes before testNow
-}{
-	{[]*labels.Matcher{equal("i", "3")}, -24 * 60, 0},
-	{[]*labels.Matcher{equal(model.MetricNameLabel, "m2"), labels.MustNewMatcher(labels.MatchRegexp, "job", "a|")}, -700, -300},
-	{[]*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "Odd name", `\bx`)}, -100, -95},
-	{[]*labels.Matcher{labels.MustNewMatcher(labels.MatchNotEqual, "i", "1")}, -400, -390},
-	{[]*labels.Matcher{equal("i", "19")}, -24 * 60, 0},
-}
-
-func deleteAll(l *lake) {
-	now := testNow().UnixMilli()
-	for _, d := range testDeletions {
-		l.delete(tenant.Default, d.matchers, now+d.mint*minute, now+d.maxt*minute)
-	}
-}
-
-// without is the naive answer to testDeletions.
-func without(rows []segment.Row) []segment.Row {
-	now := testNow().UnixMilli()
-	var out []segment.Row
-	for _, r := range rows {
-		gone := func(t int64) bool {
-			return slices.ContainsFunc(testDeletions, func(d struct {
-				matchers   []*labels.Matcher
-				mint, maxt int64
-			}) bool {
-				return t >= now+d.mint*minute && t <= now+d.maxt*minute &&
-					!slices.ContainsFunc(d.matchers, func(m *labels.Matcher) bool { return !m.Matches(r.Labels.Get(m.Name)) })
-			})
-		}
-		kept := segment.Row{Labels: r.Labels}
-		kept.Floats = slices.DeleteFunc(slices.Clone(r.Floats), func(f segment.Float) bool { return gone(f.T) })
-		kept.Hists = slices.DeleteFunc(slices.Clone(r.Hists), func(h segment.Hist) bool { return gone(h.T) })
-		kept.Exemplars = slices.DeleteFunc(slices.Clone(r.Exemplars), func(e exemplar.Exemplar) bool { return gone(e.Ts) })
-		if len(kept.Floats)+len(kept.Hists) > 0 {
-			out = append(out, kept)
-		}
-	}
-	return out
-}
 
 // expected renders the samples of rows within [mint, maxt] as text does, without hints.
 func expected(rows []segment.Row, mint, maxt int64, ms ...*labels.Matcher) []string {
@@ -195,17 +101,17 @@ func exact(t *testing.T, set storage.SeriesSet) []string {
 
 // answers are the results of the storage interfaces for everything in a range that holds all
 // samples.
-func answers(t *testing.T, l *lake) map[string]any {
+func answers(t *testing.T, l *laketest.Lake) map[string]any {
 	t.Helper()
 	ctx := context.Background()
-	now := testNow().UnixMilli()
+	now := laketest.Now().UnixMilli()
 	from := now - 24*60*minute
 	out := map[string]any{}
 	q, err := l.Querier(from, now)
 	require.NoError(t, err)
 	all := labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
 	hints := &storage.SelectHints{Start: from, End: now, Func: "series"}
-	for _, ms := range [][]*labels.Matcher{{all}, {equal("i", "3")}, {equal("job", "a"), all}, {equal("Odd name", "x")}} {
+	for _, ms := range [][]*labels.Matcher{{all}, {laketest.Equal("i", "3")}, {laketest.Equal("job", "a"), all}, {laketest.Equal("Odd name", "x")}} {
 		out["series "+fmt.Sprint(ms)] = text(t, q.Select(ctx, true, hints, ms...))
 		names, _, err := q.LabelNames(ctx, nil, ms...)
 		require.NoError(t, err)
@@ -218,7 +124,7 @@ func answers(t *testing.T, l *lake) map[string]any {
 	}
 	eq, err := l.ExemplarQuerier(ctx)
 	require.NoError(t, err)
-	out["exemplars"], err = eq.Select(from, now, []*labels.Matcher{equal("job", "a")}, []*labels.Matcher{equal(model.MetricNameLabel, "m1")})
+	out["exemplars"], err = eq.Select(from, now, []*labels.Matcher{laketest.Equal("job", "a")}, []*labels.Matcher{laketest.Equal(model.MetricNameLabel, "m1")})
 	require.NoError(t, err)
 	out["metadata"], err = l.Metadata(ctx, "", -1, 0)
 	require.NoError(t, err)
@@ -234,24 +140,24 @@ func answers(t *testing.T, l *lake) map[string]any {
 // the answer of a naive reader, with and without deletions.
 func TestLayoutsAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	rows := randomRows(rng)
+	rows := laketest.RandomRows(rng)
 	meta := []segment.Metadata{{Metric: "m1", Type: "gauge", Help: "One.", Unit: "s"}, {Metric: "m2", Type: "counter", Help: "Two."}}
-	now := testNow().UnixMilli()
+	now := laketest.Now().UnixMilli()
 	all := labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
 	for _, deleted := range []bool{false, true} {
-		want := pick(deleted, without(rows), rows)
+		want := laketest.Pick(deleted, laketest.Without(rows), rows)
 		var first map[string]any
-		for _, layout := range layouts {
-			t.Run(fmt.Sprintf("deleted=%v/%s", deleted, layout.name), func(t *testing.T) {
-				l := newLake(t, newDirStore(t), query.Settings{})
-				layout.write(l, tenant.Default, rows, meta...)
+		for _, layout := range laketest.Layouts {
+			t.Run(fmt.Sprintf("deleted=%v/%s", deleted, layout.Name), func(t *testing.T) {
+				l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+				layout.Write(l, tenant.Default, rows, meta...)
 				if deleted {
-					deleteAll(l)
+					laketest.DeleteAll(l)
 				}
 				for range 25 {
 					mint := now - rng.Int64N(25*60)*minute
 					maxt := mint + rng.Int64N(10*60)*minute
-					ms := [][]*labels.Matcher{{all}, {equal("job", "b")}, {equal(model.MetricNameLabel, "m4")}, {equal("i", fmt.Sprint(rng.IntN(40)))}}[rng.IntN(4)]
+					ms := [][]*labels.Matcher{{all}, {laketest.Equal("job", "b")}, {laketest.Equal(model.MetricNameLabel, "m4")}, {laketest.Equal("i", fmt.Sprint(rng.IntN(40)))}}[rng.IntN(4)]
 					q, err := l.Querier(mint, maxt)
 					require.NoError(t, err)
 					require.Equal(t, expected(want, mint, maxt, ms...), exact(t, q.Select(t.Context(), true, nil, ms...)), "%d to %d %s", mint, maxt, ms)
@@ -270,35 +176,35 @@ func TestLayoutsAgree(t *testing.T) {
 
 // TestWrittenAfterDeletion: a tombstone does not hide newer samples.
 func TestWrittenAfterDeletion(t *testing.T) {
-	now := testNow().UnixMilli()
+	now := laketest.Now().UnixMilli()
 	row := func(i string, v float64) []segment.Row {
 		return []segment.Row{
-			{Labels: metric("m1", "i", i), Floats: []segment.Float{{T: now - 50*minute, V: v}, {T: now - 40*minute, V: v}}},
-			{Labels: metric("m1", "i", i, "kind", "h"), Hists: []segment.Hist{{T: now - 50*minute, H: tsdbutil.GenerateTestHistogram(int64(v))}}},
+			{Labels: laketest.Metric("m1", "i", i), Floats: []segment.Float{{T: now - 50*minute, V: v}, {T: now - 40*minute, V: v}}},
+			{Labels: laketest.Metric("m1", "i", i, "kind", "h"), Hists: []segment.Hist{{T: now - 50*minute, H: tsdbutil.GenerateTestHistogram(int64(v))}}},
 		}
 	}
-	for _, layout := range layouts {
-		t.Run(layout.name, func(t *testing.T) {
-			l := newLake(t, newDirStore(t), query.Settings{})
-			layout.write(l, tenant.Default, row("3", 1))
-			layout.write(l, tenant.Default, row("4", 1))
-			deleteAll(l)
+	for _, layout := range laketest.Layouts {
+		t.Run(layout.Name, func(t *testing.T) {
+			l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+			layout.Write(l, tenant.Default, row("3", 1))
+			layout.Write(l, tenant.Default, row("4", 1))
+			laketest.DeleteAll(l)
 			values := func() []string {
 				q, err := l.Querier(now-60*minute, now)
 				require.NoError(t, err)
 				vals, _, err := q.LabelValues(t.Context(), "i", nil)
 				require.NoError(t, err)
-				set := exact(t, q.Select(t.Context(), true, &storage.SelectHints{Start: now - 60*minute, End: now, Func: "series"}, equal(model.MetricNameLabel, "m1")))
+				set := exact(t, q.Select(t.Context(), true, &storage.SelectHints{Start: now - 60*minute, End: now, Func: "series"}, laketest.Equal(model.MetricNameLabel, "m1")))
 				require.Len(t, set, 2*len(vals))
 				return vals
 			}
 			require.Equal(t, []string{"4"}, values())
-			l.seq += uint64(2 * time.Hour.Milliseconds())
-			layout.write(l, tenant.Default, row("3", 2))
+			l.Seq += uint64(2 * time.Hour.Milliseconds())
+			layout.Write(l, tenant.Default, row("3", 2))
 			require.Equal(t, []string{"3", "4"}, values())
 			q, err := l.Querier(now-60*minute, now)
 			require.NoError(t, err)
-			require.Equal(t, expected(row("3", 2), 0, now), exact(t, q.Select(t.Context(), true, nil, equal("i", "3"))))
+			require.Equal(t, expected(row("3", 2), 0, now), exact(t, q.Select(t.Context(), true, nil, laketest.Equal("i", "3"))))
 		})
 	}
 }
@@ -306,17 +212,17 @@ func TestWrittenAfterDeletion(t *testing.T) {
 // TestAppliedTombstone: a tombstone spares a block that it was applied to, whatever the block's
 // rank.
 func TestAppliedTombstone(t *testing.T) {
-	now := testNow().UnixMilli()
-	rows := []segment.Row{{Labels: metric("m1", "i", "3"), Floats: []segment.Float{{T: now - 50*minute, V: 1}}}}
-	l := newLake(t, newDirStore(t), query.Settings{})
-	l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, rows)
-	deleteAll(l)
-	require.Empty(t, query1(t, l, now-60*minute, now, nil, equal("i", "3")))
-	l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+	now := laketest.Now().UnixMilli()
+	rows := []segment.Row{{Labels: laketest.Metric("m1", "i", "3"), Floats: []segment.Float{{T: now - 50*minute, V: 1}}}}
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, rows)
+	laketest.DeleteAll(l)
+	require.Empty(t, query1(t, l, now-60*minute, now, nil, laketest.Equal("i", "3")))
+	l.Commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		m.Blocks = slices.Clone(m.Blocks)
 		m.Blocks[0].DeletesThrough = m.LastTombstone
 		return m, nil
 	})
-	require.Len(t, query1(t, l, now-60*minute, now, nil, equal("i", "3")), 1)
-	require.Len(t, query1(t, l, now-60*minute, now, &storage.SelectHints{Start: now - 60*minute, End: now, Func: "series"}, equal("i", "3")), 1)
+	require.Len(t, query1(t, l, now-60*minute, now, nil, laketest.Equal("i", "3")), 1)
+	require.Len(t, query1(t, l, now-60*minute, now, &storage.SelectHints{Start: now - 60*minute, End: now, Func: "series"}, laketest.Equal("i", "3")), 1)
 }

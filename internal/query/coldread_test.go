@@ -1,16 +1,12 @@
 package query_test
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -25,74 +21,8 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/catalog"
-	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
-
-// distantStore answers every request after a delay, and counts them by what they are for.
-type distantStore struct {
-	objstore.Store
-	delay time.Duration
-
-	mu       sync.Mutex
-	count    map[string]int // by kind of object; "list" for listings
-	bytes    map[string]int64
-	requests []requestTime
-}
-
-// requestTime is when a request began and when it was answered.
-type requestTime struct{ begun, ended time.Time }
-
-func newDistantStore(s objstore.Store, delay time.Duration) *distantStore {
-	return &distantStore{Store: s, delay: delay, count: map[string]int{}, bytes: map[string]int64{}}
-}
-
-func (s *distantStore) asked(kind string, n int64) {
-	s.mu.Lock()
-	s.count[kind]++
-	s.bytes[kind] += n
-	s.mu.Unlock()
-	begun := time.Now()
-	time.Sleep(s.delay)
-	s.mu.Lock()
-	s.requests = append(s.requests, requestTime{begun, time.Now()})
-	s.mu.Unlock()
-}
-
-// rounds returns the largest number of requests of which each began after the end of the one before.
-func (s *distantStore) rounds() int {
-	slices.SortFunc(s.requests, func(a, b requestTime) int { return a.ended.Compare(b.ended) })
-	n, last := 0, time.Time{}
-	for _, r := range s.requests {
-		if !r.begun.Before(last) {
-			n, last = n+1, r.ended
-		}
-	}
-	return n
-}
-
-func (s *distantStore) Get(ctx context.Context, k string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
-	body, o, err := s.Store.Get(ctx, k, offset, length)
-	kind := k[strings.LastIndex(k, "/")+1:]
-	switch {
-	case strings.Contains(k, "/segments/"):
-		kind = "segment"
-	case strings.HasPrefix(kind, "samples-"):
-		kind = "samples"
-	}
-	n := length
-	if length < 0 {
-		n = o.Size - offset
-	}
-	s.asked(kind, n)
-	return body, o, err
-}
-
-func (s *distantStore) List(ctx context.Context, prefix, after string) iter.Seq2[objstore.Object, error] {
-	return func(yield func(objstore.Object, error) bool) {
-		s.asked("list", 0)
-		s.Store.List(ctx, prefix, after)(yield)
-	}
-}
 
 const (
 	coldScrape = 43_200 // ms: 2000 samples a day
@@ -100,9 +30,9 @@ const (
 )
 
 // writeColdBlock stores a 24h block of jobs of 1,000 series each.
-func writeColdBlock(tb testing.TB, l *lake, jobs, perJob, samples int) {
+func writeColdBlock(tb testing.TB, l *laketest.Lake, jobs, perJob, samples int) {
 	tb.Helper()
-	k := key.Block{Tenant: tenant.Default, Level: key.L24h, Window: 0, ID: l.nextID()}
+	k := key.Block{Tenant: tenant.Default, Level: key.L24h, Window: 0, ID: l.NextID()}
 	table := series.NewTable(7)
 	var refs []series.Ref
 	for j := range jobs {
@@ -115,7 +45,7 @@ func writeColdBlock(tb testing.TB, l *lake, jobs, perJob, samples int) {
 		}
 	}
 	view := table.View()
-	w, err := block.NewWriter(blockFiles{tb, l.store, k}, &view, block.Options{Level: key.L24h})
+	w, err := block.NewWriter(laketest.BlockFiles{TB: tb, Store: l.Store, Key: k}, &view, block.Options{Level: key.L24h})
 	require.NoError(tb, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	s := block.Samples{TS: make([]int64, samples), V: make([]float64, samples)}
@@ -127,9 +57,9 @@ func writeColdBlock(tb testing.TB, l *lake, jobs, perJob, samples int) {
 		}
 		require.NoError(tb, w.Append(ref, &s))
 	}
-	m, err := w.Close(block.Header{Level: key.L24h, Rank: l.nextID()})
+	m, err := w.Close(block.Header{Level: key.L24h, Rank: l.NextID()})
 	require.NoError(tb, err)
-	l.commit(tenant.Default, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+	l.Commit(tenant.Default, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		c.Blocks = append(c.Blocks, catalog.Block{
 			Level: key.L24h, ID: k.ID, Rank: m.Rank, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats, Bytes: m.Bytes(),
 		})
@@ -155,10 +85,10 @@ func askDay(tb testing.TB, st *query.Stage, text string) string {
 // the bytes that it needs.
 func TestColdRead(t *testing.T) {
 	const delay = 30 * time.Millisecond
-	dir := newDirStore(t)
-	l := newLake(t, dir, query.Settings{})
+	dir := laketest.NewDir(t)
+	l := laketest.New(t, dir, query.Settings{})
 	writeColdBlock(t, l, 4, 100, 3000)
-	l.write(tenant.Default, []segment.Row{{Labels: metric("m", "g", "7", "job", "job-01", "instance", "new"), Floats: []segment.Float{{T: coldDay - 5000, V: 1}}}})
+	l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("m", "g", "7", "job", "job-01", "instance", "new"), Floats: []segment.Float{{T: coldDay - 5000, V: 1}}}})
 	needed, between := samplesOfSeries(t, dir, 100, 199)
 	both, more := samplesOfSeries(t, dir, 100, 399)
 	const one, two = `max by (g) (rate(m{job="job-01"}[10m]))`, `max by (g) (rate(m{job="job-01"}[10m])) - min by (g) (max_over_time(m{job="job-03"}[5m]))`
@@ -175,23 +105,23 @@ func TestColdRead(t *testing.T) {
 		{"some in SQL", two + ` + on (g) group_left count by (g) (m{job="job-01",instance="host-0007:9100"})`, 5000, needed, both + more},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			want := askDay(t, newLake(t, dir, query.Settings{MinPushedSamples: tc.pushed}).Stage, tc.text)
+			want := askDay(t, laketest.New(t, dir, query.Settings{MinPushedSamples: tc.pushed}).Stage, tc.text)
 			cache := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				store := newDistantStore(dir, delay)
-				st := newLake(t, store, query.Settings{CacheDir: cache, MinPushedSamples: tc.pushed, Threads: 2}).Stage
+				store := laketest.NewDistant(dir, delay)
+				st := laketest.New(t, store, query.Settings{CacheDir: cache, MinPushedSamples: tc.pushed, Threads: 2}).Stage
 				begun := time.Now()
 				require.True(t, want == askDay(t, st, tc.text), "the answer")
 				require.Equal(t, 3*delay, time.Since(begun), "round trips")
-				require.Equal(t, map[string]int{"list": 1, "manifest.json": 2, "meta.json": 1, "series.parquet": 1, "segment": 1, "samples": 1}, store.count)
-				require.GreaterOrEqual(t, store.bytes["samples"], tc.needed)
-				require.LessOrEqual(t, store.bytes["samples"], tc.needed+tc.between)
+				require.Equal(t, map[string]int{"list": 1, "manifest.json": 2, "meta.json": 1, "series.parquet": 1, "segment": 1, "samples": 1}, store.Count)
+				require.GreaterOrEqual(t, store.Bytes["samples"], tc.needed)
+				require.LessOrEqual(t, store.Bytes["samples"], tc.needed+tc.between)
 
 				begun = time.Now()
 				require.True(t, want == askDay(t, st, tc.text), "the answer")
 				require.Equal(t, 2*delay, time.Since(begun), "only whether there is something new")
-				require.Equal(t, 2+3, store.count["list"]+store.count["manifest.json"])
-				require.Equal(t, 1, store.count["samples"])
+				require.Equal(t, 2+3, store.Count["list"]+store.Count["manifest.json"])
+				require.Equal(t, 1, store.Count["samples"])
 			})
 		})
 	}
@@ -199,36 +129,36 @@ func TestColdRead(t *testing.T) {
 
 // TestColdSQL: a statement over several batches of series fetches their samples at once.
 func TestColdSQL(t *testing.T) {
-	dir := newDirStore(t)
-	writeColdBlock(t, newLake(t, dir, query.Settings{}), 4, 50, 2000)
-	store := newDistantStore(dir, 0)
-	l := newLake(t, store, query.Settings{CacheDir: t.TempDir(), Threads: 2})
-	require.Equal(t, []string{"400000"}, l.sql("SELECT count(*) FROM samples"))
-	require.Equal(t, map[string]int{"list": 1, "manifest.json": 2, "meta.json": 1, "series.parquet": 1, "samples": 1}, store.count)
+	dir := laketest.NewDir(t)
+	writeColdBlock(t, laketest.New(t, dir, query.Settings{}), 4, 50, 2000)
+	store := laketest.NewDistant(dir, 0)
+	l := laketest.New(t, store, query.Settings{CacheDir: t.TempDir(), Threads: 2})
+	require.Equal(t, []string{"400000"}, l.Rows("SELECT count(*) FROM samples"))
+	require.Equal(t, map[string]int{"list": 1, "manifest.json": 2, "meta.json": 1, "series.parquet": 1, "samples": 1}, store.Count)
 }
 
 // TestNoDuckDB: what needs no statement does not open DuckDB, whose directory would be there.
 func TestNoDuckDB(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
-	l := newLake(t, newDirStore(t), query.Settings{CacheDir: cache, MinPushedSamples: -1})
-	l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, pushRows())
-	l.write(tenant.Default, []segment.Row{{Labels: metric("m1", "i", "late"), Floats: []segment.Float{{T: testNow().UnixMilli() - 1000, V: 1}}}})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{CacheDir: cache, MinPushedSamples: -1})
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h}, laketest.PushRows())
+	l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("m1", "i", "late"), Floats: []segment.Float{{T: laketest.Now().UnixMilli() - 1000, V: 1}}}})
 	for _, text := range []string{`m1`, `rate(m1[5m])`, `max_over_time(m1[5m] offset 3m)`, `vector(1)`, `count_values("v", m1)`} {
-		require.NoError(t, l.exec(t.Context(), lastHours(text)).Err)
+		require.NoError(t, l.Exec(t.Context(), lastHours(text)).Err)
 	}
-	q, err := l.Querier(0, testNow().UnixMilli())
+	q, err := l.Querier(0, laketest.Now().UnixMilli())
 	require.NoError(t, err)
 	names, _, err := q.LabelNames(t.Context(), nil)
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
 	require.NoDirExists(t, cache)
-	require.NoError(t, l.exec(t.Context(), lastHours(`sum(m1)`)).Err)
+	require.NoError(t, l.Exec(t.Context(), lastHours(`sum(m1)`)).Err)
 	require.DirExists(t, cache)
 }
 
 // samplesOfSeries returns the size of the values and times of the row groups that have rows of a
 // range of series, and the size of the other columns in these groups.
-func samplesOfSeries(t *testing.T, dir *dirStore, first, last int64) (needed, between int64) {
+func samplesOfSeries(t *testing.T, dir *laketest.Dir, first, last int64) (needed, between int64) {
 	t.Helper()
 	for _, m := range metasOf(t, dir) {
 		for _, f := range m.Files {
@@ -253,21 +183,21 @@ func samplesOfSeries(t *testing.T, dir *dirStore, first, last int64) (needed, be
 // BenchmarkColdRead queries a new stage with an empty cache for 1,000 of 10,000 series over a day
 // of 20 million samples in one block. A request to the store takes 30 ms.
 func BenchmarkColdRead(b *testing.B) {
-	dir := newDirStore(b)
-	writeColdBlock(b, newLake(b, dir, query.Settings{}), 10, 1000, 2000)
+	dir := laketest.NewDir(b)
+	writeColdBlock(b, laketest.New(b, dir, query.Settings{}), 10, 1000, 2000)
 	for _, text := range []string{`sum by (g) (rate(m{job="job-03"}[10m]))`, `sum by (g) (rate(m{g="3"}[10m]))`, `sum by (g) (rate(m{job="job-03"}[10m])) / sum by (g) (rate(m{job="job-07"}[10m]))`, `m{job="job-03",instance="host-0500:9100"}`} {
 		b.Run("query="+strings.ReplaceAll(text, " ", ""), func(b *testing.B) {
 			var requests, bytes float64
 			best, cpu := time.Hour, processorTime(b)
 			for b.Loop() {
-				store := newDistantStore(dir, 30*time.Millisecond)
+				store := laketest.NewDistant(dir, 30*time.Millisecond)
 				begun := time.Now()
-				st := newLake(b, store, query.Settings{}).Stage
+				st := laketest.New(b, store, query.Settings{}).Stage
 				require.NotEmpty(b, askDay(b, st, text))
 				best = min(best, time.Since(begun))
 				require.NoError(b, st.Close())
-				for k, n := range store.count {
-					requests, bytes = requests+float64(n), bytes+float64(store.bytes[k])
+				for k, n := range store.Count {
+					requests, bytes = requests+float64(n), bytes+float64(store.Bytes[k])
 				}
 			}
 			b.ReportMetric(float64(best.Milliseconds()), "best-ms")

@@ -18,20 +18,21 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // TestDamagedCopyIsFetchedAgain flips a bit of every file in the cache directory: what is read of
 // them next comes from the store again.
 func TestDamagedCopyIsFetchedAgain(t *testing.T) {
-	remote := &remoteStore{Store: newDirStore(t)}
+	remote := &laketest.Remote{Store: laketest.NewDir(t)}
 	dir := filepath.Join(t.TempDir(), "cache")
-	l := newLake(t, remote, query.Settings{CacheDir: dir, FooterCacheBytes: 1, IndexCacheBytes: 1}) // nothing decoded is kept
+	l := laketest.New(t, remote, query.Settings{CacheDir: dir, FooterCacheBytes: 1, IndexCacheBytes: 1}) // nothing decoded is kept
 	fill(l, tenant.Default, 5)
-	read := func() { require.Len(t, query1(t, l, 0, 100, nil, equal(model.MetricNameLabel, "m")), 5) }
+	read := func() { require.Len(t, query1(t, l, 0, 100, nil, laketest.Equal(model.MetricNameLabel, "m")), 5) }
 	read()
-	fetched := remote.gets.Load()
+	fetched := remote.Gets.Load()
 	read()
-	require.Equal(t, fetched, remote.gets.Load(), "everything is cached")
+	require.Equal(t, fetched, remote.Gets.Load(), "everything is cached")
 	for _, name := range cached(t, dir) {
 		path := filepath.Join(dir, name)
 		if filepath.IsAbs(name) {
@@ -43,14 +44,14 @@ func TestDamagedCopyIsFetchedAgain(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, b, 0o600))
 	}
 	read()
-	require.Greater(t, remote.gets.Load(), fetched)
-	require.Equal(t, 5.0, l.counted("promlake_query_rereads_total"))
-	require.Zero(t, l.counted("promlake_query_damaged_objects_total"))
+	require.Greater(t, remote.Gets.Load(), fetched)
+	require.Equal(t, 5.0, l.Counted("promlake_query_rereads_total"))
+	require.Zero(t, l.Counted("promlake_query_damaged_objects_total"))
 }
 
 // damageColumn flips a bit at the end of a column of the first row group of a block's first sample
 // file, and returns the file's path.
-func damageColumn(t *testing.T, store *dirStore, b catalog.Block, leaf int) (path string) {
+func damageColumn(t *testing.T, store *laketest.Dir, b catalog.Block, leaf int) (path string) {
 	t.Helper()
 	dir := store.LocalPath(b.Key(tenant.Default).Prefix())
 	raw, err := os.ReadFile(filepath.Join(dir, block.MetaFile))
@@ -71,18 +72,18 @@ func damageColumn(t *testing.T, store *dirStore, b catalog.Block, leaf int) (pat
 // meets.
 func TestDamagedBlock(t *testing.T) {
 	for _, partial := range []bool{false, true} {
-		store := newDirStore(t)
+		store := laketest.NewDir(t)
 		settings := query.Settings{PartialResponse: partial}
-		l := newLake(t, store, settings)
+		l := laketest.New(t, store, settings)
 		row := func(job string, at int64) []segment.Row {
-			return []segment.Row{{Labels: metric("m", "job", job), Floats: []segment.Float{{T: at, V: 1}, {T: at + 1000, V: 2}}}}
+			return []segment.Row{{Labels: laketest.Metric("m", "job", job), Floats: []segment.Float{{T: at, V: 1}, {T: at + 1000, V: 2}}}}
 		}
-		b := l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, row("block", 1000))[0]
-		l.write(tenant.Default, row("segment", 1000))
-		read := func(l *lake) (jobs []string, set storage.SeriesSet) {
+		b := l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, row("block", 1000))[0]
+		l.Write(tenant.Default, row("segment", 1000))
+		read := func(l *laketest.Lake) (jobs []string, set storage.SeriesSet) {
 			q, err := l.Querier(0, 10_000)
 			require.NoError(t, err)
-			set = q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m"))
+			set = q.Select(t.Context(), true, nil, laketest.Equal(model.MetricNameLabel, "m"))
 			for set.Next() {
 				jobs = append(jobs, set.At().Labels().Get("job"))
 			}
@@ -94,8 +95,8 @@ func TestDamagedBlock(t *testing.T) {
 
 		path := damageColumn(t, store, b, 2)
 
-		jobs, set = read(newLake(t, store, settings)) // the other one keeps the samples
-		prefix, err := filepath.Rel(store.dir, filepath.Dir(path))
+		jobs, set = read(laketest.New(t, store, settings)) // the other one keeps the samples
+		prefix, err := filepath.Rel(store.Path, filepath.Dir(path))
 		require.NoError(t, err)
 		if !partial {
 			var damaged *query.DamagedError
@@ -115,9 +116,9 @@ func TestDamagedBlock(t *testing.T) {
 // TestLaterVersion: an object that only a later program understands is an error, also where damaged
 // objects are left out of answers.
 func TestLaterVersion(t *testing.T) {
-	store := newDirStore(t)
-	l := newLake(t, store, query.Settings{PartialResponse: true})
-	b := l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, []segment.Row{{Labels: metric("m"), Floats: []segment.Float{{T: 1000, V: 1}}}})[0]
+	store := laketest.NewDir(t)
+	l := laketest.New(t, store, query.Settings{PartialResponse: true})
+	b := l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, []segment.Row{{Labels: laketest.Metric("m"), Floats: []segment.Float{{T: 1000, V: 1}}}})[0]
 	path := store.LocalPath(b.Key(tenant.Default).File(block.MetaFile))
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -126,7 +127,7 @@ func TestLaterVersion(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, raw, 0o600))
 	q, err := l.Querier(0, 10_000)
 	require.NoError(t, err)
-	set := q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m"))
+	set := q.Select(t.Context(), true, nil, laketest.Equal(model.MetricNameLabel, "m"))
 	for set.Next() {
 		require.Fail(t, "there is a series")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 const second = int64(1000)
@@ -26,9 +27,9 @@ const second = int64(1000)
 // collects every 15 s. Some collections fail, so that the next point has their events, and the
 // sender is away a few times, for up to five minutes.
 func counted(rng *rand.Rand, name string) (rows []segment.Row, starts []int64) {
-	c, d := segment.Row{Labels: metric("c", "s", name)}, segment.Row{Labels: metric("d", "s", name, "__temporality__", "delta")}
-	ch, dh := segment.Row{Labels: metric("ch", "s", name)}, segment.Row{Labels: metric("dh", "s", name, "__temporality__", "delta")}
-	now := testNow().UnixMilli()
+	c, d := segment.Row{Labels: laketest.Metric("c", "s", name)}, segment.Row{Labels: laketest.Metric("d", "s", name, "__temporality__", "delta")}
+	ch, dh := segment.Row{Labels: laketest.Metric("ch", "s", name)}, segment.Row{Labels: laketest.Metric("dh", "s", name, "__temporality__", "delta")}
+	now := laketest.Now().UnixMilli()
 	begin := now - 180*minute + rng.Int64N(15*second)
 	start, last, total := begin, begin, 0.0
 	var hist *histogram.FloatHistogram
@@ -85,23 +86,23 @@ func TestDeltas(t *testing.T) {
 	for _, text := range counters[:4] {
 		histograms = append(histograms, "histogram_count("+text+")", "histogram_sum("+text+")")
 	}
-	for _, layout := range layouts {
-		for _, push := range []query.Settings{pushAll, pushNone} {
-			t.Run(fmt.Sprint(layout.name, " ", push.MinPushedSamples), func(t *testing.T) {
+	for _, layout := range laketest.Layouts {
+		for _, push := range []query.Settings{laketest.PushAll, laketest.PushNone} {
+			t.Run(fmt.Sprint(layout.Name, " ", push.MinPushedSamples), func(t *testing.T) {
 				push.UseStartTimestamps = true
-				l := newLake(t, newDirStore(t), push)
-				layout.write(l, tenant.Default, rows)
+				l := laketest.New(t, laketest.NewDir(t), push)
+				layout.Write(l, tenant.Default, rows)
 				for of, texts := range map[[2]string][]string{{"c", "d"}: counters, {"ch", "dh"}: histograms} {
 					for _, text := range texts {
-						a := asked{text: fmt.Sprintf(text, of[0]), start: testNow().Add(-181 * time.Minute), end: testNow(), step: 13 * time.Second}
+						a := laketest.Query{Text: fmt.Sprintf(text, of[0]), Start: laketest.Now().Add(-181 * time.Minute), End: laketest.Now(), Step: 13 * time.Second}
 						want := ratesOf(t, l, a)
-						a.text = fmt.Sprintf(text, of[1])
-						require.Equal(t, want, ratesOf(t, l, a), a.text)
+						a.Text = fmt.Sprintf(text, of[1])
+						require.Equal(t, want, ratesOf(t, l, a), a.Text)
 						require.NotEmpty(t, want, text)
-						a.end, a.step = a.start.Add(90*time.Minute), 0
+						a.End, a.Step = a.Start.Add(90*time.Minute), 0
 						got := ratesOf(t, l, a)
-						a.text = fmt.Sprintf(text, of[0])
-						require.Equal(t, ratesOf(t, l, a), got, "instant %s", a.text)
+						a.Text = fmt.Sprintf(text, of[0])
+						require.Equal(t, ratesOf(t, l, a), got, "instant %s", a.Text)
 					}
 				}
 			})
@@ -113,11 +114,11 @@ func TestDeltas(t *testing.T) {
 // except where a counter starts within the window: then the events of its first point count.
 func TestDeltasByDefault(t *testing.T) {
 	rows, starts := counted(rand.New(rand.NewPCG(3, 3)), "x")
-	l := newLake(t, newDirStore(t), query.Settings{})
-	writeMixture(l, tenant.Default, rows)
-	a := asked{text: `increase(c[5m])`, start: testNow().Add(-180 * time.Minute), end: testNow(), step: 7 * time.Second}
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	laketest.WriteMixture(l, tenant.Default, rows)
+	a := laketest.Query{Text: `increase(c[5m])`, Start: laketest.Now().Add(-180 * time.Minute), End: laketest.Now(), Step: 7 * time.Second}
 	want := ratesOf(t, l, a)
-	a.text = `increase(d[5m])`
+	a.Text = `increase(d[5m])`
 	got := ratesOf(t, l, a)
 	compared := 0
 	for _, x := range got["x"] {
@@ -136,20 +137,20 @@ func TestDeltasByDefault(t *testing.T) {
 	for _, f := range rows[1].Floats {
 		sum += f.V
 	}
-	whole := asked{text: `increase(d[200m])`, end: time.UnixMilli(rows[1].Floats[len(rows[1].Floats)-1].T)}
+	whole := laketest.Query{Text: `increase(d[200m])`, End: time.UnixMilli(rows[1].Floats[len(rows[1].Floats)-1].T)}
 	require.Equal(t, sum, ratesOf(t, l, whole)["x"][0].F)
 
 	// Whatever is no counter's function sees the points, and so do steps of subqueries that it makes.
-	whole.text = `sum_over_time(d[200m])`
+	whole.Text = `sum_over_time(d[200m])`
 	require.Equal(t, sum, ratesOf(t, l, whole)["x"][0].F)
-	whole.text = `max_over_time(d[200m])`
+	whole.Text = `max_over_time(d[200m])`
 	require.Less(t, ratesOf(t, l, whole)["x"][0].F, 60.0)
-	whole.text = `rate(d[100m:15s])`
+	whole.Text = `rate(d[100m:15s])`
 	stepped := ratesOf(t, l, whole)["x"][0].F
-	whole.text = `rate(d[100m])`
+	whole.Text = `rate(d[100m])`
 	require.InEpsilon(t, ratesOf(t, l, whole)["x"][0].F, stepped, 0.03)
 
-	e, err := l.Explain(t.Context(), explain.Question{Text: `rate(d[5m])`, Start: testNow(), End: testNow()})
+	e, err := l.Explain(t.Context(), explain.Question{Text: `rate(d[5m])`, Start: laketest.Now(), End: laketest.Now()})
 	require.NoError(t, err)
 	require.Equal(t, "there are series of delta temporality", e.Selectors[0].Refused)
 }
@@ -158,30 +159,34 @@ func TestDeltasByDefault(t *testing.T) {
 // negative. So it matters what a counter had counted before the window, which no point in the window
 // tells: much, or next to nothing.
 func TestDeltasAreExtrapolatedAsCounters(t *testing.T) {
-	now := testNow().UnixMilli()
+	now := laketest.Now().UnixMilli()
 	for name, n := range map[string]func(age int64) float64{ // events of a point, by the age (ms) of its counter
-		"idle for an hour": func(age int64) float64 { return float64(pick(age < hour, 50, pick(age < 2*hour, 0, 7))) },
-		"began slowly":     func(age int64) float64 { return float64(pick(age < 2*hour-minute, 0, pick(age < 2*hour, 1, 100))) },
+		"idle for an hour": func(age int64) float64 {
+			return float64(laketest.Pick(age < hour, 50, laketest.Pick(age < 2*hour, 0, 7)))
+		},
+		"began slowly": func(age int64) float64 {
+			return float64(laketest.Pick(age < 2*hour-minute, 0, laketest.Pick(age < 2*hour, 1, 100)))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin := now - 2*hour - 2*minute
 			if name == "began slowly" {
 				begin = now - 4*minute
 			}
-			c, d := segment.Row{Labels: metric("c", "s", "1")}, segment.Row{Labels: metric("d", "s", "1", "__temporality__", "delta")}
+			c, d := segment.Row{Labels: laketest.Metric("c", "s", "1")}, segment.Row{Labels: laketest.Metric("d", "s", "1", "__temporality__", "delta")}
 			total := 0.0
 			for at := begin + 15*second; at < now; at += 15 * second {
-				v := n(at - begin + pick(name == "began slowly", 2*hour-2*minute, int64(0)))
+				v := n(at - begin + laketest.Pick(name == "began slowly", 2*hour-2*minute, int64(0)))
 				total += v
 				c.Floats = append(c.Floats, segment.Float{ST: begin, T: at, V: total})
 				d.Floats = append(d.Floats, segment.Float{ST: at - 15*second, T: at, V: v})
 			}
-			l := newLake(t, newDirStore(t), query.Settings{UseStartTimestamps: true})
-			l.write(tenant.Default, []segment.Row{c, d})
+			l := laketest.New(t, laketest.NewDir(t), query.Settings{UseStartTimestamps: true})
+			l.Write(tenant.Default, []segment.Row{c, d})
 			for ago := range 30 {
-				a := asked{text: `rate(c[2m])`, end: testNow().Add(-time.Duration(4*ago) * time.Second)}
+				a := laketest.Query{Text: `rate(c[2m])`, End: laketest.Now().Add(-time.Duration(4*ago) * time.Second)}
 				want := ratesOf(t, l, a)
-				a.text = `rate(d[2m])`
+				a.Text = `rate(d[2m])`
 				require.Equal(t, want, ratesOf(t, l, a), a)
 			}
 		})
@@ -190,17 +195,17 @@ func TestDeltasAreExtrapolatedAsCounters(t *testing.T) {
 
 // TestSparseDeltas: an event long after the last one counts, in a window that has no other point.
 func TestSparseDeltas(t *testing.T) {
-	now := testNow().UnixMilli()
-	row := segment.Row{Labels: metric("errors_total", "__temporality__", "delta")}
+	now := laketest.Now().UnixMilli()
+	row := segment.Row{Labels: laketest.Metric("errors_total", "__temporality__", "delta")}
 	for _, ago := range []int64{10 * 60 * minute, 100 * minute, minute} {
 		row.Floats = append(row.Floats, segment.Float{ST: now - ago - 15*second, T: now - ago, V: 3})
 	}
-	l := newLake(t, newDirStore(t), query.Settings{})
-	l.write(tenant.Default, []segment.Row{row})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	l.Write(tenant.Default, []segment.Row{row})
 	for text, want := range map[string]float64{
 		`increase(errors_total[5m])`: 3, `increase(errors_total[3h])`: 6, `rate(errors_total[5m])`: 0.01, `errors_total`: 3,
 	} {
-		got := l.exec(t.Context(), asked{text: text, end: testNow()})
+		got := l.Exec(t.Context(), laketest.Query{Text: text, End: laketest.Now()})
 		require.NoError(t, got.Err)
 		v, err := got.Vector()
 		require.NoError(t, err)
@@ -212,9 +217,9 @@ func TestSparseDeltas(t *testing.T) {
 // TestTotalsAreCounted: totals take memory beside the points that they are made of, so both count
 // for the limit of a query's samples.
 func TestTotalsAreCounted(t *testing.T) {
-	now := testNow().UnixMilli()
-	c, d := segment.Row{Labels: metric("c")}, segment.Row{Labels: metric("d", "__temporality__", "delta")}
-	h := segment.Row{Labels: metric("h", "__temporality__", "delta")}
+	now := laketest.Now().UnixMilli()
+	c, d := segment.Row{Labels: laketest.Metric("c")}, segment.Row{Labels: laketest.Metric("d", "__temporality__", "delta")}
+	h := segment.Row{Labels: laketest.Metric("h", "__temporality__", "delta")}
 	for i := range int64(100) {
 		at := now - (100-i)*15*second
 		c.Floats = append(c.Floats, segment.Float{T: at, V: float64(i)})
@@ -224,24 +229,26 @@ func TestTotalsAreCounted(t *testing.T) {
 			PositiveSpans: []histogram.Span{{Offset: int32(2 * i), Length: 1}}, PositiveBuckets: []int64{1},
 		}})
 	}
-	l := newLake(t, newDirStore(t), query.Settings{MaxSamples: 1500, MinPushedSamples: math.MaxInt64})
-	l.write(tenant.Default, []segment.Row{c, d, h})
-	err := func(text string) error { return l.exec(t.Context(), asked{text: text, end: testNow()}).Err }
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{MaxSamples: 1500, MinPushedSamples: math.MaxInt64})
+	l.Write(tenant.Default, []segment.Row{c, d, h})
+	err := func(text string) error {
+		return l.Exec(t.Context(), laketest.Query{Text: text, End: laketest.Now()}).Err
+	}
 	require.NoError(t, err(`rate(d[1h])`))
 	require.NoError(t, err(`histogram_count(sum_over_time(h[1h]))`))
 	require.ErrorContains(t, err(`rate(h[1h])`), "samples", "the last total has a hundred buckets")
 
-	l = newLake(t, l.store, query.Settings{MaxSamples: 150, MinPushedSamples: math.MaxInt64})
+	l = laketest.New(t, l.Store, query.Settings{MaxSamples: 150, MinPushedSamples: math.MaxInt64})
 	require.NoError(t, err(`rate(c[1h])`))
 	require.NoError(t, err(`sum_over_time(d[1h])`))
 	require.ErrorContains(t, err(`rate(d[1h])`), "samples")
 }
 
 // ratesOf returns the values of a query's series by their label s.
-func ratesOf(t *testing.T, l *lake, a asked) map[string][]promql.FPoint {
+func ratesOf(t *testing.T, l *laketest.Lake, a laketest.Query) map[string][]promql.FPoint {
 	t.Helper()
-	r := l.exec(t.Context(), a)
-	require.NoError(t, r.Err, a.text)
+	r := l.Exec(t.Context(), a)
+	require.NoError(t, r.Err, a.Text)
 	out := map[string][]promql.FPoint{}
 	switch v := r.Value.(type) {
 	case promql.Matrix:

@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // BenchmarkDeltas measures the rate of a cumulative counter, and that of points of delta
@@ -18,10 +19,10 @@ import (
 //
 //	go test ./internal/query -run '^$' -bench Deltas
 func BenchmarkDeltas(b *testing.B) {
-	day := testNow().Truncate(24 * time.Hour)
+	day := laketest.Now().Truncate(24 * time.Hour)
 	var rows []segment.Row
 	for i := range 400 {
-		c, d := segment.Row{Labels: metric("c", "i", fmt.Sprint(i))}, segment.Row{Labels: metric("d", "i", fmt.Sprint(i), "__temporality__", "delta")}
+		c, d := segment.Row{Labels: laketest.Metric("c", "i", fmt.Sprint(i))}, segment.Row{Labels: laketest.Metric("d", "i", fmt.Sprint(i), "__temporality__", "delta")}
 		for n := range int64(24 * 240) {
 			at := day.UnixMilli() + n*15_000
 			c.Floats = append(c.Floats, segment.Float{ST: day.UnixMilli() - 1, T: at, V: float64(n * int64(i))})
@@ -29,13 +30,13 @@ func BenchmarkDeltas(b *testing.B) {
 		}
 		rows = append(rows, c, d)
 	}
-	l := newLake(b, newDirStore(b), query.Settings{MaxStaleness: time.Hour})
-	l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, rows)
+	l := laketest.New(b, laketest.NewDir(b), query.Settings{MaxStaleness: time.Hour})
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h}, rows)
 	for _, step := range []time.Duration{0, time.Minute} {
 		for _, text := range []string{`sum(rate(c[5m]))`, `sum(rate(d[5m]))`} {
 			b.Run(fmt.Sprintf("query=%s/step=%s", text, step), func(b *testing.B) {
 				ask := func() {
-					res := l.exec(b.Context(), asked{text: text, start: day.Add(8 * time.Hour), end: day.Add(20 * time.Hour), step: step})
+					res := l.Exec(b.Context(), laketest.Query{Text: text, Start: day.Add(8 * time.Hour), End: day.Add(20 * time.Hour), Step: step})
 					require.NoError(b, res.Err)
 				}
 				ask()

@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // Vocabulary of the random tests: names with and without a column, names that resemble the format's
@@ -37,7 +38,7 @@ var (
 )
 
 type world struct {
-	lake   *lake
+	lake   *laketest.Lake
 	series []labels.Labels // distinct, sorted
 	rng    *rand.Rand
 }
@@ -46,7 +47,7 @@ func (w *world) pick(from []string) string { return from[w.rng.IntN(len(from))] 
 
 // newWorld writes random series into several segments with different columns. Every series has one
 // sample at t=1000 with its index.
-func newWorld(t *testing.T, l *lake, seed uint64, rewrite func([]byte) []byte) *world {
+func newWorld(t *testing.T, l *laketest.Lake, seed uint64, rewrite func([]byte) []byte) *world {
 	w := &world{lake: l, rng: rand.New(rand.NewPCG(seed, 1))}
 	seen := map[string]bool{}
 	for range 6 {
@@ -75,8 +76,8 @@ func newWorld(t *testing.T, l *lake, seed uint64, rewrite func([]byte) []byte) *
 			}
 			rows = append(rows, segment.Row{Labels: lset, Floats: []segment.Float{{T: 1000, V: float64(labels.StableHash(lset) % (1 << 50))}}})
 		}
-		l.rewrite = rewrite
-		l.write(tenant.Default, rows)
+		l.Rewrite = rewrite
+		l.Write(tenant.Default, rows)
 	}
 	slices.SortFunc(w.series, labels.Compare)
 	return w
@@ -169,7 +170,7 @@ func TestDifferentialMatchers(t *testing.T) {
 		{"ids of one bit", func(t *testing.T) func([]byte) []byte { return truncateIDs(t) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := newWorld(t, newLake(t, newDirStore(t), query.Settings{}), 42, tc.rewrite(t))
+			w := newWorld(t, laketest.New(t, laketest.NewDir(t), query.Settings{}), 42, tc.rewrite(t))
 			q, err := w.lake.Querier(0, 2000)
 			require.NoError(t, err)
 			for _, p := range oddPatterns { // every pattern on labels of both kinds and on the metric

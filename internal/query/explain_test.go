@@ -11,19 +11,20 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 func question(text string) query.Question {
-	return query.Question{Text: text, Start: testNow().Add(-time.Hour), End: testNow(), Step: time.Minute}
+	return query.Question{Text: text, Start: laketest.Now().Add(-time.Hour), End: laketest.Now(), Step: time.Minute}
 }
 
 // TestExplainReplays: the equivalent SQL has the rows of the query in every layout, and the
 // statement of a subtree names its leaves and files.
 func TestExplainReplays(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(layout.name, func(t *testing.T) {
-			l := newLake(t, newDirStore(t), pushAll)
-			layout.write(l, tenant.Default, pushRows())
+	for _, layout := range laketest.Layouts {
+		t.Run(layout.Name, func(t *testing.T) {
+			l := laketest.New(t, laketest.NewDir(t), laketest.PushAll)
+			layout.Write(l, tenant.Default, laketest.PushRows())
 			for _, text := range []string{`sum by (job) (rate(m1[5m]))`, `m1`, `m1 / on (i, job) m2`, `max(m2{i="1"})`} {
 				q := question(text)
 				ex, err := l.Explain(t.Context(), q)
@@ -41,19 +42,19 @@ func TestExplainReplays(t *testing.T) {
 					require.Contains(t, st.SQL, "FROM prom_rows(0)", text)
 					require.Equal(t, plan.DuckDBDriver, st.Driver)
 				}
-				before := l.counted("promlake_query_subtrees_total", string(st.Driver))
-				want := withoutPayloads(l.rows(l.exec(t.Context(), asked{text, q.Start, q.End, q.Step})))
-				require.Equal(t, 1.0, l.counted("promlake_query_subtrees_total", string(st.Driver))-before, "the driver that explain names")
+				before := l.Counted("promlake_query_subtrees_total", string(st.Driver))
+				want := laketest.WithoutPayloads(l.Points(l.Exec(t.Context(), laketest.Query{Text: text, Start: q.Start, End: q.End, Step: q.Step})))
+				require.Equal(t, 1.0, l.Counted("promlake_query_subtrees_total", string(st.Driver))-before, "the driver that explain names")
 				require.NotEmpty(t, want)
-				require.Equal(t, want, withoutPayloads(l.sql(ex.EquivalentSQL)), text)
+				require.Equal(t, want, laketest.WithoutPayloads(l.Rows(ex.EquivalentSQL)), text)
 			}
 		})
 	}
 }
 
 func TestExplainAnalyze(t *testing.T) {
-	l := newLake(t, newDirStore(t), pushAll)
-	layouts[1].write(l, tenant.Default, pushRows())
+	l := laketest.New(t, laketest.NewDir(t), laketest.PushAll)
+	laketest.Layouts[1].Write(l, tenant.Default, laketest.PushRows())
 	q := question(`sum by (job) (rate(m1[5m])) + count_values("v", m2)`)
 	q.Analyze = true
 	ex, err := l.Explain(t.Context(), q)
@@ -78,8 +79,8 @@ func TestExplainAnalyze(t *testing.T) {
 
 // TestExplainWithoutStatements: an estimate has the selectors and the cost of the whole plan.
 func TestExplainWithoutStatements(t *testing.T) {
-	l := newLake(t, newDirStore(t), pushAll)
-	layouts[0].write(l, tenant.Default, pushRows())
+	l := laketest.New(t, laketest.NewDir(t), laketest.PushAll)
+	laketest.Layouts[0].Write(l, tenant.Default, laketest.PushRows())
 	q := question(`sum by (job) (rate(m1[5m]))`)
 	want, err := l.Explain(t.Context(), q)
 	require.NoError(t, err)
@@ -93,9 +94,9 @@ func TestExplainWithoutStatements(t *testing.T) {
 }
 
 func TestExplainSmallQuery(t *testing.T) {
-	l := newLake(t, &remoteStore{Store: newDirStore(t)}, query.Settings{})
-	layouts[1].write(l, tenant.Default, pushRows())
-	ex, err := l.Explain(t.Context(), query.Question{Text: `count_values("v", m1)`, End: testNow()})
+	l := laketest.New(t, &laketest.Remote{Store: laketest.NewDir(t)}, query.Settings{})
+	laketest.Layouts[1].Write(l, tenant.Default, laketest.PushRows())
+	ex, err := l.Explain(t.Context(), query.Question{Text: `count_values("v", m1)`, End: laketest.Now()})
 	require.NoError(t, err)
 	require.Empty(t, ex.Pushed)
 	require.Len(t, ex.Kept, 2)
@@ -105,7 +106,7 @@ func TestExplainSmallQuery(t *testing.T) {
 	require.Greater(t, ex.Cost.Gets, 1, "the manifest, and some samples")
 	require.Positive(t, ex.Cost.Dollars)
 
-	ex, err = l.Explain(t.Context(), query.Question{Text: `sum(m1)`, End: testNow(), Analyze: true})
+	ex, err = l.Explain(t.Context(), query.Question{Text: `sum(m1)`, End: laketest.Now(), Analyze: true})
 	require.NoError(t, err)
 	require.Empty(t, ex.Kept)
 	require.Len(t, ex.Pushed, 1)
@@ -118,7 +119,7 @@ func TestExplainSmallQuery(t *testing.T) {
 }
 
 func TestExplainBadQuery(t *testing.T) {
-	l := newLake(t, newDirStore(t), pushAll)
+	l := laketest.New(t, laketest.NewDir(t), laketest.PushAll)
 	for text, want := range map[string]string{`sum(`: "parse error", `m1[5m]`: "invalid expression type"} {
 		_, err := l.Explain(t.Context(), question(text))
 		var bad *query.QuestionError

@@ -10,34 +10,35 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // TestFolds evaluates aggregations of more values than are held, whose series are added up as they
 // are read, and topk, which holds them.
 func TestFolds(t *testing.T) {
-	store := newDirStore(t)
-	plain := newLake(t, store, pushNone)
-	folding := newLake(t, store, query.Settings{MinPushedSamples: 1, Threads: 3, QueryMemoryBytes: 8 << 20})
-	writeMixture(plain, tenant.Default, pushRowsOf(100))
+	store := laketest.NewDir(t)
+	plain := laketest.New(t, store, laketest.PushNone)
+	folding := laketest.New(t, store, query.Settings{MinPushedSamples: 1, Threads: 3, QueryMemoryBytes: 8 << 20})
+	laketest.WriteMixture(plain, tenant.Default, laketest.PushRowsOf(100))
 	for _, text := range []string{
 		`max by (job) (max_over_time(m1[5m])) - on () group_left avg(rate(m1[5m]))`, `topk(1, sum by (job) (m1)) / on () group_left count(m1)`, `topk(3, m1)`,
 		`sum(sum by (job) (m1)) - min(m1)`, `stddev(m1) - on () group_right () (1 - sum by (job) (m1))`,
 	} {
 		a := lastHours(text)
-		a.step = 2500 * time.Millisecond
-		got := folding.exec(t.Context(), a)
-		same(t, plain.exec(t.Context(), a), got, text)
-		require.Equal(t, got.String(), folding.exec(t.Context(), a).String(), "%s: the order of additions is the same each time", text)
+		a.Step = 2500 * time.Millisecond
+		got := folding.Exec(t.Context(), a)
+		laketest.Same(t, plain.Exec(t.Context(), a), got, text)
+		require.Equal(t, got.String(), folding.Exec(t.Context(), a).String(), "%s: the order of additions is the same each time", text)
 	}
 }
 
 // TestFoldsAreExplained: explain says which aggregations are folds, and that no statement runs for
 // one that is a whole subtree.
 func TestFoldsAreExplained(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{MinPushedSamples: 1})
-	writeMixture(l, tenant.Default, pushRowsOf(100))
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{MinPushedSamples: 1})
+	laketest.WriteMixture(l, tenant.Default, laketest.PushRowsOf(100))
 	ask := func(text string, step time.Duration) explain.Subtree {
-		out, err := explain.Explain(t.Context(), l.Engine().(*engine.Engine), l, explain.Question{Text: text, Start: testNow().Add(-200 * time.Minute), End: testNow(), Step: step, Analyze: true})
+		out, err := explain.Explain(t.Context(), l.Engine().(*engine.Engine), l, explain.Question{Text: text, Start: laketest.Now().Add(-200 * time.Minute), End: laketest.Now(), Step: step, Analyze: true})
 		require.NoError(t, err)
 		require.Len(t, out.Pushed, 1)
 		return out.Pushed[0]

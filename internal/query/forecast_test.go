@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // execDay evaluates a query over the day.
@@ -29,8 +30,8 @@ func execDay(ctx context.Context, t *testing.T, st *query.Stage, text string) *p
 // TestForecast: a query that cannot be answered within its time or its memory is refused before any
 // of its samples is fetched, and its error names what it needs; other queries are answered.
 func TestForecast(t *testing.T) {
-	dir := newDirStore(t)
-	writeColdBlock(t, newLake(t, dir, query.Settings{}), 4, 100, 3000)
+	dir := laketest.NewDir(t)
+	writeColdBlock(t, laketest.New(t, dir, query.Settings{}), 4, 100, 3000)
 	const rate, one = `sum by (g) (rate(m{job="job-01"}[10m]))`, `m{job="job-01",instance="host-0007:9100"}`
 	for _, tc := range []struct {
 		name, text string
@@ -54,7 +55,7 @@ func TestForecast(t *testing.T) {
 		{"everything", rate, query.Settings{MinPushedSamples: -1}, 0, false, "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			distant := newDistantStore(dir, 0)
+			distant := laketest.NewDistant(dir, 0)
 			var store objstore.Store = distant
 			if tc.local {
 				store = dir
@@ -65,10 +66,10 @@ func TestForecast(t *testing.T) {
 				defer cancel()
 				ctx = limited
 			}
-			res := execDay(ctx, t, newLake(t, store, tc.settings).Stage, tc.text)
+			res := execDay(ctx, t, laketest.New(t, store, tc.settings).Stage, tc.text)
 			if tc.flag == "" {
 				require.NoError(t, res.Err)
-				require.Positive(t, distant.count["samples"])
+				require.Positive(t, distant.Count["samples"])
 				return
 			}
 			var limit *query.LimitError
@@ -77,17 +78,17 @@ func TestForecast(t *testing.T) {
 			require.Equal(t, tc.flag, limit.Flag)
 			require.Greater(t, limit.Needed, limit.Value)
 			require.Regexp(t, tc.says, res.Err.Error())
-			require.Zero(t, distant.count["samples"], "refused before it is read")
+			require.Zero(t, distant.Count["samples"], "refused before it is read")
 		})
 	}
 }
 
 // TestForecastOfCached: the forecast counts no fetch time for bytes that are already local.
 func TestForecastOfCached(t *testing.T) {
-	dir := newDirStore(t)
-	writeColdBlock(t, newLake(t, dir, query.Settings{}), 4, 100, 3000)
+	dir := laketest.NewDir(t)
+	writeColdBlock(t, laketest.New(t, dir, query.Settings{}), 4, 100, 3000)
 	const text = `sum by (g) (rate(m{job="job-01"}[10m]))`
-	l := newLake(t, newDistantStore(dir, 0), query.Settings{MinPushedSamples: -1, FetchBytesPerSecond: 1000, Timeout: time.Hour})
+	l := laketest.New(t, laketest.NewDistant(dir, 0), query.Settings{MinPushedSamples: -1, FetchBytesPerSecond: 1000, Timeout: time.Hour})
 	short, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.ErrorContains(t, execDay(short, t, l.Stage, text).Err, "bytes to fetch")
@@ -98,22 +99,22 @@ func TestForecastOfCached(t *testing.T) {
 // TestForecastOfRollups: where rollups stand for samples, the stand-ins count.
 func TestForecastOfRollups(t *testing.T) {
 	for _, remote := range []bool{false, true} {
-		var store objstore.Store = newDirStore(t)
+		var store objstore.Store = laketest.NewDir(t)
 		if remote {
-			store = newDistantStore(store, 0)
+			store = laketest.NewDistant(store, 0)
 		}
-		l := newLake(t, store, query.Settings{MinPushedSamples: -1, SamplesPerSecond: 100, Threads: 1, Timeout: 100 * time.Second})
+		l := laketest.New(t, store, query.Settings{MinPushedSamples: -1, SamplesPerSecond: 100, Threads: 1, Timeout: 100 * time.Second})
 		var rows []segment.Row
 		for i := range 20 {
-			r := segment.Row{Labels: metric("m", "instance", fmt.Sprint(i))}
+			r := segment.Row{Labels: laketest.Metric("m", "instance", fmt.Sprint(i))}
 			for j := range int64(24 * 60) {
 				r.Floats = append(r.Floats, segment.Float{T: j*minute + 1, V: float64(j % 100)})
 			}
 			rows = append(rows, r)
 		}
-		l.writeBlocks(tenant.Default, blockShape{level: key.L24h, rollups: true}, rows)
+		l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h, Rollups: true}, rows)
 		at := func(text string) error {
-			return l.exec(t.Context(), asked{text: text, end: time.UnixMilli(24*60*minute - 17*minute)}).Err
+			return l.Exec(t.Context(), laketest.Query{Text: text, End: time.UnixMilli(24*60*minute - 17*minute)}).Err
 		}
 		require.NoError(t, at("max(max_over_time(m[1d]))"), "2,000 stand-ins and samples")
 		require.ErrorContains(t, at("max(sum_over_time(m[1d]))"), "samples to evaluate", "28,460 samples")

@@ -20,13 +20,14 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/recent"
 	"github.com/promlake/promlake/internal/store/recent/head"
+	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestHead: a stage whose process keeps the last samples by series answers as one that reads
 // objects, also where objects of others, histograms, and samples out of order come in between.
 func TestHead(t *testing.T) {
-	used, longer, seeds := 0.0, 0, rounds(6)
+	used, longer, seeds := 0.0, 0, laketest.Rounds(6)
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			all, some := testHead(t, seed)
@@ -38,14 +39,14 @@ func TestHead(t *testing.T) {
 }
 
 func testHead(t *testing.T, seed uint64) (used float64, longer int) {
-	store, kept := newDirStore(t), recent.New(1<<20, nil, testNow)
+	store, kept := laketest.NewDir(t), recent.New(1<<20, nil, laketest.Now)
 	kept.KeepHeads(1<<20, true, nil)
-	reading := newLake(t, store, query.Settings{})
-	l := newLake(t, store, query.Settings{Recent: kept})
+	reading := laketest.New(t, store, query.Settings{})
+	l := laketest.New(t, store, query.Settings{Recent: kept})
 	rng := rand.New(rand.NewPCG(seed, 6))
 	table := series.NewTable(1)
 	known := recent.NewLabels(viewOf(table))
-	at := testNow().Add(-head.Retention+20*time.Second).UnixMilli() - 400_000
+	at := laketest.Now().Add(-head.Retention+20*time.Second).UnixMilli() - 400_000
 	window := func(t int64) key.Window { return key.WindowOf(t) }
 	var own []head.Source // what is not merged yet
 	var rows []segment.Row
@@ -55,7 +56,7 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 			if rng.IntN(8) == 0 {
 				continue
 			}
-			r := segment.Row{Labels: metric("m", "i", fmt.Sprint(i), "j", fmt.Sprint(i%3)), Floats: []segment.Float{{T: at + int64(i), V: float64(at/1000 + int64(i*rng.IntN(50)))}}}
+			r := segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i), "j", fmt.Sprint(i%3)), Floats: []segment.Float{{T: at + int64(i), V: float64(at/1000 + int64(i*rng.IntN(50)))}}}
 			switch rng.IntN(30) {
 			case 0:
 				r.Floats[0].V = math.Float64frombits(value.StaleNaN)
@@ -67,11 +68,11 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 		return out
 	}
 	write := func(rows []segment.Row) {
-		name := l.writeSegment(tenant.Default, window(at), rows, nil).String()
+		name := l.WriteSegment(tenant.Default, window(at), rows, nil).String()
 		b, err := segmenttest.BatchIn(table, rows, nil)
 		require.NoError(t, err)
 		known.Extend(b.View)
-		size := l.size(name)
+		size := size(l, name)
 		content := kept.Of(b, known)
 		kept.Put(name, size, content)
 		kept.Stored(tenant.Default, name, content)
@@ -82,14 +83,14 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 	for n := range 40 {
 		rows = append(rows, scrape()...)
 		if n%20 == 9 {
-			l.writeBlocks(tenant.Default, blockShape{level: key.Part}, joined(rows))
+			l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.Part}, laketest.Joined(rows))
 			rows = nil
 		} else if rng.IntN(5) == 0 {
-			l.writeSegment(tenant.Default, window(at), joined(rows), nil)
+			l.WriteSegment(tenant.Default, window(at), laketest.Joined(rows), nil)
 			rows = nil
 		}
 	}
-	l.writeSegment(tenant.Default, window(at), joined(rows), nil)
+	l.WriteSegment(tenant.Default, window(at), laketest.Joined(rows), nil)
 	rows = nil
 	begin := at
 	var last []segment.Row
@@ -98,12 +99,12 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 		next := scrape()
 		switch more := rng.IntN(150); {
 		case more == 0:
-			l.writeSegment(tenant.Default, window(at), next, nil) // of another process
+			l.WriteSegment(tenant.Default, window(at), next, nil) // of another process
 			continue
 		case more == 1:
 			next[0].Floats[0].T -= 30_000
 		case more == 2:
-			next = append(next, segment.Row{Labels: metric("m", "i", "hist"), Hists: []segment.Hist{{T: at, H: tsdbutil.GenerateTestHistogram(int64(n))}}})
+			next = append(next, segment.Row{Labels: laketest.Metric("m", "i", "hist"), Hists: []segment.Hist{{T: at, H: tsdbutil.GenerateTestHistogram(int64(n))}}})
 		}
 		if rng.IntN(40) == 0 { // its writer begins a new table
 			table = series.NewTable(1)
@@ -113,80 +114,53 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 			write(last)
 		}
 		if last = next; rng.IntN(20) == 0 { // and with it
-			next = joined(append(slices.Clone(next), scrape()...))
+			next = laketest.Joined(append(slices.Clone(next), scrape()...))
 			write(last)
 		}
 		write(next)
 		rows = append(rows, next...)
 		if n%10 == 9 {
-			b := l.writeBlocks(tenant.Default, blockShape{level: key.Part}, joined(rows))
+			b := l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.Part}, laketest.Joined(rows))
 			require.Len(t, b, 1)
 			kept.Head(tenant.Default).Merged(b[0].Key(tenant.Default).File(block.SeriesFile), own)
 		}
-		ctx := query.WithSince(t.Context(), testNow().Add(time.Duration(n+1)*time.Second))
+		ctx := query.WithSince(t.Context(), laketest.Now().Add(time.Duration(n+1)*time.Second))
 		for range 4 {
 			text := texts[rng.IntN(len(texts))]
-			a := asked{text: text, end: time.UnixMilli(at + 1)}
+			a := laketest.Query{Text: text, End: time.UnixMilli(at + 1)}
 			if rng.IntN(2) == 0 {
-				a.start, a.step = a.end.Add(-time.Duration(rng.IntN(60))*time.Second), 7*time.Second
+				a.Start, a.Step = a.End.Add(-time.Duration(rng.IntN(60))*time.Second), 7*time.Second
 			}
 			if rng.IntN(2) == 0 {
-				a.start, a.step = a.end.Add(-time.Duration(rng.IntN(1500))*time.Second), 37*time.Second
+				a.Start, a.Step = a.End.Add(-time.Duration(rng.IntN(1500))*time.Second), 37*time.Second
 			}
-			before := l.counted("promlake_query_head_queries_total")
-			require.Equal(t, reading.exec(ctx, a).String(), l.exec(ctx, a).String(), a)
-			if a.step > 0 && a.start.UnixMilli() < begin && l.counted("promlake_query_head_queries_total") > before {
+			before := l.Counted("promlake_query_head_queries_total")
+			require.Equal(t, reading.Exec(ctx, a).String(), l.Exec(ctx, a).String(), a)
+			if a.Step > 0 && a.Start.UnixMilli() < begin && l.Counted("promlake_query_head_queries_total") > before {
 				longer++
 			}
 		}
 	}
-	require.Zero(t, reading.counted("promlake_query_head_queries_total"))
-	return l.counted("promlake_query_head_queries_total"), longer
+	require.Zero(t, reading.Counted("promlake_query_head_queries_total"))
+	return l.Counted("promlake_query_head_queries_total"), longer
 }
 
 // TestObjectsAreLocatedOnce: a query that no head answers looks the live objects up once.
 func TestObjectsAreLocatedOnce(t *testing.T) {
-	kept := recent.New(1<<20, nil, testNow)
+	kept := recent.New(1<<20, nil, laketest.Now)
 	kept.KeepHeads(1<<20, true, nil)
-	l := newLake(t, newDirStore(t), query.Settings{Recent: kept})
-	at := testNow().Add(-time.Minute)
-	l.writeSegment(tenant.Default, key.WindowOf(at.UnixMilli()), []segment.Row{{Labels: metric("m"), Floats: []segment.Float{{T: at.UnixMilli(), V: 1}}}}, nil)
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{Recent: kept})
+	at := laketest.Now().Add(-time.Minute)
+	l.WriteSegment(tenant.Default, key.WindowOf(at.UnixMilli()), []segment.Row{{Labels: laketest.Metric("m"), Floats: []segment.Float{{T: at.UnixMilli(), V: 1}}}}, nil)
 	ask := func() {
-		require.Equal(t, "{__name__=\"m\"} => 1 @["+fmt.Sprint(at.UnixMilli())+"]", l.exec(t.Context(), asked{text: "m", end: at}).String())
+		require.Equal(t, "{__name__=\"m\"} => 1 @["+fmt.Sprint(at.UnixMilli())+"]", l.Exec(t.Context(), laketest.Query{Text: "m", End: at}).String())
 	}
 	ask()
 	for range 3 {
-		before := l.counted("promlake_query_cache_hits_total", "footer")
+		before := l.Counted("promlake_query_cache_hits_total", "footer")
 		ask()
-		require.Equal(t, 1., l.counted("promlake_query_cache_hits_total", "footer")-before)
+		require.Equal(t, 1., l.Counted("promlake_query_cache_hits_total", "footer")-before)
 	}
-}
-
-// joined returns one row for each series.
-func joined(rows []segment.Row) (out []segment.Row) {
-	at := map[string]int{}
-	for _, r := range rows {
-		text := r.Labels.String()
-		i, ok := at[text]
-		if !ok {
-			at[text] = len(out)
-			out = append(out, segment.Row{Labels: r.Labels, Floats: append([]segment.Float(nil), r.Floats...), Hists: r.Hists})
-			continue
-		}
-		for _, f := range r.Floats {
-			k := len(out[i].Floats)
-			for k > 0 && out[i].Floats[k-1].T >= f.T {
-				k--
-			}
-			if k < len(out[i].Floats) && out[i].Floats[k].T == f.T {
-				out[i].Floats[k] = f
-				continue
-			}
-			out[i].Floats = append(out[i].Floats[:k], append([]segment.Float{f}, out[i].Floats[k:]...)...)
-		}
-		out[i].Hists = append(out[i].Hists, r.Hists...)
-	}
-	return out
 }
 
 // viewOf returns a view of a table.
@@ -196,10 +170,10 @@ func viewOf(t *series.Table) *series.View {
 }
 
 // size returns the bytes of an object.
-func (l *lake) size(name string) int64 {
-	l.tb.Helper()
-	body, object, err := l.store.Get(l.tb.Context(), name, 0, -1)
-	require.NoError(l.tb, err)
-	require.NoError(l.tb, body.Close())
+func size(l *laketest.Lake, name string) int64 {
+	l.TB.Helper()
+	body, object, err := l.Store.Get(l.TB.Context(), name, 0, -1)
+	require.NoError(l.TB, err)
+	require.NoError(l.TB, body.Close())
 	return object.Size
 }

@@ -19,28 +19,25 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
-func ex(ts int64, v float64, trace string) exemplar.Exemplar {
-	return exemplar.Exemplar{Ts: ts, HasTs: true, Value: v, Labels: labels.FromStrings("trace_id", trace)}
-}
-
 func TestExemplars(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	a, b := metric("m", "i", "a"), metric("m", "i", "b")
-	l.write(tenant.Default, []segment.Row{
-		{Labels: a, Floats: []segment.Float{{T: 10, V: 1}}, Exemplars: []exemplar.Exemplar{ex(10, 1, `q"1`), ex(20, 2, "two")}},
-		{Labels: b, Exemplars: []exemplar.Exemplar{ex(15, 9, "b")}},
-		{Labels: metric("plain"), Floats: []segment.Float{{T: 10, V: 1}}},
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	a, b := laketest.Metric("m", "i", "a"), laketest.Metric("m", "i", "b")
+	l.Write(tenant.Default, []segment.Row{
+		{Labels: a, Floats: []segment.Float{{T: 10, V: 1}}, Exemplars: []exemplar.Exemplar{laketest.Exemplar(10, 1, `q"1`), laketest.Exemplar(20, 2, "two")}},
+		{Labels: b, Exemplars: []exemplar.Exemplar{laketest.Exemplar(15, 9, "b")}},
+		{Labels: laketest.Metric("plain"), Floats: []segment.Float{{T: 10, V: 1}}},
 	})
-	l.write(tenant.Default, []segment.Row{{Labels: a, Exemplars: []exemplar.Exemplar{ex(5, 0, "early"), ex(10, 1, `q"1`), ex(20, 3, "three")}}})
-	l.write(tenant.Default, []segment.Row{{Labels: metric("plain"), Floats: []segment.Float{{T: 10, V: 1}}}})
+	l.Write(tenant.Default, []segment.Row{{Labels: a, Exemplars: []exemplar.Exemplar{laketest.Exemplar(5, 0, "early"), laketest.Exemplar(10, 1, `q"1`), laketest.Exemplar(20, 3, "three")}}})
+	l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("plain"), Floats: []segment.Float{{T: 10, V: 1}}}})
 	q, err := l.ExemplarQuerier(t.Context())
 	require.NoError(t, err)
 
-	onA, onB := []*labels.Matcher{equal("i", "a")}, []*labels.Matcher{equal("i", "b")}
-	wantA := exemplar.QueryResult{SeriesLabels: a, Exemplars: []exemplar.Exemplar{ex(10, 1, `q"1`), ex(20, 2, "two"), ex(20, 3, "three")}}
-	wantB := exemplar.QueryResult{SeriesLabels: b, Exemplars: []exemplar.Exemplar{ex(15, 9, "b")}}
+	onA, onB := []*labels.Matcher{laketest.Equal("i", "a")}, []*labels.Matcher{laketest.Equal("i", "b")}
+	wantA := exemplar.QueryResult{SeriesLabels: a, Exemplars: []exemplar.Exemplar{laketest.Exemplar(10, 1, `q"1`), laketest.Exemplar(20, 2, "two"), laketest.Exemplar(20, 3, "three")}}
+	wantB := exemplar.QueryResult{SeriesLabels: b, Exemplars: []exemplar.Exemplar{laketest.Exemplar(15, 9, "b")}}
 	for _, tc := range []struct {
 		name string
 		sets [][]*labels.Matcher
@@ -49,7 +46,7 @@ func TestExemplars(t *testing.T) {
 		{"one", [][]*labels.Matcher{onA}, []exemplar.QueryResult{wantA}},
 		{"union", [][]*labels.Matcher{onB, onA, onA}, []exemplar.QueryResult{wantA, wantB}},
 		{"all", [][]*labels.Matcher{{labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".*")}}, []exemplar.QueryResult{wantA, wantB}},
-		{"none", [][]*labels.Matcher{{equal("__name__", "plain")}, {equal("absent", "x")}}, nil},
+		{"none", [][]*labels.Matcher{{laketest.Equal("__name__", "plain")}, {laketest.Equal("absent", "x")}}, nil},
 		{"no sets", nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -63,16 +60,16 @@ func TestExemplars(t *testing.T) {
 	}
 	got, err := q.Select(math.MinInt64, 5, onA)
 	require.NoError(t, err)
-	require.Equal(t, []exemplar.QueryResult{{SeriesLabels: a, Exemplars: []exemplar.Exemplar{ex(5, 0, "early")}}}, got)
+	require.Equal(t, []exemplar.QueryResult{{SeriesLabels: a, Exemplars: []exemplar.Exemplar{laketest.Exemplar(5, 0, "early")}}}, got)
 }
 
 func TestMetadata(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	now := testNow().UnixMilli()
-	row := []segment.Row{{Labels: metric("m"), Floats: []segment.Float{{T: now, V: 1}}}}
-	l.write(tenant.Default, row, segment.Metadata{Metric: "m", Type: "gauge", Help: "new"}, segment.Metadata{Metric: "z", Type: "counter", Help: "z", Unit: "s"})
-	l.write(tenant.Default, row, segment.Metadata{Metric: "m", Type: "gauge", Help: "new"}, segment.Metadata{Metric: "m", Type: "counter", Help: "old"})
-	l.write("neighbour", row, segment.Metadata{Metric: "secret", Type: "gauge"})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	now := laketest.Now().UnixMilli()
+	row := []segment.Row{{Labels: laketest.Metric("m"), Floats: []segment.Float{{T: now, V: 1}}}}
+	l.Write(tenant.Default, row, segment.Metadata{Metric: "m", Type: "gauge", Help: "new"}, segment.Metadata{Metric: "z", Type: "counter", Help: "z", Unit: "s"})
+	l.Write(tenant.Default, row, segment.Metadata{Metric: "m", Type: "gauge", Help: "new"}, segment.Metadata{Metric: "m", Type: "counter", Help: "old"})
+	l.Write("neighbour", row, segment.Metadata{Metric: "secret", Type: "gauge"})
 	m, z := []metadata.Metadata{{Type: "counter", Help: "old"}, {Type: "gauge", Help: "new"}}, []metadata.Metadata{{Type: "counter", Help: "z", Unit: "s"}}
 	for _, tc := range []struct {
 		name, metric     string
@@ -95,14 +92,14 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	now := testNow().UnixMilli()
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	now := laketest.Now().UnixMilli()
 	at := func(back int64) []segment.Float { return []segment.Float{{T: now - back, V: 1}} }
-	l.write(tenant.Default, []segment.Row{
-		{Labels: metric("a", "job", "x"), Floats: at(5000)}, {Labels: metric("a", "job", "yy"), Floats: at(4000)}, {Labels: metric("b", "job", "x"), Floats: at(3000)},
+	l.Write(tenant.Default, []segment.Row{
+		{Labels: laketest.Metric("a", "job", "x"), Floats: at(5000)}, {Labels: laketest.Metric("a", "job", "yy"), Floats: at(4000)}, {Labels: laketest.Metric("b", "job", "x"), Floats: at(3000)},
 	})
-	l.write(tenant.Default, []segment.Row{{Labels: metric("a", "job", "x"), Floats: at(1000)}})
-	l.write(tenant.Default, []segment.Row{{Labels: metric("ancient"), Floats: at(10 * time.Hour.Milliseconds())}})
+	l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("a", "job", "x"), Floats: at(1000)}})
+	l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("ancient"), Floats: at(10 * time.Hour.Milliseconds())}})
 	s, err := l.Stats(t.Context(), 2)
 	require.NoError(t, err)
 	require.Equal(t, uint64(3), s.NumSeries)
@@ -119,12 +116,12 @@ func TestStats(t *testing.T) {
 
 func TestEngineAndMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	store := newDirStore(t)
-	l := newLake(t, store, query.Settings{})
+	store := laketest.NewDir(t)
+	l := laketest.New(t, store, query.Settings{})
 	for i := range 3 {
-		l.write(tenant.Default, []segment.Row{{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: 1000, V: float64(i)}}}})
+		l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: 1000, V: float64(i)}}}})
 	}
-	st, err := query.New(query.Settings{MaxSamples: 2}, store, reg, slog.New(slog.DiscardHandler), testNow)
+	st, err := query.New(query.Settings{MaxSamples: 2}, store, reg, slog.New(slog.DiscardHandler), laketest.Now)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, st.Close()) }()
 	q, err := l.Engine().NewInstantQuery(t.Context(), l, nil, "sum(m)", time.UnixMilli(2000))

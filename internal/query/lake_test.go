@@ -11,25 +11,26 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/catalog"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // TestLake: the description has all live objects, and the deletions that readers still apply.
 func TestLake(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
 	empty, err := l.Lake(t.Context(), true)
 	require.NoError(t, err)
 	require.Empty(t, empty.Columns.Rows)
 	require.Zero(t, empty.Bytes)
 	require.Empty(t, empty.Levels)
 
-	writeMixture(l, tenant.Default, randomRows(rand.New(rand.NewPCG(13, 14))))
-	deleteAll(l)
+	laketest.WriteMixture(l, tenant.Default, laketest.RandomRows(rand.New(rand.NewPCG(13, 14))))
+	laketest.DeleteAll(l)
 	plain, err := l.Lake(t.Context(), false)
 	require.NoError(t, err)
 	require.Nil(t, plain.Columns)
 	got, err := l.Lake(t.Context(), true)
 	require.NoError(t, err)
-	snap, err := catalog.Take(t.Context(), l.store, tenant.Default, key.MinTime, key.MaxTime)
+	snap, err := catalog.Take(t.Context(), l.Store, tenant.Default, key.MinTime, key.MaxTime)
 	require.NoError(t, err)
 
 	require.Equal(t, snap.Manifest.Generation, got.Generation)

@@ -18,21 +18,22 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/livetest"
 )
 
 // TestLiveCases answers every case of package live: by the samples that a selector returns, and by
 // a range function, which the engine evaluates where there are histograms and a kernel elsewhere.
 func TestLiveCases(t *testing.T) {
-	base := int64(key.WindowOf(testNow().UnixMilli()))
+	base := int64(key.WindowOf(laketest.Now().UnixMilli()))
 	for _, blocks := range []bool{false, true} {
-		l := newLake(t, newDirStore(t), query.Settings{})
+		l := laketest.New(t, laketest.NewDir(t), query.Settings{})
 		for i, c := range livetest.Cases(t) {
 			t.Run(fmt.Sprintf("blocks=%v/%s", blocks, c.Name), func(t *testing.T) {
-				ls := metric("m1", "case", fmt.Sprint(i))
+				ls := laketest.Metric("m1", "case", fmt.Sprint(i))
 				for n, s := range c.Steps {
 					if s.Delete != nil {
-						l.delete(tenant.Default, []*labels.Matcher{equal("case", fmt.Sprint(i))}, base+1000*s.Delete[0], base+1000*s.Delete[1])
+						l.Delete(tenant.Default, []*labels.Matcher{laketest.Equal("case", fmt.Sprint(i))}, base+1000*s.Delete[0], base+1000*s.Delete[1])
 						continue
 					}
 					row := segment.Row{Labels: ls}
@@ -47,9 +48,9 @@ func TestLiveCases(t *testing.T) {
 						row.Hists = append(row.Hists, segment.Hist{T: base + 1000*at, ST: int64(n), H: tsdbutil.GenerateTestHistogram(int64(n))})
 					}
 					if blocks {
-						l.writeBlocks(tenant.Default, blockShape{level: key.L2h, groupRows: 4}, []segment.Row{row})
+						l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h, GroupRows: 4}, []segment.Row{row})
 					} else {
-						l.write(tenant.Default, []segment.Row{row})
+						l.Write(tenant.Default, []segment.Row{row})
 					}
 				}
 				require.Equal(t, c.Want, liveSamples(t, l, i, base))
@@ -59,8 +60,8 @@ func TestLiveCases(t *testing.T) {
 						floats = append(floats, promql.FPoint{T: base + 1000*w.T, F: float64(w.Step)})
 					}
 				}
-				res := l.exec(t.Context(), asked{
-					text: fmt.Sprintf(`last_over_time(m1{case="%d"}[1s])`, i), start: time.UnixMilli(base), end: time.UnixMilli(base + 60_000), step: time.Second,
+				res := l.Exec(t.Context(), laketest.Query{
+					Text: fmt.Sprintf(`last_over_time(m1{case="%d"}[1s])`, i), Start: time.UnixMilli(base), End: time.UnixMilli(base + 60_000), Step: time.Second,
 				})
 				m, err := res.Matrix()
 				require.NoError(t, err)
@@ -75,10 +76,10 @@ func TestLiveCases(t *testing.T) {
 }
 
 // liveSamples describes the samples that a selector returns as a case does.
-func liveSamples(t *testing.T, l *lake, series int, base int64) []livetest.Want {
+func liveSamples(t *testing.T, l *laketest.Lake, series int, base int64) []livetest.Want {
 	q, err := l.Querier(base, base+60_000)
 	require.NoError(t, err)
-	set := q.Select(t.Context(), true, nil, equal("case", fmt.Sprint(series)))
+	set := q.Select(t.Context(), true, nil, laketest.Equal("case", fmt.Sprint(series)))
 	out := []livetest.Want{}
 	for set.Next() {
 		it := set.At().Iterator(nil)

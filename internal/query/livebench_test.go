@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // BenchmarkLiveSegments measures what a rule asks: an instant query of 25 of 2,000 series over
@@ -22,12 +23,12 @@ import (
 func BenchmarkLiveSegments(b *testing.B) {
 	for _, segments := range []int{10, 100, 400} {
 		b.Run(fmt.Sprintf("segments=%d", segments), func(b *testing.B) {
-			l := newLake(b, newDirStore(b), query.Settings{MaxStaleness: time.Hour})
-			start := testNow().Truncate(2 * time.Hour)
+			l := laketest.New(b, laketest.NewDir(b), query.Settings{MaxStaleness: time.Hour})
+			start := laketest.Now().Truncate(2 * time.Hour)
 			var rows []segment.Row
 			for i := range 80 {
 				for k := range 25 {
-					rows = append(rows, segment.Row{Labels: metric("requests_total", "instance", fmt.Sprintf("host-%02d:9100", i), "mode", fmt.Sprint('a'+k))})
+					rows = append(rows, segment.Row{Labels: laketest.Metric("requests_total", "instance", fmt.Sprintf("host-%02d:9100", i), "mode", fmt.Sprint('a'+k))})
 				}
 			}
 			slices.SortFunc(rows, func(a, b segment.Row) int { return labels.Compare(a.Labels, b.Labels) })
@@ -35,11 +36,11 @@ func BenchmarkLiveSegments(b *testing.B) {
 				for i := range rows {
 					rows[i].Floats = []segment.Float{{T: start.UnixMilli() + 1000*int64(n), V: float64(n * i)}}
 				}
-				l.writeSegment(tenant.Default, key.WindowOf(start.UnixMilli()), rows, nil)
+				l.WriteSegment(tenant.Default, key.WindowOf(start.UnixMilli()), rows, nil)
 			}
 			at := start.Add(time.Duration(segments) * time.Second)
 			ask := func(i int) {
-				res := l.exec(b.Context(), asked{text: fmt.Sprintf(`sum(rate(requests_total{instance="host-%02d:9100"}[%ds]))`, i%10, segments), start: at, end: at})
+				res := l.Exec(b.Context(), laketest.Query{Text: fmt.Sprintf(`sum(rate(requests_total{instance="host-%02d:9100"}[%ds]))`, i%10, segments), Start: at, End: at})
 				require.NoError(b, res.Err)
 			}
 			for i := range 10 {

@@ -11,18 +11,19 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // TestWholeTables: a table is read as a whole at once if there is ample room for it, and once many
 // selectors have read rows of it if there is some.
 func TestWholeTables(t *testing.T) {
 	const series, selectors = 1000, 40 // about 72 kB of tables and samples
-	store := newDirStore(t)
+	store := laketest.NewDir(t)
 	var rows []segment.Row
 	for i := range series {
-		rows = append(rows, segment.Row{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: 1000, V: float64(i)}}})
+		rows = append(rows, segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: 1000, V: float64(i)}}})
 	}
-	newLake(t, store, query.Settings{}).write(tenant.Default, rows)
+	laketest.New(t, store, query.Settings{}).Write(tenant.Default, rows)
 	for _, tc := range []struct {
 		name  string
 		bytes int64
@@ -33,15 +34,15 @@ func TestWholeTables(t *testing.T) {
 		{"no room", 64 << 10, selectors},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := newLake(t, store, query.Settings{IndexCacheBytes: tc.bytes})
+			l := laketest.New(t, store, query.Settings{IndexCacheBytes: tc.bytes})
 			for i := range selectors {
-				got := query1(t, l, 0, 10_000, nil, equal(model.MetricNameLabel, "m"), equal("i", fmt.Sprint(i)))
+				got := query1(t, l, 0, 10_000, nil, laketest.Equal(model.MetricNameLabel, "m"), laketest.Equal("i", fmt.Sprint(i)))
 				require.Equal(t, []string{fmt.Sprintf(`{__name__="m", i="%d"}: 1000=%d`, i, i)}, got)
 				whole := 0.0
 				if i >= tc.first {
 					whole = 1
 				}
-				require.Equal(t, whole, l.counted("promlake_query_cache_misses_total", "index"), i)
+				require.Equal(t, whole, l.Counted("promlake_query_cache_misses_total", "index"), i)
 			}
 		})
 	}
@@ -51,19 +52,19 @@ func TestWholeTables(t *testing.T) {
 // these are few, and the next one the whole table, for all others.
 func TestFirstSelectorOfABlock(t *testing.T) {
 	const series = 5000
-	store := newDirStore(t)
+	store := laketest.NewDir(t)
 	var rows []segment.Row
 	for i := range series {
-		rows = append(rows, segment.Row{Labels: metric("m", "i", fmt.Sprint(i), "half", fmt.Sprint(i%2)), Floats: []segment.Float{{T: 1000, V: float64(i)}}})
+		rows = append(rows, segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i), "half", fmt.Sprint(i%2)), Floats: []segment.Float{{T: 1000, V: float64(i)}}})
 	}
-	newLake(t, store, query.Settings{}).writeBlocks(tenant.Default, blockShape{level: key.L2h}, rows)
-	one := func(l *lake, i int) {
-		got := query1(t, l, 0, 10_000, nil, equal(model.MetricNameLabel, "m"), equal("i", fmt.Sprint(i)))
+	laketest.New(t, store, query.Settings{}).WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, rows)
+	one := func(l *laketest.Lake, i int) {
+		got := query1(t, l, 0, 10_000, nil, laketest.Equal(model.MetricNameLabel, "m"), laketest.Equal("i", fmt.Sprint(i)))
 		require.Equal(t, []string{fmt.Sprintf(`{__name__="m", half="%d", i="%d"}: 1000=%d`, i%2, i, i)}, got)
 	}
-	whole := func(l *lake) float64 { return l.counted("promlake_query_cache_misses_total", "index") }
+	whole := func(l *laketest.Lake) float64 { return l.Counted("promlake_query_cache_misses_total", "index") }
 
-	l := newLake(t, store, query.Settings{})
+	l := laketest.New(t, store, query.Settings{})
 	one(l, 1)
 	require.Zero(t, whole(l))
 	for i := range 10 {
@@ -71,11 +72,11 @@ func TestFirstSelectorOfABlock(t *testing.T) {
 		require.Equal(t, 1., whole(l))
 	}
 	one(l, 1)
-	require.Len(t, query1(t, l, 0, 10_000, nil, equal("half", "1")), series/2)
+	require.Len(t, query1(t, l, 0, 10_000, nil, laketest.Equal("half", "1")), series/2)
 	require.Equal(t, 1., whole(l))
 
-	l = newLake(t, store, query.Settings{})
-	require.Len(t, query1(t, l, 0, 10_000, nil, equal("half", "1")), series/2)
+	l = laketest.New(t, store, query.Settings{})
+	require.Len(t, query1(t, l, 0, 10_000, nil, laketest.Equal("half", "1")), series/2)
 	require.Equal(t, 1., whole(l), "many rows")
 }
 
@@ -83,22 +84,22 @@ func TestFirstSelectorOfABlock(t *testing.T) {
 // once after those of the objects before were worth it, until they are not any more.
 func TestWholeTablesAtOnce(t *testing.T) {
 	const series, selectors = 20, 20
-	l := newLake(t, newDirStore(t), query.Settings{IndexCacheBytes: 4 << 20})
-	l.write(tenant.Default, otherRows(12_000, 0)) // more than a quarter of the room for tables
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{IndexCacheBytes: 4 << 20})
+	l.Write(tenant.Default, otherRows(12_000, 0)) // more than a quarter of the room for tables
 	ask := func(i int) {
-		got := query1(t, l, 0, 1000, nil, equal(model.MetricNameLabel, "m"), equal("i", fmt.Sprint(i)))
+		got := query1(t, l, 0, 1000, nil, laketest.Equal(model.MetricNameLabel, "m"), laketest.Equal("i", fmt.Sprint(i)))
 		require.Len(t, got, 1)
 	}
 	// first writes a segment and returns how many whole tables the first selector reads then.
 	first := func(n int) float64 {
 		var rows []segment.Row
 		for i := range series {
-			rows = append(rows, segment.Row{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: int64(n), V: 1}}})
+			rows = append(rows, segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: int64(n), V: 1}}})
 		}
-		l.write(tenant.Default, rows)
-		before := l.counted("promlake_query_cache_misses_total", "index")
+		l.Write(tenant.Default, rows)
+		before := l.Counted("promlake_query_cache_misses_total", "index")
 		ask(0)
-		return l.counted("promlake_query_cache_misses_total", "index") - before
+		return l.Counted("promlake_query_cache_misses_total", "index") - before
 	}
 	n := 0
 	come := func(objects, readers int) (whole float64) {

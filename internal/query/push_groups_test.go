@@ -11,18 +11,19 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // TestGroupsOfEveryNumber: DuckDB gets group numbers of eight bits if they fit, and the answers are
 // those of the engine on both sides of that limit. Some series have no sample at some steps.
 func TestGroupsOfEveryNumber(t *testing.T) {
-	store := newDirStore(t)
-	plain, pushed := newLake(t, store, pushNone), newLake(t, store, pushAll)
-	now := testNow()
+	store := laketest.NewDir(t)
+	plain, pushed := laketest.New(t, store, laketest.PushNone), laketest.New(t, store, laketest.PushAll)
+	now := laketest.Now()
 	var rows []segment.Row
 	for i := range 258 {
 		for _, job := range []string{"a", "b"} {
-			r := segment.Row{Labels: metric("m", "i", fmt.Sprintf("%03d", i), "n", strconv.Itoa(i%7), "job", job)}
+			r := segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprintf("%03d", i), "n", strconv.Itoa(i%7), "job", job)}
 			for k := range int64(20) {
 				if (int64(i)+k)%11 == 0 && job == "a" {
 					continue
@@ -32,7 +33,7 @@ func TestGroupsOfEveryNumber(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	plain.write(tenant.Default, rows)
+	plain.Write(tenant.Default, rows)
 	asks := 0
 	numbers := make([]string, 258)
 	for i := range numbers {
@@ -44,11 +45,11 @@ func TestGroupsOfEveryNumber(t *testing.T) {
 			`max without (job) (m{i=~%q})`, `sum by (n) (m{i=~%q})`, `sum(max by (i) (m{i=~%q}))`, `abs({__name__="m",job="a",i=~%q})`,
 		} {
 			text = fmt.Sprintf(text, strings.Join(numbers[:last+1], "|"))
-			for _, a := range []asked{{text: text, end: now}, {text: text, start: now.Add(-25 * time.Minute), end: now, step: 77 * time.Second}} {
-				same(t, plain.exec(t.Context(), a), pushed.exec(t.Context(), a), a)
+			for _, a := range []laketest.Query{{Text: text, End: now}, {Text: text, Start: now.Add(-25 * time.Minute), End: now, Step: 77 * time.Second}} {
+				laketest.Same(t, plain.Exec(t.Context(), a), pushed.Exec(t.Context(), a), a)
 				asks++
 			}
 		}
 	}
-	require.Equal(t, float64(asks), pushed.counted("promlake_query_subtrees_total"))
+	require.Equal(t, float64(asks), pushed.Counted("promlake_query_subtrees_total"))
 }

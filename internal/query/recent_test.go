@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/recent"
+	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
@@ -28,9 +29,9 @@ func TestRecentSegments(t *testing.T) {
 }
 
 func testRecentSegments(t *testing.T, room int64) {
-	store, kept := newDirStore(t), recent.New(1<<20, nil, testNow)
-	reading := newLake(t, store, query.Settings{UseStartTimestamps: true})
-	l := newLake(t, store, query.Settings{UseStartTimestamps: true, Recent: kept, IndexCacheBytes: room})
+	store, kept := laketest.NewDir(t), recent.New(1<<20, nil, laketest.Now)
+	reading := laketest.New(t, store, query.Settings{UseStartTimestamps: true})
+	l := laketest.New(t, store, query.Settings{UseStartTimestamps: true, Recent: kept, IndexCacheBytes: room})
 	rng := rand.New(rand.NewPCG(5, 6))
 	keep := func(rows []segment.Row, seg key.Segment, size int) {
 		b, err := segmenttest.Batch(rows, nil)
@@ -44,7 +45,7 @@ func testRecentSegments(t *testing.T, room int64) {
 	}
 	scrape := func(at, step int64) (rows []segment.Row) {
 		for i := range 20 {
-			rows = append(rows, segment.Row{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: at + step*rng.Int64N(10), V: rng.Float64()}}})
+			rows = append(rows, segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: at + step*rng.Int64N(10), V: rng.Float64()}}})
 		}
 		return rows
 	}
@@ -64,37 +65,37 @@ func testRecentSegments(t *testing.T, room int64) {
 		case 8:
 			rows[6].Floats[0].ST = at - 5
 		}
-		keep(rows, l.writeSegment(tenant.Default, 0, rows, nil), size(rows))
+		keep(rows, l.WriteSegment(tenant.Default, 0, rows, nil), size(rows))
 	}
-	l.writeBlocks(tenant.Default, blockShape{level: key.Part}, scrape(50_000, 7)) // its identifiers are stored
-	resolved, err := l.Resolve(t.Context(), 0, 2_000_000, equal(model.MetricNameLabel, "m"))
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.Part}, scrape(50_000, 7)) // its identifiers are stored
+	resolved, err := l.Resolve(t.Context(), 0, 2_000_000, laketest.Equal(model.MetricNameLabel, "m"))
 	require.NoError(t, err)
-	same, err := reading.Resolve(t.Context(), 0, 2_000_000, equal(model.MetricNameLabel, "m"))
+	same, err := reading.Resolve(t.Context(), 0, 2_000_000, laketest.Equal(model.MetricNameLabel, "m"))
 	require.NoError(t, err)
 	require.Equal(t, same, resolved)
 	require.True(t, resolved.IDsAgree)
 	require.Len(t, resolved.Labels, 20)
 	for _, text := range []string{`m`, `m{i="3"}`, `m{i=~"1|17",i!="1"}`, `{i="7"}`, `{__name__=~"m|n",i!~"[02-9]|1.+"}`, `m{i="3",absent=""}`, `m{i="none"}`, `m{absent="3"}`, `n`, `sum(rate(m[6m]))`, `count_over_time(m{i=~"[3-6]"}[20m])`, `m[20m]`, `timestamp(m)`} {
 		for _, end := range []int64{350_000, 800_000, 1_199_000} {
-			a := asked{text: text, end: time.UnixMilli(end)}
-			require.Equal(t, reading.exec(t.Context(), a).String(), l.exec(t.Context(), a).String(), text)
+			a := laketest.Query{Text: text, End: time.UnixMilli(end)}
+			require.Equal(t, reading.Exec(t.Context(), a).String(), l.Exec(t.Context(), a).String(), text)
 		}
 	}
 
 	rows := scrape(1_300_000, 7)
-	seg := l.writeSegment(tenant.Default, 0, rows, nil)
+	seg := l.WriteSegment(tenant.Default, 0, rows, nil)
 	rows[0].Floats[0].V = 1234
 	keep(rows, seg, size(rows)+1)
-	ask := asked{text: `max(m)`, end: time.UnixMilli(1_300_100)}
-	ctx := query.WithSince(t.Context(), testNow().Add(time.Second))
-	require.NotContains(t, l.exec(ctx, ask).String(), "1234", "an object of another size is not the one that was kept")
+	ask := laketest.Query{Text: `max(m)`, End: time.UnixMilli(1_300_100)}
+	ctx := query.WithSince(t.Context(), laketest.Now().Add(time.Second))
+	require.NotContains(t, l.Exec(ctx, ask).String(), "1234", "an object of another size is not the one that was kept")
 	rows = scrape(1_400_000, 7)
-	seg = l.writeSegment(tenant.Default, 0, rows, nil)
+	seg = l.WriteSegment(tenant.Default, 0, rows, nil)
 	n := size(rows)
 	rows[0].Floats[0].V = 1234
 	keep(rows, seg, n)
 	for _, text := range []string{`max(m)`, `max(m{i="0"})`} {
-		ask = asked{text: text, end: time.UnixMilli(1_400_100)}
-		require.Contains(t, l.exec(query.WithSince(t.Context(), testNow().Add(2*time.Second)), ask).String(), "1234", "the content comes from memory")
+		ask = laketest.Query{Text: text, End: time.UnixMilli(1_400_100)}
+		require.Contains(t, l.Exec(query.WithSince(t.Context(), laketest.Now().Add(2*time.Second)), ask).String(), "1234", "the content comes from memory")
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // mixedRows are series with all kinds of samples, and values of all kinds.
@@ -33,7 +34,7 @@ func mixedRows(rng *rand.Rand, series int, starts bool) []segment.Row {
 	odd := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), math.Float64frombits(value.StaleNaN), 0.1, 12.233999999999998, 1e300, -5}
 	var out []segment.Row
 	for i := range series {
-		r := segment.Row{Labels: metric(fmt.Sprintf("m%d", i%3), "i", fmt.Sprint(i))}
+		r := segment.Row{Labels: laketest.Metric(fmt.Sprintf("m%d", i%3), "i", fmt.Sprint(i))}
 		v := 0.0
 		for j := range 20 + rng.IntN(60) {
 			f := segment.Float{T: int64(j)*15_000 + rng.Int64N(3), V: v}
@@ -59,7 +60,7 @@ func mixedRows(rng *rand.Rand, series int, starts bool) []segment.Row {
 }
 
 // metasOf returns the content of meta.json of all blocks, by their prefixes.
-func metasOf(t *testing.T, store *dirStore) map[string]*block.Meta {
+func metasOf(t *testing.T, store *laketest.Dir) map[string]*block.Meta {
 	t.Helper()
 	out := map[string]*block.Meta{}
 	for o, err := range store.List(t.Context(), "", "") {
@@ -86,13 +87,13 @@ var mixedQueries = []string{
 }
 
 // askMixed queries all of mixedRows.
-func askMixed(text string) asked {
-	return asked{text, time.Unix(0, 0), time.Unix(1500, 0), 30 * time.Second}
+func askMixed(text string) laketest.Query {
+	return laketest.Query{Text: text, Start: time.Unix(0, 0), End: time.Unix(1500, 0), Step: 30 * time.Second}
 }
 
 // answer evaluates a query and returns the answer as text.
-func (l *lake) answer(ctx context.Context, a asked) (string, error) {
-	q, err := l.Engine().NewRangeQuery(ctx, l, nil, a.text, a.start, a.end, a.step)
+func answer(ctx context.Context, l *laketest.Lake, a laketest.Query) (string, error) {
+	q, err := l.Engine().NewRangeQuery(ctx, l, nil, a.Text, a.Start, a.End, a.Step)
 	if err != nil {
 		return "", err
 	}
@@ -102,11 +103,11 @@ func (l *lake) answer(ctx context.Context, a asked) (string, error) {
 }
 
 // mixedLake stores mixedRows in blocks and segments.
-func mixedLake(t *testing.T, rng *rand.Rand, series int) *dirStore {
-	dir := newDirStore(t)
-	l := newLake(t, dir, query.Settings{})
-	l.writeBlocks(tenant.Default, blockShape{level: key.L24h, groupRows: 70, fileBytes: 3000, rollups: true}, mixedRows(rng, series, false))
-	l.write(tenant.Default, []segment.Row{{Labels: metric("m1", "i", "late"), Floats: []segment.Float{{T: 400_000, V: 7}}}})
+func mixedLake(t *testing.T, rng *rand.Rand, series int) *laketest.Dir {
+	dir := laketest.NewDir(t)
+	l := laketest.New(t, dir, query.Settings{})
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h, GroupRows: 70, FileBytes: 3000, Rollups: true}, mixedRows(rng, series, false))
+	l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("m1", "i", "late"), Floats: []segment.Float{{T: 400_000, V: 7}}}})
 	return dir
 }
 
@@ -125,13 +126,13 @@ func TestRemoteAnswers(t *testing.T) {
 		{"all left to the engine", query.Settings{MinPushedSamples: math.MaxInt64}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			local := newLake(t, dir, tc.settings)
+			local := laketest.New(t, dir, tc.settings)
 			tc.settings.CacheDir = t.TempDir()
-			l := newLake(t, &remoteStore{Store: dir}, tc.settings)
+			l := laketest.New(t, &laketest.Remote{Store: dir}, tc.settings)
 			want := map[string]string{}
 			for _, text := range mixedQueries {
 				var err error
-				want[text], err = local.answer(t.Context(), askMixed(text))
+				want[text], err = answer(t.Context(), local, askMixed(text))
 				require.NoError(t, err, text)
 				require.NotEmpty(t, want[text], text)
 			}
@@ -141,7 +142,7 @@ func TestRemoteAnswers(t *testing.T) {
 					rng := rand.New(rand.NewPCG(w, 1))
 					for range 15 {
 						text := mixedQueries[rng.IntN(len(mixedQueries))]
-						if got, err := l.answer(t.Context(), askMixed(text)); err != nil || got != want[text] {
+						if got, err := answer(t.Context(), l, askMixed(text)); err != nil || got != want[text] {
 							t.Errorf("%s: %v, another answer than in place", text, err)
 							return
 						}
@@ -158,7 +159,7 @@ func TestRemoteAnswers(t *testing.T) {
 type spanSource struct {
 	t      *testing.T
 	stage  *query.Stage
-	store  *dirStore
+	store  *laketest.Dir
 	prefix string
 }
 
@@ -176,12 +177,12 @@ func (s spanSource) Open(name string) (io.ReaderAt, int64, error) {
 // compares them with the files themselves.
 func TestBlocksThroughSpans(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 1))
-	dir := newDirStore(t)
-	newLake(t, dir, query.Settings{}).writeBlocks(tenant.Default, blockShape{level: key.L24h, groupRows: 200, fileBytes: 5000}, mixedRows(rng, 30, false))
+	dir := laketest.NewDir(t)
+	laketest.New(t, dir, query.Settings{}).WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h, GroupRows: 200, FileBytes: 5000}, mixedRows(rng, 30, false))
 	metas := metasOf(t, dir)
 	require.NotEmpty(t, metas)
 	read := func(store objstore.Store, prefix string) (rows []block.Row, floats block.FloatRun, hists []segment.Hist) {
-		st := newLake(t, store, query.Settings{}).Stage
+		st := laketest.New(t, store, query.Settings{}).Stage
 		r, err := block.Open(spanSource{t, st, dir, prefix})
 		require.NoError(t, err)
 		rows, err = r.Series(series.NewTable(7), nil)
@@ -193,12 +194,12 @@ func TestBlocksThroughSpans(t *testing.T) {
 	}
 	for prefix := range metas {
 		rows, floats, hists := read(dir, prefix)
-		remote := &remoteStore{Store: dir}
+		remote := &laketest.Remote{Store: dir}
 		gotRows, gotFloats, gotHists := read(remote, prefix)
 		require.Equal(t, rows, gotRows)
 		require.Equal(t, fmt.Sprint(floats), fmt.Sprint(gotFloats))
 		require.Equal(t, hists, gotHists)
-		require.Positive(t, remote.gets.Load())
+		require.Positive(t, remote.Gets.Load())
 	}
 }
 
@@ -216,9 +217,9 @@ func TestMetaThatCannotBe(t *testing.T) {
 		{"gone", func(f *block.File) { f.Name = "samples-0007.parquet" }, objstore.ErrNotFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			dir := newDirStore(t)
-			rows := pushRows()
-			newLake(t, dir, query.Settings{}).writeBlocks(tenant.Default, blockShape{level: key.L24h, groupRows: 2000}, rows)
+			dir := laketest.NewDir(t)
+			rows := laketest.PushRows()
+			laketest.New(t, dir, query.Settings{}).WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h, GroupRows: 2000}, rows)
 			for prefix, m := range metasOf(t, dir) {
 				for i := range m.Files {
 					if f := &m.Files[i]; f.Name == block.SamplesFile(0) && len(f.RowGroups) > 1 {
@@ -229,8 +230,8 @@ func TestMetaThatCannotBe(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, os.WriteFile(dir.LocalPath(prefix+block.MetaFile), b, 0o644))
 			}
-			for _, s := range []query.Settings{pushAll, pushNone} {
-				res := newLake(t, &remoteStore{Store: dir}, s).exec(t.Context(), lastHours(`max_over_time({__name__=~"m1|m2|b"}[5m])`))
+			for _, s := range []query.Settings{laketest.PushAll, laketest.PushNone} {
+				res := laketest.New(t, &laketest.Remote{Store: dir}, s).Exec(t.Context(), lastHours(`max_over_time({__name__=~"m1|m2|b"}[5m])`))
 				require.Error(t, res.Err)
 				require.ErrorContains(t, res.Err, "/blocks/")
 				if tc.want != nil {
@@ -246,15 +247,15 @@ func TestExplainedCost(t *testing.T) {
 	dir := mixedLake(t, rand.New(rand.NewPCG(13, 1)), 40)
 	for _, min := range []int64{-1, 200, math.MaxInt64} {
 		for _, text := range mixedQueries {
-			remote := &remoteStore{Store: dir}
-			l := newLake(t, remote, query.Settings{MinPushedSamples: min})
+			remote := &laketest.Remote{Store: dir}
+			l := laketest.New(t, remote, query.Settings{MinPushedSamples: min})
 			for _, cold := range []bool{true, false} {
 				a := askMixed(text)
-				ex, err := l.Explain(t.Context(), query.Question{Text: text, Start: a.start, End: a.end, Step: a.step})
+				ex, err := l.Explain(t.Context(), query.Question{Text: text, Start: a.Start, End: a.End, Step: a.Step})
 				require.NoError(t, err)
-				before := remote.gets.Load()
-				require.NoError(t, l.exec(t.Context(), a).Err)
-				require.Equal(t, int64(ex.Cost.Gets-1), remote.gets.Load()-before, "%s, from %d samples: requests but that for the manifest", text, min)
+				before := remote.Gets.Load()
+				require.NoError(t, l.Exec(t.Context(), a).Err)
+				require.Equal(t, int64(ex.Cost.Gets-1), remote.Gets.Load()-before, "%s, from %d samples: requests but that for the manifest", text, min)
 				require.Equal(t, cold, ex.Cost.Gets > 1, text)
 				require.Positive(t, ex.Cost.Bytes, text)
 			}

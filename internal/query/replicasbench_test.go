@@ -12,6 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/replica"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // BenchmarkReplicas measures a query of 12 hours over 400 stored series of one block: 400 series,
@@ -20,13 +21,13 @@ import (
 //	go test ./internal/query -run '^$' -bench Replicas
 func BenchmarkReplicas(b *testing.B) {
 	for _, replicas := range []int{1, 2} {
-		day := testNow().Truncate(24 * time.Hour)
+		day := laketest.Now().Truncate(24 * time.Hour)
 		var rows []segment.Row
 		for i := range 400 / replicas {
 			for k := range replicas {
-				lset := metric("m", "cluster", "x", "i", fmt.Sprint(i))
+				lset := laketest.Metric("m", "cluster", "x", "i", fmt.Sprint(i))
 				if replicas > 1 {
-					lset = metric("m", "__replica__", fmt.Sprint(k), "cluster", "x", "i", fmt.Sprint(i))
+					lset = laketest.Metric("m", "__replica__", fmt.Sprint(k), "cluster", "x", "i", fmt.Sprint(i))
 				}
 				r := segment.Row{Labels: lset}
 				for n := range 24 * 240 {
@@ -35,15 +36,15 @@ func BenchmarkReplicas(b *testing.B) {
 				rows = append(rows, r)
 			}
 		}
-		store := newDirStore(b)
-		newLake(b, store, query.Settings{}).writeBlocks(tenant.Default, blockShape{level: key.L24h}, rows)
+		store := laketest.NewDir(b)
+		laketest.New(b, store, query.Settings{}).WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h}, rows)
 		for _, dedup := range []bool{true, false} {
 			for _, text := range []string{`sum(rate(m[5m]))`, `sum(m)`, `max_over_time(m{i="7"}[5m])`} {
 				b.Run(fmt.Sprintf("replicas=%d/dedup=%v/query=%s", replicas, dedup, text), func(b *testing.B) {
 					s := query.Settings{HA: replica.Settings{Dedup: dedup}, MaxStaleness: time.Hour}
-					l := newLake(b, store, s)
+					l := laketest.New(b, store, s)
 					ask := func() {
-						res := l.exec(b.Context(), asked{text: text, start: day.Add(8 * time.Hour), end: day.Add(20 * time.Hour), step: time.Minute})
+						res := l.Exec(b.Context(), laketest.Query{Text: text, Start: day.Add(8 * time.Hour), End: day.Add(20 * time.Hour), Step: time.Minute})
 						require.NoError(b, res.Err)
 					}
 					ask()

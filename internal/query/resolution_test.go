@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 func TestResolve(t *testing.T) {
@@ -24,15 +25,15 @@ func TestResolve(t *testing.T) {
 		}
 		return out
 	}
-	l := newLake(t, newDirStore(t), query.Settings{})
-	a, b, c := metric("m", "i", "a"), metric("m", "i", "b"), metric("m", "i", "c")
-	l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, []segment.Row{
-		{Labels: c, Floats: floats(10, 20, 30, 40, 50)}, {Labels: a, Floats: floats(10)}, {Labels: metric("other"), Floats: floats(10)},
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	a, b, c := laketest.Metric("m", "i", "a"), laketest.Metric("m", "i", "b"), laketest.Metric("m", "i", "c")
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, []segment.Row{
+		{Labels: c, Floats: floats(10, 20, 30, 40, 50)}, {Labels: a, Floats: floats(10)}, {Labels: laketest.Metric("other"), Floats: floats(10)},
 	})
-	l.write(tenant.Default, []segment.Row{
+	l.Write(tenant.Default, []segment.Row{
 		{Labels: a, Floats: floats(60, 70)}, {Labels: b, Floats: floats(60, 70, 80), Hists: []segment.Hist{{T: 90, H: tsdbutil.GenerateTestHistogram(1)}}},
 	})
-	m := equal(model.MetricNameLabel, "m")
+	m := laketest.Equal(model.MetricNameLabel, "m")
 
 	r, err := l.Resolve(t.Context(), 0, 100, m)
 	require.NoError(t, err)
@@ -51,11 +52,11 @@ func TestResolve(t *testing.T) {
 	require.Equal(t, int64(3), r.Rows, "five samples in 40 ms, evenly")
 	require.False(t, r.Hists)
 
-	r, err = l.Resolve(t.Context(), 0, 100, m, equal("i", "x"))
+	r, err = l.Resolve(t.Context(), 0, 100, m, laketest.Equal("i", "x"))
 	require.NoError(t, err)
 	require.Empty(t, r.Labels)
 
-	l.write(tenant.Default, []segment.Row{{Labels: a, Floats: []segment.Float{{T: 95, ST: 5, V: 1}}}})
+	l.Write(tenant.Default, []segment.Row{{Labels: a, Floats: []segment.Float{{T: 95, ST: 5, V: 1}}}})
 	r, err = l.Resolve(t.Context(), 0, 100, m)
 	require.NoError(t, err)
 	require.True(t, r.Starts)
@@ -66,13 +67,13 @@ func TestResolve(t *testing.T) {
 func TestResolveIDs(t *testing.T) {
 	rows := func(ids ...int) (out []segment.Row) {
 		for _, i := range ids {
-			out = append(out, segment.Row{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: int64(i), V: 1}}})
+			out = append(out, segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: int64(i), V: 1}}})
 		}
 		return out
 	}
 	even, odd := 0, 0 // one series of either id
 	for i := range 100 {
-		if r := metric("m", "i", fmt.Sprint(i)); series.ID(r)&1 == 0 {
+		if r := laketest.Metric("m", "i", fmt.Sprint(i)); series.ID(r)&1 == 0 {
 			even = i
 		} else {
 			odd = i
@@ -80,30 +81,30 @@ func TestResolveIDs(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name  string
-		write func(l *lake)
+		write func(l *laketest.Lake)
 		agree bool
 	}{
-		{"two series, two ids", func(l *lake) { l.write(tenant.Default, rows(even, odd)) }, true},
-		{"three series, two ids", func(l *lake) { l.write(tenant.Default, rows(0, 1, 2)) }, false},
-		{"in two segments", func(l *lake) {
+		{"two series, two ids", func(l *laketest.Lake) { l.Write(tenant.Default, rows(even, odd)) }, true},
+		{"three series, two ids", func(l *laketest.Lake) { l.Write(tenant.Default, rows(0, 1, 2)) }, false},
+		{"in two segments", func(l *laketest.Lake) {
 			for i := range 3 {
-				l.write(tenant.Default, rows(i))
+				l.Write(tenant.Default, rows(i))
 			}
 		}, false},
-		{"the same twice", func(l *lake) {
-			l.write(tenant.Default, rows(even, odd))
-			l.write(tenant.Default, rows(even, odd))
+		{"the same twice", func(l *laketest.Lake) {
+			l.Write(tenant.Default, rows(even, odd))
+			l.Write(tenant.Default, rows(even, odd))
 		}, true},
-		{"a series under two ids", func(l *lake) {
-			l.write(tenant.Default, rows(even))
-			l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, rows(even))
+		{"a series under two ids", func(l *laketest.Lake) {
+			l.Write(tenant.Default, rows(even))
+			l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, rows(even))
 		}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := newLake(t, newDirStore(t), query.Settings{})
-			l.rewrite = truncateIDs(t)
+			l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+			l.Rewrite = truncateIDs(t)
 			tc.write(l)
-			r, err := l.Resolve(t.Context(), 0, 100, equal(model.MetricNameLabel, "m"))
+			r, err := l.Resolve(t.Context(), 0, 100, laketest.Equal(model.MetricNameLabel, "m"))
 			require.NoError(t, err)
 			require.Equal(t, tc.agree, r.IDsAgree)
 			require.True(t, slices.IsSortedFunc(r.Labels, labels.Compare))

@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/recent"
+	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
@@ -24,7 +25,7 @@ import (
 // the hosts whose turn it was, each host every 15 s. The process has stored them itself. Segments
 // live for two minutes and are merged then, those of a minute to a block.
 type rulesLake struct {
-	*lake
+	*laketest.Lake
 	hosts    int
 	every    int       // seconds of a segment
 	head     bool      // samples are kept by series, and not merged
@@ -44,7 +45,7 @@ const (
 func (*rulesLake) host(i int) (rows []segment.Row) {
 	add := func(name string, lset ...string) {
 		lset = append(lset, "instance", fmt.Sprintf("host-%04d:9100", i), "job", "node", "role", fmt.Sprint("role-", i%5))
-		rows = append(rows, segment.Row{Labels: metric(name, lset...)})
+		rows = append(rows, segment.Row{Labels: laketest.Metric(name, lset...)})
 	}
 	for k := range hostModes {
 		for cpu := range 2 {
@@ -83,11 +84,11 @@ func (l *rulesLake) advance() {
 		}
 		slices.SortFunc(rows, func(a, b segment.Row) int { return labels.Compare(a.Labels, b.Labels) })
 		text, _, err := segmenttest.Encode(rows, nil)
-		require.NoError(l.tb, err)
+		require.NoError(l.TB, err)
 		b, err := segmenttest.BatchIn(l.table, rows, nil)
-		require.NoError(l.tb, err)
-		s := key.Segment{Tenant: tenant.Default, Window: key.WindowOf(l.clock.UnixMilli() - 1), ID: l.nextID()}
-		put(l.tb, l.store, s.String(), text)
+		require.NoError(l.TB, err)
+		s := key.Segment{Tenant: tenant.Default, Window: key.WindowOf(l.clock.UnixMilli() - 1), ID: l.NextID()}
+		laketest.Put(l.TB, l.Store, s.String(), text)
 		content := l.kept.Of(b, recent.NewLabels(b.View))
 		l.kept.Put(s.String(), int64(len(text)), content)
 		l.kept.Stored(tenant.Default, s.String(), content)
@@ -109,9 +110,9 @@ func (l *rulesLake) advance() {
 			rows = append(rows, r)
 		}
 	}
-	l.writeBlocks(tenant.Default, blockShape{level: key.Part}, rows)
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.Part}, rows)
 	for _, s := range l.segments[:minute] {
-		require.NoError(l.tb, l.store.Delete(l.tb.Context(), s.String()))
+		require.NoError(l.TB, l.Store.Delete(l.TB.Context(), s.String()))
 	}
 	l.segments = l.segments[minute:]
 }
@@ -128,8 +129,8 @@ func BenchmarkRules(b *testing.B) {
 	}{{60, 1, false}, {240, 1, false}, {240, 4, false}, {240, 4, true}} {
 		hosts := c.hosts
 		b.Run(fmt.Sprintf("hosts=%d/every=%ds/head=%t", hosts, c.every, c.head), func(b *testing.B) {
-			l := &rulesLake{hosts: hosts, every: c.every, head: c.head, table: series.NewTable(0), clock: testNow().Truncate(2 * time.Hour).Add(time.Minute)}
-			store, reg := newDirStore(b), prometheus.NewRegistry()
+			l := &rulesLake{hosts: hosts, every: c.every, head: c.head, table: series.NewTable(0), clock: laketest.Now().Truncate(2 * time.Hour).Add(time.Minute)}
+			store, reg := laketest.NewDir(b), prometheus.NewRegistry()
 			l.kept = recent.New(256<<20, nil, func() time.Time { return l.clock })
 			if c.head {
 				l.kept.KeepHeads(256<<20, true, reg)
@@ -139,7 +140,7 @@ func BenchmarkRules(b *testing.B) {
 			require.NoError(b, err)
 			defer func() { require.NoError(b, st.Close()) }()
 			st.KeepRecent(tenant.Default)
-			l.lake = &lake{Stage: st, tb: b, store: store, reg: reg}
+			l.Lake = &laketest.Lake{Stage: st, TB: b, Store: store, Registry: reg}
 			var rules []string
 			for i := range hosts {
 				m := fmt.Sprintf(`instance="host-%04d:9100"`, i)
@@ -155,7 +156,7 @@ func BenchmarkRules(b *testing.B) {
 			ask := func(i int) {
 				// rules are evaluated all over their minute
 				at := l.clock.Add(-time.Duration(i) * 10 * time.Second / time.Duration(len(rules)))
-				require.NoError(b, l.exec(b.Context(), asked{text: rules[i], start: at, end: at}).Err)
+				require.NoError(b, l.Exec(b.Context(), laketest.Query{Text: rules[i], Start: at, End: at}).Err)
 			}
 			for range 14 {
 				l.advance()
@@ -167,7 +168,7 @@ func BenchmarkRules(b *testing.B) {
 				}
 				l.advance()
 			}
-			known, new := l.counted("promlake_query_cache_hits_total", "selection"), l.counted("promlake_query_cache_misses_total", "selection")
+			known, new := l.Counted("promlake_query_cache_hits_total", "selection"), l.Counted("promlake_query_cache_misses_total", "selection")
 			spent, before, i := time.Duration(0), processorTime(b), 0
 			for b.Loop() {
 				if i > 0 && i%len(rules) == 0 {
@@ -182,8 +183,8 @@ func BenchmarkRules(b *testing.B) {
 			}
 			spent += processorTime(b) - before
 			b.ReportMetric(float64(spent.Nanoseconds())/1000/float64(i), "cpu-us/op")
-			b.ReportMetric((l.counted("promlake_query_cache_hits_total", "selection")-known)/float64(i), "known/op")
-			b.ReportMetric((l.counted("promlake_query_cache_misses_total", "selection")-new)/float64(i), "matched/op")
+			b.ReportMetric((l.Counted("promlake_query_cache_hits_total", "selection")-known)/float64(i), "known/op")
+			b.ReportMetric((l.Counted("promlake_query_cache_misses_total", "selection")-new)/float64(i), "matched/op")
 		})
 	}
 }

@@ -20,15 +20,8 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
-
-func metric(name string, pairs ...string) labels.Labels {
-	return labels.FromStrings(append([]string{model.MetricNameLabel, name}, pairs...)...)
-}
-
-func equal(name, value string) *labels.Matcher {
-	return labels.MustNewMatcher(labels.MatchEqual, name, value)
-}
 
 // text renders all samples of a series set: "labels: t=v ..." per series; start timestamps as t<st,
 // histograms as t=H<count>/<hint>.
@@ -75,23 +68,23 @@ func query1(t *testing.T, q storage.Queryable, mint, maxt int64, hints *storage.
 func TestSelectMergesFiles(t *testing.T) {
 	const w = key.WindowMillis
 	stale := math.Float64frombits(value.StaleNaN)
-	l := newLake(t, newDirStore(t), query.Settings{})
-	a, b := metric("m", "i", "a"), metric("m", "i", "b", "Zone", "eu")
-	l.write(tenant.Default, []segment.Row{
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	a, b := laketest.Metric("m", "i", "a"), laketest.Metric("m", "i", "b", "Zone", "eu")
+	l.Write(tenant.Default, []segment.Row{
 		{Labels: a, Floats: []segment.Float{{T: 10, V: 1}, {T: 20, V: 2}, {T: w + 5, V: 9}}},
 		{Labels: b, Floats: []segment.Float{{T: 10, V: 100}}},
-		{Labels: metric("other"), Floats: []segment.Float{{T: 10, V: 7}}},
+		{Labels: laketest.Metric("other"), Floats: []segment.Float{{T: 10, V: 7}}},
 	})
-	l.write(tenant.Default, []segment.Row{
+	l.Write(tenant.Default, []segment.Row{
 		{Labels: a, Floats: []segment.Float{{T: 15, V: 1.5}, {T: 20, V: 22, ST: 12}, {T: 30, V: stale}}},
 		{Labels: b, Hists: []segment.Hist{{T: 10, ST: 3, H: tsdbutil.GenerateTestHistogram(1)}}},
 	})
-	l.write(tenant.Default, []segment.Row{{Labels: b, Floats: []segment.Float{{T: -5, V: 5}, {T: 40, V: math.Copysign(0, -1)}}}})
-	l.write("neighbour", []segment.Row{{Labels: a, Floats: []segment.Float{{T: 10, V: 666}}}})
+	l.Write(tenant.Default, []segment.Row{{Labels: b, Floats: []segment.Float{{T: -5, V: 5}, {T: 40, V: math.Copysign(0, -1)}}}})
+	l.Write("neighbour", []segment.Row{{Labels: a, Floats: []segment.Float{{T: 10, V: 666}}}})
 
 	lineA := fmt.Sprintf(`{__name__="m", i="a"}: 10=1 15=1.5 20<12=22 30=NaN(stale) %d=9`, w+5)
 	lineB := `{Zone="eu", __name__="m", i="b"}: -5=5 10<3=H21/0 40=-0`
-	sel := equal(model.MetricNameLabel, "m")
+	sel := laketest.Equal(model.MetricNameLabel, "m")
 	require.Equal(t, []string{lineB, lineA}, query1(t, l, -w, 2*w, nil, sel))
 	t.Run("range of the querier", func(t *testing.T) {
 		require.Equal(t, []string{`{__name__="m", i="a"}: 15=1.5 20<12=22`}, query1(t, l, 11, 20, nil, sel))
@@ -134,10 +127,10 @@ func TestSelectMergesFiles(t *testing.T) {
 	t.Run("one snapshot per querier", func(t *testing.T) {
 		q, err := l.Querier(0, 100)
 		require.NoError(t, err)
-		require.Len(t, text(t, q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "late"))), 0)
-		l.write(tenant.Default, []segment.Row{{Labels: metric("late"), Floats: []segment.Float{{T: 1, V: 1}}}})
-		require.Len(t, text(t, q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "late"))), 0)
-		require.Len(t, query1(t, l, 0, 100, nil, equal(model.MetricNameLabel, "late")), 1)
+		require.Len(t, text(t, q.Select(t.Context(), true, nil, laketest.Equal(model.MetricNameLabel, "late"))), 0)
+		l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("late"), Floats: []segment.Float{{T: 1, V: 1}}}})
+		require.Len(t, text(t, q.Select(t.Context(), true, nil, laketest.Equal(model.MetricNameLabel, "late"))), 0)
+		require.Len(t, query1(t, l, 0, 100, nil, laketest.Equal(model.MetricNameLabel, "late")), 1)
 	})
 }
 
@@ -147,30 +140,30 @@ func TestCounterResetHints(t *testing.T) {
 	hist := func(t int64, count uint64, hint histogram.CounterResetHint) segment.Hist {
 		return segment.Hist{T: t, H: &histogram.Histogram{Count: count, ZeroCount: count, CounterResetHint: hint}}
 	}
-	l := newLake(t, newDirStore(t), query.Settings{})
-	m := metric("h")
-	l.write(tenant.Default, []segment.Row{{Labels: m, Hists: []segment.Hist{hist(10, 5, 0), hist(30, 9, histogram.NotCounterReset), hist(50, 12, 0)}}})
-	l.write(tenant.Default, []segment.Row{{Labels: m, Hists: []segment.Hist{hist(20, 10, 0), hist(40, 3, 0), hist(60, 12, histogram.CounterReset), hist(70, 1, histogram.GaugeType), hist(80, 20, 0), hist(90, 21, 0)}}})
-	sel := equal(model.MetricNameLabel, "h")
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	m := laketest.Metric("h")
+	l.Write(tenant.Default, []segment.Row{{Labels: m, Hists: []segment.Hist{hist(10, 5, 0), hist(30, 9, histogram.NotCounterReset), hist(50, 12, 0)}}})
+	l.Write(tenant.Default, []segment.Row{{Labels: m, Hists: []segment.Hist{hist(20, 10, 0), hist(40, 3, 0), hist(60, 12, histogram.CounterReset), hist(70, 1, histogram.GaugeType), hist(80, 20, 0), hist(90, 21, 0)}}})
+	sel := laketest.Equal(model.MetricNameLabel, "h")
 	const all = `{__name__="h"}: 10=H5/0 20=H10/2 30=H9/0 40=H3/0 50=H12/2 60=H12/0 70=H1/3 80=H20/0 90=H21/2`
 	require.Equal(t, []string{all}, query1(t, l, 0, 100, nil, sel))
 	// The sample before the range counts, if nothing between was left unread.
 	require.Equal(t, []string{`{__name__="h"}: 20=H10/2`}, query1(t, l, 15, 25, nil, sel))
 	require.Equal(t, []string{`{__name__="h"}: 90=H21/2`}, query1(t, l, 85, 95, nil, sel))
 	require.Empty(t, query1(t, l, 91, 95, nil, sel))
-	l.write(tenant.Default, []segment.Row{{Labels: m, Hists: []segment.Hist{hist(84, 50, 0)}}})
+	l.Write(tenant.Default, []segment.Row{{Labels: m, Hists: []segment.Hist{hist(84, 50, 0)}}})
 	require.Equal(t, []string{`{__name__="h"}: 90=H21/0`}, query1(t, l, 85, 95, nil, sel))
 }
 
 func TestIteratorContract(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	l.write(tenant.Default, []segment.Row{{
-		Labels: metric("m"), Floats: []segment.Float{{T: 10, V: 1}, {T: 20, V: 2}},
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	l.Write(tenant.Default, []segment.Row{{
+		Labels: laketest.Metric("m"), Floats: []segment.Float{{T: 10, V: 1}, {T: 20, V: 2}},
 		Hists: []segment.Hist{{T: 30, H: tsdbutil.GenerateTestHistogram(2)}, {T: 40, FH: tsdbutil.GenerateTestFloatHistogram(3)}},
 	}})
 	q, err := l.Querier(0, 100)
 	require.NoError(t, err)
-	set := q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m"))
+	set := q.Select(t.Context(), true, nil, laketest.Equal(model.MetricNameLabel, "m"))
 	require.True(t, set.Next())
 	s := set.At()
 	require.False(t, set.Next())
@@ -213,7 +206,7 @@ func timesOf(ss []chunks.Sample) (out []int64) {
 func TestLimits(t *testing.T) {
 	rows := []segment.Row{}
 	for i := range 10 {
-		rows = append(rows, segment.Row{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: 1, V: 1}, {T: 2, V: 1}}})
+		rows = append(rows, segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: 1, V: 1}, {T: 2, V: 1}}})
 	}
 	for _, tc := range []struct {
 		name     string
@@ -223,20 +216,20 @@ func TestLimits(t *testing.T) {
 		value    int64
 		flag     string
 	}{
-		{"samples", query.Settings{MaxSamples: 19}, equal(model.MetricNameLabel, "m"), "samples per selector", 19, "--query.max-samples"},
-		{"series", query.Settings{MaxSeries: 9}, equal(model.MetricNameLabel, "m"), "series per selector", 9, "--query.max-series"},
-		{"segments", query.Settings{MaxSegments: 1}, equal(model.MetricNameLabel, "m"), "segments per selector", 1, "--query.max-segments"},
+		{"samples", query.Settings{MaxSamples: 19}, laketest.Equal(model.MetricNameLabel, "m"), "samples per selector", 19, "--query.max-samples"},
+		{"series", query.Settings{MaxSeries: 9}, laketest.Equal(model.MetricNameLabel, "m"), "series per selector", 9, "--query.max-series"},
+		{"segments", query.Settings{MaxSegments: 1}, laketest.Equal(model.MetricNameLabel, "m"), "segments per selector", 1, "--query.max-segments"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			store := newDirStore(t)
+			store := laketest.NewDir(t)
 			for _, s := range []struct {
 				settings query.Settings
 				fails    bool
 			}{{tc.settings, true}, {query.Settings{}, false}} {
-				l := newLake(t, store, s.settings)
+				l := laketest.New(t, store, s.settings)
 				if s.fails {
-					l.write(tenant.Default, rows)
-					l.write(tenant.Default, []segment.Row{{Labels: metric("m", "j", "x"), Floats: []segment.Float{{T: 50, V: 1}}}})
+					l.Write(tenant.Default, rows)
+					l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("m", "j", "x"), Floats: []segment.Float{{T: 50, V: 1}}}})
 				}
 				q, err := l.Querier(0, 100)
 				require.NoError(t, err)
@@ -259,12 +252,12 @@ func TestLimits(t *testing.T) {
 }
 
 func TestCancelledSelect(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	l.write(tenant.Default, []segment.Row{{Labels: metric("m"), Floats: []segment.Float{{T: 1, V: 1}}}})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("m"), Floats: []segment.Float{{T: 1, V: 1}}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	q, err := l.Querier(0, 100)
 	require.NoError(t, err)
-	set := q.Select(ctx, true, nil, equal(model.MetricNameLabel, "m"))
+	set := q.Select(ctx, true, nil, laketest.Equal(model.MetricNameLabel, "m"))
 	cancel()
 	require.False(t, set.Next())
 	require.ErrorIs(t, set.Err(), context.Canceled)
@@ -273,16 +266,16 @@ func TestCancelledSelect(t *testing.T) {
 // TestManyLabelNames: label names without a column in one file are in its MAP, and may have a
 // column in another file.
 func TestManyLabelNames(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
 	var rows []segment.Row
 	for i := range segment.MaxLabelColumns + 20 {
-		rows = append(rows, segment.Row{Labels: metric("m", fmt.Sprintf("n%04d", i), "x"), Floats: []segment.Float{{T: 1, V: 1}}})
+		rows = append(rows, segment.Row{Labels: laketest.Metric("m", fmt.Sprintf("n%04d", i), "x"), Floats: []segment.Float{{T: 1, V: 1}}})
 	}
 	last := fmt.Sprintf("n%04d", segment.MaxLabelColumns+5)
-	l.write(tenant.Default, rows)
-	l.write(tenant.Default, []segment.Row{{Labels: metric("m", last, "x"), Floats: []segment.Float{{T: 2, V: 2}}}})
-	for _, m := range []*labels.Matcher{equal(last, "x"), labels.MustNewMatcher(labels.MatchNotEqual, last, ""), labels.MustNewMatcher(labels.MatchRegexp, last, "x.*")} {
+	l.Write(tenant.Default, rows)
+	l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("m", last, "x"), Floats: []segment.Float{{T: 2, V: 2}}}})
+	for _, m := range []*labels.Matcher{laketest.Equal(last, "x"), labels.MustNewMatcher(labels.MatchNotEqual, last, ""), labels.MustNewMatcher(labels.MatchRegexp, last, "x.*")} {
 		require.Equal(t, []string{`{__name__="m", ` + last + `="x"}: 1=1 2=2`}, query1(t, l, 0, 100, nil, m))
 	}
-	require.Len(t, query1(t, l, 0, 100, nil, equal(model.MetricNameLabel, "m"), equal(last, "")), len(rows)-1)
+	require.Len(t, query1(t, l, 0, 100, nil, laketest.Equal(model.MetricNameLabel, "m"), laketest.Equal(last, "")), len(rows)-1)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // BenchmarkDaySelect reads 8 hours of a 24h block that has 20 million samples of ten thousand
@@ -20,12 +21,12 @@ import (
 func BenchmarkDaySelect(b *testing.B) {
 	const series, perSeries, step, hour = 10_000, 2000, 43_200, 3_600_000
 	for _, jitter := range []int64{1, 20} {
-		l := newLake(b, newDirStore(b), query.Settings{})
+		l := laketest.New(b, laketest.NewDir(b), query.Settings{})
 		rng := rand.New(rand.NewPCG(1, 2))
 		rows := make([]segment.Row, series)
 		for i := range rows {
 			r := segment.Row{
-				Labels: metric(fmt.Sprintf("metric_%d", i%50), "instance", fmt.Sprintf("host-%d:9100", i/50), "job", "node", "env", "production", "region", fmt.Sprint(i%3)),
+				Labels: laketest.Metric(fmt.Sprintf("metric_%d", i%50), "instance", fmt.Sprintf("host-%d:9100", i/50), "job", "node", "env", "production", "region", fmt.Sprint(i%3)),
 				Floats: make([]segment.Float, perSeries),
 			}
 			v := 0
@@ -35,13 +36,13 @@ func BenchmarkDaySelect(b *testing.B) {
 			}
 			rows[i] = r
 		}
-		l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, rows)
+		l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h}, rows)
 		for _, tc := range []struct {
 			name   string
 			ms     []*labels.Matcher
 			series int
 		}{
-			{"one", []*labels.Matcher{equal(model.MetricNameLabel, "metric_7"), equal("instance", "host-77:9100")}, 1},
+			{"one", []*labels.Matcher{laketest.Equal(model.MetricNameLabel, "metric_7"), laketest.Equal("instance", "host-77:9100")}, 1},
 			{"thousand", []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, "metric_(1|12|23|34|49)")}, 1000},
 			{"all", []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, "metric.+")}, series},
 		} {

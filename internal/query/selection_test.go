@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // TestSelectionsAreThoseOfANewStage: a stage that remembers what its selectors matched finds what a
@@ -29,11 +30,11 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 		bytes := tc.bytes
 		t.Run(fmt.Sprintf("bytes=%d,others=%d", bytes, tc.others), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(bytes), 1))
-			store := newDirStore(t)
-			l := newLake(t, store, query.Settings{IndexCacheBytes: bytes})
+			store := laketest.NewDir(t)
+			l := laketest.New(t, store, query.Settings{IndexCacheBytes: bytes})
 			selectors := [][]*labels.Matcher{
-				{equal(model.MetricNameLabel, "m0")},
-				{equal(model.MetricNameLabel, "m1"), equal("i", "3")},
+				{laketest.Equal(model.MetricNameLabel, "m0")},
+				{laketest.Equal(model.MetricNameLabel, "m1"), laketest.Equal("i", "3")},
 				{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, "m[12]"), labels.MustNewMatcher(labels.MatchNotEqual, "i", "3")},
 				{labels.MustNewMatcher(labels.MatchRegexp, "rare", ".+")},
 			}
@@ -41,7 +42,7 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 			for step := range 40 {
 				from := int64(1000 * step)
 				for _, tenantID := range []string{tenant.Default, "other"} {
-					seg := l.writeSegment(tenantID, key.WindowOf(from), append(changingRows(rng, step, from), otherRows(tc.others, from)...), nil)
+					seg := l.WriteSegment(tenantID, key.WindowOf(from), append(changingRows(rng, step, from), otherRows(tc.others, from)...), nil)
 					if segments = append(segments, seg); len(segments) > 12 && rng.IntN(3) == 0 {
 						require.NoError(t, store.Delete(t.Context(), segments[0].String()))
 						segments = segments[1:]
@@ -49,9 +50,9 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 				}
 				switch step % 20 {
 				case 7:
-					l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, changingRows(rng, step, from))
+					l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, changingRows(rng, step, from))
 				case 13:
-					l.delete(tenant.Default, []*labels.Matcher{equal("i", fmt.Sprint(rng.IntN(5)))}, from-5000, from)
+					l.Delete(tenant.Default, []*labels.Matcher{laketest.Equal("i", fmt.Sprint(rng.IntN(5)))}, from-5000, from)
 				}
 				ctx := t.Context()
 				if rng.IntN(4) == 0 {
@@ -61,7 +62,7 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 				if tc.others > 0 {
 					mint = from - 30_000 // with all objects, so that whole tables are read only at first
 				}
-				fresh := newLake(t, store, query.Settings{})
+				fresh := laketest.New(t, store, query.Settings{})
 				for _, ms := range selectors {
 					want, err := fresh.Resolve(ctx, mint, maxt, ms...)
 					require.NoError(t, err)
@@ -71,9 +72,9 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 				}
 			}
 			if tc.others > 0 {
-				require.Less(t, l.counted("promlake_query_cache_misses_total", "index"), 40., "of more than a hundred objects")
+				require.Less(t, l.Counted("promlake_query_cache_misses_total", "index"), 40., "of more than a hundred objects")
 			}
-			if hits := l.counted("promlake_query_cache_hits_total", "selection"); bytes == 1 {
+			if hits := l.Counted("promlake_query_cache_hits_total", "selection"); bytes == 1 {
 				require.Zero(t, hits)
 			} else {
 				require.Positive(t, hits)
@@ -85,19 +86,19 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 // TestManySeriesAreInOrder: the order of many series is remembered until a selector matches more of
 // them, and is not that of the series in a shorter range.
 func TestManySeriesAreInOrder(t *testing.T) {
-	store := newDirStore(t)
-	l := newLake(t, store, query.Settings{IndexCacheBytes: 64 << 20})
+	store := laketest.NewDir(t)
+	l := laketest.New(t, store, query.Settings{IndexCacheBytes: 64 << 20})
 	for step, series := range []int{200, 300, 500, 400} {
 		from := int64(10_000 * step)
 		rows := make([]segment.Row, series)
 		for i := range rows { // most of the next segment's series are others, between these
-			rows[i] = segment.Row{Labels: metric("many", "i", fmt.Sprintf("%04d", i*(2+step))), Floats: []segment.Float{{T: from, V: 1}}}
+			rows[i] = segment.Row{Labels: laketest.Metric("many", "i", fmt.Sprintf("%04d", i*(2+step))), Floats: []segment.Float{{T: from, V: 1}}}
 		}
-		l.writeSegment(tenant.Default, key.WindowOf(from), rows, nil)
+		l.WriteSegment(tenant.Default, key.WindowOf(from), rows, nil)
 		for _, mint := range []int64{0, from, 0} {
-			got, err := l.Resolve(t.Context(), mint, from, equal(model.MetricNameLabel, "many"))
+			got, err := l.Resolve(t.Context(), mint, from, laketest.Equal(model.MetricNameLabel, "many"))
 			require.NoError(t, err)
-			want, err := newLake(t, store, query.Settings{}).Resolve(t.Context(), mint, from, equal(model.MetricNameLabel, "many"))
+			want, err := laketest.New(t, store, query.Settings{}).Resolve(t.Context(), mint, from, laketest.Equal(model.MetricNameLabel, "many"))
 			require.NoError(t, err)
 			require.Equal(t, want, got, "segments: %d, from %d", step+1, mint)
 			require.True(t, slices.IsSortedFunc(got.Labels, labels.Compare))
@@ -118,7 +119,7 @@ func changingRows(rng *rand.Rand, step int, from int64) (rows []segment.Row) {
 			if rng.IntN(20) == 0 {
 				lset = append(lset, "rare", "yes")
 			}
-			r := segment.Row{Labels: metric(fmt.Sprintf("m%d", m), lset...)}
+			r := segment.Row{Labels: laketest.Metric(fmt.Sprintf("m%d", m), lset...)}
 			at := from + int64(rng.IntN(500))
 			switch rng.IntN(12) {
 			case 0:
@@ -138,24 +139,24 @@ func changingRows(rng *rand.Rand, step int, from int64) (rows []segment.Row) {
 func otherRows(n int, at int64) []segment.Row {
 	rows := make([]segment.Row, n)
 	for i := range rows {
-		rows[i] = segment.Row{Labels: metric("other", "i", fmt.Sprintf("%04d", i)), Floats: []segment.Float{{T: at, V: 1}}}
+		rows[i] = segment.Row{Labels: laketest.Metric("other", "i", fmt.Sprintf("%04d", i)), Floats: []segment.Float{{T: at, V: 1}}}
 	}
 	return rows
 }
 
 // TestSelectedSeriesLimit: series that only other reads found do not count for the limit of a read.
 func TestSelectedSeriesLimit(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{MaxSeries: 3})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{MaxSeries: 3})
 	row := func(i string, at int64) segment.Row {
-		return segment.Row{Labels: metric("m", "i", i), Floats: []segment.Float{{T: at, V: 1}}}
+		return segment.Row{Labels: laketest.Metric("m", "i", i), Floats: []segment.Float{{T: at, V: 1}}}
 	}
-	m := equal(model.MetricNameLabel, "m")
+	m := laketest.Equal(model.MetricNameLabel, "m")
 	for n, names := range []string{"abc", "bcd", "def"} {
 		var rows []segment.Row
 		for _, name := range names {
 			rows = append(rows, row(string(name), int64(100*n)))
 		}
-		l.write(tenant.Default, rows)
+		l.Write(tenant.Default, rows)
 		r, err := l.Resolve(t.Context(), int64(100*n), int64(100*n), m)
 		require.NoError(t, err)
 		require.Len(t, r.Labels, 3)
@@ -169,19 +170,19 @@ func TestSelectedSeriesLimit(t *testing.T) {
 // TestCountLeavesSelections: to count what a deletion would remove does not change which rows the
 // next read of the same selector finds.
 func TestCountLeavesSelections(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	l.writeBlocks(tenant.Default, blockShape{level: key.Part}, []segment.Row{
-		{Labels: metric("m", "i", "a"), Floats: []segment.Float{{T: 10, V: 1}, {T: 20, V: 2}}},
-		{Labels: metric("m", "i", "b"), Floats: []segment.Float{{T: 10, V: 3}, {T: 90, V: 4}}},
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.Part}, []segment.Row{
+		{Labels: laketest.Metric("m", "i", "a"), Floats: []segment.Float{{T: 10, V: 1}, {T: 20, V: 2}}},
+		{Labels: laketest.Metric("m", "i", "b"), Floats: []segment.Float{{T: 10, V: 3}, {T: 90, V: 4}}},
 	})
 	read := func() []string {
 		q, err := l.Querier(0, 100)
 		require.NoError(t, err)
-		return text(t, q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m")))
+		return text(t, q.Select(t.Context(), true, nil, laketest.Equal(model.MetricNameLabel, "m")))
 	}
 	before := read()
 	require.Len(t, before, 2)
-	series, samples, _, err := l.Count(t.Context(), [][]*labels.Matcher{{equal(model.MetricNameLabel, "m")}}, 0, 50)
+	series, samples, _, err := l.Count(t.Context(), [][]*labels.Matcher{{laketest.Equal(model.MetricNameLabel, "m")}}, 0, 50)
 	require.NoError(t, err)
 	require.Equal(t, [2]int64{2, 3}, [2]int64{series, samples})
 	require.Equal(t, before, read())

@@ -21,6 +21,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // listingStore counts listings and reads of manifests, and can hold listings up.
@@ -58,25 +59,25 @@ func (s *listingStore) Get(ctx context.Context, k string, offset, length int64) 
 }
 
 // stale is a lake whose reads share snapshots for a second of the clock now.
-func staleLake(t *testing.T, store objstore.Store, now func() time.Time, s query.Settings) *lake {
+func staleLake(t *testing.T, store objstore.Store, now func() time.Time, s query.Settings) *laketest.Lake {
 	t.Helper()
 	s.MaxStaleness = time.Second
 	st, err := query.New(s, store, nil, slog.New(slog.DiscardHandler), now)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
-	return &lake{Stage: st, tb: t, store: store}
+	return &laketest.Lake{Stage: st, TB: t, Store: store}
 }
 
 func one(t int64) []segment.Row {
-	return []segment.Row{{Labels: metric("m"), Floats: []segment.Float{{T: t, V: float64(t)}}}}
+	return []segment.Row{{Labels: laketest.Metric("m"), Floats: []segment.Float{{T: t, V: float64(t)}}}}
 }
 
 // found returns the number of samples that a read finds.
-func found(t *testing.T, ctx context.Context, l *lake, mint, maxt int64) int {
+func found(t *testing.T, ctx context.Context, l *laketest.Lake, mint, maxt int64) int {
 	t.Helper()
 	q, err := l.Querier(mint, maxt)
 	require.NoError(t, err)
-	set := q.Select(ctx, true, nil, equal(model.MetricNameLabel, "m"))
+	set := q.Select(ctx, true, nil, laketest.Equal(model.MetricNameLabel, "m"))
 	n := 0
 	for set.Next() {
 		it := set.At().Iterator(nil)
@@ -89,14 +90,14 @@ func found(t *testing.T, ctx context.Context, l *lake, mint, maxt int64) int {
 }
 
 func TestStaleness(t *testing.T) {
-	store := &listingStore{Store: newDirStore(t)}
-	now := testNow()
+	store := &listingStore{Store: laketest.NewDir(t)}
+	now := laketest.Now()
 	l := staleLake(t, store, func() time.Time { return now }, query.Settings{})
 	const hour, window = int64(3_600_000), key.WindowMillis
 	ctx := t.Context()
 	asOf := func(at time.Time) context.Context { return request.WithAsOf(ctx, at) }
 	other := tenant.With(ctx, "other")
-	l.write(tenant.Default, one(hour))
+	l.Write(tenant.Default, one(hour))
 	for _, s := range []struct {
 		name       string
 		after      time.Duration // since the step before
@@ -124,7 +125,7 @@ func TestStaleness(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			now = now.Add(s.after)
 			if s.write != 0 {
-				l.write(tenant.Default, one(s.write))
+				l.Write(tenant.Default, one(s.write))
 			}
 			before := store.lists.Load()
 			require.Equal(t, s.want, found(t, s.ctx, l, s.mint, s.maxt))
@@ -136,12 +137,12 @@ func TestStaleness(t *testing.T) {
 // TestRangesShareSnapshots: reads of several ranges soon use one snapshot, which later ones take of
 // all that was asked for since.
 func TestRangesShareSnapshots(t *testing.T) {
-	store := &listingStore{Store: newDirStore(t)}
-	now := testNow()
+	store := &listingStore{Store: laketest.NewDir(t)}
+	now := laketest.Now()
 	l := staleLake(t, store, func() time.Time { return now }, query.Settings{})
 	const window = key.WindowMillis
 	for i := range int64(4) {
-		l.write(tenant.Default, one(i*window))
+		l.Write(tenant.Default, one(i*window))
 	}
 	lists := func(windows ...int64) int64 {
 		before := store.lists.Load()
@@ -161,10 +162,10 @@ func TestRangesShareSnapshots(t *testing.T) {
 
 // TestNoStaleness: by default a read sees what was stored before it began.
 func TestNoStaleness(t *testing.T) {
-	store := &listingStore{Store: newDirStore(t)}
-	l := newLake(t, store, query.Settings{})
+	store := &listingStore{Store: laketest.NewDir(t)}
+	l := laketest.New(t, store, query.Settings{})
 	for i := range int64(3) {
-		l.write(tenant.Default, one(i+1))
+		l.Write(tenant.Default, one(i+1))
 		require.Equal(t, int(i+1), found(t, t.Context(), l, 0, 100))
 		require.Equal(t, i+1, store.lists.Load())
 	}
@@ -174,12 +175,12 @@ func TestNoStaleness(t *testing.T) {
 // TestGoneObjectEndsStaleness: a read whose objects were deleted takes a new snapshot, which later
 // reads use.
 func TestGoneObjectEndsStaleness(t *testing.T) {
-	dir := newDirStore(t)
+	dir := laketest.NewDir(t)
 	store := &listingStore{Store: dir}
-	l := staleLake(t, store, testNow, query.Settings{CacheBytes: 1, FooterCacheBytes: 1, IndexCacheBytes: 1})
+	l := staleLake(t, store, laketest.Now, query.Settings{CacheBytes: 1, FooterCacheBytes: 1, IndexCacheBytes: 1})
 	write := func() {
 		for i := range int64(3) {
-			l.write(tenant.Default, one(i+1))
+			l.Write(tenant.Default, one(i+1))
 		}
 	}
 	write()
@@ -203,7 +204,7 @@ func TestGoneObjectEndsStaleness(t *testing.T) {
 // TestSnapshotsAreShared: reads that begin while a snapshot is taken wait for it, and use it unless
 // it is too old by then.
 func TestSnapshotsAreShared(t *testing.T) {
-	dir := newDirStore(t)
+	dir := laketest.NewDir(t)
 	boom := errors.New("boom")
 	for _, tc := range []struct {
 		name   string

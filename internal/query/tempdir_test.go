@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // TestStaleTemporaryDirectoriesAreRemoved: a process that starts removes what killed ones have
@@ -32,14 +33,14 @@ func TestStaleTemporaryDirectoriesAreRemoved(t *testing.T) {
 		}
 		return out
 	}
-	first := newLake(t, newDirStore(t), query.Settings{})
+	first := laketest.New(t, laketest.NewDir(t), query.Settings{})
 	require.NoError(t, first.Warm())
 	left := dirs()
 	require.Len(t, left, 2)
 	require.Contains(t, left, "other")
 	require.FileExists(t, filepath.Join(root, "promlake-query-a-file"))
 
-	second := newLake(t, newDirStore(t), query.Settings{})
+	second := laketest.New(t, laketest.NewDir(t), query.Settings{})
 	require.NoError(t, second.Warm())
 	both := dirs()
 	require.Len(t, both, 3)

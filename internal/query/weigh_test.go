@@ -13,16 +13,17 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // weigh returns the samples of each series that matches one of sets, and the bytes of all.
-func (l *lake) weigh(sets [][]*labels.Matcher, mint, maxt int64) (samples map[string]int64, bytes float64) {
-	l.tb.Helper()
+func weigh(l *laketest.Lake, sets [][]*labels.Matcher, mint, maxt int64) (samples map[string]int64, bytes float64) {
+	l.TB.Helper()
 	samples = map[string]int64{}
-	require.NoError(l.tb, l.Weigh(l.tb.Context(), sets, mint, maxt, func(lset labels.Labels, n int64, b float64) {
-		require.NotContains(l.tb, samples, lset.String(), "visited twice")
-		require.Positive(l.tb, n)
-		require.Positive(l.tb, b)
+	require.NoError(l.TB, l.Weigh(l.TB.Context(), sets, mint, maxt, func(lset labels.Labels, n int64, b float64) {
+		require.NotContains(l.TB, samples, lset.String(), "visited twice")
+		require.Positive(l.TB, n)
+		require.Positive(l.TB, b)
 		samples[lset.String()] = n
 		bytes += b
 	}))
@@ -56,46 +57,46 @@ func counts(rows []segment.Row, mint, maxt int64) map[string]int64 {
 
 // TestWeigh compares with a naive count in every layout, before and after deletions.
 func TestWeigh(t *testing.T) {
-	end := testNow().UnixMilli()
+	end := laketest.Now().UnixMilli()
 	begin := end - 24*60*minute
-	for _, layout := range layouts {
-		t.Run(layout.name, func(t *testing.T) {
-			rows := randomRows(rand.New(rand.NewPCG(5, 6)))
-			store := newDirStore(t)
-			l := newLake(t, store, query.Settings{})
-			layout.write(l, tenant.Default, rows)
+	for _, layout := range laketest.Layouts {
+		t.Run(layout.Name, func(t *testing.T) {
+			rows := laketest.RandomRows(rand.New(rand.NewPCG(5, 6)))
+			store := laketest.NewDir(t)
+			l := laketest.New(t, store, query.Settings{})
+			layout.Write(l, tenant.Default, rows)
 			size := int64(0)
 			for o, err := range store.List(t.Context(), "v1/", "") {
 				require.NoError(t, err)
 				size += o.Size
 			}
-			got, bytes := l.weigh(everything, begin, end)
+			got, bytes := weigh(l, everything, begin, end)
 			want := counts(rows, begin, end)
-			if layout.name == "mixture" { // some samples are stored twice
+			if layout.Name == "mixture" { // some samples are stored twice
 				require.Equal(t, namesIn(want), namesIn(got))
 			} else {
 				require.Equal(t, want, got)
 			}
 			require.InDelta(t, float64(size), bytes, float64(size)/5, "all bytes but those of manifests belong to series")
 
-			one, _ := l.weigh([][]*labels.Matcher{{equal("i", "7")}, {equal("i", "8"), equal("job", "nothing")}, {equal("i", "9")}}, begin, end)
+			one, _ := weigh(l, [][]*labels.Matcher{{laketest.Equal("i", "7")}, {laketest.Equal("i", "8"), laketest.Equal("job", "nothing")}, {laketest.Equal("i", "9")}}, begin, end)
 			require.Len(t, one, 2)
-			none, _ := l.weigh(everything, end+minute, end+2*minute)
+			none, _ := weigh(l, everything, end+minute, end+2*minute)
 			require.Empty(t, none)
-			none, _ = l.weigh(nil, begin, end)
+			none, _ = weigh(l, nil, begin, end)
 			require.Empty(t, none)
 
 			// Of a part of an object, samples are taken to be evenly spaced.
-			part, _ := l.weigh(everything, end-5*60*minute, end-2*60*minute)
+			part, _ := weigh(l, everything, end-5*60*minute, end-2*60*minute)
 			for name, n := range counts(rows, end-5*60*minute, end-2*60*minute) {
-				require.InDelta(t, float64(n), float64(part[name]), float64(n)*pick(layout.name == "mixture", 0.8, 0.35), name)
+				require.InDelta(t, float64(n), float64(part[name]), float64(n)*laketest.Pick(layout.Name == "mixture", 0.8, 0.35), name)
 			}
 
-			deleteAll(l)
-			got, _ = l.weigh(everything, begin, end)
-			want = counts(without(rows), begin, end)
+			laketest.DeleteAll(l)
+			got, _ = weigh(l, everything, begin, end)
+			want = counts(laketest.Without(rows), begin, end)
 			require.Equal(t, namesIn(want), namesIn(got))
-			if layout.name != "mixture" {
+			if layout.Name != "mixture" {
 				for name, n := range want {
 					require.InDelta(t, float64(n), float64(got[name]), float64(n)*0.2, name)
 				}
@@ -114,19 +115,19 @@ func namesIn(m map[string]int64) map[string]bool {
 
 // TestWeighIsLimited: counting has the limits of a query.
 func TestWeighIsLimited(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{MaxSeries: 2})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{MaxSeries: 2})
 	var rows []segment.Row
 	for i := range 3 {
-		rows = append(rows, segment.Row{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: testNow().UnixMilli(), V: 1}}})
+		rows = append(rows, segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: laketest.Now().UnixMilli(), V: 1}}})
 	}
-	l.write(tenant.Default, rows)
+	l.Write(tenant.Default, rows)
 	mint, maxt := l.Recent()
-	require.Equal(t, testNow().UnixMilli(), maxt)
+	require.Equal(t, laketest.Now().UnixMilli(), maxt)
 	require.Greater(t, maxt-mint, time.Minute.Milliseconds())
 	err := l.Weigh(t.Context(), everything, mint, maxt, func(labels.Labels, int64, float64) {})
 	var limit *request.LimitError
 	require.ErrorAs(t, err, &limit)
 	require.ErrorContains(t, err, "query.max-series")
-	one, _ := l.weigh([][]*labels.Matcher{{equal("i", "1")}}, mint, maxt)
+	one, _ := weigh(l, [][]*labels.Matcher{{laketest.Equal("i", "1")}}, mint, maxt)
 	require.Equal(t, map[string]int64{`{__name__="m", i="1"}`: 1}, one)
 }

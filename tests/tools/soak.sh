@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 
 duration=${1:-30s}
 echo "soak: upstream's PromQL suite over every layout, and the long forms of the tests of queries"
-PROMLAKE_SOAK=1 go test -count=1 -timeout 0 ./internal/query
+PROMLAKE_SOAK=1 go test -count=1 -timeout 0 ./internal/query ./tests/promql ./tests/sql
 echo "soak: random PromQL"
 PROMLAKE_FUZZPROMQL_QUERIES=${PROMLAKE_FUZZPROMQL_QUERIES:-200000} PROMLAKE_FUZZPROMQL_SEED=${PROMLAKE_FUZZPROMQL_SEED:-$((RANDOM * 1000000))} \
     go test -run '^TestDifferential$' -count=1 -v -timeout 0 ./tests/fuzzpromql

@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // windowCalls are PromQL's functions with %s for the range vector, and their calls in SQL with %s for
@@ -48,11 +49,11 @@ var frames = []string{
 // times of the rows, bit for bit.
 func TestSQLAggregatesOver(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
-	l := newLake(t, newDirStore(t), query.Settings{})
-	writeMixture(l, tenant.Default, floatRows(rng))
-	deleteAll(l)
-	times := l.sql("SELECT DISTINCT epoch_ms(ts) AS t FROM samples WHERE metric LIKE 'm%'")
-	some, n := 0, rounds(3)
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	laketest.WriteMixture(l, tenant.Default, floatRows(rng))
+	laketest.DeleteAll(l)
+	times := l.Rows("SELECT DISTINCT epoch_ms(ts) AS t FROM samples WHERE metric LIKE 'm%'")
+	some, n := 0, laketest.Rounds(3)
 	for i, promql := range slices.Sorted(maps.Keys(windowCalls)) {
 		width := fmt.Sprintf("%d seconds", 60*(5+rng.Int64N(100)))
 		frame := frames[i%len(frames)]
@@ -62,10 +63,10 @@ func TestSQLAggregatesOver(t *testing.T) {
 			frame = strings.TrimSuffix(frame, " -- %s")
 		}
 		call := fmt.Sprintf(windowCalls[promql], "INTERVAL '"+width+"'")
-		over := l.sql("SELECT epoch_ms(ts) AS t, labels, v FROM (SELECT ts, labels, " + call + " OVER " + frame + " AS v FROM samples WHERE metric LIKE 'm%') WHERE v IS NOT NULL")
+		over := l.Rows("SELECT epoch_ms(ts) AS t, labels, v FROM (SELECT ts, labels, " + call + " OVER " + frame + " AS v FROM samples WHERE metric LIKE 'm%') WHERE v IS NOT NULL")
 		for range n {
 			at := times[rng.IntN(len(times))]
-			want := l.sql("SELECT epoch_ms(p.ts) AS t, p.labels, p.value FROM promql($1, $2, $2, 1) p WHERE p.labels IN (SELECT labels FROM samples WHERE epoch_ms(ts) = "+at+" AND metric LIKE 'm%')",
+			want := l.Rows("SELECT epoch_ms(p.ts) AS t, p.labels, p.value FROM promql($1, $2, $2, 1) p WHERE p.labels IN (SELECT labels FROM samples WHERE epoch_ms(ts) = "+at+" AND metric LIKE 'm%')",
 				fmt.Sprintf(promql, "{__name__=~'m.*'}["+strings.Replace(width, " seconds", "s", 1)+"]"), seconds(t, at))
 			got := slices.DeleteFunc(slices.Clone(over), func(row string) bool { return !strings.HasPrefix(row, at+" | ") })
 			require.Equal(t, want, got, "%s over %s", call, frame)
@@ -87,11 +88,11 @@ func seconds(t *testing.T, ms string) float64 {
 // TestSQLWindowsSlideToRows: the window ends at the last row of the frame, which may have no value:
 // rows at the steps of a range query give its values.
 func TestSQLWindowsSlideToRows(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	writeMixture(l, tenant.Default, floatRows(rand.New(rand.NewPCG(43, 44)))[:20])
-	end := testNow()
-	want := l.sql("SELECT ts, labels, value FROM promql('rate({__name__=~\"m.*\"}[30m])', $1, $2, '7m')", end.Unix()-4*3600, end.Unix())
-	got := l.sql(`WITH all_rows AS (
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	laketest.WriteMixture(l, tenant.Default, floatRows(rand.New(rand.NewPCG(43, 44)))[:20])
+	end := laketest.Now()
+	want := l.Rows("SELECT ts, labels, value FROM promql('rate({__name__=~\"m.*\"}[30m])', $1, $2, '7m')", end.Unix()-4*3600, end.Unix())
+	got := l.Rows(`WITH all_rows AS (
 			SELECT metric, labels, ts, value, false AS step FROM samples WHERE metric LIKE 'm%'
 			UNION ALL SELECT DISTINCT metric, labels, generate_series, NULL, true FROM series, generate_series(make_timestamptz($1), make_timestamptz($2), INTERVAL 7 MINUTE) WHERE metric LIKE 'm%')
 		SELECT ts, labels, rate FROM (
@@ -104,11 +105,11 @@ func TestSQLWindowsSlideToRows(t *testing.T) {
 // TestSQLWindowsHoldTheirBounds: what the frame has beside the window does not count, at its open
 // start and before; a frame without rows, and one without values, have no value.
 func TestSQLWindowsHoldTheirBounds(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
 	const rows = "(SELECT make_timestamptz(i * 1000000) AS ts, CASE WHEN i = 3 THEN NULL ELSE i END::DOUBLE AS value FROM range(6) t(i))"
 	over := func(call, frame string) []string {
 		t.Helper()
-		return l.sql("SELECT epoch(ts)::INT AS t, v::INT FROM (SELECT ts, " + call + " OVER (ORDER BY ts " + frame + ") AS v FROM " + rows + ")")
+		return l.Rows("SELECT epoch(ts)::INT AS t, v::INT FROM (SELECT ts, " + call + " OVER (ORDER BY ts " + frame + ") AS v FROM " + rows + ")")
 	}
 	want := []string{"0 | 1", "1 | 2", "2 | 2", "3 | 1", "4 | 1", "5 | 2"}
 	for _, frame := range []string{"RANGE INTERVAL 2 SECOND PRECEDING", "", "ROWS 5 PRECEDING", "ROWS UNBOUNDED PRECEDING"} {
@@ -118,14 +119,14 @@ func TestSQLWindowsHoldTheirBounds(t *testing.T) {
 		over("prom_sum_over_time(ts, value, INTERVAL 2 SECOND)", "ROWS BETWEEN 1 PRECEDING AND 1 PRECEDING"))
 	require.Equal(t, []string{"0 | (null)", "1 | (null)", "2 | 1", "3 | 1", "4 | 1", "5 | 2"},
 		over("prom_count_over_time(ts, value, INTERVAL 2 SECOND) FILTER (ts > make_timestamptz(1000000))", ""))
-	require.Equal(t, []string{"2"}, l.sql("SELECT prom_count_over_time(ts, value, '2 seconds')::INT FROM "+rows), "without OVER")
+	require.Equal(t, []string{"2"}, l.Rows("SELECT prom_count_over_time(ts, value, '2 seconds')::INT FROM "+rows), "without OVER")
 }
 
 // TestSQLWindowsFail: wrong windows, too much memory and cancellations are errors of their kind.
 func TestSQLWindowsFail(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{QueryMemoryBytes: 16 << 20})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{QueryMemoryBytes: 16 << 20})
 	ask := func(ctx context.Context, text string) error {
-		return l.SQL(ctx, query.Statement{Text: text, Format: "csv"}, &kept{})
+		return l.SQL(ctx, query.Statement{Text: text, Format: "csv"}, &laketest.Result{})
 	}
 	const rows = " FROM (SELECT make_timestamptz(i * 1000000) AS ts, i::DOUBLE AS value FROM range(1000) t(i))"
 	for text, want := range map[string]string{
@@ -171,13 +172,13 @@ func TestSQLWindowsFail(t *testing.T) {
 // TestSQLWindowsOfWholePartitions: windows whose frames are all rows of the partition in effect are
 // evaluated over many rows.
 func TestSQLWindowsOfWholePartitions(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
 	for _, window := range []string{
 		"ORDER BY 5", "ORDER BY NULL", "ORDER BY (SELECT 1)", "ORDER BY i - i", "PARTITION BY k ORDER BY k", "PARTITION BY k ORDER BY k, 7",
 		"PARTITION BY k ORDER BY k RANGE BETWEEN CURRENT ROW AND CURRENT ROW", "ORDER BY k GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
 		"ORDER BY i ROWS BETWEEN 100000 PRECEDING AND 100000 FOLLOWING", "ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 100000 FOLLOWING",
 	} {
-		got := l.sql("SELECT DISTINCT v::INT FROM (SELECT prom_count_over_time(make_timestamptz(i * 15000000), i, INTERVAL 1 MINUTE) OVER (" + window + ") AS v FROM (SELECT i, 5 AS k FROM range(5000) t(i)))")
+		got := l.Rows("SELECT DISTINCT v::INT FROM (SELECT prom_count_over_time(make_timestamptz(i * 15000000), i, INTERVAL 1 MINUTE) OVER (" + window + ") AS v FROM (SELECT i, 5 AS k FROM range(5000) t(i)))")
 		require.Equal(t, []string{"4"}, got, window)
 	}
 }

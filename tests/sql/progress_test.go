@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"fmt"
@@ -13,11 +13,12 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // observed drops a result, and notes how far the statement is at each write.
 type observed struct {
-	kept
+	laketest.Result
 	progress request.Progress
 	shares   []float64
 }
@@ -30,27 +31,27 @@ func (o *observed) Write(p []byte) (int, error) {
 }
 
 // ask runs a statement and returns how far it was at each write, and at its end.
-func (o *observed) ask(l *lake, text string) (end float64, ok bool) {
-	l.tb.Helper()
+func (o *observed) ask(l *laketest.Lake, text string) (end float64, ok bool) {
+	l.TB.Helper()
 	o.shares = nil
-	ctx := request.WithProgress(l.tb.Context(), &o.progress)
-	require.NoError(l.tb, l.SQL(ctx, query.Statement{Text: text, Format: "csv"}, o), text)
+	ctx := request.WithProgress(l.TB.Context(), &o.progress)
+	require.NoError(l.TB, l.SQL(ctx, query.Statement{Text: text, Format: "csv"}, o), text)
 	return o.progress.Share()
 }
 
 // TestSQLProgress: a scan that is larger than what DuckDB buffers of a result is at no part of it at
 // first, then at more and more, and at all at the end; each scan of a statement has its share.
 func TestSQLProgress(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
 	var rows []segment.Row
 	for i := range 40 {
-		r := segment.Row{Labels: metric("m", "i", fmt.Sprint(i))}
+		r := segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i))}
 		for j := range 20000 {
 			r.Floats = append(r.Floats, segment.Float{T: int64(j) * 100, V: float64(i * j)})
 		}
 		rows = append(rows, r)
 	}
-	l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, rows)
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, rows)
 	var o observed
 	end, ok := o.ask(l, "SELECT * FROM samples")
 	require.True(t, ok)
@@ -77,9 +78,9 @@ func TestSQLProgress(t *testing.T) {
 // TestSQLProgressOfTables: all tables of samples have been read at the end of a statement that reads
 // them, from all kinds of objects.
 func TestSQLProgressOfTables(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	writeMixture(l, tenant.Default, randomRows(rand.New(rand.NewPCG(31, 32))))
-	start, end := testNow().Add(-24*time.Hour).Unix(), testNow().Unix()
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	laketest.WriteMixture(l, tenant.Default, laketest.RandomRows(rand.New(rand.NewPCG(31, 32))))
+	start, end := laketest.Now().Add(-24*time.Hour).Unix(), laketest.Now().Unix()
 	for _, from := range []string{
 		"samples", "stored_samples", "histograms", "exemplars", "rollup_5m", "rollup_1h", fmt.Sprintf("promlake_metric('m1', %d, %d)", start, end),
 		"samples AS a JOIN rollup_1h AS b USING (metric, labels)",

@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // bucketColumns are the columns of the tables of buckets, without the bits of NaN, which depend on
@@ -43,9 +44,9 @@ var bucketTables = map[string]string{"rollup_5m": "5 minutes", "rollup_1h": "1 h
 var countedRows = regexp.MustCompile(`; (\d+) rows of rollups, (\d+) computed from samples`)
 
 // bucketRows returns how many rows of a table of buckets were stored, and how many computed.
-func bucketRows(t *testing.T, l *lake, text string) (stored, computed int) {
+func bucketRows(t *testing.T, l *laketest.Lake, text string) (stored, computed int) {
 	t.Helper()
-	found := countedRows.FindStringSubmatch(strings.Join(l.sql("EXPLAIN ANALYZE "+text), "\n"))
+	found := countedRows.FindStringSubmatch(strings.Join(l.Rows("EXPLAIN ANALYZE "+text), "\n"))
 	require.NotNil(t, found, text)
 	stored, err := strconv.Atoi(found[1])
 	require.NoError(t, err)
@@ -57,7 +58,7 @@ func bucketRows(t *testing.T, l *lake, text string) (stored, computed int) {
 // withHists gives some of the series native histograms.
 func withHists(rows []segment.Row) []segment.Row {
 	rows = slices.Clone(rows)
-	day := testNow().Truncate(24 * time.Hour).UnixMilli()
+	day := laketest.Now().Truncate(24 * time.Hour).UnixMilli()
 	rows[2].Hists = []segment.Hist{{T: day + 123_456, H: tsdbutil.GenerateTestHistogram(1)}, {T: day + 9*60*minute + 1, H: tsdbutil.GenerateTestHistogram(2)}}
 	return rows
 }
@@ -65,16 +66,16 @@ func withHists(rows []segment.Row) []segment.Row {
 // TestSQLRollups: the rows of buckets are those of an aggregation of samples, and the same bit for
 // bit whether they are stored or computed.
 func TestSQLRollups(t *testing.T) {
-	rows := withHists(rollupRows()[:4])
-	for _, state := range rollupStates {
-		t.Run(state.name, func(t *testing.T) {
-			_, plain, rolled := lakesOfRollups(t, rows, state.name == "deletions", state.apply)
+	rows := withHists(laketest.RollupRows()[:4])
+	for _, state := range laketest.RollupStates {
+		t.Run(state.Name, func(t *testing.T) {
+			_, plain, rolled := laketest.LakesOfRollups(t, rows, state.Name == "deletions", state.Apply)
 			for table, width := range bucketTables {
-				want := plain.sql("SELECT " + bucketColumns + " FROM " + table)
-				require.Equal(t, want, rolled.sql("SELECT "+bucketColumns+" FROM "+table), table)
-				if table == "rollup_1h" || state.name == "plain" {
-					require.Equal(t, plain.sql("SELECT * REPLACE (NULL::DOUBLE AS increase) FROM (SELECT "+strings.ReplaceAll(bucketColumns, "END, changes", "END AS increase, changes")+" FROM "+table+")"),
-						plain.sql(aggregated(width)), table)
+				want := plain.Rows("SELECT " + bucketColumns + " FROM " + table)
+				require.Equal(t, want, rolled.Rows("SELECT "+bucketColumns+" FROM "+table), table)
+				if table == "rollup_1h" || state.Name == "plain" {
+					require.Equal(t, plain.Rows("SELECT * REPLACE (NULL::DOUBLE AS increase) FROM (SELECT "+strings.ReplaceAll(bucketColumns, "END, changes", "END AS increase, changes")+" FROM "+table+")"),
+						plain.Rows(aggregated(width)), table)
 				}
 				stored, computed := bucketRows(t, rolled, "FROM "+table)
 				require.Greater(t, stored, len(want)/4, "%s: %d are computed", table, computed)
@@ -87,43 +88,43 @@ func TestSQLRollups(t *testing.T) {
 // TestSQLRollupColumns: each column alone, and conditions that are read from the plan, select the
 // same as after a LIMIT, which keeps DuckDB from moving them.
 func TestSQLRollupColumns(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	l.writeBlocks(tenant.Default, blockShape{level: key.L24h, groupRows: 7000, rollups: true}, withHists(rollupRows()[:4]))
-	rollupStates[2].apply(l)
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h, GroupRows: 7000, Rollups: true}, withHists(laketest.RollupRows()[:4]))
+	laketest.RollupStates[2].Apply(l)
 	for table := range bucketTables {
-		all := l.columns("SELECT * FROM " + table)
+		all := columns(l, "SELECT * FROM "+table)
 		require.Equal(t, []string{"metric", "labels", "ts", "count", "sum", "min", "max", "first", "last", "first_ts", "last_ts", "increase", "changes", "resets", "nans"}, all)
-		for _, c := range pick(table == "rollup_1h", all, nil) {
-			require.Equal(t, l.sql("SELECT "+c+" FROM (FROM "+table+" LIMIT 1000000)"), l.sql("SELECT "+c+" FROM "+table), c)
+		for _, c := range laketest.Pick(table == "rollup_1h", all, nil) {
+			require.Equal(t, l.Rows("SELECT "+c+" FROM (FROM "+table+" LIMIT 1000000)"), l.Rows("SELECT "+c+" FROM "+table), c)
 		}
 		rng := rand.New(rand.NewPCG(4, 4))
 		at := func() string {
-			return fmt.Sprintf("make_timestamptz(%d)", (testNow().UnixMilli()-rng.Int64N(60)*60*minute)/(5*minute)*(5*minute)*1000+pick(rng.IntN(2) == 0, rng.Int64N(3)-1, 0))
+			return fmt.Sprintf("make_timestamptz(%d)", (laketest.Now().UnixMilli()-rng.Int64N(60)*60*minute)/(5*minute)*(5*minute)*1000+laketest.Pick(rng.IntN(2) == 0, rng.Int64N(3)-1, 0))
 		}
 		for range 2 {
 			for _, where := range []string{"ts = " + at(), "ts > " + at(), "ts <= " + at() + " AND labels['i'] IN ('0', '3')", "ts BETWEEN " + at() + " AND " + at(), "ts < " + at() + " OR labels['job'] = 'b'"} {
-				require.Equal(t, l.sql("FROM (FROM "+table+" LIMIT 1000000) WHERE "+where), l.sql("FROM "+table+" WHERE "+where), where)
+				require.Equal(t, l.Rows("FROM (FROM "+table+" LIMIT 1000000) WHERE "+where), l.Rows("FROM "+table+" WHERE "+where), where)
 			}
 		}
 	}
-	day := fmt.Sprint(testNow().Truncate(24 * time.Hour).UnixMicro())
+	day := fmt.Sprint(laketest.Now().Truncate(24 * time.Hour).UnixMicro())
 	hour := "FROM rollup_1h WHERE labels['i'] = '3' AND ts > make_timestamptz(" + day + ") AND ts <= make_timestamptz(" + day + ") + INTERVAL 3 HOUR"
 	stored, computed := bucketRows(t, l, hour)
-	require.Equal(t, len(l.sql(hour)), stored)
+	require.Equal(t, len(l.Rows(hour)), stored)
 	require.Zero(t, computed, "nothing but whole buckets of one block")
-	read := l.counted("promlake_query_samples_read_total")
-	l.sql(hour)
-	require.Equal(t, read, l.counted("promlake_query_samples_read_total"))
+	read := l.Counted("promlake_query_samples_read_total")
+	l.Rows(hour)
+	require.Equal(t, read, l.Counted("promlake_query_samples_read_total"))
 }
 
 // TestSQLRollupsJoin: of series that are scraped on the full second, the last bucket of a day has a
 // sample in the block of the next day. It is joined, not computed.
 func TestSQLRollupsJoin(t *testing.T) {
-	day := testNow().Truncate(24 * time.Hour).UnixMilli()
+	day := laketest.Now().Truncate(24 * time.Hour).UnixMilli()
 	rng := rand.New(rand.NewPCG(1, 1))
 	var rows []segment.Row
 	for i := range 4 {
-		r := segment.Row{Labels: metric("m", "i", fmt.Sprint(i))}
+		r := segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i))}
 		for at := day - 5*60*minute; at <= day+2*60*minute; at += 5000 {
 			if rng.IntN(2000) > i {
 				r.Floats = append(r.Floats, segment.Float{T: at, V: rng.NormFloat64()})
@@ -131,16 +132,16 @@ func TestSQLRollupsJoin(t *testing.T) {
 		}
 		rows = append(rows, r)
 	}
-	l, plain := newLake(t, newDirStore(t), query.Settings{}), newLake(t, newDirStore(t), query.Settings{})
-	l.writeBlocks(tenant.Default, blockShape{level: key.L24h, rollups: true}, rows)
-	plain.writeBlocks(tenant.Default, blockShape{level: key.L24h}, rows)
+	l, plain := laketest.New(t, laketest.NewDir(t), query.Settings{}), laketest.New(t, laketest.NewDir(t), query.Settings{})
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h, Rollups: true}, rows)
+	plain.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h}, rows)
 	for table := range bucketTables {
-		require.Equal(t, plain.sql("FROM "+table), l.sql("FROM "+table))
+		require.Equal(t, plain.Rows("FROM "+table), l.Rows("FROM "+table))
 		_, computed := bucketRows(t, l, "FROM "+table)
 		require.Zero(t, computed)
 		for _, where := range []string{"=", "<=", ">"} {
 			text := fmt.Sprintf("SELECT ts, sum, labels['i'] FROM %s WHERE ts %s make_timestamptz(%d)", table, where, day*1000)
-			require.Equal(t, plain.sql(text), l.sql(text), text)
+			require.Equal(t, plain.Rows(text), l.Rows(text), text)
 		}
 	}
 }

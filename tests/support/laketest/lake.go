@@ -1,4 +1,6 @@
-package query_test
+// Package laketest writes samples as segments and blocks in many layouts, and asks the query stage
+// about them: the fixtures of the tests of PromQL and SQL.
+package laketest
 
 import (
 	"cmp"
@@ -28,36 +30,37 @@ import (
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
-// lake is a storage.Storage: commits write real segments, one per 2h window, and reads go through
+// Lake is a storage.Storage: commits write real segments, one per 2h window, and reads go through
 // the query stage.
-type lake struct {
+type Lake struct {
 	*query.Stage
-	tb    testing.TB
-	store objstore.Store
-	seq   uint64 // of segment ids: their order is the order of writing
-	reg   *prometheus.Registry
+	TB       testing.TB
+	Store    objstore.Store
+	Seq      uint64 // of segment ids: their order is the order of writing
+	Registry *prometheus.Registry
 
-	rewrite func(segment []byte) []byte               // changes segments before they are stored, if set
-	commits func(tenantID string, rows []segment.Row) // takes what appenders commit; nil = write
+	Rewrite func(segment []byte) []byte               // changes segments before they are stored, if set
+	Commits func(tenantID string, rows []segment.Row) // takes what appenders commit; nil = write
 }
 
-// testNow is the clock of tests.
-func testNow() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
+// Now is the clock of tests.
+func Now() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
 
-func newLake(tb testing.TB, store objstore.Store, s query.Settings) *lake {
+// New returns a lake whose stage reads store, with the clock Now. The stage is closed with the test.
+func New(tb testing.TB, store objstore.Store, s query.Settings) *Lake {
 	tb.Helper()
 	reg := prometheus.NewRegistry()
-	st, err := query.New(s, store, reg, slog.New(slog.DiscardHandler), testNow)
+	st, err := query.New(s, store, reg, slog.New(slog.DiscardHandler), Now)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, st.Close()) })
-	return &lake{Stage: st, tb: tb, store: store, reg: reg}
+	return &Lake{Stage: st, TB: tb, Store: store, Registry: reg}
 }
 
-// counted sums a metric of the stage, over those of its series that have all the label values.
-func (l *lake) counted(name string, values ...string) float64 {
-	l.tb.Helper()
-	families, err := l.reg.Gather()
-	require.NoError(l.tb, err)
+// Counted sums a metric of the stage, over those of its series that have all the label values.
+func (l *Lake) Counted(name string, values ...string) float64 {
+	l.TB.Helper()
+	families, err := l.Registry.Gather()
+	require.NoError(l.TB, err)
 	sum := 0.0
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -72,16 +75,17 @@ func (l *lake) counted(name string, values ...string) float64 {
 	return sum
 }
 
-func (l *lake) nextID() ulid.ULID {
-	l.seq++
+// NextID returns an ID for a new object, above those of all earlier ones.
+func (l *Lake) NextID() ulid.ULID {
+	l.Seq++
 	var id ulid.ULID
-	require.NoError(l.tb, id.SetTime(1_700_000_000_000+l.seq))
+	require.NoError(l.TB, id.SetTime(1_700_000_000_000+l.Seq))
 	return id
 }
 
-// write stores rows, whose samples may be in any window, as new segments of a tenant.
-func (l *lake) write(tenantID string, rows []segment.Row, meta ...segment.Metadata) {
-	l.tb.Helper()
+// Write stores rows, whose samples may be in any window, as new segments of a tenant.
+func (l *Lake) Write(tenantID string, rows []segment.Row, meta ...segment.Metadata) {
+	l.TB.Helper()
 	byWindow := map[key.Window]map[string]*segment.Row{}
 	at := func(lset labels.Labels, t int64) *segment.Row {
 		w := key.WindowOf(t)
@@ -117,40 +121,43 @@ func (l *lake) write(tenantID string, rows []segment.Row, meta ...segment.Metada
 			out = append(out, *r)
 		}
 		slices.SortFunc(out, func(a, b segment.Row) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
-		l.writeSegment(tenantID, w, out, meta)
+		l.WriteSegment(tenantID, w, out, meta)
 	}
 }
 
-func (l *lake) writeSegment(tenantID string, w key.Window, rows []segment.Row, meta []segment.Metadata) key.Segment {
-	l.tb.Helper()
+// WriteSegment stores rows in the order of a segment.
+func (l *Lake) WriteSegment(tenantID string, w key.Window, rows []segment.Row, meta []segment.Metadata) key.Segment {
+	l.TB.Helper()
 	b, _, err := segmenttest.Encode(rows, meta)
-	require.NoError(l.tb, err)
-	if l.rewrite != nil {
-		b = l.rewrite(b)
+	require.NoError(l.TB, err)
+	if l.Rewrite != nil {
+		b = l.Rewrite(b)
 	}
-	seg := key.Segment{Tenant: tenantID, Window: w, ID: l.nextID()}
-	put(l.tb, l.store, seg.String(), b)
+	seg := key.Segment{Tenant: tenantID, Window: w, ID: l.NextID()}
+	Put(l.TB, l.Store, seg.String(), b)
 	return seg
 }
 
-func (l *lake) StartTime() (int64, error) { return 0, nil }
+// StartTime implements storage.Storage.
+func (l *Lake) StartTime() (int64, error) { return 0, nil }
 
 // Close does nothing: the stage is closed with the test.
-func (l *lake) Close() error { return nil }
+func (l *Lake) Close() error { return nil }
 
 // Appender implements storage.Appendable, which the oracles do not use.
-func (l *lake) Appender(context.Context) storage.Appender {
-	l.tb.Fatal("appender of the first kind asked for")
+func (l *Lake) Appender(context.Context) storage.Appender {
+	l.TB.Fatal("appender of the first kind asked for")
 	return nil
 }
 
-func (l *lake) AppenderV2(ctx context.Context) storage.AppenderV2 {
+// AppenderV2 implements storage.AppendableV2. What it appends is stored on Commit.
+func (l *Lake) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	return &appender{lake: l, tenant: tenant.From(ctx), rows: map[string]*segment.Row{}}
 }
 
 // appender collects rows until Commit.
 type appender struct {
-	lake   *lake
+	lake   *Lake
 	tenant string
 	rows   map[string]*segment.Row
 }
@@ -183,11 +190,11 @@ func (a *appender) Commit() error {
 		rows = append(rows, *a.rows[k])
 	}
 	a.rows = nil
-	if a.lake.commits != nil {
-		a.lake.commits(a.tenant, rows)
+	if a.lake.Commits != nil {
+		a.lake.Commits(a.tenant, rows)
 		return nil
 	}
-	a.lake.write(a.tenant, rows)
+	a.lake.Write(a.tenant, rows)
 	return nil
 }
 

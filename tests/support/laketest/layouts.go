@@ -1,4 +1,4 @@
-package query_test
+package laketest
 
 import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
@@ -7,24 +7,24 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 )
 
-// writer stores rows and metadata of a tenant.
-type writer func(l *lake, tenantID string, rows []segment.Row, meta ...segment.Metadata)
+// Writer stores rows and metadata of a tenant.
+type Writer func(l *Lake, tenantID string, rows []segment.Row, meta ...segment.Metadata)
 
-// layouts are the ways in which a test's samples may be stored. None of them may change an answer.
-var layouts = []struct {
-	name  string
-	write writer
+// Layouts are the ways in which a test's samples may be stored. None of them may change an answer.
+var Layouts = []struct {
+	Name  string
+	Write Writer
 }{
-	{"segments", (*lake).write},
-	{"24h blocks", func(l *lake, tenantID string, rows []segment.Row, meta ...segment.Metadata) {
-		l.writeBlocks(tenantID, blockShape{level: key.L24h, groupRows: 50, fileBytes: 4 << 10}, rows, meta...)
+	{"segments", (*Lake).Write},
+	{"24h blocks", func(l *Lake, tenantID string, rows []segment.Row, meta ...segment.Metadata) {
+		l.WriteBlocks(tenantID, Shape{Level: key.L24h, GroupRows: 50, FileBytes: 4 << 10}, rows, meta...)
 	}},
-	{"mixture", writeMixture},
+	{"mixture", WriteMixture},
 }
 
-// writeMixture stores rows as a block, segments and another block, each of which has some of the
+// WriteMixture stores rows as a block, segments and another block, each of which has some of the
 // samples. Some samples are in two of them; then the one with the lower rank has wrong values.
-func writeMixture(l *lake, tenantID string, rows []segment.Row, meta ...segment.Metadata) {
+func WriteMixture(l *Lake, tenantID string, rows []segment.Row, meta ...segment.Metadata) {
 	var parts [3][]segment.Row
 	for _, r := range rows {
 		var of [3]segment.Row
@@ -61,7 +61,7 @@ func writeMixture(l *lake, tenantID string, rows []segment.Row, meta ...segment.
 			}
 		}
 	}
-	l.writeBlocks(tenantID, blockShape{level: key.L24h, groupRows: 30}, parts[0], meta...)
-	l.write(tenantID, parts[1], meta...)
-	l.writeBlocks(tenantID, blockShape{level: key.L12h}, parts[2], meta...)
+	l.WriteBlocks(tenantID, Shape{Level: key.L24h, GroupRows: 30}, parts[0], meta...)
+	l.Write(tenantID, parts[1], meta...)
+	l.WriteBlocks(tenantID, Shape{Level: key.L12h}, parts[2], meta...)
 }

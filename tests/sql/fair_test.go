@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // stuckStore is a remote store whose reads of a prefix wait until release is closed.
@@ -46,12 +47,12 @@ func (s *stuckStore) Get(ctx context.Context, k string, offset, length int64) (i
 // TestSQLAndPromQLShareTheQueue: statements and PromQL queries of a tenant that hang leave a place
 // for both kinds of another tenant, whatever waits before them, and end when they can.
 func TestSQLAndPromQLShareTheQueue(t *testing.T) {
-	dir := newDirStore(t)
-	writer := newLake(t, dir, query.Settings{})
+	dir := laketest.NewDir(t)
+	writer := laketest.New(t, dir, query.Settings{})
 	for _, id := range []string{"a", "b"} {
-		writer.write(id, []segment.Row{{Labels: metric("up", "who", id), Floats: []segment.Float{{T: testNow().UnixMilli() - 1000, V: 1}}}})
+		writer.Write(id, []segment.Row{{Labels: laketest.Metric("up", "who", id), Floats: []segment.Float{{T: laketest.Now().UnixMilli() - 1000, V: 1}}}})
 	}
-	at := fmt.Sprint(testNow().Unix())
+	at := fmt.Sprint(laketest.Now().Unix())
 	requests := []struct {
 		path string
 		form url.Values
@@ -65,8 +66,8 @@ func TestSQLAndPromQLShareTheQueue(t *testing.T) {
 	for _, places := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("max-concurrency=%d", places), func(t *testing.T) {
 			store := &stuckStore{Store: dir, prefix: key.TenantPrefix("a"), release: make(chan struct{}), waiting: make(chan struct{}, 1000)}
-			l := newLake(t, store, query.Settings{MaxConcurrency: places, Timeout: 10 * time.Minute})
-			srv := l.server()
+			l := laketest.New(t, store, query.Settings{MaxConcurrency: places, Timeout: 10 * time.Minute})
+			srv := serve(l)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			var running sync.WaitGroup
@@ -110,7 +111,7 @@ func TestSQLAndPromQLShareTheQueue(t *testing.T) {
 				require.Empty(t, a)
 				n++
 			}
-			require.Equal(t, pick(places == 1, crowd+len(requests), crowd), n)
+			require.Equal(t, laketest.Pick(places == 1, crowd+len(requests), crowd), n)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package query_test
+package laketest
 
 import (
 	"bytes"
@@ -25,17 +25,20 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
-// dirStore is a store over a directory without the durability that tests do not need.
-type dirStore struct {
-	dir   string
-	ahead time.Duration // of its clock
+// Dir is a store over a directory without the durability that tests do not need.
+type Dir struct {
+	Path  string
+	Ahead time.Duration // of its clock
 }
 
-func newDirStore(t testing.TB) *dirStore { return &dirStore{dir: t.TempDir()} }
+// NewDir returns a store over a temporary directory of the test.
+func NewDir(t testing.TB) *Dir { return &Dir{Path: t.TempDir()} }
 
-func (s *dirStore) LocalPath(key string) string { return filepath.Join(s.dir, filepath.FromSlash(key)) }
+// LocalPath returns the path of the file that holds an object.
+func (s *Dir) LocalPath(key string) string { return filepath.Join(s.Path, filepath.FromSlash(key)) }
 
-func (s *dirStore) Get(_ context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+// Get implements objstore.Store.
+func (s *Dir) Get(_ context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	f, err := os.Open(s.LocalPath(key))
 	if err != nil {
 		return nil, objstore.Object{}, fmt.Errorf("%w: %w", objstore.ErrNotFound, err)
@@ -57,7 +60,8 @@ func (s *dirStore) Get(_ context.Context, key string, offset, length int64) (io.
 	}{io.NewSectionReader(f, offset, length), f}, obj, nil
 }
 
-func (s *dirStore) Put(_ context.Context, key string, body io.ReadSeeker, _ objstore.Condition) (string, error) {
+// Put implements objstore.Store. It replaces what is there, whatever the condition.
+func (s *Dir) Put(_ context.Context, key string, body io.ReadSeeker, _ objstore.Condition) (string, error) {
 	b, err := io.ReadAll(body)
 	if err != nil {
 		return "", err
@@ -78,9 +82,11 @@ func modified(k string) (t time.Time) {
 	return t
 }
 
-func (s *dirStore) Now(context.Context) (time.Time, error) { return testNow().Add(s.ahead), nil }
+// Now implements objstore.Store.
+func (s *Dir) Now(context.Context) (time.Time, error) { return Now().Add(s.Ahead), nil }
 
-func (s *dirStore) List(_ context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+// List implements objstore.Store.
+func (s *Dir) List(_ context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
 	return func(yield func(objstore.Object, error) bool) {
 		var objs []objstore.Object
 		err := filepath.WalkDir(s.LocalPath(prefix[:strings.LastIndexByte(prefix, '/')+1]), func(path string, d fs.DirEntry, err error) error {
@@ -90,7 +96,7 @@ func (s *dirStore) List(_ context.Context, prefix, startAfter string) iter.Seq2[
 			if err != nil || d.IsDir() {
 				return err
 			}
-			k := filepath.ToSlash(path[len(s.dir)+1:])
+			k := filepath.ToSlash(path[len(s.Path)+1:])
 			if !strings.HasPrefix(k, prefix) || k <= startAfter {
 				return nil
 			}
@@ -113,22 +119,25 @@ func (s *dirStore) List(_ context.Context, prefix, startAfter string) iter.Seq2[
 	}
 }
 
-func (s *dirStore) Delete(_ context.Context, key string) error { return os.Remove(s.LocalPath(key)) }
+// Delete implements objstore.Store.
+func (s *Dir) Delete(_ context.Context, key string) error { return os.Remove(s.LocalPath(key)) }
 
-// remoteStore hides that a store is local, and counts reads but those of manifests.
-type remoteStore struct {
+// Remote hides that a store is local, and counts reads but those of manifests.
+type Remote struct {
 	objstore.Store
-	gets atomic.Int64
+	Gets atomic.Int64
 }
 
-func (s *remoteStore) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+// Get implements objstore.Store.
+func (s *Remote) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	if !strings.HasSuffix(key, "/manifest.json") {
-		s.gets.Add(1)
+		s.Gets.Add(1)
 	}
 	return s.Store.Get(ctx, key, offset, length)
 }
 
-func put(t testing.TB, s objstore.Store, key string, body []byte) {
+// Put stores an object.
+func Put(t testing.TB, s objstore.Store, key string, body []byte) {
 	t.Helper()
 	_, err := s.Put(t.Context(), key, bytes.NewReader(body), objstore.Condition{IfAbsent: true})
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"context"
@@ -15,20 +15,21 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // floatRows are random series without native histograms, which aggregates cannot see.
 func floatRows(rng *rand.Rand) []segment.Row {
-	return slices.DeleteFunc(randomRows(rng), func(r segment.Row) bool { return len(r.Hists) > 0 })
+	return slices.DeleteFunc(laketest.RandomRows(rng), func(r segment.Row) bool { return len(r.Hists) > 0 })
 }
 
 // TestSQLAggregates: PromQL's functions as aggregates have the values of promql(), bit for bit,
 // over segments, blocks, duplicates and deletions.
 func TestSQLAggregates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
-	l := newLake(t, newDirStore(t), query.Settings{})
-	writeMixture(l, tenant.Default, floatRows(rng))
-	deleteAll(l)
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	laketest.WriteMixture(l, tenant.Default, floatRows(rng))
+	laketest.DeleteAll(l)
 	calls := map[string]string{} // by PromQL, with %s for the range vector
 	for _, name := range []string{
 		"rate", "increase", "delta", "irate", "idelta", "deriv", "changes", "resets", "avg_over_time", "min_over_time", "max_over_time", "sum_over_time",
@@ -44,11 +45,11 @@ func TestSQLAggregates(t *testing.T) {
 	some := 0
 	for _, promql := range slices.Sorted(maps.Keys(calls)) {
 		sql := calls[promql]
-		end := testNow().UnixMilli() - rng.Int64N(300)*minute
+		end := laketest.Now().UnixMilli() - rng.Int64N(300)*minute
 		width := (5 + rng.Int64N(100)) * minute
 		moment := func(ms int64) string { return fmt.Sprintf("make_timestamptz(%d)", ms*1000) }
-		want := l.sql("SELECT labels, value FROM promql($1, $2, $2, 1)", fmt.Sprintf(promql, fmt.Sprintf("{__name__=~'m.*'}[%dms]", width)), float64(end)/1000)
-		kept := l.sql(fmt.Sprintf("SELECT labels, v FROM (SELECT metric, labels, %s AS v FROM samples WHERE metric LIKE 'm%%' AND ts > %s AND ts <= %s GROUP BY ALL) WHERE v IS NOT NULL",
+		want := l.Rows("SELECT labels, value FROM promql($1, $2, $2, 1)", fmt.Sprintf(promql, fmt.Sprintf("{__name__=~'m.*'}[%dms]", width)), float64(end)/1000)
+		kept := l.Rows(fmt.Sprintf("SELECT labels, v FROM (SELECT metric, labels, %s AS v FROM samples WHERE metric LIKE 'm%%' AND ts > %s AND ts <= %s GROUP BY ALL) WHERE v IS NOT NULL",
 			fmt.Sprintf(sql, moment(end-width)+", "+moment(end)), moment(end-width), moment(end)))
 		require.Equal(t, want, kept, promql)
 		some += len(want)
@@ -60,19 +61,19 @@ func TestSQLAggregates(t *testing.T) {
 // window that its arguments name do not count.
 func TestSQLAggregatesByWindow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
-	l := newLake(t, newDirStore(t), query.Settings{})
-	writeMixture(l, tenant.Default, floatRows(rng)[:20])
-	end := testNow().Truncate(time.Hour)
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	laketest.WriteMixture(l, tenant.Default, floatRows(rng)[:20])
+	end := laketest.Now().Truncate(time.Hour)
 	start := end.Add(-6 * time.Hour)
-	want := l.sql("SELECT ts, labels, value FROM promql('increase({__name__=~\"m.*\"}[1h])', $1, $2, '1h')", start.Add(time.Hour).UnixMilli()/1000, end.UnixMilli()/1000)
+	want := l.Rows("SELECT ts, labels, value FROM promql('increase({__name__=~\"m.*\"}[1h])', $1, $2, '1h')", start.Add(time.Hour).UnixMilli()/1000, end.UnixMilli()/1000)
 	const statement = `SELECT hour + INTERVAL 1 HOUR AS ts, labels, v FROM (
 		SELECT metric, labels, hour, prom_increase(ts, value, hour, hour + INTERVAL 1 HOUR) AS v
 		FROM (SELECT *, time_bucket(INTERVAL 1 HOUR, ts - INTERVAL 1 MILLISECOND) AS hour FROM samples WHERE metric LIKE 'm%' AND ts > make_timestamptz($1) AND ts <= make_timestamptz($2))
 		GROUP BY ALL) WHERE v IS NOT NULL`
-	require.Equal(t, want, l.sql(statement, start.UnixMicro(), end.UnixMicro()))
+	require.Equal(t, want, l.Rows(statement, start.UnixMicro(), end.UnixMicro()))
 	require.NotEmpty(t, want)
-	all := l.sql("SELECT labels, prom_count_over_time(ts, value, make_timestamptz($1), make_timestamptz($2)) FROM samples WHERE metric = 'm1' GROUP BY ALL", start.UnixMicro(), end.UnixMicro())
-	some := l.sql("SELECT labels, count(*)::DOUBLE FROM samples WHERE metric = 'm1' AND ts > make_timestamptz($1) AND ts <= make_timestamptz($2) GROUP BY ALL", start.UnixMicro(), end.UnixMicro())
+	all := l.Rows("SELECT labels, prom_count_over_time(ts, value, make_timestamptz($1), make_timestamptz($2)) FROM samples WHERE metric = 'm1' GROUP BY ALL", start.UnixMicro(), end.UnixMicro())
+	some := l.Rows("SELECT labels, count(*)::DOUBLE FROM samples WHERE metric = 'm1' AND ts > make_timestamptz($1) AND ts <= make_timestamptz($2) GROUP BY ALL", start.UnixMicro(), end.UnixMicro())
 	for _, row := range some {
 		require.True(t, slices.Contains(all, row), row)
 	}
@@ -82,14 +83,14 @@ func TestSQLAggregatesByWindow(t *testing.T) {
 // TestSQLAggregatesSlide: windows that slide are a join of their ends with the samples, as the
 // documentation has it, with the values of a range query.
 func TestSQLAggregatesSlide(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	writeMixture(l, tenant.Default, floatRows(rand.New(rand.NewPCG(27, 28)))[:20])
-	deleteAll(l)
-	end := testNow()
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	laketest.WriteMixture(l, tenant.Default, floatRows(rand.New(rand.NewPCG(27, 28)))[:20])
+	laketest.DeleteAll(l)
+	end := laketest.Now()
 	start := end.Add(-4 * time.Hour)
 	for _, function := range []string{"rate", "stddev_over_time", "last_over_time"} {
-		want := l.sql("SELECT ts, labels, value FROM promql('"+function+"({__name__=~\"m.*\"}[30m])', $1, $2, '7m')", start.Unix(), end.Unix())
-		got := l.sql("SELECT * FROM ("+slide(function)+") WHERE value IS NOT NULL", start.UnixMicro(), end.UnixMicro())
+		want := l.Rows("SELECT ts, labels, value FROM promql('"+function+"({__name__=~\"m.*\"}[30m])', $1, $2, '7m')", start.Unix(), end.Unix())
+		got := l.Rows("SELECT * FROM ("+slide(function)+") WHERE value IS NOT NULL", start.UnixMicro(), end.UnixMicro())
 		require.Equal(t, want, got, function)
 		require.Greater(t, len(want), 100)
 	}
@@ -105,10 +106,10 @@ func slide(function string) string {
 
 // TestSQLAggregatesFail: wrong windows, too much memory and cancellations are errors of their kind.
 func TestSQLAggregatesFail(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{QueryMemoryBytes: 16 << 20})
-	writeMixture(l, tenant.Default, floatRows(rand.New(rand.NewPCG(25, 26)))[:20])
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{QueryMemoryBytes: 16 << 20})
+	laketest.WriteMixture(l, tenant.Default, floatRows(rand.New(rand.NewPCG(25, 26)))[:20])
 	ask := func(ctx context.Context, text string) error {
-		return l.SQL(ctx, query.Statement{Text: text, Format: "csv"}, &kept{})
+		return l.SQL(ctx, query.Statement{Text: text, Format: "csv"}, &laketest.Result{})
 	}
 	err := ask(t.Context(), "SELECT prom_rate(ts, value, now(), now()) FROM samples")
 	require.ErrorContains(t, err, "range")

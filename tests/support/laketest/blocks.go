@@ -1,4 +1,4 @@
-package query_test
+package laketest
 
 import (
 	"bytes"
@@ -23,52 +23,53 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
-// blockFiles puts the files of a block into a store. It implements block.Files.
-type blockFiles struct {
-	tb    testing.TB
-	store objstore.Store
-	key   key.Block
+// BlockFiles puts the files of a block into a store. It implements block.Files.
+type BlockFiles struct {
+	TB    testing.TB
+	Store objstore.Store
+	Key   key.Block
 }
 
 type blockFile struct {
 	bytes.Buffer
-	files blockFiles
+	files BlockFiles
 	name  string
 }
 
-func (f blockFiles) Create(name string) (io.WriteCloser, error) {
+// Create implements block.Files.
+func (f BlockFiles) Create(name string) (io.WriteCloser, error) {
 	return &blockFile{files: f, name: name}, nil
 }
 
 func (f *blockFile) Close() error {
-	put(f.files.tb, f.files.store, f.files.key.File(f.name), f.Bytes())
+	Put(f.files.TB, f.files.Store, f.files.Key.File(f.name), f.Bytes())
 	return nil
 }
 
-// blockShape is how blocks are written by tests. Small row groups and files make many of them.
-type blockShape struct {
-	level     key.Level
-	groupRows int
-	fileBytes int64
-	rollups   bool
+// Shape is how blocks are written by tests. Small row groups and files make many of them.
+type Shape struct {
+	Level     key.Level
+	GroupRows int
+	FileBytes int64
+	Rollups   bool
 }
 
-// writeBlocks stores rows as live blocks of a tenant, one per window of the level, and returns
+// WriteBlocks stores rows as live blocks of a tenant, one per window of the level, and returns
 // them. Their rank is above that of all earlier objects.
-func (l *lake) writeBlocks(tenantID string, shape blockShape, rows []segment.Row, meta ...segment.Metadata) []catalog.Block {
-	l.tb.Helper()
+func (l *Lake) WriteBlocks(tenantID string, shape Shape, rows []segment.Row, meta ...segment.Metadata) []catalog.Block {
+	l.TB.Helper()
 	byWindow := map[key.Window][]segment.Row{}
 	for _, r := range rows {
-		for w, part := range splitRow(r, shape.level.WindowOf) {
+		for w, part := range splitRow(r, shape.Level.WindowOf) {
 			byWindow[w] = append(byWindow[w], part)
 		}
 	}
 	if len(rows) == 0 && len(meta) > 0 {
-		byWindow[shape.level.WindowOf(testNow().UnixMilli())] = nil
+		byWindow[shape.Level.WindowOf(Now().UnixMilli())] = nil
 	}
 	var out []catalog.Block
 	for _, w := range slices.Sorted(maps.Keys(byWindow)) {
-		out = append(out, l.writeBlock(tenantID, shape, w, l.nextID(), byWindow[w], meta))
+		out = append(out, l.writeBlock(tenantID, shape, w, l.NextID(), byWindow[w], meta))
 	}
 	return out
 }
@@ -96,9 +97,9 @@ func splitRow(r segment.Row, windowOf func(int64) key.Window) map[key.Window]seg
 }
 
 // writeBlock stores one live block. Rows may come in any order; a row without samples is left out.
-func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank ulid.ULID, rows []segment.Row, meta []segment.Metadata) catalog.Block {
-	l.tb.Helper()
-	k := key.Block{Tenant: tenantID, Level: shape.level, Window: w, ID: l.nextID()}
+func (l *Lake) writeBlock(tenantID string, shape Shape, w key.Window, rank ulid.ULID, rows []segment.Row, meta []segment.Metadata) catalog.Block {
+	l.TB.Helper()
+	k := key.Block{Tenant: tenantID, Level: shape.Level, Window: w, ID: l.NextID()}
 	table := series.NewTable(7)
 	byRef := map[series.Ref]*segment.Row{}
 	hasST := false
@@ -106,42 +107,42 @@ func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank 
 		var lset []series.Label
 		rows[i].Labels.Range(func(x labels.Label) { lset = append(lset, series.Label{Name: x.Name, Value: x.Value}) })
 		ref, err := table.Intern(lset)
-		require.NoError(l.tb, err)
+		require.NoError(l.TB, err)
 		if byRef[ref] != nil {
-			l.tb.Fatalf("series %s twice in a block", rows[i].Labels)
+			l.TB.Fatalf("series %s twice in a block", rows[i].Labels)
 		}
 		byRef[ref] = &rows[i]
 		hasST = hasST || slices.ContainsFunc(rows[i].Floats, func(f segment.Float) bool { return f.ST != 0 })
 	}
 	view := table.View()
-	bw, err := block.NewWriter(blockFiles{l.tb, l.store, k}, &view, block.Options{
-		Level: shape.level, HasST: hasST, RowGroupRows: shape.groupRows, FileBytes: shape.fileBytes,
+	bw, err := block.NewWriter(BlockFiles{TB: l.TB, Store: l.Store, Key: k}, &view, block.Options{
+		Level: shape.Level, HasST: hasST, RowGroupRows: shape.GroupRows, FileBytes: shape.FileBytes,
 	})
-	require.NoError(l.tb, err)
-	rw, err := rollup.NewWriter(blockFiles{l.tb, l.store, k}, nil)
-	require.NoError(l.tb, err)
+	require.NoError(l.TB, err)
+	rw, err := rollup.NewWriter(BlockFiles{TB: l.TB, Store: l.Store, Key: k}, nil)
+	require.NoError(l.TB, err)
 	refs := slices.SortedFunc(maps.Keys(byRef), func(a, b series.Ref) int { return series.ComparePriority(&view, a, b) })
 	for _, ref := range refs {
 		x := samplesOf(byRef[ref], hasST)
-		require.NoError(l.tb, bw.Append(ref, x))
-		if shape.rollups && len(x.TS) > 0 {
-			require.NoError(l.tb, rw.Append(view.Metrics[view.Metric(ref)], bw.LastID(), x.TS, x.V, x.ST))
+		require.NoError(l.TB, bw.Append(ref, x))
+		if shape.Rollups && len(x.TS) > 0 {
+			require.NoError(l.TB, rw.Append(view.Metrics[view.Metric(ref)], bw.LastID(), x.TS, x.V, x.ST))
 		}
 	}
 	files, err := rw.Close()
-	require.NoError(l.tb, err)
+	require.NoError(l.TB, err)
 	for _, f := range files {
 		bw.AddFile(f.Name, f.Bytes)
 	}
 	if len(meta) > 0 {
-		require.NoError(l.tb, bw.Metadata(meta))
+		require.NoError(l.TB, bw.Metadata(meta))
 	}
-	m, err := bw.Close(block.Header{Level: shape.level, Window: w, Rank: rank})
-	require.NoError(l.tb, err)
+	m, err := bw.Close(block.Header{Level: shape.Level, Window: w, Rank: rank})
+	require.NoError(l.TB, err)
 	b := catalog.Block{
-		Level: shape.level, Window: w, ID: k.ID, Rank: rank, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats + m.Hists, Bytes: m.Bytes(),
+		Level: shape.Level, Window: w, ID: k.ID, Rank: rank, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats + m.Hists, Bytes: m.Bytes(),
 	}
-	l.commit(tenantID, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+	l.Commit(tenantID, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		b.DeletesThrough = c.LastTombstone // it is made of what is written now
 		c.Blocks = append(slices.Clip(c.Blocks), b)
 		slices.SortFunc(c.Blocks, func(a, b catalog.Block) int {
@@ -152,18 +153,19 @@ func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank 
 	return b
 }
 
-func (l *lake) commit(tenantID string, change catalog.Change) catalog.Manifest {
-	l.tb.Helper()
-	m, err := catalog.Commit(l.tb.Context(), l.store, tenantID, change)
-	require.NoError(l.tb, err)
+// Commit changes the manifest of a tenant.
+func (l *Lake) Commit(tenantID string, change catalog.Change) catalog.Manifest {
+	l.TB.Helper()
+	m, err := catalog.Commit(l.TB.Context(), l.Store, tenantID, change)
+	require.NoError(l.TB, err)
 	return m
 }
 
-// delete deletes from what is there.
-func (l *lake) delete(tenantID string, ms []*labels.Matcher, mint, maxt int64) catalog.Manifest {
-	l.tb.Helper()
-	m, err := catalog.Delete(l.tb.Context(), l.store, tenantID, catalog.Deletion{Sets: [][]catalog.Matcher{catalog.MatchersOf(ms)}, MinT: mint, MaxT: maxt})
-	require.NoError(l.tb, err)
+// Delete deletes from what is there.
+func (l *Lake) Delete(tenantID string, ms []*labels.Matcher, mint, maxt int64) catalog.Manifest {
+	l.TB.Helper()
+	m, err := catalog.Delete(l.TB.Context(), l.Store, tenantID, catalog.Deletion{Sets: [][]catalog.Matcher{catalog.MatchersOf(ms)}, MinT: mint, MaxT: maxt})
+	require.NoError(l.TB, err)
 	return m
 }
 

@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"database/sql"
@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // TestSQLChunks: labels are right whether a chunk of rows has one series or several, for conditions,
@@ -28,14 +29,14 @@ func TestSQLChunks(t *testing.T) {
 		if i%4 == 1 {
 			l = append(l, fmt.Sprintf("only_%d", i), "x")
 		}
-		r := segment.Row{Labels: metric(fmt.Sprintf("m%d", i/8), l...)}
+		r := segment.Row{Labels: laketest.Metric(fmt.Sprintf("m%d", i/8), l...)}
 		for k := range n {
-			r.Floats = append(r.Floats, segment.Float{T: testNow().UnixMilli() - int64(n-k)*1000, V: float64(i)})
+			r.Floats = append(r.Floats, segment.Float{T: laketest.Now().UnixMilli() - int64(n-k)*1000, V: float64(i)})
 		}
 		rows = append(rows, r)
 	}
-	l := newLake(t, newDirStore(t), query.Settings{})
-	l.write(tenant.Default, rows)
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	l.Write(tenant.Default, rows)
 	bits := func(v float64) string { return fmt.Sprintf("%x", math.Float64bits(v)) }
 	want := func(render func(i int, r segment.Row) string) (out []string) {
 		out = []string{}
@@ -48,11 +49,11 @@ func TestSQLChunks(t *testing.T) {
 		return out
 	}
 	all := func(i int, r segment.Row) string {
-		return fmt.Sprintf("%s | %d | %s | %s", strings.TrimSuffix(rowOf(r.Labels, 0, 0), " | 0 | 0"), len(r.Floats), bits(float64(i)), bits(float64(i)))
+		return fmt.Sprintf("%s | %d | %s | %s", strings.TrimSuffix(laketest.RowOf(r.Labels, 0, 0), " | 0 | 0"), len(r.Floats), bits(float64(i)), bits(float64(i)))
 	}
-	require.Equal(t, want(all), l.sql("SELECT metric, labels, count(*), min(value), max(value) FROM samples GROUP BY ALL"))
-	require.Equal(t, want(all), l.sql("SELECT metric, labels, count(*), min(value), max(value) FROM (FROM samples ORDER BY labels DESC, ts) GROUP BY ALL"))
-	require.Equal(t, want(all), l.sql("SELECT s.metric, s.labels, count(*), min(s.value), max(s.value) FROM samples s JOIN series USING (metric, labels) GROUP BY ALL"))
+	require.Equal(t, want(all), l.Rows("SELECT metric, labels, count(*), min(value), max(value) FROM samples GROUP BY ALL"))
+	require.Equal(t, want(all), l.Rows("SELECT metric, labels, count(*), min(value), max(value) FROM (FROM samples ORDER BY labels DESC, ts) GROUP BY ALL"))
+	require.Equal(t, want(all), l.Rows("SELECT s.metric, s.labels, count(*), min(s.value), max(s.value) FROM samples s JOIN series USING (metric, labels) GROUP BY ALL"))
 	byLabel := func(i int, r segment.Row) string {
 		return fmt.Sprintf("%02d | %s | (null) | %d", i, map[bool]string{true: job, false: "(null)"}[r.Labels.Has("job")], len(r.Floats))
 	}
@@ -63,7 +64,7 @@ func TestSQLChunks(t *testing.T) {
 		"SELECT i, job, labels[n], count(*) FROM (SELECT labels['i'] AS i, labels['job'] AS job, labels, CASE WHEN value > 3 THEN 'none' END AS n FROM samples) GROUP BY ALL",
 		"SELECT i, job, NULL, count(*) FROM (FROM promlake_metric('m0', NULL, NULL) SELECT i, job UNION ALL FROM promlake_metric('m1', NULL, NULL) SELECT i, job) GROUP BY ALL",
 	} {
-		require.Equal(t, want(byLabel), l.sql(text), text)
+		require.Equal(t, want(byLabel), l.Rows(text), text)
 	}
 	for condition, keep := range map[string]func(i int) bool{
 		"labels['job'] = '" + job + "' OR labels['i'] = '00'": func(i int) bool { return i%3 > 0 || i == 0 },
@@ -78,15 +79,15 @@ func TestSQLChunks(t *testing.T) {
 				return ""
 			}
 			return fmt.Sprintf("%02d | %d", i, len(r.Floats))
-		}), l.sql("SELECT labels['i'], count(*) FROM samples WHERE "+condition+" GROUP BY ALL"), condition)
+		}), l.Rows("SELECT labels['i'], count(*) FROM samples WHERE "+condition+" GROUP BY ALL"), condition)
 	}
 }
 
 // TestSQLMaps: a statement's own maps, of any types, are what they are in DuckDB, also beside the
 // labels of samples.
 func TestSQLMaps(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	l.write(tenant.Default, []segment.Row{{Labels: metric("up", "job", "a"), Floats: []segment.Float{{T: testNow().UnixMilli(), V: 1}}}})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	l.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric("up", "job", "a"), Floats: []segment.Float{{T: laketest.Now().UnixMilli(), V: 1}}}})
 	db, err := sql.Open("duckdb", "")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
@@ -97,7 +98,7 @@ func TestSQLMaps(t *testing.T) {
 	} {
 		var want any
 		require.NoError(t, db.QueryRow("SELECT "+expr).Scan(&want), expr)
-		require.Equal(t, []string{fmt.Sprintf("a | %v", want)}, l.sql("SELECT any_value(labels['job']), "+expr+" FROM samples"), expr)
+		require.Equal(t, []string{fmt.Sprintf("a | %v", want)}, l.Rows("SELECT any_value(labels['job']), "+expr+" FROM samples"), expr)
 	}
 	found, err := db.Query("SELECT DISTINCT function_name FROM duckdb_functions() WHERE return_type LIKE '%MAP%'")
 	require.NoError(t, err)

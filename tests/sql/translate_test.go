@@ -1,8 +1,7 @@
-package query_test
+package sql
 
 import (
 	"math/rand/v2"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/plantest"
 )
 
@@ -30,24 +29,24 @@ var leftToPromQL = []string{"count_values"}
 // TestDashboardsAreTranslated: for each expression of the dashboards, the statement has the rows of
 // the query, bit for bit.
 func TestDashboardsAreTranslated(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
-	texts := plantest.Lines(t, "plan/testdata/dashboards.txt")
-	writeMixture(l, tenant.Default, dashboardRows(t, texts))
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	texts := plantest.Lines(t, "../../internal/query/plan/testdata/dashboards.txt")
+	laketest.WriteMixture(l, tenant.Default, dashboardRows(t, texts))
 	var some atomic.Int64
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))
 	for i, text := range texts {
-		a := asked{text, testNow().Add(-10 * time.Minute), testNow().Add(-20 * time.Second), 90 * time.Second}
+		a := laketest.Query{Text: text, Start: laketest.Now().Add(-10 * time.Minute), End: laketest.Now().Add(-20 * time.Second), Step: 90 * time.Second}
 		if i%8 == 0 {
-			a.start, a.step = a.end, 0
+			a.Start, a.Step = a.End, 0
 		}
 		workers.Go(func() error {
 			sql := translated(t, a)
 			for _, reason := range sql.Kept {
 				assert.True(t, slices.ContainsFunc(leftToPromQL, func(part string) bool { return strings.HasSuffix(reason, part) }), reason)
 			}
-			want := withoutPayloads(l.rows(l.exec(t.Context(), a)))
-			assert.Equal(t, want, withoutPayloads(l.sql(sql.SQL)), "%s\n%s", a, sql.SQL)
+			want := laketest.WithoutPayloads(l.Points(l.Exec(t.Context(), a)))
+			assert.Equal(t, want, laketest.WithoutPayloads(l.Rows(sql.SQL)), "%s\n%s", a, sql.SQL)
 			some.Add(int64(len(want)))
 			return nil
 		})
@@ -58,7 +57,7 @@ func TestDashboardsAreTranslated(t *testing.T) {
 
 // dashboardRows are series of the metrics that expressions name.
 func dashboardRows(t *testing.T, texts []string) (rows []segment.Row) {
-	shelf, rng, seen := plantest.ReadShelf(t, "plan/testdata/world.txt"), rand.New(rand.NewPCG(7, 8)), map[string]bool{}
+	shelf, rng, seen := plantest.ReadShelf(t, "../../internal/query/plan/testdata/world.txt"), rand.New(rand.NewPCG(7, 8)), map[string]bool{}
 	for _, text := range texts {
 		expr, err := parser.NewParser(query.ParserOptions()).ParseExpr(text)
 		require.NoError(t, err)
@@ -81,7 +80,7 @@ func dashboardRows(t *testing.T, texts []string) (rows []segment.Row) {
 // randomFloats are samples of 40 minutes, with resets and gaps.
 func randomFloats(rng *rand.Rand) (out []segment.Float) {
 	v := float64(rng.IntN(10))
-	for at := testNow().Add(-40 * time.Minute).UnixMilli(); at < testNow().UnixMilli(); at += 30_000 {
+	for at := laketest.Now().Add(-40 * time.Minute).UnixMilli(); at < laketest.Now().UnixMilli(); at += 30_000 {
 		if v += rng.Float64(); rng.IntN(30) == 0 {
 			v = 0
 		}
@@ -93,40 +92,8 @@ func randomFloats(rng *rand.Rand) (out []segment.Float) {
 }
 
 // translated is the statement of a query.
-func translated(t *testing.T, a asked) explain.Translation {
-	s, err := explain.Translate(explain.Question{Text: a.text, Start: a.start, End: a.end, Step: a.step, Lookback: 5 * time.Minute})
+func translated(t *testing.T, a laketest.Query) explain.Translation {
+	s, err := explain.Translate(explain.Question{Text: a.Text, Start: a.Start, End: a.End, Step: a.Step, Lookback: 5 * time.Minute})
 	require.NoError(t, err)
 	return s
-}
-
-// nans are the bits of NaN, whose payload depends on the processor.
-var nans = regexp.MustCompile(`[7f]ff8[0-9a-f]{12}$`)
-
-func withoutPayloads(rows []string) []string {
-	for i, r := range rows {
-		rows[i] = nans.ReplaceAllString(r, "NaN")
-	}
-	return rows
-}
-
-// rows are the points of a result as sql renders them.
-func (l *lake) rows(res *promql.Result) []string {
-	require.NoError(l.tb, res.Err)
-	out := []string{}
-	switch v := res.Value.(type) {
-	case promql.Matrix:
-		for _, s := range v {
-			for _, p := range s.Floats {
-				out = append(out, rowOf(s.Metric, p.T, p.F))
-			}
-		}
-	case promql.Vector:
-		for _, s := range v {
-			out = append(out, rowOf(s.Metric, s.T, s.F))
-		}
-	case promql.Scalar:
-		out = append(out, rowOf(labels.EmptyLabels(), v.T, v.V))
-	}
-	slices.Sort(out)
-	return out
 }

@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // dropped is a result that nobody reads.
@@ -25,15 +26,15 @@ func BenchmarkSQL(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	rows := make([]segment.Row, series)
 	for i := range rows {
-		rows[i].Labels = metric(fmt.Sprintf("m%d", i%10), "instance", fmt.Sprintf("host-%d:9100", i/10), "job", "node", "cluster", "eu-1", "namespace", "default")
+		rows[i].Labels = laketest.Metric(fmt.Sprintf("m%d", i%10), "instance", fmt.Sprintf("host-%d:9100", i/10), "job", "node", "cluster", "eu-1", "namespace", "default")
 		v := 0.0
 		for t := range int64(samples) {
 			v += float64(rng.IntN(100))
-			rows[i].Floats = append(rows[i].Floats, segment.Float{T: testNow().UnixMilli() - (samples-t)*minute, V: v})
+			rows[i].Floats = append(rows[i].Floats, segment.Float{T: laketest.Now().UnixMilli() - (samples-t)*minute, V: v})
 		}
 	}
-	l := newLake(b, newDirStore(b), query.Settings{})
-	l.writeBlocks(tenant.Default, blockShape{level: key.L24h, groupRows: 64 << 10, fileBytes: 64 << 20}, rows)
+	l := laketest.New(b, laketest.NewDir(b), query.Settings{})
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h, GroupRows: 64 << 10, FileBytes: 64 << 20}, rows)
 	for _, tc := range []struct {
 		name, text, format string
 		rows               float64

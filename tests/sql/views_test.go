@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"database/sql"
@@ -21,26 +21,27 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/livetest"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // TestSQLViews runs the published SQL in a plain DuckDB over segments whose columns differ.
 func TestSQLViews(t *testing.T) {
-	store := newDirStore(t)
-	l := newLake(t, store, query.Settings{})
-	l.write(tenant.Default, []segment.Row{
+	store := laketest.NewDir(t)
+	l := laketest.New(t, store, query.Settings{})
+	l.Write(tenant.Default, []segment.Row{
 		{Labels: labels.FromStrings("__name__", "up", "job", "node"), Floats: []segment.Float{{T: 1000, V: 1}, {T: 2000, V: 2}}},
 		{Labels: labels.FromStrings("__name__", "lat", "Zone", "eu"), Hists: []segment.Hist{{T: 1000, H: tsdbutil.GenerateTestHistogram(1)}}},
 	})
-	l.write(tenant.Default, []segment.Row{
+	l.Write(tenant.Default, []segment.Row{
 		{Labels: labels.FromStrings("__name__", "up", "job", "node"), Floats: []segment.Float{{T: 2000, V: 3}, {T: 3000, V: 4}}},
 		{
 			Labels: labels.FromStrings("__name__", "up", "job", "node", "az", "a"), Floats: []segment.Float{{T: 1000, V: 9}},
 			Exemplars: []exemplar.Exemplar{{Ts: 1000, HasTs: true, Value: 5, Labels: labels.FromStrings("trace", "x")}},
 		},
 	})
-	l.write(tenant.Default, []segment.Row{{Labels: labels.FromStrings("__name__", "bare"), Floats: []segment.Float{{T: 5, V: 1}}}})
+	l.Write(tenant.Default, []segment.Row{{Labels: labels.FromStrings("__name__", "bare"), Floats: []segment.Float{{T: 5, V: 1}}}})
 
 	db, err := sql.Open("duckdb", "")
 	require.NoError(t, err)
@@ -51,7 +52,7 @@ func TestSQLViews(t *testing.T) {
 	_, err = db.Exec(string(script))
 	require.NoError(t, err)
 
-	files := "'" + filepath.Join(store.dir, "v1", tenant.Default, "segments", "*", "*.parquet") + "'"
+	files := "'" + filepath.Join(store.Path, "v1", tenant.Default, "segments", "*", "*.parquet") + "'"
 	for _, tc := range []struct{ name, sql, want string }{
 		{
 			"samples", `SELECT string_agg(metric || ' ' || epoch_ms(ts) || ' ' || value, ', ' ORDER BY metric, ts, value) FROM promlake_samples(` + files + `)`,
@@ -118,7 +119,7 @@ func TestSQLAnswersTheLiveCases(t *testing.T) {
 				if i%2 == 0 {
 					require.NoError(t, id.SetTime(uint64(at.UnixMilli())))
 				}
-				file := filepath.Join(dir, id.String()+pick(i%2 == 0, "-q", "")+".parquet")
+				file := filepath.Join(dir, id.String()+laketest.Pick(i%2 == 0, "-q", "")+".parquet")
 				require.NoError(t, os.WriteFile(file, data, 0o600))
 				if i%2 == 0 {
 					at = at.Add(time.Duration(-i) * time.Hour) // says nothing
@@ -133,11 +134,11 @@ func TestSQLAnswersTheLiveCases(t *testing.T) {
 				var at int64
 				var step sql.NullInt64
 				require.NoError(t, rows.Scan(&at, &step))
-				got = append(got, fmt.Sprint(at, " ", pick(step.Valid, fmt.Sprint(step.Int64), "stale")))
+				got = append(got, fmt.Sprint(at, " ", laketest.Pick(step.Valid, fmt.Sprint(step.Int64), "stale")))
 			}
 			require.NoError(t, rows.Err())
 			for _, w := range c.Undeleted {
-				want = append(want, fmt.Sprint(w.T, " ", pick(w.Kind == "stale", "stale", fmt.Sprint(w.Step))))
+				want = append(want, fmt.Sprint(w.T, " ", laketest.Pick(w.Kind == "stale", "stale", fmt.Sprint(w.Step))))
 			}
 			require.Equal(t, want, got)
 		})

@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"context"
@@ -29,6 +29,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // flatStatement is a statement over the table samples, and the same over a flat Parquet file, with
@@ -73,13 +74,13 @@ var flatStatements = []flatStatement{
 
 // writeMonth stores 30 days of samples every minute in a block for each day, and returns their
 // number.
-func writeMonth(b *testing.B, store *dirStore, series int) (l *lake, rows int) {
+func writeMonth(b *testing.B, store *laketest.Dir, series int) (l *laketest.Lake, rows int) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const days = 30
 	all := make([]segment.Row, series)
-	end := testNow().Truncate(24 * time.Hour).UnixMilli()
+	end := laketest.Now().Truncate(24 * time.Hour).UnixMilli()
 	for i := range all {
-		all[i].Labels = metric(fmt.Sprintf("m%d", i%10), "instance", fmt.Sprintf("host-%02d:9100", i/10), "job", "node", "cluster", "eu-1")
+		all[i].Labels = laketest.Metric(fmt.Sprintf("m%d", i%10), "instance", fmt.Sprintf("host-%02d:9100", i/10), "job", "node", "cluster", "eu-1")
 		v := 0.0
 		for t := end - days*24*60*minute + int64(i); t < end; t += minute {
 			v += float64(rng.IntN(100)) / 4
@@ -87,15 +88,15 @@ func writeMonth(b *testing.B, store *dirStore, series int) (l *lake, rows int) {
 		}
 		rows += len(all[i].Floats)
 	}
-	l = newLake(b, store, query.Settings{SpareDatabase: true})
-	l.writeBlocks(tenant.Default, blockShape{level: key.L24h, groupRows: 128 << 10, fileBytes: 64 << 20, rollups: true}, all)
+	l = laketest.New(b, store, query.Settings{SpareDatabase: true})
+	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h, GroupRows: 128 << 10, FileBytes: 64 << 20, Rollups: true}, all)
 	return l, rows
 }
 
 // flatLake returns a lake with 30 days of samples every minute, and the path of the same samples as
 // a flat Parquet file, sorted by series and time.
-func flatLake(b *testing.B, series int) (l *lake, db *sql.DB, path string, rows int) {
-	l, rows = writeMonth(b, newDirStore(b), series)
+func flatLake(b *testing.B, series int) (l *laketest.Lake, db *sql.DB, path string, rows int) {
+	l, rows = writeMonth(b, laketest.NewDir(b), series)
 	raw := filepath.Join(b.TempDir(), "raw.parquet")
 	f, err := os.Create(raw)
 	require.NoError(b, err)
@@ -184,7 +185,7 @@ func BenchmarkSQLAgainstFlat(b *testing.B) {
 				require.NoError(b, found.Err())
 				require.NoError(b, found.Close())
 			})
-			found := readBytes.FindStringSubmatch(strings.Join(l.sql("EXPLAIN "+tc.ours), "\n"))
+			found := readBytes.FindStringSubmatch(strings.Join(l.Rows("EXPLAIN "+tc.ours), "\n"))
 			require.NotNil(b, found)
 			bytes, err := strconv.ParseFloat(found[1], 64)
 			require.NoError(b, err)
@@ -203,7 +204,7 @@ func BenchmarkSQLAgainstFlat(b *testing.B) {
 	}
 	b.Run("arrow-over-http", func(b *testing.B) {
 		client := http.Client{Transport: &http.Transport{DisableCompression: true}} // as clients of Arrow are
-		h, err := api.New(settings.Default[api.Settings](), endpoint{l.Engine(), l.Stage}, nil, testNow, slog.New(slog.DiscardHandler), nil)
+		h, err := api.New(settings.Default[api.Settings](), endpoint{l.Engine(), l.Stage}, nil, laketest.Now, slog.New(slog.DiscardHandler), nil)
 		require.NoError(b, err)
 		server := httptest.NewServer(h)
 		defer server.Close()

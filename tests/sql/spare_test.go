@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"context"
@@ -11,18 +11,19 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // TestSQLSpareDatabase: tenants whose statements alternate and run at once, and fail or are
 // cancelled in between, each read their own data in databases that were opened ahead.
 func TestSQLSpareDatabase(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{SpareDatabase: true})
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{SpareDatabase: true})
 	tenants := []string{"team-a", "team-b"}
 	for i, name := range tenants {
-		l.write(name, []segment.Row{{Labels: metric("up", "tenant", name), Floats: []segment.Float{{T: testNow().UnixMilli() - minute, V: float64(i)}, {T: testNow().UnixMilli(), V: float64(i + 10)}}}})
+		l.Write(name, []segment.Row{{Labels: laketest.Metric("up", "tenant", name), Floats: []segment.Float{{T: laketest.Now().UnixMilli() - minute, V: float64(i)}, {T: laketest.Now().UnixMilli(), V: float64(i + 10)}}}})
 	}
 	ask := func(ctx context.Context, text string) (string, error) {
-		var out kept
+		var out laketest.Result
 		err := l.SQL(ctx, query.Statement{Text: text, Format: "csv"}, &out)
 		return out.String(), err
 	}

@@ -1,4 +1,4 @@
-package query_test
+package sql
 
 import (
 	"context"
@@ -30,6 +30,7 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/tests/support/laketest"
 )
 
 // overHTTP is the API's backend over a stage.
@@ -46,15 +47,15 @@ func (b overHTTP) SQL(ctx context.Context, q api.SQLQuery, out api.SQLOutput) er
 	return b.Stage.SQL(ctx, query.Statement{Text: q.Text, Params: q.Params, Format: q.Format, Expressions: q.Expressions}, out)
 }
 
-// server answers the API over a lake.
-func (l *lake) server() *httptest.Server {
-	l.tb.Helper()
+// serve answers the API over a lake.
+func serve(l *laketest.Lake) *httptest.Server {
+	l.TB.Helper()
 	s := settings.Default[api.Settings]()
 	s.Parser = query.ParserOptions()
-	h, err := api.New(s, overHTTP{l.Engine(), l.Stage}, nil, testNow, slog.New(slog.DiscardHandler), nil)
-	require.NoError(l.tb, err)
+	h, err := api.New(s, overHTTP{l.Engine(), l.Stage}, nil, laketest.Now, slog.New(slog.DiscardHandler), nil)
+	require.NoError(l.TB, err)
 	srv := httptest.NewServer(h)
-	l.tb.Cleanup(srv.Close)
+	l.TB.Cleanup(srv.Close)
 	return srv
 }
 
@@ -118,7 +119,7 @@ func (s *recordedStore) Delete(ctx context.Context, key string) error {
 
 // strange returns what was asked of a store beside the tenant's segments, manifest and live objects,
 // and ranges that are not within an object.
-func strange(t *testing.T, store *dirStore, tenantID string, asked []string) (out []string) {
+func strange(t *testing.T, store *laketest.Dir, tenantID string, asked []string) (out []string) {
 	t.Helper()
 	snap, err := catalog.Take(t.Context(), store, tenantID, key.MinTime, key.MaxTime)
 	require.NoError(t, err)
@@ -155,27 +156,27 @@ func strange(t *testing.T, store *dirStore, tenantID string, asked []string) (ou
 // the data, and neither read nor write anything else.
 func TestSQLReadsItsTenantAlone(t *testing.T) {
 	t.Setenv("PROMLAKE_TEST_SECRET", secret)
-	dir := newDirStore(t)
-	writer := newLake(t, dir, query.Settings{})
-	rows := randomRows(rand.New(rand.NewPCG(31, 32)))
+	dir := laketest.NewDir(t)
+	writer := laketest.New(t, dir, query.Settings{})
+	rows := laketest.RandomRows(rand.New(rand.NewPCG(31, 32)))
 	for _, id := range []string{"a", "b"} {
-		writeMixture(writer, id, rows)
-		writer.write(id, []segment.Row{{Labels: metric("own", "who", id), Floats: []segment.Float{{T: testNow().UnixMilli(), V: 1}}}}, segment.Metadata{Metric: "own", Type: "gauge", Help: "of " + id})
-		writer.delete(id, []*labels.Matcher{equal("job", "a")}, testNow().UnixMilli()-90*minute, testNow().UnixMilli()-60*minute)
+		laketest.WriteMixture(writer, id, rows)
+		writer.Write(id, []segment.Row{{Labels: laketest.Metric("own", "who", id), Floats: []segment.Float{{T: laketest.Now().UnixMilli(), V: 1}}}}, segment.Metadata{Metric: "own", Type: "gauge", Help: "of " + id})
+		writer.Delete(id, []*labels.Matcher{laketest.Equal("job", "a")}, laketest.Now().UnixMilli()-90*minute, laketest.Now().UnixMilli()-60*minute)
 		// What compaction has replaced is still there.
 		snap, err := catalog.Take(t.Context(), dir, id, key.MinTime, key.MaxTime)
 		require.NoError(t, err)
-		writer.commit(id, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+		writer.Commit(id, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			s, b := snap.Segments[0], m.Blocks[0]
-			m.Consumed = append(m.Consumed, catalog.Consumed{SegmentID: s.SegmentID(), At: testNow().UnixMilli()})
-			m.Retired = append(m.Retired, catalog.Retired{BlockID: b.BlockID(), At: testNow().UnixMilli()})
+			m.Consumed = append(m.Consumed, catalog.Consumed{SegmentID: s.SegmentID(), At: laketest.Now().UnixMilli()})
+			m.Retired = append(m.Retired, catalog.Retired{BlockID: b.BlockID(), At: laketest.Now().UnixMilli()})
 			m.Blocks = slices.Clone(m.Blocks[1:])
 			return m, nil
 		})
 	}
 	store := &recordedStore{Store: dir}
-	l := newLake(t, store, query.Settings{Timeout: 5 * time.Minute})
-	srv := l.server()
+	l := laketest.New(t, store, query.Settings{Timeout: 5 * time.Minute})
+	srv := serve(l)
 	ask := func(id, text string) (int, string) {
 		code, body, err := askAs(t.Context(), srv, id, "/api/v1/sql", url.Values{"query": {text}, "format": {"csv"}})
 		require.NoError(t, err, text)
@@ -202,7 +203,7 @@ func TestSQLReadsItsTenantAlone(t *testing.T) {
 	require.Equal(t, samples, still, "the tables are as they were")
 	store.take()
 
-	read, at := 0, fmt.Sprintf("make_timestamptz(%d)", testNow().UnixMicro())
+	read, at := 0, fmt.Sprintf("make_timestamptz(%d)", laketest.Now().UnixMicro())
 	for _, s := range []string{
 		"FROM samples", "FROM series", "FROM histograms", "FROM exemplars", "FROM metadata", "FROM blocks", "FROM segments", "FROM rollup_5m", "FROM rollup_1h",
 		"FROM stored_samples", "FROM marked_samples", "FROM stored_series", "FROM promlake_metric('own', NULL, NULL)", "FROM promlake_metric('../b/own', NULL, NULL)",
