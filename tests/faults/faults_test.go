@@ -213,7 +213,7 @@ func TestFaults(t *testing.T) {
 	length := setting(t, "PROMLAKE_FAULTS_SECONDS", 0, strconv.Atoi)
 	w := newWorld(t, seed, delay)
 	begin := time.Now()
-	more := func(round int) bool { return round < 12 }
+	more := func(round int) bool { return round < 8 }
 	if length > 0 {
 		more = func(int) bool { return time.Since(begin) < time.Duration(length)*time.Second }
 	}

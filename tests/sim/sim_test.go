@@ -148,7 +148,7 @@ const bubble = 1000
 
 // TestSimulation runs schedules by the protocol: every answer must be right.
 func TestSimulation(t *testing.T) {
-	n, seed := setting(t, "PROMLAKE_SIM_SCHEDULES", 1000), setting(t, "PROMLAKE_SIM_SEED", 1)
+	n, seed := setting(t, "PROMLAKE_SIM_SCHEDULES", 400), setting(t, "PROMLAKE_SIM_SEED", 1)
 	var total tally
 	for done := 0; done < n && !t.Failed(); done += bubble {
 		synctest.Test(t, func(t *testing.T) {

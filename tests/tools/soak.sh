@@ -18,8 +18,8 @@ echo "soak: random PromQL"
 PROMLAKE_FUZZPROMQL_QUERIES=${PROMLAKE_FUZZPROMQL_QUERIES:-200000} PROMLAKE_FUZZPROMQL_SEED=${PROMLAKE_FUZZPROMQL_SEED:-$((RANDOM * 1000000))} \
     go test -run '^TestDifferential$' -count=1 -v -timeout 0 ./tests/fuzzpromql
 echo "soak: rules in functions that are killed at every request"
-go test -run '^Test(TimelinesKilled|Killed)AtEveryRequest$' -count=1 -v -timeout 0 ./internal/rules/rulefn \
-    -args -timelines "${PROMLAKE_RULE_TIMELINES:-1000}" -timelines-from "${PROMLAKE_RULE_SEED:-$((RANDOM * 1000000))}" -kills 0
+go test -run '^Test(TimelinesEqualUpstreams|(TimelinesKilled|Killed)AtEveryRequest)$' -count=1 -v -timeout 0 ./internal/rules/rulefn \
+    -args -steptimelines "${PROMLAKE_RULE_TIMELINES:-1000}" -timelines "${PROMLAKE_RULE_TIMELINES:-1000}" -timelines-from "${PROMLAKE_RULE_SEED:-$((RANDOM * 1000000))}" -kills 0
 echo "soak: simulation"
 PROMLAKE_SIM_SCHEDULES=${PROMLAKE_SIM_SCHEDULES:-20000} PROMLAKE_SIM_SEED=${PROMLAKE_SIM_SEED:-$RANDOM} \
     go test -run '^TestSimulation$' -count=1 -v -timeout 0 ./tests/sim

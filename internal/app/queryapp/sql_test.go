@@ -175,7 +175,7 @@ func TestSQLLimits(t *testing.T) {
 		{"--query.max-series", "FROM samples", func(s *query.Settings) { s.MaxSeries = 2 }},
 		{"--query.max-series", "FROM series", func(s *query.Settings) { s.MaxSeries = 2 }},
 		{"--query.max-fetched-bytes", "FROM samples", func(s *query.Settings) { s.MaxFetchedBytes = 1 }},
-		{"--query.max-memory", "SELECT count(DISTINCT range) FROM range(100000000)", func(s *query.Settings) { s.QueryMemoryBytes, s.SpillBytes = 20<<20, 1<<20 }},
+		{"--query.max-memory", "SELECT count(DISTINCT range) FROM range(10000000)", func(s *query.Settings) { s.QueryMemoryBytes, s.SpillBytes = 20<<20, 1<<20 }},
 	} {
 		s := settings.Default[queryapp.Settings]()
 		tc.set(&s.Query)

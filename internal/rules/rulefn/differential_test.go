@@ -35,7 +35,7 @@ import (
 	"github.com/promlake/promlake/internal/rules/rulestore"
 )
 
-var stepTimelines = flag.Uint64("steptimelines", 60, "random timelines that are compared with upstream's groups")
+var stepTimelines = flag.Uint64("steptimelines", 20, "random timelines that are compared with upstream's groups")
 
 // TestTimelinesEqualUpstreams compares groups whose state is encoded and decoded between any two
 // evaluations with groups of upstream that are never restarted: over random timelines, in which

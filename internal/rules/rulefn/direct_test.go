@@ -89,19 +89,19 @@ func TestWaitingIsBounded(t *testing.T) {
 		return away(all), errAway
 	})
 	tx := &appender.Transaction{}
-	for i := range 6000 {
+	for i := range 4000 {
 		tx.Samples = append(tx.Samples, appender.NewSample(labels.FromStrings("__name__", "m", "i", fmt.Sprint(i)), minute(0).UnixMilli(), 1))
 	}
 	require.NoError(t, w.base.Add(tx))
 	w.rules(rulestore.Group{Name: "g", Rules: []rulestore.Rule{{Alert: "A", Expr: "m", Labels: map[string]string{"at": "{{ with query \"time()\" }}{{ . | first | value }}{{ end }}"}}}})
 	var log bytes.Buffer
 	w.logger = slog.New(slog.NewJSONHandler(&log, nil))
-	for i := range 4 {
+	for i := range 3 {
 		require.ErrorIs(t, w.function().Tick(t.Context(), minute(1+i)), errAway)
 	}
 	require.Contains(t, log.String(), "notifications are dropped, because too many of a group wait")
 	state, _, err := rulestate.Read(t.Context(), w.Store, tenant, "n", "g")
 	require.NoError(t, err)
-	require.True(t, state.Evaluated.After(minute(3)), "it is evaluated")
-	require.LessOrEqual(t, len(state.Outbox.Notifications), 10_000+2*6000)
+	require.True(t, state.Evaluated.After(minute(2)), "it is evaluated")
+	require.LessOrEqual(t, len(state.Outbox.Notifications), 10_000+2*4000)
 }

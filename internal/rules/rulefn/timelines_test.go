@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	timelines     = flag.Uint64("timelines", 12, "random timelines with random rules in which the function is killed at every request")
+	timelines     = flag.Uint64("timelines", 5, "random timelines with random rules in which the function is killed at every request")
 	timelinesFrom = flag.Uint64("timelines-from", 0, "seed of the first one")
 )
 

@@ -25,7 +25,7 @@ func TestChoice(t *testing.T) {
 		"tame": vecTame,
 	}
 	for name, value := range values {
-		for _, c := range []struct{ threads, series, groups, steps int }{{1, 1, 1, 20}, {1, 9, 2, 300}, {2, 60, 3, 100}, {2, 5000, 2, 7}} {
+		for _, c := range []struct{ threads, series, groups, steps int }{{1, 1, 1, 20}, {1, 9, 2, 300}, {2, 60, 3, 100}, {2, 2100, 2, 7}} {
 			t.Run(fmt.Sprintf("values=%s/series=%d", name, c.series), func(t *testing.T) {
 				db := openVec(t, c.threads)
 				rng := rand.New(rand.NewPCG(10, uint64(c.series)))
