@@ -151,9 +151,9 @@ rie: $(VENV_READY)
 	@PYTHON=$(VENV)/bin/python tests/functions/fetch-rie.sh .cache/rie
 
 .PHONY: test-go
-test-go: rie versitygw | system ## Run the Go tests.
+test-go: build rie versitygw | system ## Run the Go tests.
 	@tests/tools/system.sh package
-	$(GO) test $(GOTEST) -p 3 ./...
+	PROMLAKE_PROGRAMS=$(CURDIR)/bin $(GO) test $(GOTEST) -p 3 ./...
 
 # Packages whose tests run goroutines that share memory. The detector finds nothing in others, and
 # compiles all that they import once more. In make soak, all run with it.

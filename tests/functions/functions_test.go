@@ -140,7 +140,7 @@ func TestFunctionsServeMetrics(t *testing.T) {
 func TestLogsAreJSON(t *testing.T) {
 	var out bytes.Buffer
 	f := emulator.New(emulator.Settings{
-		Path: bootstrap("ingest-fn"), Log: &out, Env: []string{"PROMLAKE_STORE=file://" + t.TempDir(), "PROMLAKE_LOG_LEVEL=debug"}, Grace: 5 * time.Minute,
+		Path: programs["ingest-fn"], Log: &out, Env: []string{"PROMLAKE_STORE=file://" + t.TempDir(), "PROMLAKE_LOG_LEVEL=debug"}, Grace: 5 * time.Minute,
 	})
 	require.Equal(t, 204, ask(t, f, recorded(t, "http-api-write-v1")).Status)
 	require.NoError(t, f.Stop())

@@ -29,7 +29,7 @@ func start(t *testing.T, env ...string) *stack {
 	s := &stack{store: t.TempDir()}
 	env = append([]string{"PROMLAKE_STORE=file://" + s.store, "PROMLAKE_COMPACTOR_SETTLE_DELAY=1ms", "PROMLAKE_COMPACTOR_LATE_DELAY=1ms"}, env...)
 	f := func(program string) *emulator.Function {
-		return lambdatest.Start(t, emulator.Settings{Path: bootstrap(program), Name: program, Env: env})
+		return lambdatest.Start(t, emulator.Settings{Path: programs[program], Name: program, Env: env})
 	}
 	s.ingest, s.query, s.compact = f("ingest-fn"), f("query-fn"), f("compact-fn")
 	return s

@@ -19,7 +19,7 @@ import (
 func TestPushPaths(t *testing.T) {
 	store := t.TempDir()
 	ingest := lambdatest.Start(t, emulator.Settings{
-		Path: bootstrap("ingest-fn"), Name: "ingest-fn", Env: []string{"PROMLAKE_STORE=file://" + store, "PROMLAKE_INGEST_MODE=direct"},
+		Path: programs["ingest-fn"], Name: "ingest-fn", Env: []string{"PROMLAKE_STORE=file://" + store, "PROMLAKE_INGEST_MODE=direct"},
 	})
 	api := httptest.NewServer(&emulator.Gateway{Routes: map[string]emulator.Invoker{"PUT /metrics/{proxy+}": ingest, "DELETE /metrics/{proxy+}": ingest}})
 	t.Cleanup(api.Close)

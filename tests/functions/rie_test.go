@@ -33,7 +33,7 @@ func underRIE(t *testing.T, program string, env ...string) string {
 	require.NoError(t, err)
 	api, err := freeaddr.Pick()
 	require.NoError(t, err)
-	cmd := exec.Command(rie, "--runtime-interface-emulator-address", listen, "--runtime-api-address", api, bootstrap(program))
+	cmd := exec.Command(rie, "--runtime-interface-emulator-address", listen, "--runtime-api-address", api, programs[program])
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "AWS_LAMBDA_FUNCTION_NAME=" + program, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512"}, env...)
 	out := lambdatest.LogTo(t)
 	cmd.Stdout, cmd.Stderr = out, out

@@ -43,7 +43,7 @@ func TestRules(t *testing.T) {
 
 	s := start(t, "PROMLAKE_INGEST_MODE=direct", "PROMLAKE_RULER_ENABLE_API=true", "PROMLAKE_QUERY_MAX_STALENESS=0s")
 	evaluator := func(env ...string) *emulator.Function {
-		return lambdatest.Start(t, emulator.Settings{Path: bootstrap("query-fn"), Name: "rules", Env: append([]string{
+		return lambdatest.Start(t, emulator.Settings{Path: programs["query-fn"], Name: "rules", Env: append([]string{
 			"PROMLAKE_STORE=file://" + s.store, "PROMLAKE_RULER_SCHEDULED=true", "PROMLAKE_RULER_ALERTMANAGER_URL=" + alertmanager.URL,
 			"PROMLAKE_RULER_ALERT_RELABEL_CONFIGS=- {source_labels: [tenant, alertname], regex: team-a;Quiet, action: drop}\n- {source_labels: [tenant], target_label: team}\n",
 			"PROMLAKE_RULER_EXTERNAL_URL=https://prom.example.com", "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",

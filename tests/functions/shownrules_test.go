@@ -22,7 +22,7 @@ import (
 func TestShownRules(t *testing.T) {
 	s := start(t, "PROMLAKE_INGEST_MODE=direct")
 	evaluator := func() *emulator.Function {
-		return lambdatest.Start(t, emulator.Settings{Path: bootstrap("query-fn"), Name: "rules", Env: []string{
+		return lambdatest.Start(t, emulator.Settings{Path: programs["query-fn"], Name: "rules", Env: []string{
 			"PROMLAKE_STORE=file://" + s.store, "PROMLAKE_RULER_SCHEDULED=true", "PROMLAKE_RULER_ENABLE_API=true",
 		}})
 	}

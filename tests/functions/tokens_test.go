@@ -75,7 +75,7 @@ func TestTokensAndOwnMetrics(t *testing.T) {
 		for _, name := range []string{"AWS_ENDPOINT_URL_SSM", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
 			env = append(env, name+"="+os.Getenv(name))
 		}
-		return lambdatest.Start(t, emulator.Settings{Path: bootstrap(program), Name: program, Env: env})
+		return lambdatest.Start(t, emulator.Settings{Path: programs[program], Name: program, Env: env})
 	}
 	ingest := function("ingest-fn", "PROMLAKE_SELF_URL=here")
 	query := function("query-fn", "PROMLAKE_SELF_URL="+api.URL, "PROMLAKE_SELF_TOKEN=ssm:/promlake/test/self-token")

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/tests/support/servertest"
 )
 
 const (
@@ -41,11 +42,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "promlake")
-	// Linked as by make: what the kernel maps of the program counts as resident.
-	flags := "-ldflags=-s -w -extldflags=-Wl,-Ttext-segment=0x410000"
-	if out, err := exec.Command("go", "build", "-buildvcs=false", flags, "-o", program, "../../cmd/promlake").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build promlake: %v\n%s", err, out)
+	if program, err = servertest.Program("cmd/promlake", dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

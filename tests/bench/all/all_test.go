@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/server"
 	"github.com/promlake/promlake/tests/bench/table"
 	"github.com/promlake/promlake/tests/bench/wire"
+	"github.com/promlake/promlake/tests/support/servertest"
 )
 
 // TestDraw: the drawing is well-formed, has a bar for each ratio, and 1 is in the middle.
@@ -86,16 +86,14 @@ func trial() sizes {
 
 // TestTrial measures all rows of a Promlake with little data: there is a row for every goal.
 func TestTrial(t *testing.T) {
-	build := func(args ...string) string {
-		out, err := exec.Command("go", append([]string{"-C", "../../.."}, args...)...).Output()
-		require.NoError(t, err, "go %s", args)
-		return strings.TrimSpace(string(out))
-	}
 	f := Flags{}
-	f.ServerBin = filepath.Join(t.TempDir(), "promlake")
+	var err error
+	f.ServerBin, err = servertest.Program("cmd/promlake", t.TempDir())
+	require.NoError(t, err)
 	f.Only = []string{server.Promlake}
-	build("build", "-ldflags=-s -w", "-o", f.ServerBin, "./cmd/promlake")
-	f.GatewayBin = build("tool", "-modfile=tests/tools/go.mod", "-n", "versitygw")
+	gateway, err := exec.Command("go", "-C", "../../..", "tool", "-modfile=tests/tools/go.mod", "-n", "versitygw").Output()
+	require.NoError(t, err)
+	f.GatewayBin = strings.TrimSpace(string(gateway))
 	all, err := f.measure(t.Context(), f.steps(trial()))
 	require.NoError(t, err)
 	zero := 0

@@ -1,4 +1,4 @@
-// Package servertest runs the server of another program on loopback for a test.
+// Package servertest finds or builds the programs of a test, and runs servers on loopback for it.
 package servertest
 
 import (
