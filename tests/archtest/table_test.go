@@ -151,7 +151,7 @@ var allowed = map[string][]string{
 	"internal/query/api/weights":         {"internal/aws/cost", "internal/format/key", "internal/prom/timeparam", "internal/query/api/respond", "internal/query/usage"},
 	"internal/query/buckets":             {"internal/format/block", "internal/format/rollup", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/source"},
 	"internal/query/duck":                {"third_party/duckdb"},
-	"internal/query/duck/promsql":        {"internal/base/memory", "internal/query/duck/promsql/agg", "internal/query/duck/promsql/kernel", "internal/query/duck/promsql/vec"},
+	"internal/query/duck/promsql":        {"internal/base/memory", "internal/query/duck/promsql/agg", "internal/query/duck/promsql/kernel", "internal/query/duck/promsql/vec", "internal/query/duck/table"},
 	"internal/query/duck/promsql/agg":    {"internal/query/duck/promsql/kernel", "internal/query/duck/promsql/vec"},
 	"internal/query/duck/promsql/kernel": {},
 	"internal/query/duck/promsql/vec":    {"internal/query/duck/promsql/kernel", "third_party/duckdb"},

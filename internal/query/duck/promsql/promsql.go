@@ -15,7 +15,6 @@ package promsql
 #include <stdlib.h>
 
 #include "agg/register.h"
-#include "vec/rows.h"
 #include "agg/windows.h"
 */
 import "C"
@@ -30,6 +29,7 @@ import (
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/agg"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/vec"
+	"github.com/promlake/promlake/internal/query/duck/table"
 )
 
 // Register adds the functions to the database of conn. DuckDB refuses to add them twice to one
@@ -38,10 +38,10 @@ func Register(conn mapping.Connection) error {
 	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
 	defer C.free(unsafe.Pointer(msg))
 	db := C.duckdb_connection(conn.Ptr)
-	if C.prom_register_vec(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_agg(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_rows(db, msg) != 0 {
+	if C.prom_register_vec(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_agg(db, C.vec_text{}, 0, msg) != 0 {
 		return fmt.Errorf("register functions: %s", C.GoString(msg))
 	}
-	return nil
+	return table.Register(conn, rowsFunction)
 }
 
 // RegisterLists adds to the database of conn some of the functions over lists of values

@@ -20,13 +20,15 @@ type Chunk struct {
 	numbers [][]int64   // by column of the projection
 	doubles [][]float64 // likewise
 	flags   [][]bool    // likewise
+	uints   [][]uint32  // likewise
+	lists   []*Lists    // likewise
 	texts   []*Texts    // likewise
 	pinned  runtime.Pinner
 }
 
 func newChunk(x *opened) Chunk {
 	n := len(x.columns)
-	c := Chunk{scan: x, numbers: make([][]int64, n), doubles: make([][]float64, n), flags: make([][]bool, n), texts: make([]*Texts, n)}
+	c := Chunk{scan: x, numbers: make([][]int64, n), doubles: make([][]float64, n), flags: make([][]bool, n), uints: make([][]uint32, n), lists: make([]*Lists, n), texts: make([]*Texts, n)}
 	for i, column := range x.columns {
 		switch column.Type {
 		case Double:
@@ -35,6 +37,10 @@ func newChunk(x *opened) Chunk {
 			c.numbers[i] = make([]int64, ChunkRows)
 		case Boolean:
 			c.flags[i] = make([]bool, ChunkRows)
+		case UInteger:
+			c.uints[i] = make([]uint32, ChunkRows)
+		case Doubles:
+			c.lists[i] = new(Lists)
 		default:
 			c.texts[i] = &Texts{maps: column.Type == Map}
 		}
@@ -63,6 +69,23 @@ func (c *Chunk) Doubles(column int) []float64 {
 func (c *Chunk) Flags(column int) []bool {
 	if i := c.scan.outputs[column]; i >= 0 {
 		return c.flags[i]
+	}
+	return nil
+}
+
+// UInts returns the values of a UINTEGER column; nil if they are not read.
+func (c *Chunk) UInts(column int) []uint32 {
+	if i := c.scan.outputs[column]; i >= 0 {
+		return c.uints[i]
+	}
+	return nil
+}
+
+// Lists returns the values of a DOUBLE[] column; nil if they are not read, which drops what is
+// set.
+func (c *Chunk) Lists(column int) *Lists {
+	if i := c.scan.outputs[column]; i >= 0 {
+		return c.lists[i]
 	}
 	return nil
 }
@@ -104,6 +127,10 @@ func (c *Chunk) give(out *C.prom_table_chunk) {
 			v.data = unsafe.Pointer(pin(c, c.doubles[i]))
 		case c.flags[i] != nil:
 			v.data = unsafe.Pointer(pin(c, c.flags[i]))
+		case c.uints[i] != nil:
+			v.data = unsafe.Pointer(pin(c, c.uints[i]))
+		case c.lists[i] != nil:
+			v.ends = (*C.uint32_t)(pin(c, c.lists[i].ends))
 		default:
 			c.texts[i].give(c, v)
 		}
@@ -117,6 +144,26 @@ func pin[T any](c *Chunk, s []T) *T {
 	}
 	c.pinned.Pin(&s[0])
 	return &s[0]
+}
+
+// Lists are the values of a DOUBLE[] column, one for each row. A nil *Lists drops everything.
+type Lists struct {
+	ends []uint32
+	copy func(to []float64) error
+}
+
+// Set sets the lists of all rows of the chunk; empty ones are NULL. copyTo writes their elements, one
+// list after the other, to DuckDB's memory. It is called after Next has returned, if there are any.
+func (l *Lists) Set(lists [][]float64, copyTo func(to []float64) error) {
+	if l == nil {
+		return
+	}
+	l.ends, l.copy = l.ends[:0], copyTo
+	end := 0
+	for _, v := range lists {
+		end += len(v)
+		l.ends = append(l.ends, uint32(end))
+	}
 }
 
 // Texts are the values of a VARCHAR or MAP column: entries, and how many rows in a row have each.

@@ -124,6 +124,17 @@ func promTableNext(handle C.uintptr_t, out *C.prom_table_chunk) {
 	c.chunk.give(out)
 }
 
+//export promTableCopy
+func promTableCopy(handle C.uintptr_t, column C.size_t, to *C.double, out *C.prom_table_chunk) {
+	defer protect(&out.error)
+	l := cgo.Handle(handle).Value().(*cursor).chunk.lists[column]
+	if n := l.ends[len(l.ends)-1]; n > 0 {
+		if err := l.copy(unsafe.Slice((*float64)(to), n)); err != nil {
+			fail(&out.error, err)
+		}
+	}
+}
+
 //export promTableReplace
 func promTableReplace(handle C.uintptr_t, name *C.char, out *C.prom_table_replaced) {
 	r := cgo.Handle(handle).Value().(Replacement)

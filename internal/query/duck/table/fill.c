@@ -14,6 +14,13 @@ duckdb_logical_type prom_table_type(int type) {
 		return duckdb_create_logical_type(DUCKDB_TYPE_BOOLEAN);
 	case PROM_TIMESTAMP:
 		return duckdb_create_logical_type(DUCKDB_TYPE_TIMESTAMP_TZ);
+	case PROM_UINTEGER:
+		return duckdb_create_logical_type(DUCKDB_TYPE_UINTEGER);
+	case PROM_DOUBLES: {
+		duckdb_logical_type value = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE), list = duckdb_create_list_type(value);
+		duckdb_destroy_logical_type(&value);
+		return list;
+	}
 	case PROM_MAP: {
 		duckdb_logical_type text = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR), map = duckdb_create_map_type(text, text);
 		duckdb_destroy_logical_type(&text);
@@ -43,15 +50,39 @@ static void put_string(duckdb_vector out, size_t at, const prom_table_vector *in
 	duckdb_vector_assign_string_element_len(out, at, in->bytes + from, in->ends[i] - from);
 }
 
-static bool fill_maps(duckdb_vector out, const prom_table_vector *in) {
-	size_t pairs = in->entries == 0 ? 0 : in->map_ends[in->entries - 1];
-	if (duckdb_list_vector_reserve(out, pairs) != DuckDBSuccess || duckdb_list_vector_set_size(out, pairs) != DuckDBSuccess) {
+// Lays out n lists, of which each ends where the next one begins, and makes room for their elements.
+static bool lay_out(duckdb_vector out, const uint32_t *ends, size_t n) {
+	size_t all = n == 0 ? 0 : ends[n - 1];
+	if (duckdb_list_vector_reserve(out, all) != DuckDBSuccess || duckdb_list_vector_set_size(out, all) != DuckDBSuccess) {
 		return false;
 	}
 	duckdb_list_entry *entries = duckdb_vector_get_data(out);
-	for (size_t i = 0, from = 0; i < in->entries; i++) {
-		entries[i] = (duckdb_list_entry){from, in->map_ends[i] - from};
-		from = in->map_ends[i];
+	for (size_t i = 0, from = 0; i < n; i++) {
+		entries[i] = (duckdb_list_entry){from, ends[i] - from};
+		from = ends[i];
+	}
+	return true;
+}
+
+// Go writes the elements afterwards.
+static bool lay_out_doubles(duckdb_vector out, const prom_table_vector *in, size_t rows) {
+	if (!lay_out(out, in->ends, rows)) {
+		return false;
+	}
+	const duckdb_list_entry *entries = duckdb_vector_get_data(out);
+	for (size_t i = 0; i < rows; i++) {
+		if (entries[i].length == 0) {
+			duckdb_vector_ensure_validity_writable(out);
+			duckdb_validity_set_row_invalid(duckdb_vector_get_validity(out), i);
+		}
+	}
+	return true;
+}
+
+static bool fill_maps(duckdb_vector out, const prom_table_vector *in) {
+	size_t pairs = in->entries == 0 ? 0 : in->map_ends[in->entries - 1];
+	if (!lay_out(out, in->map_ends, in->entries)) {
+		return false;
 	}
 	duckdb_vector pair = duckdb_list_vector_get_child(out);
 	duckdb_vector keys = duckdb_struct_vector_get_child(pair, 0), values = duckdb_struct_vector_get_child(pair, 1);
@@ -126,7 +157,10 @@ static bool constant(duckdb_vector out, const prom_table_vector *in) {
 
 bool prom_table_fill(duckdb_vector out, const prom_table_vector *in, size_t rows) {
 	static const size_t sizes[PROM_TYPES] = {
-		[PROM_DOUBLE] = sizeof(double), [PROM_BIGINT] = sizeof(int64_t), [PROM_TIMESTAMP] = sizeof(int64_t), [PROM_BOOLEAN] = sizeof(bool)};
+		[PROM_DOUBLE] = sizeof(double), [PROM_BIGINT] = sizeof(int64_t), [PROM_TIMESTAMP] = sizeof(int64_t), [PROM_BOOLEAN] = sizeof(bool), [PROM_UINTEGER] = sizeof(uint32_t)};
+	if (in->type == PROM_DOUBLES) {
+		return lay_out_doubles(out, in, rows);
+	}
 	if (in->type != PROM_VARCHAR && in->type != PROM_MAP) {
 		if (in->data != NULL) { // NULL: a column that nobody reads
 			memcpy(duckdb_vector_get_data(out), in->data, rows * sizes[in->type]);

@@ -112,8 +112,17 @@ static void next(duckdb_function_info info, duckdb_data_chunk chunk) {
 		return;
 	}
 	for (size_t i = 0; i < c->columns; i++) {
-		if (out.rows > 0 && !prom_table_fill(duckdb_data_chunk_get_vector(chunk, i), &out.vectors[i], out.rows)) {
+		duckdb_vector v = duckdb_data_chunk_get_vector(chunk, i);
+		if (out.rows > 0 && !prom_table_fill(v, &out.vectors[i], out.rows)) {
 			duckdb_function_set_error(info, "out of memory");
+			return;
+		}
+		if (out.rows > 0 && out.vectors[i].type == PROM_DOUBLES) {
+			promTableCopy(c->handle, i, duckdb_vector_get_data(duckdb_list_vector_get_child(v)), &out);
+		}
+		if (out.error != NULL) {
+			duckdb_function_set_error(info, out.error);
+			free(out.error);
 			return;
 		}
 	}

@@ -26,7 +26,7 @@ import (
 type Type int
 
 // The types of columns: VARCHAR, DOUBLE, BIGINT, TIMESTAMP WITH TIME ZONE (µs), MAP(VARCHAR,
-// VARCHAR), BOOLEAN.
+// VARCHAR), BOOLEAN, UINTEGER, DOUBLE[].
 const (
 	Varchar Type = iota
 	Double
@@ -34,6 +34,8 @@ const (
 	Timestamp
 	Map
 	Boolean
+	UInteger
+	Doubles
 )
 
 // ChunkRows is the number of rows that a chunk may have.

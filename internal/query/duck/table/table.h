@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 // Types of columns. The numbers are those of Type in Go.
-enum { PROM_VARCHAR, PROM_DOUBLE, PROM_BIGINT, PROM_TIMESTAMP, PROM_MAP, PROM_BOOLEAN, PROM_TYPES };
+enum { PROM_VARCHAR, PROM_DOUBLE, PROM_BIGINT, PROM_TIMESTAMP, PROM_MAP, PROM_BOOLEAN, PROM_UINTEGER, PROM_DOUBLES, PROM_TYPES };
 
 // Rows of a chunk, at most DuckDB's vector size.
 enum { PROM_CHUNK_ROWS = 2048 };
@@ -37,9 +37,9 @@ typedef struct {
 // One column of a chunk. The memory is Go's, pinned until the next call for the same cursor.
 typedef struct {
 	int type;
-	const void *data;         // DOUBLE: double; BIGINT: int64_t; TIMESTAMP: int64_t (us); BOOLEAN: bool
+	const void *data;         // DOUBLE: double; BIGINT: int64_t; TIMESTAMP: int64_t (us); BOOLEAN: bool; UINTEGER: uint32_t
 	const char *bytes;        // VARCHAR and MAP: all strings
-	const uint32_t *ends;     // where each string ends; a map's are key, value, key, value ...
+	const uint32_t *ends;     // where each string ends; a map's are key, value, key, value ... DOUBLES: where each list ends; an empty one is NULL
 	const uint32_t *map_ends; // MAP: how many pairs there are up to the end of each entry
 	const uint8_t *valid;     // of entries, or of rows; NULL: there are no NULLs
 	size_t entries;           // VARCHAR and MAP

@@ -1,5 +1,4 @@
-// Package vec has the SQL functions over lists of values and the table function prom_rows over rows
-// in Go's memory, in C, and registers tables of functions.
+// Package vec has the SQL functions over lists of values, in C, and registers tables of functions.
 package vec
 
 /*
