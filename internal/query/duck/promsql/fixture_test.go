@@ -2,6 +2,8 @@ package promsql_test
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -94,7 +96,7 @@ func (w world) rows(t testing.TB, db *duck.DB, rng *rand.Rand, shuffle bool) str
 	var lines []string
 	for id, s := range w.series {
 		for _, x := range newest(s) {
-			lines = append(lines, fmt.Sprintf("%d,%d,%d\n", id, x.ms, int64(math.Float64bits(x.v))))
+			lines = append(lines, fmt.Sprintf("%d,%d,%s\n", id, x.ms, bytesOf(x.v)))
 		}
 	}
 	if shuffle {
@@ -104,8 +106,13 @@ func (w world) rows(t testing.TB, db *duck.DB, rng *rand.Rand, shuffle bool) str
 	csv, parquet := filepath.Join(dir, "rows.csv"), filepath.Join(dir, "rows.parquet")
 	require.NoError(t, os.WriteFile(csv, []byte(strings.Join(lines, "")), 0o600))
 	run(t, db, "COPY (SELECT series_id, make_timestamptz(ms * 1000) AS ts, bits FROM read_csv("+duck.Literal(csv)+", header = false, delim = ',', "+
-		"columns = {'series_id': 'UBIGINT', 'ms': 'BIGINT', 'bits': 'BIGINT'})) TO "+duck.Literal(parquet)+" (FORMAT parquet, ROW_GROUP_SIZE 2048)")
-	return "SELECT series_id, ts, prom_value(bits, 'inf'::DOUBLE) AS value FROM read_parquet(" + duck.Literal(parquet) + ")"
+		"columns = {'series_id': 'UBIGINT', 'ms': 'BIGINT', 'bits': 'VARCHAR'})) TO "+duck.Literal(parquet)+" (FORMAT parquet, ROW_GROUP_SIZE 2048)")
+	return "SELECT series_id, ts, prom_unpack(unhex(bits))[1] AS value FROM read_parquet(" + duck.Literal(parquet) + ")"
+}
+
+// bytesOf are the bytes of a value in memory, in hexadecimal: prom_unpack reads them.
+func bytesOf(v float64) string {
+	return hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
 }
 
 // run runs a statement that returns a count.

@@ -69,7 +69,7 @@ func (w vecWorld) table(t testing.TB, db *duck.DB, name string) {
 		s := w[i]
 		fmt.Fprintf(&rows, "%d,%s,%s,%s,%s\n", i, s.name, s.id, s.g, s.le)
 		for k, v := range s.v {
-			fmt.Fprintf(&values, "%d,%d,%d\n", i, k, int64(math.Float64bits(v)))
+			fmt.Fprintf(&values, "%d,%d,%s\n", i, k, bytesOf(v))
 		}
 	}
 	dir := t.TempDir()
@@ -80,8 +80,8 @@ func (w vecWorld) table(t testing.TB, db *duck.DB, name string) {
 	}
 	sql := "CREATE OR REPLACE TABLE " + name + " AS SELECT i, name, coalesce(id, '') AS id, coalesce(g, '') AS g, le, v FROM " +
 		read("rows.csv", rows.String(), "'i': 'UINTEGER', 'name': 'VARCHAR', 'id': 'VARCHAR', 'g': 'VARCHAR', 'le': 'VARCHAR'") +
-		" LEFT JOIN (SELECT i, list(prom_value(bits, 'inf'::DOUBLE) ORDER BY k) AS v FROM " +
-		read("values.csv", values.String(), "'i': 'UINTEGER', 'k': 'INTEGER', 'bits': 'BIGINT'") + " GROUP BY i) USING (i)"
+		" LEFT JOIN (SELECT i, list(prom_unpack(unhex(bits))[1] ORDER BY k) AS v FROM " +
+		read("values.csv", values.String(), "'i': 'UINTEGER', 'k': 'INTEGER', 'bits': 'VARCHAR'") + " GROUP BY i) USING (i)"
 	vecExec(t, db, sql)
 }
 

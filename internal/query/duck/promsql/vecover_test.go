@@ -71,10 +71,6 @@ func TestTimes(t *testing.T) {
 	got = vecLists(t, db, "SELECT id, prom_timestamps(v, "+spec+") FROM m")
 	vecCompare(t, w.eval(t, "timestamp(-m)", vecStart, vecStep, 50), got, 0, "timestamps")
 	require.Equal(t, []float64{1, 1.5}, vecLists(t, db, "SELECT '', prom_timestamps([0.0::DOUBLE], 'start=1000 step=500 n=2')")[""])
-	require.Equal(t, []float64{7, 7, 7}, vecLists(t, db, "SELECT '', prom_repeat([7.0::DOUBLE], 'n=3')")[""])
-	require.Equal(t, []float64{7, 8}, vecLists(t, db, "SELECT '', prom_repeat([7.0::DOUBLE, 8], 'n=2')")[""])
-	require.Empty(t, vecLists(t, db, "SELECT '', prom_repeat(NULL, 'n=3')"))
-	require.ErrorContains(t, vecError(t, db, "SELECT prom_repeat([7.0::DOUBLE, 8], 'n=3')"), "a list of 2 values on a grid of 3 steps")
 	require.ErrorContains(t, vecError(t, db, "SELECT prom_time('n=3')"), "key start is missing")
 	require.ErrorContains(t, vecError(t, db, "SELECT prom_time('start=0 step=1 n=3 color=4')"), `unknown key "color"`)
 }

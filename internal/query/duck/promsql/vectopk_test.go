@@ -48,7 +48,7 @@ func TestChoiceOfNothing(t *testing.T) {
 	for _, op := range []string{"topk", "bottomk", "limitk"} {
 		for _, from := range []string{
 			"(SELECT 1::UINTEGER AS i, NULL::DOUBLE[] AS v)", "(SELECT 1::UINTEGER AS i, NULL::DOUBLE[] AS v) WHERE false",
-			"(SELECT 1::UINTEGER AS i, [prom_value(9218868437227405314, 'inf'::DOUBLE)] AS v)", "(SELECT NULL::UINTEGER AS i, [1.0::DOUBLE] AS v)",
+			"(SELECT 1::UINTEGER AS i, prom_unpack(unhex('020000000000F07F')) AS v)", "(SELECT NULL::UINTEGER AS i, [1.0::DOUBLE] AS v)",
 		} {
 			got := vecLists(t, db, "SELECT '', CASE WHEN prom_"+op+"(i, v, 'k=1 n=3') IS NULL THEN [1.0::DOUBLE] END FROM "+from)
 			require.Equal(t, []float64{1}, got[""], "%s %s", op, from)

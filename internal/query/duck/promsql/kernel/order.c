@@ -170,48 +170,6 @@ PROM_INLINE double quantile(const series *s, const prom_spec *p, window w, void 
 	return q;
 }
 
-// Distances of sorted keys to their finite median ascend on both sides: the left distances are
-// those of keys[left-1], keys[left-2], ..., the right ones those of keys[left], keys[left+1], ...
-typedef struct {
-	const int64_t *keys;
-	uint32_t left, right; // how many there are
-	double median;
-} distances;
-
-static double left_distance(const distances *d, uint32_t i) { return fabs(value_of(d->keys[d->left - 1 - i]) - d->median); }
-
-static double right_distance(const distances *d, uint32_t i) { return fabs(value_of(d->keys[d->left + i]) - d->median); }
-
-// Returns how many of the k smallest distances are left ones: the least number whose next left
-// distance is not below the last right distance taken.
-static uint32_t left_among(const distances *d, uint32_t k) {
-	uint32_t low = k > d->right ? k - d->right : 0, high = k < d->left ? k : d->left;
-	while (low < high) {
-		uint32_t i = low + (high - low) / 2;
-		if (left_distance(d, i) < right_distance(d, k - i - 1)) {
-			low = i + 1;
-		} else {
-			high = i;
-		}
-	}
-	return low;
-}
-
-static double sorted_mad(const ordered *o, double median) {
-	uint32_t left = lower_bound(o->keys, o->n, key_of(median));
-	const distances d = {o->keys, left, o->n - left, median};
-	double rank = 0.5 * (double)(o->n - 1), found[2] = {0};
-	uint32_t lower = (uint32_t)rank, l = left_among(&d, lower), r = lower - l;
-	for (int i = 0; i < 2; i++) { // the next two after the lower nearest
-		bool from_left = l < d.left && (r == d.right || left_distance(&d, l) < right_distance(&d, r));
-		found[i] = l + r == o->n ? found[0] : from_left ? left_distance(&d, l) : right_distance(&d, r);
-		l += from_left;
-		r += !from_left;
-	}
-	double weight = rank - (double)lower;
-	return found[0] * (1 - weight) + found[1] * weight;
-}
-
 PROM_INLINE double mad(const series *s, const prom_spec *p, window w, void *state) {
 	(void)p;
 	ordered *o = state;
@@ -220,9 +178,6 @@ PROM_INLINE double mad(const series *s, const prom_spec *p, window w, void *stat
 		return NAN;
 	}
 	double median = interpolate(o, 0.5);
-	if (o->sorted && isfinite(median)) {
-		return sorted_mad(o, median);
-	}
 	ordered d = {.keys = o->deviations};
 	for (uint32_t i = 0; i < o->n; i++) {
 		double distance = fabs(value_of(o->keys[i]) - median);

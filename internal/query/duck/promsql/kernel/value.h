@@ -31,12 +31,3 @@ static inline double prom_from_bits(uint64_t b) {
 static inline bool prom_is_absent(double v) { return prom_bits(v) == PROM_ABSENT_BITS; }
 
 static inline double prom_absent_value(void) { return prom_from_bits(PROM_ABSENT_BITS); }
-
-// A stored value from its two columns; the rules are those of internal/format/block.Columns: a
-// finite divisor divides, NaN is the value itself, and for +Inf the integer is the value's bits.
-static inline double prom_decode(int64_t i, double div) {
-	if (div <= 1.7976931348623157e308) {
-		return (double)i / div;
-	}
-	return div != div ? div : prom_from_bits((uint64_t)i);
-}

@@ -1,7 +1,6 @@
 // The loops of prom_binary.
 #include "operators.h"
 
-#include <float.h>
 
 #include "gomath.h"
 
@@ -61,23 +60,7 @@ static uint64_t by_go(prom_go_binary fn, const double *l, size_t ls, const doubl
 	return present(out, n);
 }
 
-// Writes the squares of l, which equal Go's powers if they are normal numbers. Returns whether all
-// are.
-static bool square(const double *restrict l, double *restrict out, uint32_t n) {
-	uint64_t other = 0;
-	for (uint32_t k = 0; k < n; k++) {
-		double y = l[k] * l[k];
-		uint64_t gone = vec_gone(l[k]);
-		out[k] = vec_choose(gone, l[k], y);
-		other |= ~(gone | vec_mask((y >= DBL_MIN) & (y <= DBL_MAX)));
-	}
-	return other == 0;
-}
-
 static uint64_t do_pow(const double *l, size_t ls, const double *r, size_t rs, double *out, uint32_t n) {
-	if (rs == 0 && r[0] == 2 && square(l, out, n)) {
-		return present(out, n);
-	}
 	return by_go(PROM_GO_POW, l, ls, r, rs, out, n);
 }
 

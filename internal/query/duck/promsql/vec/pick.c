@@ -1,4 +1,4 @@
-// From numbers of series to ordinals of the plan, and from bits to values.
+// From numbers of series to ordinals of the plan.
 #include "register.h"
 
 #include <stdio.h>
@@ -66,28 +66,8 @@ static bool at(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char e
 	return pick_all(in, out, false, err);
 }
 
-static bool value(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) {
-	(void)own;
-	(void)err;
-	vec_column ints = vec_column_of(in, 0), divs = vec_column_of(in, 1);
-	const int64_t *restrict i = ints.data;
-	const double *restrict d = divs.data;
-	double *restrict v = duckdb_vector_get_data(out);
-	idx_t rows = duckdb_data_chunk_get_size(in);
-	for (idx_t k = 0; k < rows; k++) {
-		v[k] = prom_decode(i[k], d[k]);
-	}
-	for (idx_t k = 0; (ints.validity != NULL || divs.validity != NULL) && k < rows; k++) {
-		if (!vec_valid(ints.validity, k) || !vec_valid(divs.validity, k)) {
-			vec_set_null(out, k);
-		}
-	}
-	return true;
-}
-
 const vec_scalar vec_scalars_pick[] = {
     {"prom_pick", {VEC_UBIGINT, VEC_BLOB}, VEC_UINTEGER, pick},
     {"prom_at", {VEC_UINTEGER, VEC_BLOB}, VEC_UINTEGER, at},
-    {"prom_value", {VEC_BIGINT, VEC_DOUBLE}, VEC_DOUBLE, value},
     {0},
 };

@@ -1,9 +1,9 @@
-// Lists that come from the grid: prom_time, prom_timestamps and prom_repeat.
+// Lists that come from the grid: prom_time and prom_timestamps.
 #include "register.h"
 
 #include <stdio.h>
 
-typedef enum { TIME, TIMESTAMPS, REPEAT } kind;
+typedef enum { TIME, TIMESTAMPS } kind;
 
 // Step k's evaluation time in seconds, which upstream calculates from ms like this.
 static double seconds(const prom_spec *s, uint32_t k) { return (double)(s->start + (int64_t)k * s->step + s->shift) / 1000; }
@@ -14,7 +14,7 @@ static bool fill(kind what, const prom_spec *s, vec_list v, double *restrict out
 	size_t stride = vec_stride(v);
 	for (uint32_t k = 0; k < s->n; k++) {
 		uint64_t gone = what == TIME ? 0 : vec_gone(v.v[k * stride]);
-		out[k] = vec_choose(gone, prom_absent_value(), what == REPEAT ? v.v[k * stride] : seconds(s, k));
+		out[k] = vec_choose(gone, prom_absent_value(), seconds(s, k));
 		any |= ~gone;
 	}
 	return any != 0;
@@ -48,7 +48,7 @@ static bool write_rows(kind what, duckdb_data_chunk in, vec_specs *specs, duckdb
 
 static bool run(kind what, duckdb_data_chunk in, duckdb_vector result, prom_budget *own, char err[PROM_ERROR_BYTES]) {
 	vec_specs specs;
-	vec_specs_open(&specs, in, what == TIME ? 0 : 1, what == REPEAT ? PROM_KEY_N : PROM_KEYS_GRID, 0, own);
+	vec_specs_open(&specs, in, what == TIME ? 0 : 1, PROM_KEYS_GRID, 0, own);
 	bool ok = write_rows(what, in, &specs, result, err);
 	vec_specs_close(&specs);
 	return ok;
@@ -56,11 +56,9 @@ static bool run(kind what, duckdb_data_chunk in, duckdb_vector result, prom_budg
 
 static bool time_list(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) { return run(TIME, in, out, own, err); }
 static bool timestamps(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) { return run(TIMESTAMPS, in, out, own, err); }
-static bool repeat(duckdb_data_chunk in, duckdb_vector out, prom_budget *own, char err[PROM_ERROR_BYTES]) { return run(REPEAT, in, out, own, err); }
 
 const vec_scalar vec_scalars_time[] = {
     {"prom_time", {VEC_VARCHAR}, VEC_LIST, time_list},
     {"prom_timestamps", {VEC_LIST, VEC_VARCHAR}, VEC_LIST, timestamps},
-    {"prom_repeat", {VEC_LIST, VEC_VARCHAR}, VEC_LIST, repeat},
     {0},
 };
