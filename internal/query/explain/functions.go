@@ -134,7 +134,6 @@ func (t *translation) math(e *parser.Call, at place, ordered bool) (relation, st
 }
 
 // absent translates absent() and absent_over_time().
-// Source: createLabelsForAbsentFunction in upstream's promql/functions.go.
 func (t *translation) absent(e *parser.Call, at place, ordered bool) (relation, string) {
 	var in relation
 	var reason string
@@ -151,20 +150,7 @@ func (t *translation) absent(e *parser.Call, at place, ordered bool) (relation, 
 		return in, reason
 	}
 	var names, values []string
-	if sel != nil {
-		lb, fixed := labels.NewBuilder(labels.EmptyLabels()), map[string]bool{}
-		for _, m := range sel.LabelMatchers {
-			switch {
-			case m.Name == model.MetricNameLabel:
-			case m.Type == labels.MatchEqual && !fixed[m.Name]:
-				lb.Set(m.Name, m.Value)
-				fixed[m.Name] = true
-			default:
-				lb.Del(m.Name)
-			}
-		}
-		lb.Labels().Range(func(l labels.Label) { names, values = append(names, l.Name), append(values, l.Value) })
-	}
+	plan.AbsentLabels(sel).Range(func(l labels.Label) { names, values = append(names, l.Name), append(values, l.Value) })
 	grid := t.grid(at)
 	value := scalar{fmt.Sprintf("prom_absent(v, %s)", grid.column), []string{in.name, grid.table}}
 	return t.single(fmt.Sprintf("prom_labels(%s, %s)", texts(names), texts(values)), value, ordered), ""
@@ -298,7 +284,7 @@ func (t *translation) scalar(e parser.Expr, at place) (scalar, string) {
 			return l, reason
 		}
 		r, reason := t.scalar(e.RHS, at)
-		return scalar{fmt.Sprintf("prom_binary('%s', %s, %s)", operator(e, false), l.sql, r.sql), both(l.from, r.from)}, reason
+		return scalar{fmt.Sprintf("prom_binary('%s', %s, %s)", plan.Operator(e, false), l.sql, r.sql), both(l.from, r.from)}, reason
 	case *parser.Call:
 		switch e.Func.Name {
 		case "time":

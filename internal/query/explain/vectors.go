@@ -111,19 +111,8 @@ func (t *translation) binary(e *parser.BinaryExpr, at place, ordered bool) (rela
 		return relation{}, severalNames
 	}
 	out.name = t.add(fmt.Sprintf("SELECT %s FROM %s l JOIN %s r ON %s = %s", columns(when(out.named, of+".metric"), labels+" AS labels",
-		fmt.Sprintf("prom_binary('%s', l.v, r.v) AS v", operator(e, false)), when(ordered, of+".i")), l.name, r.name, key("l"), key("r")))
+		fmt.Sprintf("prom_binary('%s', l.v, r.v) AS v", plan.Operator(e, false)), when(ordered, of+".i")), l.name, r.name, key("l"), key("r")))
 	return out, ""
-}
-
-// operator is the name of an operator for prom_binary. right: a comparison returns the right side.
-func operator(e *parser.BinaryExpr, right bool) string {
-	switch {
-	case e.ReturnBool:
-		return "bool" + e.Op.String()
-	case right && e.Op.IsComparisonOperator():
-		return "r" + e.Op.String()
-	}
-	return e.Op.String()
 }
 
 // set translates and, or and unless. or makes no pairs: where a series of the right side has the
@@ -168,7 +157,7 @@ func (t *translation) withScalar(e *parser.BinaryExpr, at place, ordered, left b
 	if left {
 		l, r = r, l
 	}
-	value := fmt.Sprintf("prom_binary('%s', %s, %s)", operator(e, left), l, r)
+	value := fmt.Sprintf("prom_binary('%s', %s, %s)", plan.Operator(e, left), l, r)
 	if vector.Type() == parser.ValueTypeScalar {
 		return relation{}, "a scalar"
 	}

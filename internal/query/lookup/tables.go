@@ -42,7 +42,7 @@ type Tables struct {
 // selectionBytes. kept are segments that this process has stored; nil: none.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, kept *recent.Segments, m *request.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter), first: index.NewOften(1), metrics: m, recent: kept,
+		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter, index.MaxOften), first: index.NewOften(1, index.MaxOften), metrics: m, recent: kept,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }
@@ -188,13 +188,13 @@ func (s *Tables) loadSome(ctx context.Context, m *Match, wanted []bool, sets [][
 	rest := s.held(m.Objects, m.Tables, func(i int) bool { return wanted[i] })
 	switch left {
 	case fresh:
-		rest = slices.DeleteFunc(rest, func(i int) bool { return !isFresh(&m.Objects[i]) || s.first.Whole(m.Objects[i].Series) })
+		rest = slices.DeleteFunc(rest, func(i int) bool { return !isFresh(&m.Objects[i]) || s.first.Enough(m.Objects[i].Series, 1) })
 	case limited:
 		atOnce := make([]bool, len(m.Objects))
 		for i, w := range wanted {
 			atOnce[i] = w && s.demand.whole(m.Objects[i].Footer.Number)
 		}
-		rest = slices.DeleteFunc(rest, func(i int) bool { return atOnce[i] || s.partial.Whole(m.Objects[i].Series) })
+		rest = slices.DeleteFunc(rest, func(i int) bool { return atOnce[i] || s.partial.Enough(m.Objects[i].Series, 1) })
 	}
 	return s.files.Each(ctx, len(rest), func(ctx context.Context, k int) error {
 		o := &m.Objects[rest[k]]

@@ -24,7 +24,7 @@ func compileAbsent(b *building, e *parser.Call, at place) (Node, string) {
 		return nil, reason
 	}
 	sel, _ := e.Args[0].(*parser.VectorSelector)
-	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}, in: in}, name: "absent"}
+	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{AbsentLabels(sel)}}}, in: in}, name: "absent"}
 	n.shape.notes, reason = in.Shape().independentNotes()
 	return n, reason
 }
@@ -43,7 +43,7 @@ func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string)
 	if m, ok := e.Args[0].(*parser.MatrixSelector); ok {
 		sel, _ = m.VectorSelector.(*parser.VectorSelector)
 	}
-	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}, in: in}, name: e.Func.Name}
+	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{AbsentLabels(sel)}}}, in: in}, name: e.Func.Name}
 	if drop := dropAll(n.shape.Labels); b.options.DelayedNames {
 		n.shape.Drop = drop
 	} else if drop != nil {
@@ -53,10 +53,10 @@ func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string)
 	return n, reason
 }
 
-// absentLabels returns the labels of the series that absent() returns: those that equality matchers
+// AbsentLabels returns the labels of the series that absent() returns: those that equality matchers
 // of the selector fix. sel is nil if the argument is no selector; then there are no labels.
 // Source: createLabelsForAbsentFunction in upstream's promql/functions.go.
-func absentLabels(sel *parser.VectorSelector) labels.Labels {
+func AbsentLabels(sel *parser.VectorSelector) labels.Labels {
 	if sel == nil {
 		return labels.EmptyLabels()
 	}

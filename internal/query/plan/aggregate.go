@@ -84,7 +84,7 @@ func groups(in []labels.Labels, by []string, without bool) grouped {
 		} else {
 			t.key = l.BytesWithLabels(t.key, by...)
 		}
-		o, isNew := t.numbers.of(t.key)
+		o, isNew := t.number()
 		if g.to[i] = o; !isNew {
 			continue
 		}

@@ -38,7 +38,7 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	switch {
 	case ls && rs:
 		// A comparison between scalars always has the modifier bool.
-		n := &pairNode{shaped: shaped{scalarShape(at.grid())}, op: operator(e, false), l: l, r: r}
+		n := &pairNode{shaped: shaped{scalarShape(at.grid())}, op: Operator(e, false), l: l, r: r}
 		n.shape.notes, reason = independentNotesOf(l, r)
 		return n, reason
 	case rs:
@@ -51,9 +51,9 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	return compileJoin(b, e, l, r, at)
 }
 
-// operator returns an operator's name for prom_binary. With keepRight, a comparison that filters
+// Operator returns an operator's name for prom_binary. With keepRight, a comparison that filters
 // returns the right value instead of the left.
-func operator(e *parser.BinaryExpr, keepRight bool) string {
+func Operator(e *parser.BinaryExpr, keepRight bool) string {
 	op := e.Op.String()
 	switch {
 	case e.ReturnBool:
@@ -123,7 +123,7 @@ type scaleNode struct {
 // operand.
 // Source: VectorscalarBinop in upstream's promql/engine.go.
 func withScalar(b *building, e *parser.BinaryExpr, in, scalar Node, swap bool, at place) (Node, string) {
-	n := &scaleNode{op: operator(e, swap), in: in, scalar: scalar, swap: swap}
+	n := &scaleNode{op: Operator(e, swap), in: in, scalar: scalar, swap: swap}
 	n.shape = Shape{Grid: at.grid(), Labels: in.Shape().Labels, Drop: in.Shape().Drop}
 	var reason string
 	if e.Op.IsComparisonOperator() && !e.ReturnBool { // it omits values

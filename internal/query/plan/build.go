@@ -16,8 +16,8 @@ const PushedLabel = "__promlake_pushed__"
 
 // Plan is a query divided into pushed subtrees and an expression for the engine.
 type Plan struct {
-	// Expr is the expression that the engine evaluates, as a parser returns it: the engine
-	// preprocesses it. A selector stands for each pushed subtree. Its series have a sample at each
+	// Expr is the expression that the engine evaluates. Clone returns it as a parser does: the engine
+	// preprocesses it. It shares parts with the planned query, so nobody changes it. A selector stands for each pushed subtree. Its series have a sample at each
 	// time of the subtree's grid: the value, or a stale marker if there is none.
 	Expr parser.Expr
 	// Pushed are the subtrees that statements evaluate, in the order of the query's text.
@@ -62,7 +62,7 @@ func (q *Query) Build(resolved map[*parser.VectorSelector]*Resolution) *Plan {
 	}
 	at := q.options.top()
 	if at.empty() {
-		r.plan.Expr = plain(q.expr)
+		r.plan.Expr = q.expr
 		return r.plan
 	}
 	r.plan.Expr = r.rewrite(q.expr, at, endOfQuery)
@@ -100,7 +100,7 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 		direct := r.direct(nodes, folds, to)
 		switch {
 		case len(leaves) == 0:
-			return plain(expr)
+			return expr
 		case rows < least && !direct && !(r.b.options.Kernels && rangeFunction(node)):
 			if !r.few { // else the reason was recorded at an expression that has this one
 				r.keep(expr, fmt.Sprintf("its selectors have about %d samples, fewer than %d", rows, least))
@@ -110,7 +110,7 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 			return r.descend(expr, at, to)
 		case least > 0 && !direct && moreValues(node):
 			r.keep(expr, "there are more steps than samples")
-			return plain(expr)
+			return expr
 		}
 		var p *Pushed
 		if p, reason = r.pushed(expr, at, node, leaves, to); reason == "" {
@@ -221,7 +221,7 @@ func (r *rewriter) keep(expr parser.Expr, reason string) {
 		if !ok {
 			continue
 		}
-		if done, ok := r.b.done.get(Unwrap(e)); ok && done.reason == reason {
+		if done, ok := r.b.done[Unwrap(e)]; ok && done.reason == reason {
 			return
 		}
 	}
@@ -253,31 +253,11 @@ func (r *rewriter) pushed(expr parser.Expr, at place, n Node, leaves []*Leaf, to
 	return p, ""
 }
 
-// firstMatchers are the matchers of the first subtrees of plans. Nobody changes them.
-var firstMatchers = func() (all [8][]*labels.Matcher) {
-	for i := range all {
-		all[i] = newPushedMatchers(i)
-	}
-	return all
-}()
-
-// pushedMatchers returns the matchers of the selector of a subtree by its number.
-func pushedMatchers(i int) []*labels.Matcher {
-	if i < len(firstMatchers) {
-		return firstMatchers[i]
-	}
-	return newPushedMatchers(i)
-}
-
-func newPushedMatchers(i int) []*labels.Matcher {
-	return []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, strconv.Itoa(i))}
-}
-
 // push adds a subtree to the plan and returns the expression that stands for it, which has the type
 // of the expression that it replaces.
 func (r *rewriter) push(p *Pushed, at place) parser.Expr {
 	r.plan.Pushed = append(r.plan.Pushed, p)
-	sel := &parser.VectorSelector{LabelMatchers: pushedMatchers(len(r.plan.Pushed) - 1), PosRange: p.Pos}
+	sel := &parser.VectorSelector{LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, p.Name)}, PosRange: p.Pos}
 	if r.invariant {
 		// With @ the engine knows that the value at the first step holds at all steps, as it did
 		// for the replaced expression.

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Clone returns a deep copy of a parsed expression. Matchers and duration expressions, which
-// nothing changes, are shared.
+// Clone returns a deep copy of an expression as a parser returns it: without the nodes that
+// preprocessing adds. Matchers and duration expressions, which nothing changes, are shared.
 func Clone(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case nil:
@@ -52,7 +52,7 @@ func Clone(expr parser.Expr) parser.Expr {
 		c.Expr = Clone(e.Expr)
 		return &c
 	case *parser.StepInvariantExpr:
-		return &parser.StepInvariantExpr{Expr: Clone(e.Expr)}
+		return Clone(e.Expr)
 	case *parser.VectorSelector:
 		c := *e
 		c.UnexpandedSeriesSet, c.Series = nil, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -35,50 +36,12 @@ func Constant(expr parser.Expr) (float64, bool) {
 			return 0, false
 		}
 		r, ok := Constant(e.RHS)
-		if !ok {
+		if !ok || e.Op == parser.TRIM_UPPER || e.Op == parser.TRIM_LOWER {
 			return 0, false
 		}
-		return fold(e.Op, l, r)
-	}
-	return 0, false
-}
-
-// fold applies an operator to two scalars; false if it is not an operator between scalars. Source:
-// scalarBinop in upstream's promql/engine.go.
-func fold(op parser.ItemType, l, r float64) (float64, bool) {
-	truth := func(b bool) (float64, bool) {
-		if b {
-			return 1, true
-		}
-		return 0, true
-	}
-	switch op {
-	case parser.ADD:
-		return l + r, true
-	case parser.SUB:
-		return l - r, true
-	case parser.MUL:
-		return l * r, true
-	case parser.DIV:
-		return l / r, true
-	case parser.POW:
-		return math.Pow(l, r), true
-	case parser.MOD:
-		return math.Mod(l, r), true
-	case parser.ATAN2:
-		return math.Atan2(l, r), true
-	case parser.EQLC:
-		return truth(l == r)
-	case parser.NEQ:
-		return truth(l != r)
-	case parser.GTR:
-		return truth(l > r)
-	case parser.LSS:
-		return truth(l < r)
-	case parser.GTE:
-		return truth(l >= r)
-	case parser.LTE:
-		return truth(l <= r)
+		v := make([]float64, 1)
+		promsql.OperatorOf(Operator(e, false)).Apply(v, []float64{l}, []float64{r})
+		return v[0], true
 	}
 	return 0, false
 }

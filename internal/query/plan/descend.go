@@ -61,7 +61,7 @@ func (r *rewriter) subquery(e *parser.SubqueryExpr, at place, to consumer) parse
 // arguments rewrites the arguments of a call.
 func (r *rewriter) arguments(e *parser.Call, at place) parser.Expr {
 	if opaque(e.Func.Name) {
-		return plain(e)
+		return e
 	}
 	to := argument(e.Func.Name)
 	c := *e
@@ -86,43 +86,6 @@ func (r *rewriter) arguments(e *parser.Call, at place) parser.Expr {
 		}
 	}
 	return &c
-}
-
-// plain returns a copy of an expression that stays with the engine, without what preprocessing added
-// to it.
-func plain(expr parser.Expr) parser.Expr {
-	switch e := expr.(type) {
-	case *parser.StepInvariantExpr:
-		return plain(e.Expr)
-	case *parser.ParenExpr:
-		c := *e
-		c.Expr = plain(e.Expr)
-		return &c
-	case *parser.UnaryExpr:
-		c := *e
-		c.Expr = plain(e.Expr)
-		return &c
-	case *parser.BinaryExpr:
-		c := *e
-		c.LHS, c.RHS = plain(e.LHS), plain(e.RHS)
-		return &c
-	case *parser.AggregateExpr:
-		c := *e
-		c.Expr = plain(e.Expr)
-		return &c
-	case *parser.Call:
-		c := *e
-		c.Args = make(parser.Expressions, len(e.Args))
-		for i, a := range e.Args {
-			c.Args[i] = plain(a)
-		}
-		return &c
-	case *parser.SubqueryExpr:
-		c := *e
-		c.Expr = plain(e.Expr)
-		return &c
-	}
-	return expr
 }
 
 // selectorMatters reports whether a function treats a selector differently from other arguments.

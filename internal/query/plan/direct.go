@@ -76,15 +76,15 @@ func (p *Pushed) Computed() int64 {
 // ascending by ordinal, those of the groups of a fold. Where the buckets of a histogram are not
 // monotonic, the error is ErrForcedMonotonicity. Rows may be those of a leaf.
 func (p *Pushed) Compute(leaves [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	done := &memo[Node, []vector.Row]{}
+	done := make(map[Node][]vector.Row, len(p.Leaves))
 	for i, l := range p.Leaves {
-		done.add(p.known(l), leaves[i])
+		done[p.known(l)] = leaves[i]
 	}
 	return compute(p.Root, done, t)
 }
 
-func compute(n Node, done *memo[Node, []vector.Row], t *Tools) ([]vector.Row, error) {
-	if rows, ok := done.get(n); ok {
+func compute(n Node, done map[Node][]vector.Row, t *Tools) ([]vector.Row, error) {
+	if rows, ok := done[n]; ok {
 		return rows, nil
 	}
 	children := n.Children()
@@ -99,6 +99,6 @@ func compute(n Node, done *memo[Node, []vector.Row], t *Tools) ([]vector.Row, er
 		}
 	}
 	rows, err := n.(direct).compute(in, t)
-	done.add(n, rows)
+	done[n] = rows
 	return rows, err
 }

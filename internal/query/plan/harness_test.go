@@ -60,7 +60,7 @@ func (w window) query(t testing.TB, e *promql.Engine, q storage.Queryable, text 
 	}
 	require.NoError(t, err, text)
 	if expr != nil {
-		expr, err = promql.PreprocessExpr(expr, start, end, step)
+		expr, err = promql.PreprocessExpr(Clone(expr), start, end, step)
 		require.NoError(t, err)
 		out.Statement().(*parser.EvalStmt).Expr = expr
 	}
@@ -265,7 +265,7 @@ func asLeavesSay(p *Pushed) string {
 			v.Timestamp, v.StartOrEnd, v.OriginalOffset, v.OriginalOffsetExpr = &at, 0, 0, nil
 		}
 	}
-	return plain(expr).String()
+	return expr.String()
 }
 
 // atTheEnd returns the labels of a subtree's series as if it were the whole query.

@@ -51,7 +51,7 @@ func compileJoin(b *building, e *parser.BinaryExpr, l, r Node, at place) (Node, 
 	if m.Card == parser.CardOneToOne && many.clashes(classes(manyNode), &one) {
 		return nil, "several series of both sides have the same matching labels"
 	}
-	n := &joinNode{op: operator(e, false), text: joinText(e), l: l, r: r, manyLeft: m.Card != parser.CardOneToMany}
+	n := &joinNode{op: Operator(e, false), text: joinText(e), l: l, r: r, manyLeft: m.Card != parser.CardOneToMany}
 	n.lk, n.rk = match.left.shared(match.right), match.right.shared(match.left)
 	t := takeTools()
 	defer t.release()

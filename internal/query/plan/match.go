@@ -34,7 +34,7 @@ func matchSeries(m *parser.VectorMatching, left, right []labels.Labels) matched 
 		} else {
 			t.key = l.BytesWithoutLabels(t.key, names...)
 		}
-		keys[i], _ = t.numbers.of(t.key)
+		keys[i], _ = t.number()
 	}
 	for i, l := range left {
 		number(i, l)
@@ -42,7 +42,7 @@ func matchSeries(m *parser.VectorMatching, left, right []labels.Labels) matched 
 	for i, l := range right {
 		number(len(left)+i, l)
 	}
-	n := int(t.numbers.n)
+	n := len(t.numbers)
 	return matched{left: newSide(keys[:len(left):len(left)], n), right: newSide(keys[len(left):], n)}
 }
 

@@ -70,7 +70,7 @@ type building struct {
 	options  Options
 	resolved map[*parser.VectorSelector]*Resolution
 	// done caches the results of compile. An expression occurs at one place only.
-	done memo[parser.Expr, compiled]
+	done map[parser.Expr]compiled
 	// leaves are the leaves that expressions may share, by their String; nil while there is only
 	// the first.
 	leaves map[string]*Leaf
@@ -85,7 +85,7 @@ type compiled struct {
 // compile returns the node of expr, or a reason (not "") not to push it. Whatever the samples are,
 // the node's values are those that upstream's evaluator computes for expr at the given place.
 func (b *building) compile(expr parser.Expr, at place) (Node, string) {
-	if c, ok := b.done.get(expr); ok {
+	if c, ok := b.done[expr]; ok {
 		return c.node, c.reason
 	}
 	if b.options.Ended != nil && b.options.Ended() {
@@ -95,7 +95,10 @@ func (b *building) compile(expr parser.Expr, at place) (Node, string) {
 	if reason == "" && skips(node) {
 		node, reason = nil, skippableQuantile
 	}
-	b.done.add(expr, compiled{node, reason})
+	if b.done == nil {
+		b.done = map[parser.Expr]compiled{}
+	}
+	b.done[expr] = compiled{node, reason}
 	return node, reason
 }
 

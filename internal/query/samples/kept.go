@@ -69,11 +69,11 @@ func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
 		index.Held(r.reader.cache, 2, keys.of, func(_ int, k *kept) { found = k })
 		if found == nil {
 			inside, own := r.mostlyInside(g.group), strings.Clone(keys.of(1))
-			if misses++; bytes <= room && (inside || r.reader.repeats.Keep(own, g.samples())) {
+			if misses++; bytes <= room && (inside || r.reader.repeats.Enough(own, g.samples())) {
 				room -= bytes
 				fits := inside && keptBytes(g.allRows()) <= r.reader.settings.CacheBytes/keptGroupShare
 				if g.key = own; fits {
-					if all := strings.Clone(keys.of(0)); r.reader.partial.Whole(all) {
+					if all := strings.Clone(keys.of(0)); r.reader.partial.Enough(all, 1) {
 						g.key, g.all = all, true
 					}
 				}

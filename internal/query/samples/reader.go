@@ -32,14 +32,14 @@ type Reader struct {
 	recent   *recent.Segments // nil: none
 	partial  *index.Often     // reads of rows, by key of the samples of their row group
 	framed   *index.Often     // likewise, by key of its frame
-	repeats  *index.Repeats   // of the same rows in short windows, by key of their samples
+	repeats  *index.Often     // of the same rows in short windows, by key of their samples
 	rollups  *RollupReader
 	metrics  *request.Metrics
 }
 
 // New returns a reader. kept are segments that this process has stored; nil: none.
 func New(s Settings, files *source.Files, cache *index.Cache, kept *recent.Segments, r *RollupReader, m *request.Metrics) *Reader {
-	return &Reader{settings: s, files: files, cache: cache, recent: kept, partial: index.NewOften(index.WholeAfter), framed: index.NewOften(framedAfter), repeats: index.NewRepeats(repeatedAfter, s.CacheBytes/repeatedShare/sampleBytes), rollups: r, metrics: m}
+	return &Reader{settings: s, files: files, cache: cache, recent: kept, partial: index.NewOften(index.WholeAfter, index.MaxOften), framed: index.NewOften(framedAfter, index.MaxOften), repeats: index.NewOften(repeatedAfter, s.CacheBytes/repeatedShare/sampleBytes), rollups: r, metrics: m}
 }
 
 // sampleBytes is the memory of a sample without a start timestamp.

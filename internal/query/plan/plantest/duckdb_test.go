@@ -291,7 +291,7 @@ func (w window) answer(t testing.TB, e *promql.Engine, q storage.Queryable, text
 	}
 	require.NoError(t, err, text)
 	if expr != nil {
-		expr, err = promql.PreprocessExpr(expr, start, end, step)
+		expr, err = promql.PreprocessExpr(plan.Clone(expr), start, end, step)
 		require.NoError(t, err)
 		query.Statement().(*parser.EvalStmt).Expr = expr
 	}
