@@ -60,9 +60,6 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 	var res *promql.Result
 	err := q.Run(asked, func(ctx context.Context) error {
 		q.engine.usage.Query(tenant.From(ctx), q.expr.asks)
-		if q.exec != nil {
-			ctx = q.exec.Series.Sharing(ctx)
-		}
 		notes, err := q.push(ctx)
 		if err == nil && q.view.whole == nil {
 			err = q.walkable()

@@ -168,10 +168,14 @@ func (p *Attempt) note(ctx context.Context, all []plan.Selector) error {
 // equalSelectors is the number of selectors among which one looks for an equal one.
 const equalSelectors = 64
 
+func equalMatchers(a, b *labels.Matcher) bool {
+	return a == b || a.Type == b.Type && a.Name == b.Name && a.Value == b.Value
+}
+
 // look finds the series of the i-th selector in objects, or takes those of an equal one.
 func (p *Attempt) look(ctx context.Context, s *selected, i int) error {
 	for k := max(0, i-equalSelectors); k < i; k++ {
-		if o := &p.scratch.selected[k]; o.MinT == s.MinT && o.MaxT == s.MaxT && lookup.EqualMatchers(o.Matchers, s.Matchers) {
+		if o := &p.scratch.selected[k]; o.MinT == s.MinT && o.MaxT == s.MaxT && slices.EqualFunc(o.Matchers, s.Matchers, equalMatchers) {
 			s.found, s.planned = o.found, o.planned
 			return nil
 		}

@@ -57,29 +57,15 @@ func LabelsOf(s *Series) labels.Labels { return s.Labels }
 type Row struct{ Series, N int32 }
 
 // Match finds the series of a snapshot that match one of sets and may have samples in [mint, maxt]
-// (ms, inclusive). Reads of a query (Sharing) that ask for the same get the same answer.
+// (ms, inclusive).
 func (s *Tables) Match(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (*Match, error) {
-	known, question := asked(ctx, &snap, mint, maxt, sets)
-	if known != nil {
-		if m := known.find(question); m != nil {
-			return m, nil
-		}
-	}
-	m, err := s.match(ctx, snap, mint, maxt, sets)
-	if err == nil && known != nil {
-		known.keep(question, m)
-	}
-	return m, err
-}
-
-func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets [][]*labels.Matcher) (*Match, error) {
 	all, unread, err := s.Objects(ctx, snap, mint, maxt, sets...)
 	if err != nil {
 		return nil, err
 	}
 	id := selectionKey(snap.Tenant, sets)
 	selected := s.selections.get(id, len(snap.Segments)+len(snap.Blocks))
-	objs, parts, unknown, found := selected.known(all, s.excluding(sets))
+	objs, parts, unknown, found := selected.known(all, sets)
 	m := &Match{Scope: Scope{Objects: objs, Unread: unread, Tables: make([]*index.Table, len(objs))}, MinT: mint, MaxT: maxt, Rows: make([][]Row, len(objs))}
 	left := s.room(all)
 	if left != ample { // whole tables that were there when the rows were matched may be gone
@@ -149,7 +135,7 @@ func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 
 func (s *Tables) tooMany() error { return request.TooManySeries(s.maxSeries, s.maxSeries+1) }
 
-// Exemplars is match for series that may have exemplars.
+// Exemplars is Match for series that may have exemplars.
 func (s *Tables) Exemplars(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (*Match, error) {
 	all, unread, err := s.Objects(ctx, snap, mint, maxt, sets...)
 	if err != nil {
@@ -206,7 +192,6 @@ func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][
 			out[k] = m.Tables[i].KnownRows()
 			continue
 		}
-		s.glances.add(m.Objects[i].Footer, m.Tables[i])
 		for _, ms := range sets {
 			rows, err := m.Tables[i].Select(ctx, ms)
 			if err != nil {

@@ -142,15 +142,15 @@ func (x *selection) part(o *source.Object) *objectRows {
 }
 
 // known returns those of the objects that may have rows, with their parts, nil for those that are not
-// known, the numbers of these, and the series of the parts. It asks excluded about objects that are
-// new to the selection.
-func (x *selection) known(all []source.Object, excluded func(all []source.Object, some []int) []bool) (objs []source.Object, parts []*objectRows, unknown []int, found finder) {
+// known, the numbers of these, and the series of the parts. Objects that are new to the selection have
+// no rows if the filters in their footers say so.
+func (x *selection) known(all []source.Object, sets [][]*labels.Matcher) (objs []source.Object, parts []*objectRows, unknown []int, found finder) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var roomObjs [fewObjects]source.Object // most selectors have rows in a few objects of many
 	var roomParts [fewObjects]*objectRows
 	few, ofFew := roomObjs[:0], roomParts[:0]
-	fresh, out := x.fresh(all, excluded)
+	fresh, out := x.fresh(all, sets)
 	for i := range all {
 		isOut := false
 		if len(fresh) > 0 && fresh[0] == i {
@@ -174,18 +174,23 @@ func (x *selection) known(all []source.Object, excluded func(all []source.Object
 	return objs, parts, unknown, x.found.view()
 }
 
-// fresh returns the objects that are new to the selection, and which of them are excluded. The caller
-// holds mu.
-func (x *selection) fresh(all []source.Object, excluded func(all []source.Object, some []int) []bool) (some []int, out []bool) {
+// fresh returns the objects that are new to the selection, and which of them have no row that matches
+// one of sets, by the filters in their footers. The caller holds mu.
+func (x *selection) fresh(all []source.Object, sets [][]*labels.Matcher) (some []int, out []bool) {
+	var footers index.Footers
 	for i := range all {
 		if x.part(&all[i]) == nil {
-			some = append(some, i)
+			some, footers = append(some, i), append(footers, &all[i].Footer.Info)
 		}
 	}
-	if len(some) > 0 {
-		out = excluded(all, some)
+	if len(some) == 0 {
+		return nil, nil
 	}
-	return some, out
+	wanted := make([]index.Wanted, len(sets))
+	for i, ms := range sets {
+		wanted[i] = index.WantedBy(ms)
+	}
+	return some, footers.Exclude(wanted)
 }
 
 // fewObjects is the number of objects up to which known needs no memory beside its results.

@@ -27,10 +27,9 @@ type Tables struct {
 	cache       *index.Cache
 	twins       *index.Twins
 	selections  *selections
-	glances     *glances
+	demand      *demand
 	partial     *index.Often // reads of rows, by key of the series file
 	first       *index.Often // likewise, of the series tables of blocks that have ample room
-	demand      *demand
 	metrics     *request.Metrics
 	recent      *recent.Segments // nil: none
 	maxSeries   int              // that one selector may match
@@ -42,7 +41,7 @@ type Tables struct {
 // selectionBytes. kept are segments that this process has stored; nil: none.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, kept *recent.Segments, m *request.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), glances: new(glances), demand: new(demand), partial: index.NewOften(index.WholeAfter, index.MaxOften), first: index.NewOften(1, index.MaxOften), metrics: m, recent: kept,
+		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), demand: new(demand), partial: index.NewOften(index.WholeAfter, index.MaxOften), first: index.NewOften(1, index.MaxOften), metrics: m, recent: kept,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }

@@ -13,18 +13,9 @@ import (
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
-func glanced(t *testing.T, rows []segment.Row) (*Table, *Glance, *segment.Info) {
-	t.Helper()
-	b, info, err := segmenttest.Encode(rows, nil)
-	require.NoError(t, err)
-	table, err := LoadSegment(bytes.NewReader(b), int64(len(b)), 1, nil)
-	require.NoError(t, err)
-	return table, table.Glance(), &info
-}
-
-// TestGlance: what a glance or a stored filter excludes, the table excludes as well, and both exclude
-// nearly all selectors of values that the table does not have. The filter knows no labels of the MAP.
-func TestGlance(t *testing.T) {
+// TestFilters: what a stored filter excludes, the table excludes as well, and it excludes nearly all
+// selectors of values that the table does not have. The filter knows no labels of the MAP.
+func TestFilters(t *testing.T) {
 	var rows []segment.Row
 	for i := range 500 {
 		rows = append(rows, segment.Row{
@@ -32,7 +23,11 @@ func TestGlance(t *testing.T) {
 			Floats: []segment.Float{{T: 1, V: 1}},
 		})
 	}
-	table, g, info := glanced(t, rows)
+	b, encoded, err := segmenttest.Encode(rows, nil)
+	require.NoError(t, err)
+	table, err := LoadSegment(bytes.NewReader(b), int64(len(b)), 1, nil)
+	require.NoError(t, err)
+	info := &encoded
 	matchers := func(i int) []*labels.Matcher {
 		v := fmt.Sprint(i)
 		return []*labels.Matcher{
@@ -48,7 +43,7 @@ func TestGlance(t *testing.T) {
 			labels.MustNewMatcher(labels.MatchEqual, "Map", v),
 		}
 	}
-	missed, none, unfiltered := 0, 0, 0
+	none, unfiltered := 0, 0
 	for i := range 1000 {
 		for _, m := range matchers(i) {
 			for _, sets := range [][][]*labels.Matcher{
@@ -66,14 +61,11 @@ func TestGlance(t *testing.T) {
 					only = only && len(wanted[k]) == len(ms)
 				}
 				filtered := Footers{info}.Exclude(wanted)[0]
-				switch excluded := g.Excludes(wanted); {
+				switch {
 				case found > 0:
-					require.False(t, excluded || filtered, "%v", sets)
+					require.False(t, filtered, "%v", sets)
 				case only && len(sets[0]) == 1: // a row with the values of all matchers would match
 					none++
-					if !excluded {
-						missed++
-					}
 					if !filtered && m.Name != "Map" {
 						unfiltered++
 					}
@@ -83,33 +75,9 @@ func TestGlance(t *testing.T) {
 		}
 	}
 	require.Greater(t, none, 3000)
-	require.Less(t, missed, none/100)
 	require.Less(t, unfiltered, none/50)
 	require.Equal(t, []bool{false}, Footers{{}}.Exclude([]Wanted{WantedBy(matchers(1))}), "a segment without a filter")
 	other := []Wanted{WantedBy([]*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "absent", "x")})}
 	require.Equal(t, []bool{false, true, false}, Footers{{}, info, {}}.Exclude(other))
 	require.Equal(t, []bool{false}, Footers{info}.Exclude(nil), "no lists match everything")
-}
-
-func TestGlanceOfFewAndMany(t *testing.T) {
-	_, g, _ := glanced(t, []segment.Row{{Labels: labels.FromStrings("a", "b"), Floats: []segment.Float{{T: 1, V: 1}}}})
-	wanted := func(name, value string) []Wanted {
-		return []Wanted{WantedBy([]*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, name, value)})}
-	}
-	require.False(t, g.Excludes(wanted("a", "b")))
-	require.True(t, g.Excludes(wanted("a", "c")))
-	require.False(t, g.Excludes(nil), "no lists match everything")
-	require.False(t, (*Glance)(nil).Excludes(wanted("a", "c")))
-
-	var rows []segment.Row
-	for i := range maxGlance + 1 {
-		rows = append(rows, segment.Row{Labels: labels.FromStrings("a", fmt.Sprintf("%06d", i)), Floats: []segment.Float{{T: 1, V: 1}}})
-	}
-	_, g, _ = glanced(t, rows[:maxGlance])
-	require.NotNil(t, g)
-	for i := range maxGlance {
-		require.False(t, g.Excludes(wanted("a", fmt.Sprintf("%06d", i))))
-	}
-	_, g, _ = glanced(t, rows)
-	require.Nil(t, g)
 }
