@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -87,15 +86,6 @@ func (x *execution) registerFunctions(conn mapping.Connection) error {
 		err = run(conn, macros)
 	}
 	return err
-}
-
-// openBudget opens the budget of the functions' memory, if the statement may call any. closeBudget
-// is called when the database is closed.
-func (x *execution) openBudget() {
-	if len(called(x.stmt.Text, statement.Windows, statement.Lists, statement.Plain, statement.Macro)) > 0 {
-		x.budget = promsql.NewBudget(x.Settings.MemoryBytes)
-		x.stopCancel = context.AfterFunc(x.ctx, x.budget.Cancel)
-	}
 }
 
 func (x *execution) closeBudget() error {

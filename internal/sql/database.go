@@ -6,13 +6,18 @@ import (
 
 	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/sql/pushdown"
 	"github.com/promlake/promlake/internal/sql/statement"
 )
 
 // open takes the database of the statement.
 func (x *execution) open() (err error) {
-	x.openBudget()
+	// The functions' memory has a budget, if the statement may call any, until closeBudget.
+	if len(called(x.stmt.Text, statement.Windows, statement.Lists, statement.Plain, statement.Macro)) > 0 {
+		x.budget = promsql.NewBudget(x.Settings.MemoryBytes)
+		x.stopCancel = context.AfterFunc(x.ctx, x.budget.Cancel)
+	}
 	if x.spare != nil {
 		x.db, err = x.spare.take(x.ctx)
 	} else {
@@ -22,16 +27,7 @@ func (x *execution) open() (err error) {
 		return err
 	}
 	x.db.of.Store(x)
-	x.watch()
-	if x.budget == nil {
-		return nil
-	}
-	return x.db.With(x.ctx, x.registerFunctions)
-}
-
-// watch enters the guard of the session, and stops it when the context ends. What the guard counts
-// is memory of the statement.
-func (x *execution) watch() {
+	// The guard of the session stops when the context ends. What it counts is memory of the statement.
 	x.leave = x.db.guard.Enter()
 	memory.Of(x.ctx).Holds(x.db.guard.Held)
 	stopped := make(chan struct{})
@@ -44,6 +40,10 @@ func (x *execution) watch() {
 			<-stopped
 		}
 	}
+	if x.budget == nil {
+		return nil
+	}
+	return x.db.With(x.ctx, x.registerFunctions)
 }
 
 func (x *execution) close() error {

@@ -118,7 +118,7 @@ func (x *execution) plan() error {
 		}
 	}
 	for k, m := range x.metrics {
-		if !x.planned(k) {
+		if !slices.ContainsFunc(x.scans, func(s scan) bool { return s.key == k }) {
 			x.reach(m.mint, m.maxt)
 		}
 	}
@@ -173,11 +173,6 @@ func (x *execution) add(s scan) {
 		}
 	}
 	x.scans = append(x.scans, s)
-}
-
-// planned reports whether the plan has a scan.
-func (x *execution) planned(key string) bool {
-	return slices.ContainsFunc(x.scans, func(s scan) bool { return s.key == key })
 }
 
 // within returns what a scan has to deliver: everything in the range of the snapshot, if the plan

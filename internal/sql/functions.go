@@ -125,17 +125,13 @@ func (x *execution) bindPromQL(arguments []*string) (table.Table, error) {
 	if stmt, ok := q.Statement().(*parser.EvalStmt); ok {
 		x.reach(promql.FindMinMaxTime(stmt))
 	}
-	x.call(p)
-	return &views.Values{Eval: p.eval}, nil
-}
-
-// call notes a call of promql, which is bound each time that the statement is planned.
-func (x *execution) call(p *promqlTable) {
+	// A call is bound each time that the statement is planned.
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !slices.ContainsFunc(x.calls, func(q *promqlTable) bool { return *q == *p }) {
 		x.calls = append(x.calls, p)
 	}
+	return &views.Values{Eval: p.eval}, nil
 }
 
 // promqlTable is a call of promql.

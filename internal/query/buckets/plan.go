@@ -68,7 +68,39 @@ func newPlan(res *lookup.Resolution, step rollup.Step, mint, maxt int64) *plan {
 	for _, m := range p.members {
 		slices.SortFunc(m, func(a, b member) int { return cmp.Compare(a.row, b.row) })
 	}
-	p.divide()
+	of := map[span][]int{}
+	for i := range p.spans {
+		for _, s := range p.spans[i] {
+			of[s] = append(of[s], i)
+		}
+	}
+	if len(of) > maxSpans {
+		// Every series of which anything is computed is computed wherever one of them is.
+		var all []span
+		for s := range of {
+			all = append(all, s)
+		}
+		all = union(all)
+		clear(of)
+		for i := range p.spans {
+			if len(p.spans[i]) > 0 {
+				p.spans[i] = all
+				for _, s := range all {
+					of[s] = append(of[s], i)
+				}
+			}
+		}
+	}
+	for s, series := range of {
+		for _, b := range p.res.Batches(series, s.from+1, s.to, func(i int) int64 { return p.res.Estimate(i, s.from+1, s.to) }) {
+			positions := make([]int, len(b))
+			for i, k := range b {
+				positions[i] = series[k]
+			}
+			p.computed = append(p.computed, batch{s, positions})
+		}
+	}
+	slices.SortStableFunc(p.computed, func(a, b batch) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
 	return p
 }
 
@@ -159,49 +191,6 @@ func union(spans []span) []span {
 		out = append(out, s)
 	}
 	return out
-}
-
-// divide divides what is computed into batches.
-func (p *plan) divide() {
-	of := map[span][]int{}
-	for i := range p.spans {
-		for _, s := range p.spans[i] {
-			of[s] = append(of[s], i)
-		}
-	}
-	if len(of) > maxSpans {
-		p.unite(of)
-	}
-	for s, series := range of {
-		for _, b := range p.res.Batches(series, s.from+1, s.to, func(i int) int64 { return p.res.Estimate(i, s.from+1, s.to) }) {
-			positions := make([]int, len(b))
-			for i, k := range b {
-				positions[i] = series[k]
-			}
-			p.computed = append(p.computed, batch{s, positions})
-		}
-	}
-	slices.SortStableFunc(p.computed, func(a, b batch) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
-	})
-}
-
-// unite computes every series of which anything is computed wherever one of them is.
-func (p *plan) unite(of map[span][]int) {
-	var all []span
-	for s := range of {
-		all = append(all, s)
-	}
-	all = union(all)
-	clear(of)
-	for i := range p.spans {
-		if len(p.spans[i]) > 0 {
-			p.spans[i] = all
-			for _, s := range all {
-				of[s] = append(of[s], i)
-			}
-		}
-	}
 }
 
 // counts reports whether a stored row of a bucket (ms) of a series counts.

@@ -32,20 +32,6 @@ func (x *held) of(s *lookup.ResolvedSeries) (t []int64, v []float64, facts proms
 	return t, v, facts
 }
 
-// held evaluates the series of some ordinals of the leaf.
-func (e *evaluation) held(ordinals []uint32) error {
-	x := held{mint: e.read.mint, maxt: e.read.maxt}
-	for i, o := range ordinals {
-		if t, v, facts := x.of(&e.read.Res.Series[e.read.wanted[o]]); len(t) > 0 {
-			if err := e.series(o, t, v, facts, len(ordinals)-i); err != nil {
-				return err
-			}
-		}
-	}
-	e.count(int64(x.n))
-	return nil
-}
-
 // few is Leaf for a leaf of a few series that have their samples.
 func (r *Run) few(l *plan.Leaf, res *lookup.Resolution) (*Values, error) {
 	kernel, err := r.kernel(l, l.Func)

@@ -206,7 +206,16 @@ func (e *evaluation) close() {
 func (e *evaluation) batch(ctx context.Context, ordinals []uint32, inPlace bool) error {
 	read := e.read
 	if read.Whole == nil {
-		return e.held(ordinals)
+		x := held{mint: e.read.mint, maxt: e.read.maxt}
+		for i, o := range ordinals {
+			if t, v, facts := x.of(&e.read.Res.Series[e.read.wanted[o]]); len(t) > 0 {
+				if err := e.series(o, t, v, facts, len(ordinals)-i); err != nil {
+					return err
+				}
+			}
+		}
+		e.count(int64(x.n))
+		return nil
 	}
 	some, match, only := read.wanted, read.Whole.Match, len(ordinals) == len(read.wanted)
 	if !only || read.Rolled != nil {

@@ -91,7 +91,17 @@ func (e *explainer) profile(ctx context.Context, r *exec.Run, s *plan.Pushed, le
 	if err != nil {
 		return err
 	}
-	return out.read(profile.String())
+	// The first nodes of a profile are the statement and the EXPLAIN itself.
+	var root profiled
+	if err := json.Unmarshal([]byte(profile.String()), &root); err != nil {
+		return fmt.Errorf("read profile: %w", err)
+	}
+	for len(root.Children) == 1 && (root.Name == "" || strings.HasPrefix(root.Name, "EXPLAIN")) {
+		root = root.Children[0]
+	}
+	op := root.operator()
+	out.Operator, out.Rows = &op, root.Rows
+	return nil
 }
 
 // profiled is a node of DuckDB's profile.
@@ -101,21 +111,6 @@ type profiled struct {
 	Seconds  float64        `json:"operator_timing"`
 	Extra    map[string]any `json:"extra_info"`
 	Children []profiled     `json:"children"`
-}
-
-// read takes the operators from a profile, whose first nodes are the statement and the EXPLAIN
-// itself.
-func (a *Analysis) read(profile string) error {
-	var root profiled
-	if err := json.Unmarshal([]byte(profile), &root); err != nil {
-		return fmt.Errorf("read profile: %w", err)
-	}
-	for len(root.Children) == 1 && (root.Name == "" || strings.HasPrefix(root.Name, "EXPLAIN")) {
-		root = root.Children[0]
-	}
-	op := root.operator()
-	a.Operator, a.Rows = &op, root.Rows
-	return nil
 }
 
 // maxDetail bounds the text about an operator, in bytes: lists of files and BLOBs can be megabytes.

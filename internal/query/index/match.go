@@ -84,7 +84,18 @@ func (t *Table) Values(name string, rows []Range) []string {
 		return nil
 	}
 	seen := make([]bool, c.dict.len())
-	c.mark(seen, rows)
+	run := 0
+	for _, r := range rows {
+		if c.ends == nil {
+			for row := r.From; row < r.To; row++ {
+				seen[c.codes.at(int(row))] = true
+			}
+			continue
+		}
+		for row := r.From; row < r.To; row = c.ends[run] {
+			seen[c.code(row, &run)] = true
+		}
+	}
 	var out []string
 	for code, ok := range seen {
 		if v := c.dict.value(code); ok && v != "" {
@@ -364,20 +375,4 @@ func filterCodes[T uint8 | uint16 | uint32](dst, src []Range, codes []T, set cod
 		}
 	}
 	return dst
-}
-
-// mark sets seen for the codes that rows have.
-func (c *column) mark(seen []bool, rows []Range) {
-	run := 0
-	for _, r := range rows {
-		if c.ends == nil {
-			for row := r.From; row < r.To; row++ {
-				seen[c.codes.at(int(row))] = true
-			}
-			continue
-		}
-		for row := r.From; row < r.To; row = c.ends[run] {
-			seen[c.code(row, &run)] = true
-		}
-	}
 }

@@ -62,7 +62,7 @@ func (f Footers) Exclude(sets []Wanted) []bool {
 		for _, l := range w {
 			for i, info := range f {
 				if out[i] && !missing[i] {
-					missing[i] = l.missing(info)
+					missing[i] = !slices.ContainsFunc(l.values, info.Values.Has) && !slices.Contains(info.MapNames, l.name)
 				}
 			}
 		}
@@ -71,10 +71,4 @@ func (f Footers) Exclude(sets []Wanted) []bool {
 		}
 	}
 	return out
-}
-
-// missing reports whether no series of a segment has the label, by the filter in the footer. The
-// filter does not know the labels in the MAP.
-func (l *wantedLabel) missing(info *segment.Info) bool {
-	return !slices.ContainsFunc(l.values, info.Values.Has) && !slices.Contains(info.MapNames, l.name)
 }

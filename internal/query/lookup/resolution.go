@@ -176,7 +176,19 @@ func (r *Resolution) group(of *Replicas) {
 // parallel to the positions.
 func (r *Resolution) Match(positions []int, mint, maxt int64) *Match {
 	if r.Replicas != nil {
-		return r.matchReplicas(positions, mint, maxt)
+		of := &Replicas{Rule: r.Rule, MinT: mint, MaxT: maxt, Groups: make([]Group, len(positions))}
+		var stored []ResolvedSeries
+		for i, w := range positions {
+			of.Groups[i] = Group{r.Series[w].Labels, len(stored), len(stored) + len(r.Replicas[w])}
+			stored = append(stored, r.Replicas[w]...)
+		}
+		all := make([]int, len(stored))
+		for i := range all {
+			all[i] = i
+		}
+		m := r.match(stored, all, mint-replica.Around, maxt+replica.Around)
+		m.Replicas = of
+		return m
 	}
 	if r.of != nil && r.all(positions) {
 		return &Match{Scope: r.Scope, MinT: mint, MaxT: maxt, Series: r.of.Series, Rows: slices.Clone(r.of.Rows)}
@@ -192,23 +204,6 @@ func (r *Resolution) all(positions []int) bool {
 		}
 	}
 	return len(positions) == len(r.Series)
-}
-
-// matchReplicas is Match of a resolution with replicas: its groups are parallel to the positions.
-func (r *Resolution) matchReplicas(positions []int, mint, maxt int64) *Match {
-	of := &Replicas{Rule: r.Rule, MinT: mint, MaxT: maxt, Groups: make([]Group, len(positions))}
-	var stored []ResolvedSeries
-	for i, w := range positions {
-		of.Groups[i] = Group{r.Series[w].Labels, len(stored), len(stored) + len(r.Replicas[w])}
-		stored = append(stored, r.Replicas[w]...)
-	}
-	all := make([]int, len(stored))
-	for i := range all {
-		all[i] = i
-	}
-	m := r.match(stored, all, mint-replica.Around, maxt+replica.Around)
-	m.Replicas = of
-	return m
 }
 
 // match returns the match of some of series.

@@ -46,7 +46,22 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	case ls:
 		return withScalar(b, e, r, l, true, at)
 	case e.Op.IsSetOperator():
-		return compileSet(e, l, r, at)
+		match := matchSeries(e.VectorMatching, l.Shape().Labels, r.Shape().Labels)
+		if e.Op == parser.LOR {
+			return compileOr(e, l, r, match, at)
+		}
+		if e.Op == parser.LUNLESS && len(r.Shape().notes) == 0 && !match.meets() {
+			return l, ""
+		}
+		notes, reason := independentNotesOf(l, r)
+		if reason != "" {
+			return nil, reason
+		}
+		n := &maskNode{op: e.Op.String(), text: joinText(e), l: l, r: present(r, match.right.shared(match.left))}
+		n.lk = match.left.shared(match.right)
+		n.shape = Shape{Grid: at.grid(), notes: notes}
+		n.keep(e.Op == parser.LUNLESS)
+		return n, ""
 	}
 	return compileJoin(b, e, l, r, at)
 }

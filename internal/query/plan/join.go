@@ -165,12 +165,6 @@ func (n *joinNode) feeds(child int) []uint32 {
 	if (child == 0) == n.manyLeft {
 		return n.to
 	}
-	return n.oneFeeds()
-}
-
-// oneFeeds returns the output of each series of the "one" side, or nil if one of them has several
-// outputs.
-func (n *joinNode) oneFeeds() []uint32 {
 	manyKeys, oneKeys := n.lk, n.rk
 	if !n.manyLeft {
 		manyKeys, oneKeys = n.rk, n.lk

@@ -75,7 +75,17 @@ func compileSelector(b *building, e *parser.VectorSelector, at place) (Node, str
 func compileTimestamp(b *building, e *parser.Call, at place) (Node, string) {
 	sel, ok := e.Args[0].(*parser.VectorSelector)
 	if !ok {
-		return compileTimestampOf(b, e, at)
+		// Of an expression that is no selector, the values are evaluation times.
+		in, reason := b.compile(e.Args[0], at)
+		if reason != "" {
+			return nil, reason
+		}
+		n := &timesNode{unary: unary{shaped: shaped{Shape{Grid: at.grid()}}}}
+		if n.in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason != "" {
+			return nil, reason
+		}
+		n.shape.notes = n.in.Shape().notes
+		return n, ""
 	}
 	if sel.Timestamp != nil && sel.OriginalOffset != 0 {
 		// upstream evaluates at the time of @ and ignores the offset

@@ -156,7 +156,14 @@ func classes(n Node) []uint32 {
 	case *labelNode:
 		return classes(n.in)
 	case *orNode:
-		return n.classes()
+		out := all(len(n.shape.Labels))
+		left, right := byKey(n.lk), byKey(n.rk)
+		for k, l := range left {
+			if r := right[k]; len(l) == 1 && len(r) == 1 {
+				out[n.to[r[0]]] = l[0]
+			}
+		}
+		return out
 	}
 	return nil
 }

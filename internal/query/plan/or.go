@@ -64,19 +64,6 @@ func compileOr(e *parser.BinaryExpr, l, r Node, match matched, at place) (Node, 
 	return n, reason
 }
 
-// classes returns the class of each output. A left and a right series that match only each other
-// form a class: at most one has a value at a step.
-func (n *orNode) classes() []uint32 {
-	out := all(len(n.shape.Labels))
-	left, right := byKey(n.lk), byKey(n.rk)
-	for k, l := range left {
-		if r := right[k]; len(l) == 1 && len(r) == 1 {
-			out[n.to[r[0]]] = l[0]
-		}
-	}
-	return out
-}
-
 // byKey returns the series of each key, ascending.
 func byKey(keys []uint32) map[uint32][]uint32 {
 	out := make(map[uint32][]uint32)

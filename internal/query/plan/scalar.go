@@ -35,12 +35,7 @@ func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 		n.shape.notes, reason = in.Shape().independentNotes()
 		return n, reason
 	}
-	return compileExtreme(b, e, at)
-}
-
-// compileExtreme compiles max_of and min_of as clamp_min and clamp_max: all use math.Max or
-// math.Min.
-func compileExtreme(b *building, e *parser.Call, at place) (Node, string) {
+	// max_of and min_of are clamp_min and clamp_max: all use math.Max or math.Min.
 	l, reason := b.compile(e.Args[0], at)
 	if reason != "" {
 		return nil, reason
@@ -112,21 +107,6 @@ func (n *vectorNode) compute(in [][]vector.Row, _ *Tools) ([]vector.Row, error) 
 // timesNode has, at each step at which in has a value, the time of the step.
 type timesNode struct {
 	unary
-}
-
-// compileTimestampOf compiles timestamp() of an expression that is no selector: the values are
-// evaluation times.
-func compileTimestampOf(b *building, e *parser.Call, at place) (Node, string) {
-	in, reason := b.compile(e.Args[0], at)
-	if reason != "" {
-		return nil, reason
-	}
-	n := &timesNode{unary: unary{shaped: shaped{Shape{Grid: at.grid()}}}}
-	if n.in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason != "" {
-		return nil, reason
-	}
-	n.shape.notes = n.in.Shape().notes
-	return n, ""
 }
 
 // String implements Node.

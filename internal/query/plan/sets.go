@@ -4,33 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/prometheus/prometheus/promql/parser"
-
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
-
-// compileSet compiles the set operators.
-// Source: VectorAnd, VectorOr and VectorUnless in upstream's promql/engine.go.
-func compileSet(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
-	match := matchSeries(e.VectorMatching, l.Shape().Labels, r.Shape().Labels)
-	if e.Op == parser.LOR {
-		return compileOr(e, l, r, match, at)
-	}
-	if e.Op == parser.LUNLESS && len(r.Shape().notes) == 0 && !match.meets() {
-		return l, ""
-	}
-	notes, reason := independentNotesOf(l, r)
-	if reason != "" {
-		return nil, reason
-	}
-	n := &maskNode{op: e.Op.String(), text: joinText(e), l: l, r: present(r, match.right.shared(match.left))}
-	n.lk = match.left.shared(match.right)
-	n.shape = Shape{Grid: at.grid(), notes: notes}
-	n.keep(e.Op == parser.LUNLESS)
-	return n, ""
-}
 
 // maskNode keeps the values of l at the steps at which some matching series of r has a value (and),
 // or none has (unless).

@@ -13,7 +13,6 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
-	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/store/live"
 )
 
@@ -95,26 +94,6 @@ func (e *exemplarLists) Bytes() int64 {
 	return n
 }
 
-// segmentExemplars returns all exemplars of a segment. t is its whole series table.
-func (s *Reader) segmentExemplars(ctx context.Context, o *source.Object, t *index.Table) (*exemplarLists, error) {
-	return lists(ctx, s, "exemplars", "exemplars of "+o.Series, o, t, func(c *segment.Columns) (e *exemplarLists, err error) {
-		e = &exemplarLists{}
-		if _, e.t, err = c.Times(segment.ColExTS); err != nil {
-			return nil, err
-		}
-		if _, e.v, err = c.Doubles(segment.ColExValue); err != nil {
-			return nil, err
-		}
-		if _, e.labels, err = c.Blobs(segment.ColExLabels); err != nil {
-			return nil, err
-		}
-		if n := t.TotalExemplars(); int64(len(e.t)) != n || int64(len(e.v)) != n || int64(len(e.labels)) != n {
-			return nil, fmt.Errorf("%w: %d times, %d values, %d label sets of %d exemplars", segment.ErrFormat, len(e.t), len(e.v), len(e.labels), n)
-		}
-		return e, nil
-	})
-}
-
 // segments reads the exemplars in segments.
 func (r *exemplarCollector) segments(ctx context.Context) error {
 	for i := range r.Objects {
@@ -122,7 +101,22 @@ func (r *exemplarCollector) segments(ctx context.Context) error {
 		if o.Footer.Meta != nil || len(r.Rows[i]) == 0 {
 			continue
 		}
-		e, err := r.reader.segmentExemplars(ctx, o, t)
+		e, err := lists(ctx, r.reader, "exemplars", "exemplars of "+o.Series, o, t, func(c *segment.Columns) (e *exemplarLists, err error) {
+			e = &exemplarLists{}
+			if _, e.t, err = c.Times(segment.ColExTS); err != nil {
+				return nil, err
+			}
+			if _, e.v, err = c.Doubles(segment.ColExValue); err != nil {
+				return nil, err
+			}
+			if _, e.labels, err = c.Blobs(segment.ColExLabels); err != nil {
+				return nil, err
+			}
+			if n := t.TotalExemplars(); int64(len(e.t)) != n || int64(len(e.v)) != n || int64(len(e.labels)) != n {
+				return nil, fmt.Errorf("%w: %d times, %d values, %d label sets of %d exemplars", segment.ErrFormat, len(e.t), len(e.v), len(e.labels), n)
+			}
+			return e, nil
+		})
 		if err != nil {
 			return err
 		}

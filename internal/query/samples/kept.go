@@ -64,7 +64,12 @@ func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
 			return false
 		}
 		series := r.Objects[g.object].Series
-		keys.set(series, g)
+		if keys.text == nil {
+			keys.text = make([]byte, 0, 2*(len(series)+64))
+		}
+		keys.text = appendKeptKey(keys.text[:0], series, g.allRows())
+		keys.n = len(keys.text)
+		keys.text = appendKeptKey(keys.text, series, g.rows)
 		var found *kept
 		index.Held(r.reader.cache, 2, keys.of, func(_ int, k *kept) { found = k })
 		if found == nil {
@@ -120,13 +125,8 @@ func (r *Collector) mostlyInside(g *block.RowGroup) bool {
 	return 2*(min(g.MaxT, r.MaxT)-max(g.MinT, r.MinT)) >= g.MaxT-g.MinT
 }
 
-// keptKey returns the key of the samples of some rows of a block. series is the key of its series
-// file, which no other object has.
-func keptKey(series string, rows []block.Rows) string {
-	return string(appendKeptKey(nil, series, rows))
-}
-
-// appendKeptKey is keptKey appended to dst.
+// appendKeptKey appends to dst the key of the samples of some rows of a block. series is the key of its
+// series file, which no other object has.
 func appendKeptKey(dst []byte, series string, rows []block.Rows) []byte {
 	dst = index.AppendPartKey(dst, "samples", series)
 	from := len(dst)
@@ -143,15 +143,6 @@ type keptKeys struct {
 	n    int    // bytes of the first one
 }
 
-func (k *keptKeys) set(series string, g *rowGroup) {
-	if k.text == nil {
-		k.text = make([]byte, 0, 2*(len(series)+64))
-	}
-	k.text = appendKeptKey(k.text[:0], series, g.allRows())
-	k.n = len(k.text)
-	k.text = appendKeptKey(k.text, series, g.rows)
-}
-
 // of returns the first or the second key, until the next ones are set.
 func (k *keptKeys) of(i int) string {
 	if i == 0 {
@@ -166,7 +157,7 @@ func (r *Collector) keptFloats(ctx context.Context, g *rowGroup) ([]fragment, er
 	k, _, err := index.Get(ctx, r.reader.cache, g.key, func() (*kept, error) { return decodeKept(g, o.Footer.Meta.HasST) })
 	switch {
 	case err != nil && g.all: // what this read does not want may be damaged
-		g.key, g.all = keptKey(o.Series, g.rows), false
+		g.key, g.all = string(appendKeptKey(nil, o.Series, g.rows)), false
 		return r.keptFloats(ctx, g)
 	case err != nil:
 		return nil, err

@@ -5,9 +5,7 @@ import (
 	"slices"
 
 	"github.com/prometheus/prometheus/model/histogram"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/lookup"
@@ -49,31 +47,6 @@ func (r *Collector) chosenFloats(g *lookup.Group) (t []int64, v []float64, facts
 	}
 	m.joined = p
 	return p.t, p.v, facts
-}
-
-// chosen is merged for a match with replicas: the series as shown that have samples in the range.
-func (r *Collector) chosen(hints *storage.SelectHints, as *view) ([]*Series, error) {
-	groups := slices.Clone(r.Replicas.Groups)
-	if hints != nil && hints.ShardCount > 0 {
-		groups = slices.DeleteFunc(groups, func(g lookup.Group) bool {
-			return labels.StableHash(g.Labels)%hints.ShardCount != hints.ShardIndex
-		})
-	}
-	slices.SortFunc(groups, func(a, b lookup.Group) int { return labels.Compare(a.Labels, b.Labels) })
-	var out []*Series
-	for i := range groups {
-		if hints != nil && hints.Limit > 0 && len(out) == hints.Limit {
-			break
-		}
-		p, err := as.of(groups[i].Labels, r.chosenPoints(&groups[i]))
-		if err != nil {
-			return nil, err
-		}
-		if len(p.t) > 0 {
-			out = append(out, &Series{groups[i].Labels, p})
-		}
-	}
-	return out, nil
 }
 
 // chosenPoints returns the samples of a series up to the end of the range of the match's replicas,

@@ -117,25 +117,21 @@ func (x *Rollups) Read(ctx context.Context, r *Collector, series []int) error {
 	}
 	if x.standIn == rollup.StandInCount {
 		for _, s := range r.got {
-			s.ones(r.memory)
+			// Each sample is a 1, a stale marker aside, in memory of the batch: lists of segments are
+			// shared.
+			for i, f := range s.floats {
+				p := f.points()
+				b := &batch{t: p.t, v: r.memory.values.take(len(p.v)), clean: f.batch.clean}
+				for k, v := range p.v {
+					if b.v[k] = 1; value.IsStaleNaN(v) {
+						b.v[k] = v
+					}
+				}
+				s.floats[i] = fragment{b, 0, 0, f.n, f.rank}
+			}
 		}
 	}
 	return x.standInsOf(ctx, r, taken)
-}
-
-// ones makes each sample a 1, a stale marker aside, in memory of the batch: lists of segments are
-// shared.
-func (s *collected) ones(memory *Memory) {
-	for i, f := range s.floats {
-		p := f.points()
-		b := &batch{t: p.t, v: memory.values.take(len(p.v)), clean: f.batch.clean}
-		for k, v := range p.v {
-			if b.v[k] = 1; value.IsStaleNaN(v) {
-				b.v[k] = v
-			}
-		}
-		s.floats[i] = fragment{b, 0, 0, f.n, f.rank}
-	}
 }
 
 // standInsOf adds the stand-ins of the taken rows to their series.

@@ -135,23 +135,6 @@ func ofRows[T any](values []T, rows []uint32) []T {
 	return out
 }
 
-// segmentHists returns the native histograms of the rows of t, the series table of a segment.
-func (s *Reader) segmentHists(ctx context.Context, o *source.Object, t *index.Table) (*blobs, error) {
-	return lists(ctx, s, "histograms", "histograms of "+o.Series+t.RowsKey(), o, t, func(c *segment.Columns) (b *blobs, err error) {
-		b = &blobs{}
-		if b.t, err = times(c, segment.ColHistTS, t); err != nil {
-			return nil, err
-		}
-		if b.data, err = messages(c, segment.ColHist, t); err != nil {
-			return nil, err
-		}
-		if n := t.TotalHists(); int64(len(b.t)) != n || int64(len(b.data)) != n {
-			return nil, fmt.Errorf("%w: %d times, %d messages of %d histograms", segment.ErrFormat, len(b.t), len(b.data), n)
-		}
-		return b, nil
-	})
-}
-
 // segments reads the samples in segments.
 func (r *Collector) segments(ctx context.Context) error {
 	floats, hists := make([]*batch, len(r.Objects)), make([]*blobs, len(r.Objects))
@@ -234,7 +217,19 @@ func (r *Collector) listed(ctx context.Context, object int) (floats *batch, hist
 		}
 	}
 	if has((*index.Table).Hists) {
-		hists, err = r.reader.segmentHists(ctx, o, t)
+		hists, err = lists(ctx, r.reader, "histograms", "histograms of "+o.Series+t.RowsKey(), o, t, func(c *segment.Columns) (b *blobs, err error) {
+			b = &blobs{}
+			if b.t, err = times(c, segment.ColHistTS, t); err != nil {
+				return nil, err
+			}
+			if b.data, err = messages(c, segment.ColHist, t); err != nil {
+				return nil, err
+			}
+			if n := t.TotalHists(); int64(len(b.t)) != n || int64(len(b.data)) != n {
+				return nil, fmt.Errorf("%w: %d times, %d messages of %d histograms", segment.ErrFormat, len(b.t), len(b.data), n)
+			}
+			return b, nil
+		})
 	}
 	return floats, hists, err
 }

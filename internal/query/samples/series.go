@@ -58,7 +58,25 @@ func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.Sel
 	s.metrics.Samples.Add(float64(r.size.Load()))
 	as := r.view(hints)
 	if m.Replicas != nil {
-		return r.chosen(hints, as)
+		groups := slices.Clone(r.Replicas.Groups)
+		if hints != nil && hints.ShardCount > 0 {
+			groups = slices.DeleteFunc(groups, func(g lookup.Group) bool { return labels.StableHash(g.Labels)%hints.ShardCount != hints.ShardIndex })
+		}
+		slices.SortFunc(groups, func(a, b lookup.Group) int { return labels.Compare(a.Labels, b.Labels) })
+		var out []*Series
+		for i := range groups {
+			if hints != nil && hints.Limit > 0 && len(out) == hints.Limit {
+				break
+			}
+			p, err := as.of(groups[i].Labels, r.chosenPoints(&groups[i]))
+			if err != nil {
+				return nil, err
+			}
+			if len(p.t) > 0 {
+				out = append(out, &Series{groups[i].Labels, p})
+			}
+		}
+		return out, nil
 	}
 	series := slices.DeleteFunc(r.got, func(s *collected) bool {
 		return len(s.floats) == 0 && !slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= m.MinT })

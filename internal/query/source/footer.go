@@ -64,11 +64,6 @@ func (f *Footer) identified() *Footer {
 	return f
 }
 
-// hasNamesOf reports whether two footers have equal label names.
-func (f *Footer) hasNamesOf(x *Footer) bool {
-	return slices.Equal(f.LabelColumns, x.LabelColumns) && slices.Equal(f.MapNames, x.MapNames)
-}
-
 // contains searches a sorted slice.
 func contains(sorted []string, s string) bool {
 	_, ok := slices.BinarySearch(sorted, s)
@@ -160,7 +155,7 @@ func (f *Files) storedFooter(o *Ref, before *Footer) *Footer {
 	}
 	f.metrics.CountLookup("footer", false)
 	ft := newSegmentFooter(o.Series, info)
-	if ft.Number = f.numbers.Add(1); before != nil && ft.hasNamesOf(before) {
+	if ft.Number = f.numbers.Add(1); before != nil && slices.Equal(ft.LabelColumns, before.LabelColumns) && slices.Equal(ft.MapNames, before.MapNames) {
 		ft.names = before.names
 	} else {
 		ft.identified()

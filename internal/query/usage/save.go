@@ -82,7 +82,10 @@ func (c *Counter) save(ctx context.Context) {
 			err := telemetry.Guard(func() error { return c.saveOne(ctx, tenant, b) })()
 			if err == nil {
 				c.saves.WithLabelValues("ok").Inc()
-				c.drop(tenant, b)
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				delete(c.frozen, tenant)
+				c.used -= b.used
 				return nil
 			}
 			c.saves.WithLabelValues("failed").Inc()
@@ -116,14 +119,6 @@ func (c *Counter) pending() map[string]*batch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.frozen)
-}
-
-// drop frees a batch that was saved.
-func (c *Counter) drop(tenant string, b *batch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.frozen, tenant)
-	c.used -= b.used
 }
 
 // saveOne adds a frozen batch to the tenant's object by compare-and-swap, unless it is there. The

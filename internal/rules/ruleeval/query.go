@@ -27,22 +27,6 @@ type querying struct {
 // maxSteps is the number of steps of one range query.
 const maxSteps = 480
 
-// ask answers a query of the rule's own expression.
-func (q *querying) ask(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
-	if q.ranged && at.After(q.skip) {
-		if q.batch == nil || at.After(q.batch.end) {
-			if err := q.fetch(ctx, expr, at); err != nil {
-				q.failed = err
-				return nil, err
-			}
-		}
-		if q.batch != nil && !at.After(q.batch.end) {
-			return q.batch.at(at.UnixMilli()), nil
-		}
-	}
-	return q.instant(ctx, expr, at, q.data)
-}
-
 // instant answers one instant query.
 func (q *querying) instant(ctx context.Context, expr string, at time.Time, data storage.Queryable) (promql.Vector, error) {
 	v, err := rules.EngineQueryFunc(q.engine, data)(ctx, expr, at)

@@ -128,7 +128,18 @@ func (r *run) data(others bool) storage.Queryable {
 func (g *stepper) query(ctx context.Context, expr string, t time.Time, offset time.Duration, data storage.Queryable) (promql.Vector, error) {
 	q, ok := g.asking[expr]
 	if ok && q.ranged {
-		return q.ask(ctx, expr, t)
+		if t.After(q.skip) {
+			if q.batch == nil || t.After(q.batch.end) {
+				if err := q.fetch(ctx, expr, t); err != nil {
+					q.failed = err
+					return nil, err
+				}
+			}
+			if q.batch != nil && !t.After(q.batch.end) {
+				return q.batch.at(t.UnixMilli()), nil
+			}
+		}
+		return q.instant(ctx, expr, t, q.data)
 	}
 	if ok {
 		data = q.data

@@ -42,7 +42,8 @@ func (r *Runner) all(ctx context.Context, todo []work, at time.Time) (sum Report
 	slots := make(chan struct{}, senders) // the evaluations do not wait for one
 	for i, w := range todo {
 		one, m, err := r.run(ctx, w, at)
-		sum.add(one)
+		sum.Groups, sum.Evaluations, sum.Failed = sum.Groups+one.Groups, sum.Evaluations+one.Evaluations, sum.Failed+one.Failed
+		sum.Missed, sum.Samples, sum.Notifications = sum.Missed+one.Missed, sum.Samples+one.Samples, sum.Notifications+one.Notifications
 		errs[2*i] = w.wrap(err)
 		sending.Go(func() error {
 			slots <- struct{}{}

@@ -168,11 +168,6 @@ type Report struct {
 	Notifications int
 }
 
-func (r *Report) add(o Report) {
-	r.Groups, r.Evaluations, r.Failed = r.Groups+o.Groups, r.Evaluations+o.Evaluations, r.Failed+o.Failed
-	r.Missed, r.Samples, r.Notifications = r.Missed+o.Missed, r.Samples+o.Samples, r.Notifications+o.Notifications
-}
-
 // work are the groups of one tenant that one invocation evaluates.
 type work struct {
 	tenant string

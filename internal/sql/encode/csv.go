@@ -2,6 +2,7 @@ package encode
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
 	"strings"
 	"unsafe"
@@ -88,8 +89,9 @@ func (c *csvWriter) Write(b arrow.RecordBatch) error {
 
 // plain returns a JSON value as a field: strings without their quotes.
 func plain(b []byte) string {
-	if len(b) > 0 && b[0] == '"' {
-		return unquoted(b)
+	var s string
+	if len(b) > 0 && b[0] == '"' && json.Unmarshal(b, &s) == nil {
+		return s
 	}
 	return string(b)
 }

@@ -207,12 +207,3 @@ func escaped(to []byte, s string) []byte {
 	}
 	return append(to, s...)
 }
-
-// unquoted returns the text of a JSON string.
-func unquoted(b []byte) string {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return string(b)
-	}
-	return s
-}

@@ -147,7 +147,18 @@ func (s scope) expression(x any, sum, joined bool) (n float64) {
 	if node, ok := x.(map[string]any); ok {
 		switch node["class"] {
 		case "COLUMN_REF":
-			return s.column(node)
+			names, _ := node["column_names"].([]any)
+			found := 0.0
+			for _, name := range names {
+				found = max(found, s.columns[lower(name)])
+			}
+			if row, ok := s.tables[lower(names[0])]; ok && len(names) == 1 {
+				found = max(found, row.all)
+			}
+			if found == 0 {
+				return s.most
+			}
+			return found
 		case "SUBQUERY":
 			n = s.query(within(node, "subquery", "node")).most
 		case "STAR":
@@ -169,22 +180,6 @@ func (s scope) expression(x any, sum, joined bool) (n float64) {
 		n = max(n, total)
 	}
 	return n
-}
-
-// column returns the width of what a reference may mean: a column, a field of one, or a whole row.
-func (s scope) column(x map[string]any) float64 {
-	names, _ := x["column_names"].([]any)
-	found := 0.0
-	for _, name := range names {
-		found = max(found, s.columns[lower(name)])
-	}
-	if row, ok := s.tables[lower(names[0])]; ok && len(names) == 1 {
-		found = max(found, row.all)
-	}
-	if found == 0 {
-		return s.most
-	}
-	return found
 }
 
 // within returns what is below names in a node, nil if there is nothing.

@@ -100,32 +100,28 @@ func (c *histogramCursor) Next(out *table.Chunk) error {
 			}
 			continue
 		}
-		c.write(out, min(len(c.hists), table.ChunkRows-out.Rows))
+		n := min(len(c.hists), table.ChunkRows-out.Rows)
+		times, counts, sums, texts := out.Numbers(2), out.Doubles(3), out.Doubles(4), out.Texts(5)
+		for i, h := range c.hists[:n] {
+			if times != nil {
+				times[out.Rows+i] = c.times[i] * 1000
+			}
+			if counts != nil {
+				counts[out.Rows+i] = h.Count
+			}
+			if sums != nil {
+				sums[out.Rows+i] = h.Sum
+			}
+			if texts != nil {
+				texts.Add(h.String())
+			}
+		}
+		Flat{}.Put(out, c.lset)
+		Flat{}.Repeat(out, n)
+		out.Rows += n
+		c.times, c.hists = c.times[n:], c.hists[n:]
 	}
 	return nil
-}
-
-// write writes n histograms of the current series.
-func (c *histogramCursor) write(out *table.Chunk, n int) {
-	times, counts, sums, texts := out.Numbers(2), out.Doubles(3), out.Doubles(4), out.Texts(5)
-	for i, h := range c.hists[:n] {
-		if times != nil {
-			times[out.Rows+i] = c.times[i] * 1000
-		}
-		if counts != nil {
-			counts[out.Rows+i] = h.Count
-		}
-		if sums != nil {
-			sums[out.Rows+i] = h.Sum
-		}
-		if texts != nil {
-			texts.Add(h.String())
-		}
-	}
-	Flat{}.Put(out, c.lset)
-	Flat{}.Repeat(out, n)
-	out.Rows += n
-	c.times, c.hists = c.times[n:], c.hists[n:]
 }
 
 // read reads the next series, which may have no histogram in the range.

@@ -132,32 +132,28 @@ func (c *rollupCursor) Next(out *table.Chunk) error {
 		if apart(out, len(c.rows)) {
 			return nil
 		}
-		c.write(out, min(len(c.rows), table.ChunkRows-out.Rows))
+		n := min(len(c.rows), table.ChunkRows-out.Rows)
+		if ends := out.Numbers(firstFigure - 1); ends != nil {
+			for i := range c.rows[:n] {
+				ends[out.Rows+i] = (c.rows[i].Bucket + c.scan.Step.Millis) * 1000
+			}
+		}
+		for k, f := range rollupFigures {
+			if to := out.Numbers(firstFigure + k); f.number != nil && to != nil {
+				for i := range c.rows[:n] {
+					to[out.Rows+i] = f.number(&c.rows[i])
+				}
+			}
+			if to := out.Doubles(firstFigure + k); f.double != nil && to != nil {
+				for i := range c.rows[:n] {
+					to[out.Rows+i] = f.double(&c.rows[i])
+				}
+			}
+		}
+		Flat{}.Put(out, c.lset)
+		Flat{}.Repeat(out, n)
+		out.Rows += n
+		c.rows = c.rows[n:]
 	}
 	return nil
-}
-
-// write writes n rows of the current series.
-func (c *rollupCursor) write(out *table.Chunk, n int) {
-	if ends := out.Numbers(firstFigure - 1); ends != nil {
-		for i := range c.rows[:n] {
-			ends[out.Rows+i] = (c.rows[i].Bucket + c.scan.Step.Millis) * 1000
-		}
-	}
-	for k, f := range rollupFigures {
-		if to := out.Numbers(firstFigure + k); f.number != nil && to != nil {
-			for i := range c.rows[:n] {
-				to[out.Rows+i] = f.number(&c.rows[i])
-			}
-		}
-		if to := out.Doubles(firstFigure + k); f.double != nil && to != nil {
-			for i := range c.rows[:n] {
-				to[out.Rows+i] = f.double(&c.rows[i])
-			}
-		}
-	}
-	Flat{}.Put(out, c.lset)
-	Flat{}.Repeat(out, n)
-	out.Rows += n
-	c.rows = c.rows[n:]
 }

@@ -84,7 +84,35 @@ func (t *Samples) Open([]int) (table.Scan, error) {
 		return none(t.Reader), nil
 	}
 	s := &sampleScan{Samples: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
-	s.divide()
+	var plain []int
+	for i := range s.res.Series {
+		hists := false
+		for _, p := range s.res.Series[i].At {
+			hists = hists || s.res.Hists(p) > 0
+		}
+		if hists {
+			s.mixed = append(s.mixed, i)
+		} else {
+			plain = append(plain, i)
+		}
+	}
+	s.estimates = make([]int64, len(s.res.Series))
+	total := int64(0)
+	for i := range s.estimates {
+		s.estimates[i] = s.res.Estimate(i, s.mint, s.maxt)
+		s.planned += s.estimates[i]
+	}
+	for _, i := range plain {
+		total += s.estimates[i]
+	}
+	for _, b := range s.res.Batches(plain, s.mint, s.maxt, func(i int) int64 { return s.estimates[i] }) {
+		batch := make([]int, len(b))
+		for i, at := range b {
+			batch[i] = plain[at]
+		}
+		s.floats = append(s.floats, batch)
+	}
+	s.keep = s.Store.Samples.Keeps(total)
 	t.Reader.Progress(func() (done, planned int64) { return s.done.Load(), s.planned })
 	if err := s.prefetch(); err != nil {
 		return nil, t.Reader.Fail(errors.Join(err, s.ahead.Close()))
@@ -124,39 +152,6 @@ func (s *sampleScan) prefetch() error {
 		return nil
 	}
 	return s.Store.Files.Prefetch(s.ctx, &s.ahead)
-}
-
-// divide divides the series into batches.
-func (s *sampleScan) divide() {
-	var plain []int
-	for i := range s.res.Series {
-		hists := false
-		for _, p := range s.res.Series[i].At {
-			hists = hists || s.res.Hists(p) > 0
-		}
-		if hists {
-			s.mixed = append(s.mixed, i)
-		} else {
-			plain = append(plain, i)
-		}
-	}
-	s.estimates = make([]int64, len(s.res.Series))
-	total := int64(0)
-	for i := range s.estimates {
-		s.estimates[i] = s.res.Estimate(i, s.mint, s.maxt)
-		s.planned += s.estimates[i]
-	}
-	for _, i := range plain {
-		total += s.estimates[i]
-	}
-	for _, b := range s.res.Batches(plain, s.mint, s.maxt, func(i int) int64 { return s.estimates[i] }) {
-		batch := make([]int, len(b))
-		for i, at := range b {
-			batch[i] = plain[at]
-		}
-		s.floats = append(s.floats, batch)
-	}
-	s.keep = s.Store.Samples.Keeps(total)
 }
 
 // Threads implements table.Scan.
@@ -210,27 +205,22 @@ func (c *sampleCursor) Next(out *table.Chunk) error {
 		if apart(out, len(c.t)) {
 			return nil
 		}
-		c.write(out)
+		shape, n := c.scan.Shape, min(len(c.t), table.ChunkRows-out.Rows)
+		times, values := out.Numbers(shape.Time()), out.Doubles(shape.Value())
+		if times != nil {
+			for i, t := range c.t[:n] {
+				times[out.Rows+i] = t * 1000
+			}
+		}
+		if values != nil {
+			copy(values[out.Rows:], c.v[:n])
+		}
+		shape.Put(out, c.lset)
+		shape.Repeat(out, n)
+		out.Rows += n
+		c.t, c.v = c.t[n:], c.v[n:]
 	}
 	return nil
-}
-
-// write writes samples of the current series.
-func (c *sampleCursor) write(out *table.Chunk) {
-	shape, n := c.scan.Shape, min(len(c.t), table.ChunkRows-out.Rows)
-	times, values := out.Numbers(shape.Time()), out.Doubles(shape.Value())
-	if times != nil {
-		for i, t := range c.t[:n] {
-			times[out.Rows+i] = t * 1000
-		}
-	}
-	if values != nil {
-		copy(values[out.Rows:], c.v[:n])
-	}
-	shape.Put(out, c.lset)
-	shape.Repeat(out, n)
-	out.Rows += n
-	c.t, c.v = c.t[n:], c.v[n:]
 }
 
 // series goes on to the next series, which may have no samples; more is false if there is none.

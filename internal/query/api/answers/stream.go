@@ -34,18 +34,6 @@ type stream struct {
 // takes reports whether a body of so many points is to be sent in parts.
 func (s *stream) takes(points int) bool { return s.ResponseWriter != nil && points >= streamPoints }
 
-// send sends the next part of a body.
-func (s *stream) send(part []byte) {
-	if !s.began {
-		s.Header().Set("Content-Type", v1.JSONCodec{}.ContentType().String())
-		s.WriteHeader(http.StatusOK)
-		s.began = true
-	}
-	if s.err == nil && len(part) > 0 {
-		_, s.err = s.Write(part)
-	}
-}
-
 // sendParts sends parts, in order, and empties them. An answer that cannot be encoded to its end is
 // cut off.
 func (s *stream) sendParts(parts []*scratch, errs []error) error {
@@ -53,7 +41,15 @@ func (s *stream) sendParts(parts []*scratch, errs []error) error {
 		if errs[k] != nil {
 			panic(http.ErrAbortHandler)
 		}
-		s.send(p.out)
+		part := p.out
+		if !s.began {
+			s.Header().Set("Content-Type", v1.JSONCodec{}.ContentType().String())
+			s.WriteHeader(http.StatusOK)
+			s.began = true
+		}
+		if s.err == nil && len(part) > 0 {
+			_, s.err = s.Write(part)
+		}
 		p.out = p.out[:0]
 	}
 	return s.err

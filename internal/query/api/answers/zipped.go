@@ -48,7 +48,12 @@ func Zipped(next http.Handler) http.Handler {
 		w.Header().Set(contentEncoding, "gzip")
 		zipped := &zippedWriter{ResponseWriter: w}
 		next.ServeHTTP(zipped, plain) // after a panic the compressor is not used again
-		zipped.end()
+		if zipped.zip == nil {
+			zipped.begin(0)
+		}
+		_, _ = zipped.zip.Flush(), zipped.zip.Close()
+		zipped.zip.Reset(io.Discard)
+		zipped.from.Put(zipped.zip)
 	})
 }
 
@@ -96,14 +101,4 @@ func (w *zippedWriter) begin(n int) {
 	}
 	w.zip = w.from.Get().(*gzip.Writer)
 	w.zip.Reset(w.ResponseWriter)
-}
-
-// end ends the answer as upstream does. A client that went away needs none.
-func (w *zippedWriter) end() {
-	if w.zip == nil {
-		w.begin(0)
-	}
-	_, _ = w.zip.Flush(), w.zip.Close()
-	w.zip.Reset(io.Discard)
-	w.from.Put(w.zip)
 }
