@@ -67,7 +67,7 @@ type Settings struct {
 
 // New returns an engine whose queries read through x, and are counted by u. reg may be nil.
 func New(s Settings, x *exec.Executor, u *usage.Counter, reg prometheus.Registerer, logger *slog.Logger) *Engine {
-	p := newRemembering(ParserOptions(), !s.UseStartTimestamps, s.Lookback)
+	p := newRemembering(ParserOptions(), !s.UseStartTimestamps)
 	upstream := promql.NewEngine(promql.EngineOpts{
 		Logger:                   logger,
 		Reg:                      reg,
@@ -147,9 +147,8 @@ func (e *Engine) query(of storage.Queryable, opts promql.QueryOpts, text string,
 	}
 	q := &Query{
 		engine: e, text: text, expr: expr, asked: asked, view: &view{Queryable: of}, exec: executorOf(of), make: upstream,
-		timers: spareTimers.Get().(*timers),
+		stats: stats.Statistics{Timers: stats.NewQueryTimers(), Samples: stats.NewQuerySamples(perStep)},
 	}
-	q.stats = stats.Statistics{Timers: q.timers.QueryTimers, Samples: stats.NewQuerySamples(perStep)}
 	if t := expr.Type(); asked.Interval > 0 && t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
 		_, err = upstream(q.view) // which says that no such expression has values at steps
 	}

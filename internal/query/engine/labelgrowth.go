@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
@@ -153,16 +154,8 @@ func (g *growing) call(e *parser.Call) labelSizes {
 
 // stringOf returns the value of a string literal.
 func stringOf(e parser.Expr) string {
-	for {
-		switch x := e.(type) {
-		case *parser.ParenExpr:
-			e = x.Expr
-		case *parser.StepInvariantExpr:
-			e = x.Expr
-		case *parser.StringLiteral:
-			return x.Val
-		default:
-			return ""
-		}
+	if s, ok := plan.Unwrap(e).(*parser.StringLiteral); ok {
+		return s.Val
 	}
+	return ""
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"sync"
-	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -18,8 +17,7 @@ import (
 // concurrent use.
 type remembering struct {
 	parser.Parser
-	withoutStarts bool          // start_timestamp() has no result
-	lookback      time.Duration // of most queries
+	withoutStarts bool // start_timestamp() has no result
 
 	mu   sync.Mutex
 	last *lru.Map[*known] // by text
@@ -32,8 +30,7 @@ type known struct {
 	settled bool           // plan.Settled
 	growth  request.Growth // of the results' labels
 	asks    *usage.Wants
-	own     bool  // it mentions the label of the engine's own selectors, which only those may have
-	reach   reach // of a settled one
+	own     bool // it mentions the label of the engine's own selectors, which only those may have
 }
 
 // The memory (bytes) of all expressions that are remembered, and of one besides the parsed text,
@@ -43,8 +40,8 @@ const (
 	expressionBytes = 512
 )
 
-func newRemembering(o parser.Options, withoutStarts bool, lookback time.Duration) *remembering {
-	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, lookback: lookback, last: lru.New[*known](rememberedBytes)}
+func newRemembering(o parser.Options, withoutStarts bool) *remembering {
+	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: lru.New[*known](rememberedBytes)}
 }
 
 // hideStarts makes start_timestamp() of a selector that of an expression, which has no result.
@@ -81,9 +78,6 @@ func (p *remembering) parsed(text string) (*known, error) {
 		hideStarts(expr)
 	}
 	k := &known{Expr: expr, settled: plan.Settled(expr), growth: growthOf(expr), asks: usage.Wanted(expr), own: mentions(expr, plan.PushedLabel)}
-	if k.settled {
-		k.reach = reachOf(expr, p.lookback)
-	}
 	if cost := expressionBytes + expression.ParsedBytes(text); cost <= rememberedBytes/8 {
 		p.mu.Lock()
 		defer p.mu.Unlock()

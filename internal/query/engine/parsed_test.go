@@ -24,7 +24,7 @@ var every = []string{
 // TestRememberedExpressions: what is parsed again is what was parsed at first, also after a query
 // has changed what it got.
 func TestRememberedExpressions(t *testing.T) {
-	plain, p := parser.NewParser(ParserOptions()), newRemembering(ParserOptions(), false, 5*time.Minute)
+	plain, p := parser.NewParser(ParserOptions()), newRemembering(ParserOptions(), false)
 	start := time.Unix(1000, 0)
 	for _, text := range every {
 		want, err := plain.ParseExpr(text)
@@ -66,7 +66,7 @@ func TestRememberedExpressions(t *testing.T) {
 // TestRememberedExpressionsAreBounded: the memory is bounded, and expressions that are too large are
 // parsed each time.
 func TestRememberedExpressionsAreBounded(t *testing.T) {
-	p := newRemembering(ParserOptions(), false, 5*time.Minute)
+	p := newRemembering(ParserOptions(), false)
 	selector := func(matchers int) string { return "x{" + strings.Repeat(`a!="b",`, matchers) + "}" } // deep ones are parsed in quadratic time
 	large := selector(1000)
 	for i := range 400 {

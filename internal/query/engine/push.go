@@ -87,7 +87,7 @@ func (q *Query) Expr() parser.Expr { return q.expr.Expr }
 // Attempt calls fn with an attempt on a snapshot of the query's time range, and again as
 // snapshot.Range.Read does.
 func (q *Query) Attempt(ctx context.Context, fn func(*exec.Attempt) error) (annotations.Annotations, error) {
-	span := q.exec.Snapshots.Range(q.times())
+	span := q.exec.Snapshots.Range(promql.FindMinMaxTime(&q.asked))
 	return span.ReadShared(ctx, func(snap *catalog.Snapshot, wide bool) error { return fn(q.exec.Attempt(span, snap, wide)) })
 }
 

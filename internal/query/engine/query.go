@@ -23,7 +23,6 @@ type Query struct {
 	expr   *known          // of the text
 	asked  parser.EvalStmt // as upstream's engine prepares it; its expression may be shared
 	stats  stats.Statistics
-	timers *timers        // of stats; nil: the query is closed
 	exec   *exec.Executor // nil: nothing is pushed down
 	view   *view          // what upstream's query reads
 	left   parser.Expr    // what upstream's query evaluates; nil: all of it
@@ -39,7 +38,7 @@ type Query struct {
 // Statement implements promql.Query.
 func (q *Query) Statement() parser.Statement { return &q.asked }
 
-// Stats implements promql.Query. Its timers are valid until Close.
+// Stats implements promql.Query.
 func (q *Query) Stats() *stats.Statistics { return &q.stats }
 
 // String implements promql.Query.

@@ -81,8 +81,5 @@ func (q *Query) Close() {
 	q.points = nil
 	if q.up != nil {
 		q.up.Close()
-	} else if q.timers != nil { // upstream's query adds others
-		q.timers.release()
 	}
-	q.timers = nil
 }

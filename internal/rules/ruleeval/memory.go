@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/prom/appender"
 )
@@ -149,18 +148,19 @@ func (s *memSeries) between(mint, maxt int64) []Sample {
 
 // Querier implements storage.Queryable.
 func (m *Memory) Querier(mint, maxt int64) (storage.Querier, error) {
-	return &memQuerier{m, mint, maxt}, nil
+	return &memQuerier{storage.NoopQuerier(), m, mint, maxt}, nil
 }
 
-// memQuerier reads the samples in [mint, maxt].
+// memQuerier reads the samples in [mint, maxt]. No evaluation asks for labels.
 type memQuerier struct {
+	storage.Querier
 	m          *Memory
 	mint, maxt int64
 }
 
 // Select implements storage.Querier. The series are always sorted.
 func (q *memQuerier) Select(_ context.Context, _ bool, _ *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	set := &memSet{at: -1}
+	var found []storage.Series
 	for name, all := range q.m.byName {
 		if slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel && !m.Matches(name) }) {
 			continue
@@ -170,33 +170,9 @@ func (q *memQuerier) Select(_ context.Context, _ bool, _ *storage.SelectHints, m
 			if len(part) == 0 || slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return !m.Matches(s.labels.Get(m.Name)) }) {
 				continue
 			}
-			set.series = append(set.series, &memSeries{s.labels, part})
+			found = append(found, &memSeries{s.labels, part})
 		}
 	}
-	slices.SortFunc(set.series, func(a, b *memSeries) int { return labels.Compare(a.labels, b.labels) })
-	return set
+	slices.SortFunc(found, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
+	return NewSeriesSet(found)
 }
-
-// LabelValues implements storage.Querier; no evaluation asks for them.
-func (*memQuerier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-// LabelNames implements storage.Querier; no evaluation asks for them.
-func (*memQuerier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-// Close implements storage.Querier.
-func (*memQuerier) Close() error { return nil }
-
-// memSet implements storage.SeriesSet.
-type memSet struct {
-	series []*memSeries
-	at     int
-}
-
-func (s *memSet) Next() bool                      { s.at++; return s.at < len(s.series) }
-func (s *memSet) At() storage.Series              { return s.series[s.at] }
-func (*memSet) Err() error                        { return nil }
-func (*memSet) Warnings() annotations.Annotations { return nil }

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/rules/ruleeval"
 )
 
 // restore continues the "for" times of the alerts of a rule that another program has evaluated,
@@ -85,7 +87,7 @@ func (q pastQuerier) Select(ctx context.Context, sorted bool, hints *storage.Sel
 	if err := set.Err(); err != nil {
 		return storage.ErrSeriesSet(q.past.failed(err))
 	}
-	return &seriesList{SeriesSet: storage.EmptySeriesSet(), rest: append(renamed, stored...)}
+	return ruleeval.NewSeriesSet(append(renamed, stored...))
 }
 
 // renamedSeries is a series with other labels.
@@ -97,23 +99,3 @@ type renamedSeries struct {
 
 // Labels implements storage.Labels.
 func (r renamedSeries) Labels() labels.Labels { return r.labels }
-
-// seriesList is a set of series in memory.
-type seriesList struct {
-	storage.SeriesSet // without errors and warnings
-
-	at   storage.Series
-	rest []storage.Series
-}
-
-// Next implements storage.SeriesSet.
-func (l *seriesList) Next() bool {
-	if len(l.rest) == 0 {
-		return false
-	}
-	l.at, l.rest = l.rest[0], l.rest[1:]
-	return true
-}
-
-// At implements storage.SeriesSet.
-func (l *seriesList) At() storage.Series { return l.at }
