@@ -29,8 +29,8 @@ func NewOften(after int, most int64) *Often {
 	return &Often{after: after, counts: lru.New[*int](most)}
 }
 
-// Enough counts a read of what key names, and reports whether there were so many that this one should
-// read the whole, or keep what it reads, for all that follow. Then the count begins anew.
+// Enough counts a read of what key names, and reports whether there were so many that this one
+// should read the whole, or keep what it reads, for all that follow. Then the count begins anew.
 func (o *Often) Enough(key string, cost int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

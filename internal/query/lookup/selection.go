@@ -141,9 +141,9 @@ func (x *selection) part(o *source.Object) *objectRows {
 	return x.parts[o.Footer.Number]
 }
 
-// known returns those of the objects that may have rows, with their parts, nil for those that are not
-// known, the numbers of these, and the series of the parts. Objects that are new to the selection have
-// no rows if the filters in their footers say so.
+// known returns those of the objects that may have rows, with their parts, nil for those that are
+// not known, the numbers of these, and the series of the parts. Objects that are new to the
+// selection have no rows if the filters in their footers say so.
 func (x *selection) known(all []source.Object, sets [][]*labels.Matcher) (objs []source.Object, parts []*objectRows, unknown []int, found finder) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -174,8 +174,8 @@ func (x *selection) known(all []source.Object, sets [][]*labels.Matcher) (objs [
 	return objs, parts, unknown, x.found.view()
 }
 
-// fresh returns the objects that are new to the selection, and which of them have no row that matches
-// one of sets, by the filters in their footers. The caller holds mu.
+// fresh returns the objects that are new to the selection, and which of them have no row that
+// matches one of sets, by the filters in their footers. The caller holds mu.
 func (x *selection) fresh(all []source.Object, sets [][]*labels.Matcher) (some []int, out []bool) {
 	var footers index.Footers
 	for i := range all {

@@ -16,9 +16,10 @@ const PushedLabel = "__promlake_pushed__"
 
 // Plan is a query divided into pushed subtrees and an expression for the engine.
 type Plan struct {
-	// Expr is the expression that the engine evaluates. Clone returns it as a parser does: the engine
-	// preprocesses it. It shares parts with the planned query, so nobody changes it. A selector stands for each pushed subtree. Its series have a sample at each
-	// time of the subtree's grid: the value, or a stale marker if there is none.
+	// Expr is the expression that the engine evaluates. Clone returns it as a parser does: the
+	// engine preprocesses it. It shares parts with the planned query, so nobody changes it. A
+	// selector stands for each pushed subtree. Its series have a sample at each time of the
+	// subtree's grid: the value, or a stale marker if there is none.
 	Expr parser.Expr
 	// Pushed are the subtrees that statements evaluate, in the order of the query's text.
 	Pushed []*Pushed

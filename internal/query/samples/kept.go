@@ -125,8 +125,8 @@ func (r *Collector) mostlyInside(g *block.RowGroup) bool {
 	return 2*(min(g.MaxT, r.MaxT)-max(g.MinT, r.MinT)) >= g.MaxT-g.MinT
 }
 
-// appendKeptKey appends to dst the key of the samples of some rows of a block. series is the key of its
-// series file, which no other object has.
+// appendKeptKey appends to dst the key of the samples of some rows of a block. series is the key
+// of its series file, which no other object has.
 func appendKeptKey(dst []byte, series string, rows []block.Rows) []byte {
 	dst = index.AppendPartKey(dst, "samples", series)
 	from := len(dst)

@@ -152,8 +152,9 @@ type Lists struct {
 	copy func(to []float64) error
 }
 
-// Set sets the lists of all rows of the chunk; empty ones are NULL. copyTo writes their elements, one
-// list after the other, to DuckDB's memory. It is called after Next has returned, if there are any.
+// Set sets the lists of all rows of the chunk; empty ones are NULL. copyTo writes their elements,
+// one list after the other, to DuckDB's memory. It is called after Next has returned, if there
+// are any.
 func (l *Lists) Set(lists [][]float64, copyTo func(to []float64) error) {
 	if l == nil {
 		return
