@@ -40,7 +40,7 @@ func TestRequestsAtTheMemoryLimit(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, rec.Code)
 		require.Equal(t, "1", rec.Header().Get("Retry-After"))
 		require.Contains(t, rec.Body.String(), `"errorType":"unavailable"`)
-		require.Regexp(t, `1000 bytes, it needs 1063.*--memory-limit`, rec.Body.String())
+		require.Regexp(t, `1000 bytes, it needs 1101.*--memory-limit`, rec.Body.String())
 
 		time.AfterFunc(time.Second, func() { used.Store(10) })
 		require.Equal(t, http.StatusOK, ask().Code)
