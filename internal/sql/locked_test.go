@@ -24,7 +24,7 @@ func TestLockedDatabase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.csv")
 	require.NoError(t, os.WriteFile(path, []byte("column0\n"+secret+"\n"), 0o600))
-	text, err := os.ReadFile(filepath.Join("..", "query", "testdata", "hostile.sql"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "tests", "sql", "testdata", "hostile.sql"))
 	require.NoError(t, err)
 	names := strings.NewReplacer("{dir}", dir, "{out}", filepath.Join(dir, "out"), "{file}", path, "{json}", path, "{parquet}", path, "{db}", path)
 	r := New(Parts{Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1, Spare: true}, Work: &tempdir.WorkDir{Configured: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
