@@ -59,6 +59,8 @@ func expressions() map[string]string {
 	return map[string]string{
 		"subquery of a hundred years": "sum_over_time(vector(1)[100y:1ms])",
 		"subquery of a month":         "sum_over_time(vector(1)[30d:1ms])",
+		"one value at many steps":     fmt.Sprintf("sum_over_time((up @ %d)[40d:1s])", time.Now().Unix()),
+		"many values at many steps":   fmt.Sprintf("last_over_time((sum by (instance) (up @ %d))[20d:1s])", time.Now().Unix()),
 		"nested subqueries":           "sum_over_time(sum_over_time(vector(1)[1d:1s])[1d:1s])",
 		"deep functions":              strings.Repeat("ln(", 2_500_000) + "up" + strings.Repeat(")", 2_500_000),
 		"long sum":                    "1" + strings.Repeat("-1", 10_000),

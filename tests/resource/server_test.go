@@ -136,7 +136,7 @@ func (s *server) dead() bool {
 func (s *server) await(what string, state func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(patience); !state(); time.Sleep(10 * time.Millisecond) {
-		require.False(s.t, s.dead(), "the process ended before %s:\n%s", what, s.log)
+		require.False(s.t, s.dead(), "the process ended before %s:\n%s\n%s", what, s.over, s.log)
 		require.True(s.t, time.Now().Before(end), "it never came: %s\n%s", what, s.log)
 	}
 }

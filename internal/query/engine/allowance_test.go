@@ -47,7 +47,9 @@ func TestCountSteps(t *testing.T) {
 		e, err := promql.PreprocessExpr(s.Expr, s.Start, s.End, s.Interval)
 		require.NoError(t, err)
 		s.Expr = e
-		require.Equal(t, tc.want, countSteps(s), tc.text)
+		got := countSteps(s)
+		got.copied = nil
+		require.Equal(t, tc.want, got, tc.text)
 	}
 	deep := "x"
 	for range 30 {
@@ -55,6 +57,31 @@ func TestCountSteps(t *testing.T) {
 	}
 	s := &parser.EvalStmt{Start: start, End: start, Expr: parsed(t, deep)}
 	require.Equal(t, int64(math.MaxInt64), countSteps(s).held)
+}
+
+// TestCopies: what has one value at all steps is copied to each for every series of its selectors,
+// unless all of these become one.
+func TestCopies(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	for text, want := range map[string]map[string]int64{
+		"x":                                 {},
+		"x @ 5":                             {"x": 100},
+		"sum by (a) (x @ 5) + y":            {"x": 100},
+		"sum(x @ 5) + count(y @ 5)":         {},
+		"topk(5, x @ 5)":                    {"x": 100},
+		"sum_over_time((x @ 5)[10m:1s])":    {"x": 6541},
+		"sum_over_time((x @ 5)[1m:1s] @ 7)": {"x": 100 + 61},
+	} {
+		s := &parser.EvalStmt{Start: start, End: start.Add(99 * time.Minute), Interval: time.Minute, Expr: parsed(t, text)}
+		e, err := promql.PreprocessExpr(s.Expr, s.Start, s.End, s.Interval)
+		require.NoError(t, err)
+		s.Expr = e
+		got := map[string]int64{}
+		for m, times := range countSteps(s).copied {
+			got[m.Value] = times
+		}
+		require.Equal(t, want, got, text)
+	}
 }
 
 // randomLabels makes an expression of label functions, joins and unions around n selectors or so.

@@ -95,7 +95,7 @@ func (q *querier) sampled(ctx context.Context, snap catalog.Snapshot, wide bool,
 	if err := errors.Join(request.Found(ctx, m.Series, lookup.LabelsOf), request.Selected(ctx, m.Series, lookup.LabelsOf)); err != nil {
 		return nil, err
 	}
-	if err := request.Evaluated(ctx, len(m.Series)); err != nil {
+	if err := request.Evaluated(ctx, len(m.Series), ms); err != nil {
 		return nil, err
 	}
 	return q.Samples.Select(ctx, m, hints)

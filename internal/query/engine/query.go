@@ -99,8 +99,13 @@ func (q *Query) evaluate(ctx context.Context) *promql.Result {
 	if err != nil {
 		return &promql.Result{Err: err}
 	}
-	if stmt, ok := up.Statement().(*parser.EvalStmt); ok && q.left != nil {
-		stmt.Expr = q.left
+	if stmt, ok := up.Statement().(*parser.EvalStmt); ok {
+		if q.left != nil {
+			stmt.Expr = q.left
+		}
+		if b := request.From(ctx).Results; b != nil {
+			b.Copies(countSteps(stmt).copied)
+		}
 	}
 	s := up.Stats()
 	s.Timers.TimerGroup = q.stats.Timers.TimerGroup // upstream adds to what was measured so far

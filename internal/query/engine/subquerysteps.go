@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/request"
@@ -12,6 +15,11 @@ type stepCount struct {
 	steps int64 // at which expressions of subqueries are evaluated, and for which upstream's engine allocates
 	held  int64 // by the windows of all times at which subqueries are asked for: what functions over them walk, for each series
 	most  int64 // steps of one expression, the statement's own included
+
+	// copied is how many times upstream's engine copies the point of a series of a selector whose
+	// expression has the same value at all steps, by the selector's first matcher. Nothing ends it
+	// meanwhile. Sums of all series are one series.
+	copied map[*labels.Matcher]int64
 }
 
 // countSteps counts the steps of a statement that upstream's engine has prepared. Upstream
@@ -22,6 +30,12 @@ func countSteps(s *parser.EvalStmt) stepCount {
 	var c stepCount
 	c.walk(s.Expr, spanOf(s), timesOf(s))
 	return c
+}
+
+// isTotal reports whether a node aggregates all series into one.
+func isTotal(n parser.Node) bool {
+	a, ok := n.(*parser.AggregateExpr)
+	return ok && !a.Without && len(a.Grouping) == 0 && a.Op != parser.TOPK && a.Op != parser.BOTTOMK && a.Op != parser.LIMITK && a.Op != parser.LIMIT_RATIO && a.Op != parser.COUNT_VALUES
 }
 
 // spanOf is the time (ms) from the first to the last time of a statement.
@@ -40,6 +54,16 @@ func (c *stepCount) walk(n parser.Node, span, times int64) {
 	c.most = max(c.most, times)
 	switch e := n.(type) {
 	case *parser.StepInvariantExpr:
+		parser.Inspect(e.Expr, func(n parser.Node, path []parser.Node) error {
+			sel, ok := n.(*parser.VectorSelector)
+			if ok && len(sel.LabelMatchers) > 0 && !slices.ContainsFunc(path, isTotal) {
+				if c.copied == nil {
+					c.copied = map[*labels.Matcher]int64{}
+				}
+				c.copied[sel.LabelMatchers[0]] = request.Saturated(float64(c.copied[sel.LabelMatchers[0]]) + float64(times))
+			}
+			return nil
+		})
 		span, times = 0, 1
 	case *parser.SubqueryExpr:
 		step := e.Step.Milliseconds()

@@ -64,7 +64,7 @@ type viewQuerier struct {
 func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	for _, m := range ms {
 		if r := q.results.of(m); r != nil {
-			if err := request.Evaluated(ctx, r.Len()); err != nil {
+			if err := request.Evaluated(ctx, r.Len(), ms); err != nil {
 				return storage.ErrSeriesSet(err)
 			}
 			return samples.LoadedSet(r.Series(), r.Warnings)

@@ -34,7 +34,7 @@ func (q *Query) whole(left parser.Expr, all results) *exec.Result {
 // answer is what upstream's engine returns for a selector of the series of a result, and counts in
 // its metrics.
 func (q *Query) answer(ctx context.Context, r *exec.Result) *promql.Result {
-	if err := cmp.Or(ctx.Err(), request.Evaluated(ctx, r.Len())); err != nil {
+	if err := cmp.Or(ctx.Err(), request.Evaluated(ctx, r.Len(), nil)); err != nil {
 		return &promql.Result{Err: err}
 	}
 	res, n := &promql.Result{}, 0

@@ -150,18 +150,32 @@ func valuesOf(nodes []Node, folds map[*Leaf]*groupNode) (leaves, all int) {
 	}
 	for _, n := range nodes {
 		values := len(n.Shape().Labels) * n.Shape().Grid.N
-		if all += values; len(n.Children()) == 0 {
+		if all += values + spreadOf(n); len(n.Children()) == 0 {
 			leaves += values
 		}
 	}
 	return leaves, all
 }
 
+// spreadOf is the number of values that compute makes of the children of a node that have one value
+// for all steps: at each step of a subquery, for example.
+func spreadOf(n Node) (values int) {
+	for _, c := range n.Children() {
+		if steps := readBy(n).N; c.Shape().Grid.N == 1 && steps > 1 {
+			values += len(c.Shape().Labels) * steps
+		}
+	}
+	return values
+}
+
 func foldedValuesOf(root Node, folds map[*Leaf]*groupNode) (leaves, all int) {
 	visit(root, func(n Node) bool {
 		values := len(n.Shape().Labels) * n.Shape().Grid.N
 		folded := isFold(folds, n) // what is below it is not held
-		if all += values; folded || len(n.Children()) == 0 {
+		if all += values; !folded {
+			all += spreadOf(n)
+		}
+		if folded || len(n.Children()) == 0 {
 			leaves += values
 		}
 		return !folded

@@ -15,6 +15,7 @@ import (
 const (
 	BytesPerPoint  = 16   // a float at a step
 	bytesPerSeries = 128  // a series of a result, without its labels
+	bytesPerCopy   = 36   // a point in a list that grows by a quarter, while it is copied
 	firstPoints    = 5000 // points that a series gets room for at its first one, if there are as many steps
 )
 
@@ -78,6 +79,7 @@ type ResultBudget struct {
 	growth Growth
 	steps  int64 // of one expression of the query, at most
 	added  atomic.Int64
+	copied map[*labels.Matcher]int64
 }
 
 // NewResultBudget returns the budget of a query that evaluates each of its expressions at no more
@@ -128,13 +130,22 @@ func Selected[S any](ctx context.Context, series []S, of func(*S) labels.Labels)
 	return b.Add(ctx, len(series), longest)
 }
 
-// Evaluated charges what the engine allocates for the results of n series before it checks their
-// number. It fails with a *memory.Error.
-func Evaluated(ctx context.Context, n int) error {
-	if b := From(ctx).Results; b != nil {
-		return memory.Of(ctx).Charge(int64(n) * min(b.steps, firstPoints) * BytesPerPoint)
+// Copies sets to how many times the engine copies the point of each series of a selector, by its
+// first matcher. It is called before the engine runs.
+func (b *ResultBudget) Copies(times map[*labels.Matcher]int64) { b.copied = times }
+
+// Evaluated charges what the engine allocates for the results of n series of a selector before it
+// checks their number, or whether the query has ended. It fails with a *memory.Error.
+func Evaluated(ctx context.Context, n int, selector []*labels.Matcher) error {
+	b := From(ctx).Results
+	if b == nil {
+		return nil
 	}
-	return nil
+	bytes := min(b.steps, firstPoints) * BytesPerPoint
+	if len(selector) > 0 {
+		bytes += b.copied[selector[0]] * bytesPerCopy
+	}
+	return memory.Of(ctx).Charge(int64(n) * bytes)
 }
 
 // Snapshot is a snapshot of one tenant that was taken for a query.
