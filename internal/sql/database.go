@@ -27,7 +27,8 @@ func (x *execution) open() (err error) {
 		return err
 	}
 	x.db.of.Store(x)
-	// The guard of the session stops when the context ends. What it counts is memory of the statement.
+	// The guard of the session stops when the context ends. What it counts is memory of the
+	// statement.
 	x.leave = x.db.guard.Enter()
 	memory.Of(x.ctx).Holds(x.db.guard.Held)
 	stopped := make(chan struct{})

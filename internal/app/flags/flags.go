@@ -1,10 +1,10 @@
 // Package flags turns a program's arguments, variables and settings file into its settings. The
 // rules hold for every program of the project: a flag --a.some-name is the key a.some-name of the
 // settings file and the variable PROMLAKE_A_SOME_NAME. An argument goes before the variable, the
-// variable before the file, and the file before the default. An option, which belongs to one command
-// alone, such as the format of its output, has only the flag. The grammar of a program consists of
-// structs with the tags of package settings and of kong; what it holds before parsing are the
-// defaults.
+// variable before the file, and the file before the default. An option, which belongs to one
+// command alone, such as the format of its output, has only the flag. The grammar of a program
+// consists of structs with the tags of package settings and of kong; what it holds before parsing
+// are the defaults.
 package flags
 
 import (

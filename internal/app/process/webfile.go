@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// WebFile is the file of --web.config.file: TLS, client certificates, users and headers of a server,
-// in the form of Prometheus
+// WebFile is the file of --web.config.file: TLS, client certificates, users and headers of a
+// server, in the form of Prometheus
 // (https://prometheus.io/docs/prometheus/latest/configuration/https). Certificates and users are
 // read again when the files change.
 type WebFile struct {

@@ -14,9 +14,9 @@ const (
 	patience = 200 * time.Millisecond
 	// rest is the minimum time between two forced garbage collections.
 	rest = time.Second
-	// reserveShare is the inverse of the share of the limit that ended work may still allocate until
-	// it stops. On a busy machine, where Watch also runs late, ended statements of SQL took up to 140
-	// of 1024 MiB more.
+	// reserveShare is the inverse of the share of the limit that ended work may still allocate
+	// until it stops. On a busy machine, where Watch also runs late, ended statements of SQL took
+	// up to 140 of 1024 MiB more.
 	reserveShare = 10
 )
 

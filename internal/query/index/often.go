@@ -7,8 +7,8 @@ import (
 )
 
 // Often counts reads that recur, such as those of rows of series tables, and tells when more than
-// what they read would have been worth it: the whole table, or to keep it. It is safe for concurrent
-// use.
+// what they read would have been worth it: the whole table, or to keep it. It is safe for
+// concurrent use.
 type Often struct {
 	after  int
 	mu     sync.Mutex
@@ -23,8 +23,8 @@ const (
 	WholeAfter = 16
 )
 
-// NewOften returns counts that begin with 0, of things that are worth it after a number of reads. It
-// counts those that were read last, whose costs are at most most together.
+// NewOften returns counts that begin with 0, of things that are worth it after a number of reads.
+// It counts those that were read last, whose costs are at most most together.
 func NewOften(after int, most int64) *Often {
 	return &Often{after: after, counts: lru.New[*int](most)}
 }

@@ -49,8 +49,8 @@ func WantedBy(ms []*labels.Matcher) (out Wanted) {
 type Footers []*segment.Info
 
 // Exclude reports, for each of the segments, whether no row can match one of several lists of
-// matchers, by the filters. It looks for one label in all of them before the next label: most of the
-// time is spent waiting for the memory of filters, and short loops wait for several at once.
+// matchers, by the filters. It looks for one label in all of them before the next label: most of
+// the time is spent waiting for the memory of filters, and short loops wait for several at once.
 func (f Footers) Exclude(sets []Wanted) []bool {
 	out := make([]bool, len(f)) // no list so far has only labels that the filter has
 	for i, info := range f {

@@ -13,8 +13,8 @@ import (
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
-// TestFilters: what a stored filter excludes, the table excludes as well, and it excludes nearly all
-// selectors of values that the table does not have. The filter knows no labels of the MAP.
+// TestFilters: what a stored filter excludes, the table excludes as well, and it excludes nearly
+// all selectors of values that the table does not have. The filter knows no labels of the MAP.
 func TestFilters(t *testing.T) {
 	var rows []segment.Row
 	for i := range 500 {

@@ -117,8 +117,8 @@ func (x *Rollups) Read(ctx context.Context, r *Collector, series []int) error {
 	}
 	if x.standIn == rollup.StandInCount {
 		for _, s := range r.got {
-			// Each sample is a 1, a stale marker aside, in memory of the batch: lists of segments are
-			// shared.
+			// Each sample is a 1, a stale marker aside, in memory of the batch: lists of segments
+			// are shared.
 			for i, f := range s.floats {
 				p := f.points()
 				b := &batch{t: p.t, v: r.memory.values.take(len(p.v)), clean: f.batch.clean}

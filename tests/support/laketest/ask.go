@@ -105,8 +105,8 @@ func Same(t *testing.T, want, got *promql.Result, about any) {
 	})
 }
 
-// Compare requires equal warnings, series and times, and equal values as equal has them. It compares
-// hundreds of thousands of points; require's own functions take reflection to each.
+// Compare requires equal warnings, series and times, and equal values as equal has them. It
+// compares hundreds of thousands of points; require's own functions take reflection to each.
 func Compare(t *testing.T, want, got *promql.Result, about any, equal func(v, x float64) bool) {
 	t.Helper()
 	require.NoError(t, want.Err, about)

@@ -43,7 +43,8 @@ func (s *Distant) asked(kind string, n int64) {
 	s.mu.Unlock()
 }
 
-// Rounds returns the largest number of requests of which each began after the end of the one before.
+// Rounds returns the largest number of requests of which each began after the end of the one
+// before.
 func (s *Distant) Rounds() int {
 	slices.SortFunc(s.Requests, func(a, b requestTime) int { return a.ended.Compare(b.ended) })
 	n, last := 0, time.Time{}

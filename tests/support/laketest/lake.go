@@ -46,7 +46,8 @@ type Lake struct {
 // Now is the clock of tests.
 func Now() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
 
-// New returns a lake whose stage reads store, with the clock Now. The stage is closed with the test.
+// New returns a lake whose stage reads store, with the clock Now. The stage is closed with the
+// test.
 func New(tb testing.TB, store objstore.Store, s query.Settings) *Lake {
 	tb.Helper()
 	reg := prometheus.NewRegistry()

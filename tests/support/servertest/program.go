@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Program returns the path of a program of the module, such as cmd/promlake. It is the one that make
-// has built into the directory PROMLAKE_PROGRAMS. Without that, it is built into dir, linked as by
-// make: what the kernel maps of a program counts as resident.
+// Program returns the path of a program of the module, such as cmd/promlake. It is the one that
+// make has built into the directory PROMLAKE_PROGRAMS. Without that, it is built into dir, linked
+// as by make: what the kernel maps of a program counts as resident.
 func Program(name, dir string) (string, error) {
 	if built := os.Getenv("PROMLAKE_PROGRAMS"); built != "" {
 		program := filepath.Join(built, path.Base(name))

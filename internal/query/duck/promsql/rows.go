@@ -78,8 +78,8 @@ var rowsFunction = table.Function{Name: "prom_rows", Parameters: 1, Bind: func(a
 	return &rowsScan{of: p.(*Published)}, nil
 }}
 
-// rowsScan is published rows as a table, as a scan of it, and as each of its cursors, which take one
-// chunk after another.
+// rowsScan is published rows as a table, as a scan of it, and as each of its cursors, which take
+// one chunk after another.
 type rowsScan struct {
 	of   *Published
 	next atomic.Int64 // chunk

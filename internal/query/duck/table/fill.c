@@ -50,7 +50,8 @@ static void put_string(duckdb_vector out, size_t at, const prom_table_vector *in
 	duckdb_vector_assign_string_element_len(out, at, in->bytes + from, in->ends[i] - from);
 }
 
-// Lays out n lists, of which each ends where the next one begins, and makes room for their elements.
+// Lays out n lists, of which each ends where the next one begins, and makes room for their
+// elements.
 static bool lay_out(duckdb_vector out, const uint32_t *ends, size_t n) {
 	size_t all = n == 0 ? 0 : ends[n - 1];
 	if (duckdb_list_vector_reserve(out, all) != DuckDBSuccess || duckdb_list_vector_set_size(out, all) != DuckDBSuccess) {

@@ -17,7 +17,8 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
-// ClockKey is the key that Now requests. No such object exists; only the Date of the answer matters.
+// ClockKey is the key that Now requests. No such object exists; only the Date of the answer
+// matters.
 const ClockKey = "promlake-clock"
 
 // Protocol sends one request per call and retries none. Errors are explained by Fault.
