@@ -221,16 +221,17 @@ test-stores: $(VENV_READY) bin/promlake tests/azurite/node_modules/.ready .cache
 	$(GO) test $(GOTEST) -count=1 ./internal/store/objstore/gcsstore ./internal/store/objstore/azurestore ./internal/store/objstore/storeurl/clouds
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/e2e/test_retention.py tests/e2e/test_durability.py -k 'gs or azblob' $(ARGS)
 
-# What several lanes of make test need is made before them, so that they do not make it at once.
+# What several targets of make test need is made before them, so that they do not make it at once.
 .PHONY: test-programs
 test-programs: $(VENV_READY) build versitygw peers lambda-emulator
 
-# A lane that computes and two that mostly wait for servers take as long as the processors need for
-# all of them. Targets that write the same files, or compile the same packages, are in one lane.
-STAGES := test-programs lint,test-go,test-race+e2e,test-web+test-localstack,test-infra
+# Tests of the stack on LocalStack and end to end have time limits of real servers, so no lane
+# computes beside them: with the Go tests at once, queries on LocalStack time out. Functions for
+# arm64, which only test-infra needs, are compiled while others wait.
+STAGES := test-programs lint test-go test-race e2e+test-localstack+functions test-infra+test-web
 
 .PHONY: test
-test: ## Run what CI runs: lint, test-go and test-race beside e2e, test-web, test-localstack and test-infra.
+test: ## Run what CI runs: lint, test-go, test-race, e2e beside test-localstack, test-infra beside test-web.
 	@MAKE='$(MAKE)' tests/tools/stages.sh $(STAGES)
 
 include infra/infra.mk

@@ -18,15 +18,15 @@ type csvWriter struct {
 	out  *bufio.Writer
 	cols int
 
-	inside doubled // the quotes of a field
-	sink   *sink   // of values in there
+	inside *doubled // the quotes of a field
+	sink   *sink    // of a value that is too long to be made whole
 	buf    []byte
 }
 
 // Begin implements Writer.
 func (c *csvWriter) Begin(_ *arrow.Schema, columns []Column) error {
 	c.out, c.cols = bufio.NewWriter(c.w), len(columns)
-	c.inside = doubled{c.out}
+	c.inside = &doubled{out: c.out}
 	c.sink = &sink{w: c.inside}
 	for i, column := range columns {
 		c.text(column.Name)
@@ -50,9 +50,8 @@ func (c *csvWriter) text(s string) {
 		_, _ = c.out.WriteString(s)
 		return
 	}
-	_ = c.out.WriteByte('"')
 	c.inside.writeString(s)
-	_ = c.out.WriteByte('"')
+	c.inside.close()
 }
 
 // Write implements Writer.
@@ -64,19 +63,17 @@ func (c *csvWriter) Write(b arrow.RecordBatch) error {
 	for row := range int(b.NumRows()) {
 		for i, f := range columns {
 			text, isText := b.Column(i).(*array.String)
-			_, nested := b.Column(i).DataType().(arrow.NestedType)
 			switch {
 			case b.Column(i).IsNull(row):
 			case isText:
 				c.text(text.Value(row))
-			case nested:
-				_ = c.out.WriteByte('"')
-				c.buf = f(c.buf[:0], row)
-				_, _ = c.inside.Write(c.buf)
-				_ = c.out.WriteByte('"')
 			default:
-				c.buf = f(c.buf[:0], row)
-				c.text(plain(c.buf))
+				if c.buf = f(c.buf[:0], row); c.inside.open { // the sink has its beginning
+					_, _ = c.inside.Write(c.buf)
+					c.inside.close()
+				} else {
+					c.text(plain(c.buf))
+				}
 			}
 			c.end(i)
 		}
@@ -99,16 +96,23 @@ func plain(b []byte) string {
 // End implements Writer.
 func (c *csvWriter) End([]string) error { return nil }
 
-// doubled writes texts with doubled quotes. The buffer keeps errors for Flush.
-type doubled struct{ out *bufio.Writer }
+// doubled writes texts with doubled quotes, after a quote. The buffer keeps errors for Flush.
+type doubled struct {
+	out  *bufio.Writer
+	open bool // the quote is written
+}
 
 // Write implements io.Writer: it returns the buffer's error.
-func (d doubled) Write(p []byte) (int, error) {
+func (d *doubled) Write(p []byte) (int, error) {
 	d.writeString(unsafe.String(unsafe.SliceData(p), len(p)))
 	return d.out.Write(nil)
 }
 
-func (d doubled) writeString(s string) {
+func (d *doubled) writeString(s string) {
+	if !d.open {
+		d.open = true
+		_ = d.out.WriteByte('"')
+	}
 	for {
 		part, rest, more := strings.Cut(s, `"`)
 		_, _ = d.out.WriteString(part)
@@ -118,4 +122,10 @@ func (d doubled) writeString(s string) {
 		_, _ = d.out.WriteString(`""`)
 		s = rest
 	}
+}
+
+// close writes the quote at the end.
+func (d *doubled) close() {
+	d.open = false
+	_ = d.out.WriteByte('"')
 }
