@@ -49,13 +49,12 @@ func (c *exportCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Val
 	if c.Format == "tsdb" && c.Output == "" {
 		return errors.New("export: --format tsdb writes a directory: name it with --output")
 	}
-	from := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
-	transport, done, err := from.transport(ctx, streams, vs)
+	from := source{c.URL, c.Store, c.Tenant, c.Token, c.Log, c.Query}
+	client, done, err := from.client(ctx, streams, vs)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
 	if c.Format == "tsdb" {
 		b, err := exportapp.NewBlocks(c.Output)
 		if err != nil {

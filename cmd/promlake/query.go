@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -41,13 +40,12 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 	if c.Analyze && !c.Explain {
 		return errors.New("--analyze belongs to --explain")
 	}
-	from := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
-	transport, done, err := from.transport(ctx, io, vs)
+	from := source{c.URL, c.Store, c.Tenant, c.Token, c.Log, c.Query}
+	client, done, err := from.client(ctx, io, vs)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
 	if c.Explain {
 		return q.explain(ctx, client, from.address(), c.Analyze, io.Out, c.Format)
 	}

@@ -14,15 +14,16 @@ import (
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
-// connectTimeout is how long a command waits for a connection to a server.
+// connectTimeout is how long a command tries to connect to a server.
 const connectTimeout = 3 * time.Second
 
 // source is what a command asks: a server, or a store through a query stage in this process.
 type source struct {
-	url   string // "" = the store
-	store string
-	log   telemetry.LogSettings
-	query queryapp.Settings
+	url           string // "" = the store
+	store         string
+	tenant, token string
+	log           telemetry.LogSettings
+	query         queryapp.Settings
 }
 
 // address is the server's URL; a store is asked through its own transport, whatever the address.
@@ -33,19 +34,19 @@ func (s source) address() string {
 	return "http://store"
 }
 
-// transport reaches the server, or a query stage in this process. done releases what it holds; the
-// bodies of all answers are closed then.
-func (s source) transport(ctx context.Context, io flags.Streams, vs flags.Values) (rt http.RoundTripper, done func() error, err error) {
+// client returns a client of the server, or of a query stage in this process. done releases what it
+// holds; the bodies of all answers are closed then.
+func (s source) client(ctx context.Context, io flags.Streams, vs flags.Values) (c *http.Client, done func() error, err error) {
 	if s.url != "" {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DialContext = (&net.Dialer{Timeout: connectTimeout}).DialContext
-		return t, func() error { return nil }, nil
+		return &http.Client{Transport: identified{s.tenant, s.token, t}}, func() error { return nil }, nil
 	}
 	h, done, err := queryOf(ctx, s.store, s.log, s.query, io, vs)
 	if err != nil {
 		return nil, nil, err
 	}
-	return loopback.Transport(h), done, nil
+	return &http.Client{Transport: identified{s.tenant, s.token, loopback.Transport(h)}}, done, nil
 }
 
 // queryOf opens a query stage over a store, for all tenants. done releases what it holds; no
@@ -55,9 +56,6 @@ func queryOf(
 ) (h http.Handler, done func() error, err error) {
 	logger, err := telemetry.NewLogger(io.Err, log)
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := reachable(ctx, store); err != nil {
 		return nil, nil, err
 	}
 	p := process.DefaultSettings()

@@ -22,7 +22,7 @@ import (
 type sqlCmd struct {
 	SQL string `arg:"" optional:"" help:"Queries, or - to read them from the standard input. Without them and --file, they are read from a pipe; on a terminal a shell runs."`
 
-	File    string   `name:"file" short:"f" placeholder:"FILE" help:"File with queries, each ended by a semicolon. They run one after another, until one fails."`
+	File    string   `name:"file" short:"f" placeholder:"FILE" help:"File with queries, separated by semicolons. They run one after another, until one fails."`
 	URL     string   `name:"url" placeholder:"URL" help:"Server whose samples are asked. Default: local files."`
 	Store   string   `name:"store" placeholder:"URL" help:"Object store whose samples are asked, without a server. Default: local files."`
 	Token   string   `name:"token" placeholder:"TOKEN" secret:"" help:"Token for the server; better set by its variable, for arguments can be seen in process lists."`
@@ -65,18 +65,19 @@ func (c *sqlCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Values
 		return sqlapp.Run(ctx, sqlapp.Settings{Format: c.Format, MemoryLimitBytes: c.Memory}, query, streams.Out)
 	}
 	if samples {
-		s := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
-		transport, done, err := s.transport(ctx, streams, vs)
-		if err != nil {
-			return err
+		s := source{c.URL, c.Store, c.Tenant, c.Token, c.Log, c.Query}
+		client, done, failed := s.client(ctx, streams, vs)
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = errors.Join(err, done()) }()
-		client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
 		run = func(query string) error { return c.ask(ctx, client, s.address(), query, streams.Out) }
 	}
 	for i, query := range queries {
 		if i > 0 {
-			fmt.Fprintln(streams.Out)
+			if _, err := fmt.Fprintln(streams.Out); err != nil {
+				return fmt.Errorf("print the results: %w", err)
+			}
 		}
 		if err := run(query); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -40,13 +39,12 @@ func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Valu
 	if b != nil {
 		streams.Err = b // the log scrolls by above the bar
 	}
-	s := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
-	transport, done, err := s.transport(ctx, streams, vs)
+	s := source{c.URL, c.Store, c.Tenant, c.Token, c.Log, c.Query}
+	client, done, err := s.client(ctx, streams, vs)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
 	ask := func(ctx context.Context, statement string) (*sqlapp.Answer, error) {
 		resp, err := c.post(ctx, client, s.address(), statement, "json")
 		if err != nil {

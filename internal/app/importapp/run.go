@@ -55,6 +55,9 @@ func Run(ctx context.Context, s Settings, src Source, now func() time.Time, prog
 		}
 		return o, err
 	}
+	if err := storeurl.Reachable(ctx, s.Store); err != nil {
+		return nil, err
+	}
 	store, err := storeurl.Open(ctx, s.Store)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +59,11 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	srv := newServer(s, g, conns, logger)
 	served := make(chan error, 1)
 	go func() {
-		quiet := slog.New(slog.DiscardHandler) // of what is logged below
-		served <- web.Serve(conns, srv, &web.FlagConfig{WebConfigFile: &s.WebFile}, quiet)
+		if s.WebFile == "" {
+			served <- srv.Serve(conns)
+		} else {
+			served <- web.Serve(conns, srv, &web.FlagConfig{WebConfigFile: &s.WebFile}, logger)
+		}
 	}()
 
 	ready := make(chan struct{})
@@ -111,7 +115,7 @@ func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Buil
 	if err := s.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("check settings: %w", err)
 	}
-	if err := storeurl.Exists(s.Store); err != nil {
+	if err := cmp.Or(storeurl.Exists(s.Store), storeurl.Reachable(ctx, s.Store)); err != nil {
 		return nil, nil, err
 	}
 	tuneGC(s)

@@ -18,12 +18,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	smithytime "github.com/aws/smithy-go/time"
 
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/filestore"
@@ -129,6 +134,39 @@ func Exists(rawURL string) error {
 		return fmt.Errorf("open store: %s is not a directory", dir)
 	}
 	return nil
+}
+
+// connectTimeout is how long Reachable tries to connect.
+const connectTimeout = 3 * time.Second
+
+// Reachable returns an error if nothing accepts connections at the endpoint that rawURL names, if it
+// names one and no proxy is set. Programs that a user waits for call it first, because stores
+// repeat requests for longer.
+func Reachable(ctx context.Context, rawURL string) error {
+	_, parameters, _ := strings.Cut(rawURL, "?")
+	values, err := url.ParseQuery(parameters)
+	endpoint, perr := url.Parse(values.Get("endpoint"))
+	if err != nil || perr != nil || endpoint.Host == "" {
+		return nil // Open says what is wrong
+	}
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: endpoint}); err != nil || proxy != nil {
+		return nil
+	}
+	port := endpoint.Port()
+	if port == "" {
+		port = endpoint.Scheme // the name of a service is a port, too
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	for {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(endpoint.Hostname(), port))
+		if err == nil {
+			return c.Close()
+		}
+		if smithytime.SleepWithContext(ctx, connectTimeout/10) != nil {
+			return fmt.Errorf("connect to the store's endpoint %s: %w", endpoint.Host, err)
+		}
+	}
 }
 
 func openFile(dir string) (*filestore.Store, error) {
