@@ -68,7 +68,9 @@ func TestCopies(t *testing.T) {
 		"x @ 5":                             {"x": 100},
 		"sum by (a) (x @ 5) + y":            {"x": 100},
 		"sum(x @ 5) + count(y @ 5)":         {},
-		"topk(5, x @ 5)":                    {"x": 100},
+		"topk(5, x @ 5)":                    {},
+		"topk(5000, x @ 5)":                 {"x": 100},
+		"count_values(\"v\", x @ 5)":        {"x": 100},
 		"sum_over_time((x @ 5)[10m:1s])":    {"x": 6541},
 		"sum_over_time((x @ 5)[1m:1s] @ 7)": {"x": 100 + 61},
 	} {

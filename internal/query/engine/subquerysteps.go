@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
@@ -18,7 +19,7 @@ type stepCount struct {
 
 	// copied is how many times upstream's engine copies the point of a series of a selector whose
 	// expression has the same value at all steps, by the selector's first matcher. Nothing ends it
-	// meanwhile. Sums of all series are one series.
+	// meanwhile. Selectors of which only a few series are left are not in it.
 	copied map[*labels.Matcher]int64
 }
 
@@ -32,11 +33,24 @@ func countSteps(s *parser.EvalStmt) stepCount {
 	return c
 }
 
-// isTotal reports whether a node aggregates all series into one.
-func isTotal(n parser.Node) bool {
+// isFew reports whether a node makes one series of all, or chooses a few of them.
+func isFew(n parser.Node) bool {
 	a, ok := n.(*parser.AggregateExpr)
-	return ok && !a.Without && len(a.Grouping) == 0 && a.Op != parser.TOPK && a.Op != parser.BOTTOMK && a.Op != parser.LIMITK && a.Op != parser.LIMIT_RATIO && a.Op != parser.COUNT_VALUES
+	if !ok || a.Without || len(a.Grouping) > 0 {
+		return false
+	}
+	switch a.Op {
+	case parser.TOPK, parser.BOTTOMK, parser.LIMITK:
+		k, ok := plan.Constant(a.Param)
+		return ok && k <= fewSeries
+	case parser.COUNT_VALUES, parser.LIMIT_RATIO:
+		return false
+	}
+	return true
 }
+
+// fewSeries is the number of series whose copies are not counted.
+const fewSeries = 100
 
 // spanOf is the time (ms) from the first to the last time of a statement.
 func spanOf(s *parser.EvalStmt) int64 { return max(0, s.End.Sub(s.Start).Milliseconds()) }
@@ -56,7 +70,7 @@ func (c *stepCount) walk(n parser.Node, span, times int64) {
 	case *parser.StepInvariantExpr:
 		parser.Inspect(e.Expr, func(n parser.Node, path []parser.Node) error {
 			sel, ok := n.(*parser.VectorSelector)
-			if ok && len(sel.LabelMatchers) > 0 && !slices.ContainsFunc(path, isTotal) {
+			if ok && len(sel.LabelMatchers) > 0 && !slices.ContainsFunc(path, isFew) {
 				if c.copied == nil {
 					c.copied = map[*labels.Matcher]int64{}
 				}
