@@ -153,6 +153,7 @@ rie: $(VENV_READY)
 .PHONY: test-go
 test-go: build rie versitygw | system ## Run the Go tests.
 	@tests/tools/system.sh package
+	@tests/tools/system.sh shells
 	PROMLAKE_PROGRAMS=$(CURDIR)/bin $(GO) test $(GOTEST) -p 3 ./...
 
 # Packages whose tests run goroutines that share memory. The detector finds nothing in others, and

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs missing dependencies of the build and the tests that no package manager of theirs
 # provides. Without missing ones it does nothing and needs neither root nor the network.
-# usage: system.sh [browser | clients | java | release | package ARCH...]
+# usage: system.sh [browser | clients | java | release | shells | package ARCH...]
 #   browser   also a browser for the page's tests
 #   clients   also the programs that commands in the documentation use
 #   java      also a Java for Spark
 #   release   also what installs and runs releases
+#   shells    also the shells for which promlake completes commands
 #   package   also the dependencies of packaging functions for these architectures (arm64, x86_64)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -58,6 +59,11 @@ if [ "${1:-}" = release ]; then
     need qemu-user-static command -v qemu-aarch64-static # runs programs for arm64
     need rpm command -v rpm
     need systemd command -v systemd-analyze
+fi
+
+if [ "${1:-}" = shells ]; then
+    need zsh command -v zsh
+    need fish command -v fish
 fi
 
 install_missing() {
