@@ -15,8 +15,7 @@ const (
 	// rest is the minimum time between two forced garbage collections.
 	rest = time.Second
 	// reserveShare is the inverse of the share of the limit that ended work may still allocate
-	// until it stops. On a busy machine, where Watch also runs late, ended statements of SQL took
-	// up to 140 of 1024 MiB more.
+	// until it stops, also on a busy machine, where Watch runs late.
 	reserveShare = 10
 )
 

@@ -6,9 +6,9 @@ import (
 	"github.com/promlake/promlake/internal/query/lru"
 )
 
-// Often counts reads that recur, such as those of rows of series tables, and tells when more than
-// what they read would have been worth it: the whole table, or to keep it. It is safe for
-// concurrent use.
+// Often counts reads that recur, and tells when one of them should do more for those that follow:
+// read a whole series table in place of some rows, or keep what it reads. It is safe for concurrent
+// use.
 type Often struct {
 	after  int
 	mu     sync.Mutex
@@ -23,14 +23,14 @@ const (
 	WholeAfter = 16
 )
 
-// NewOften returns counts that begin with 0, of things that are worth it after a number of reads.
-// It counts those that were read last, whose costs are at most most together.
+// NewOften returns counts that begin with 0, and for which a number of reads is enough. It counts
+// what was read last, whose costs are at most most together.
 func NewOften(after int, most int64) *Often {
 	return &Often{after: after, counts: lru.New[*int](most)}
 }
 
-// Enough counts a read of what key names, and reports whether there were so many that this one
-// should read the whole, or keep what it reads, for all that follow. Then the count begins anew.
+// Enough counts a read of what key names, and reports whether there were enough for this one to do
+// more than it needs itself. Then the count begins anew.
 func (o *Often) Enough(key string, cost int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

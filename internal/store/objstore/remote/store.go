@@ -219,12 +219,11 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.R
 // Put implements objstore.Store.
 //
 // When the answer to a conditional write is lost, the bucket may refuse the next attempt because of
-// the first one, and after one to a Commit it knows no such upload. So such writes store a random
-// token with their object. After a refusal that
-// follows an ambiguous attempt, they read the token of the object: their own token means success.
-// Another token does not show whether this write took effect and was overwritten. That is reported
-// as a failure with unknown effect, never as ErrPrecondition, because a caller may undo its work
-// when a condition does not hold.
+// the first one, and after a Commit whose answer was lost it knows no such upload. So such writes
+// store a random token with their object. After a refusal that follows an ambiguous attempt, they
+// read the token of the object: their own token means success. Another token does not show whether
+// this write took effect and was overwritten. That is reported as a failure with unknown effect,
+// never as ErrPrecondition, because a caller may undo its work when a condition does not hold.
 func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
 	etag, err := s.put(ctx, key, body, cond)
 	if err != nil {
