@@ -2,13 +2,10 @@ package storetest
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -63,23 +60,4 @@ func testListFolders(t *testing.T, s objstore.Store) {
 		errs++
 	}
 	assert.Equal(t, 1, errs, "one error, then the end")
-}
-
-// testListFoldersPages has more folders than a page of S3.
-func testListFoldersPages(t *testing.T, s objstore.Store) {
-	var want []string
-	var g errgroup.Group
-	g.SetLimit(8)
-	for i := range 1005 {
-		folder := fmt.Sprintf("v1/%04d/", i)
-		want = append(want, folder)
-		for _, name := range []string{"manifest.json", "segments/x"}[:1+i%2] {
-			g.Go(func() error {
-				_, err := s.Put(t.Context(), folder+name, strings.NewReader("x"), objstore.Condition{IfAbsent: true})
-				return err
-			})
-		}
-	}
-	require.NoError(t, g.Wait())
-	assert.Equal(t, want, folders(t, s, "v1/"))
 }

@@ -103,27 +103,35 @@ func testListExcept(t *testing.T, s objstore.Store) {
 	}
 }
 
-// testListPages has more keys than a page of S3.
+// testListPages has more keys, and more folders, than a page of S3.
 func testListPages(t *testing.T, s objstore.Store) {
-	var want []string
+	var keys, all []string
 	var g errgroup.Group
 	g.SetLimit(8)
 	for i := range 1005 {
-		key := fmt.Sprintf("p/%04d", i)
-		want = append(want, key)
-		g.Go(func() error {
-			_, err := s.Put(t.Context(), key, strings.NewReader("x"), objstore.Condition{IfAbsent: true})
-			return err
-		})
+		folder := fmt.Sprintf("p/%04d/", i)
+		all = append(all, folder)
+		names := []string{"manifest.json", "segments/x"}
+		if i >= 200 {
+			names = names[1:]
+		}
+		for _, name := range names {
+			keys = append(keys, folder+name)
+			g.Go(func() error {
+				_, err := s.Put(t.Context(), folder+name, strings.NewReader("x"), objstore.Condition{IfAbsent: true})
+				return err
+			})
+		}
 	}
 	require.NoError(t, g.Wait())
 	put(t, s, "o", "x")
 	put(t, s, "q", "x")
-	assert.Equal(t, want, list(t, s, "p/", ""))
-	assert.Equal(t, want[3:], list(t, s, "p/", "p/0002"))
-	assert.Equal(t, want[1003:], list(t, s, "p/", "p/1002x"))
-	assert.Equal(t, want[100:200], list(t, s, "p/01", ""))
-	assert.Len(t, list(t, s, "", ""), 1007)
+	assert.Equal(t, keys, list(t, s, "p/", ""))
+	assert.Equal(t, keys[3:], list(t, s, "p/", keys[2]))
+	assert.Equal(t, keys[1203:], list(t, s, "p/", "p/1002/x"))
+	assert.Equal(t, keys[200:400], list(t, s, "p/01", ""))
+	assert.Len(t, list(t, s, "", ""), 1207)
+	assert.Equal(t, all, folders(t, s, "p/"))
 }
 
 func testListStops(t *testing.T, s objstore.Store) {

@@ -49,7 +49,6 @@ func Run(t *testing.T, newStore func(t *testing.T) objstore.Store, except ...str
 		{"ListPages", testListPages},
 		{"ListStops", testListStops},
 		{"ListFolders", testListFolders},
-		{"ListFoldersPages", testListFoldersPages},
 		{"Cancelled", testCancelled},
 		{"CancelledMidway", testCancelledMidway},
 		{"LocalPath", testLocalPath},
