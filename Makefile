@@ -33,7 +33,6 @@ GOTEST := -vet=off -ldflags="-w -extldflags=-fuse-ld=mold" -timeout 30m
 # Go tools have their own module, so that go.mod lists only modules that the product imports.
 GO_TOOL := $(GO) tool -modfile=tests/tools/go.mod
 
-PROGRAMS := bin/promlake bin/ingest-fn bin/query-fn bin/compact-fn
 PAGE := web/dist/index.html
 VENV := .venv
 VENV_READY := $(VENV)/.ready
@@ -79,12 +78,13 @@ $(PAGE): web/node_modules/.ready web/build.mjs web/tsconfig.json $(wildcard web/
 page: $(PAGE) ## Build the page that the programs embed.
 
 # Go decides whether a program is out of date, so make always runs it.
-.PHONY: $(PROGRAMS)
-$(PROGRAMS): $(PAGE) | system
-	$(GOBUILD) -o $@ ./$(if $(filter bin/promlake,$@),cmd/promlake,$(notdir $@))
+.PHONY: bin/promlake
+bin/promlake: $(PAGE) | system
+	$(GOBUILD) -o $@ ./cmd/promlake
 
 .PHONY: build
-build: $(PROGRAMS) ## Build bin/promlake, bin/ingest-fn, bin/query-fn and bin/compact-fn.
+build: $(PAGE) | system ## Build bin/promlake, bin/ingest-fn, bin/query-fn and bin/compact-fn.
+	$(GOBUILD) -o bin/ ./cmd/promlake ./ingest-fn ./query-fn ./compact-fn
 
 # Architectures of the wheel: WHEEL_ARCH='arm64 x86_64' builds two.
 WHEEL_ARCH ?= $(patsubst aarch64,arm64,$(shell uname -m))
@@ -166,7 +166,7 @@ test-race: versitygw | system ## Run the tests of concurrent packages with the r
 	$(GO) test $(GOTEST) -race -p 2 $(RACED)
 
 .PHONY: peers
-peers:
+peers: | system
 	@tests/bench/fetch-peers.sh .cache/peers
 
 .PHONY: versitygw
@@ -223,8 +223,10 @@ test-stores: $(VENV_READY) bin/promlake tests/azurite/node_modules/.ready .cache
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/e2e/test_retention.py tests/e2e/test_durability.py -k 'gs or azblob' $(ARGS)
 
 # What several targets of make test need is made before them, so that they do not make it at once.
+# Most of the time of the installations is a wait, so they run beside the compiler.
 .PHONY: test-programs
-test-programs: $(VENV_READY) build versitygw peers lambda-emulator
+test-programs:
+	@$(MAKE) -j 3 $(VENV_READY) build rie versitygw peers lambda-emulator $(LOCALSTACK_READY) $(NODE_READY)
 
 # Tests of the stack on LocalStack and end to end have time limits of real servers, so no lane
 # computes beside them: with the Go tests at once, queries on LocalStack time out. Functions for
