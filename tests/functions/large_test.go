@@ -3,6 +3,7 @@ package functions
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/golang/snappy"
@@ -15,14 +16,15 @@ import (
 
 // TestLargeAnswers requests answers that exceed the limit of an answer that is not streamed.
 func TestLargeAnswers(t *testing.T) {
-	const seriesCount, steps, at = 300, 1000, 1764000000
+	const seriesCount, samples, steps, at = 300, 1000, 1000, 1764000000
 	s := start(t, "PROMLAKE_INGEST_MODE=direct")
 	var r prompb.WriteRequest
 	for i := range seriesCount {
-		r.Timeseries = append(r.Timeseries, prompb.TimeSeries{
-			Labels:  []prompb.Label{{Name: model.MetricNameLabel, Value: "m"}, {Name: "instance", Value: fmt.Sprint(i)}},
-			Samples: []prompb.Sample{{Timestamp: at * 1000, Value: 0.12345678}},
-		})
+		one := prompb.TimeSeries{Labels: []prompb.Label{{Name: model.MetricNameLabel, Value: "m"}, {Name: "instance", Value: fmt.Sprint(i)}}}
+		for j := range int64(samples) {
+			one.Samples = append(one.Samples, prompb.Sample{Timestamp: (at + 15*(j-samples+1)) * 1000, Value: 0.12345678})
+		}
+		r.Timeseries = append(r.Timeseries, one)
 	}
 	b, err := r.Marshal()
 	require.NoError(t, err)
@@ -45,4 +47,18 @@ func TestLargeAnswers(t *testing.T) {
 
 	gateway["headers"].(map[string]any)["accept-encoding"] = "gzip"
 	require.Len(t, series(t, plain(t, ask(t, s.query, gateway))), seriesCount, "compressed it is small enough")
+
+	// Handlers that send their answers in parts stop when a part is refused.
+	for _, way := range []struct{ path, parameters string }{
+		{"/api/v1/sql", "query=SELECT range AS n, hash(range) AS h FROM range(300000)"},
+		{"/api/v1/sql", "format=csv&query=SELECT range AS n, hash(range) AS h FROM range(300000)"},
+		{"/api/v1/query", fmt.Sprintf("query=m[30d]&time=%d", at+60)},
+		{"/api/v1/export", fmt.Sprintf("match[]=m&start=%d&end=%d", at-15*samples, at)},
+	} {
+		e := asking(t, "http-api-query", way.path, strings.ReplaceAll(way.parameters, " ", "%20"))
+		delete(e["headers"].(map[string]any), "accept-encoding")
+		a := ask(t, s.query, e)
+		require.Equal(t, 422, a.Status, "%s: %.300s", way, a.Body)
+		require.Contains(t, a.Body, `"errorType":"execution","error":"the answer is larger than the 6291556 bytes`)
+	}
 }

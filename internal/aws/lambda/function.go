@@ -120,7 +120,8 @@ func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 	defer release()
 	w := newRecorder(f.set.MaxAnswerBytes)
 	defer func() { giveBuffer(w.body) }() // grown since
-	if err := f.serve(w, r); err != nil {
+	// A handler that sends its answer in parts gives up when one is refused.
+	if err := f.serve(w, r); err != nil && (!w.over || errors.Is(err, errPanic)) {
 		w.restart()
 		respond(w, http.StatusInternalServerError, "internal", err.Error())
 	}
@@ -128,7 +129,7 @@ func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 	if errors.Is(err, errTooLarge) {
 		f.log.WarnContext(ctx, "answer too large", "path", r.URL.Path, "limit", f.set.MaxAnswerBytes)
 		w.restart()
-		tooLarge(w, e.kind, f.set)
+		tooLarge(w, r.URL.Path, e.kind, f.set)
 		whole, err = w.encode(f.set.MaxAnswerBytes)
 	}
 	return whole, err
