@@ -47,6 +47,32 @@ const ofFunction = (name, metric) => ({
   Threshold: 1,
 });
 
+// The entrances for HTTP requests. An answer with an error is no failed invocation, so only these
+// metrics show that writes or queries fail. AWS's documentation: "Monitor HTTP APIs with CloudWatch
+// metrics" and "Monitoring Lambda function URLs".
+const entrances = (ingestUrl) => {
+  const api = { Namespace: 'AWS/ApiGateway', Dimensions: [{ Name: 'ApiId', Value: { Ref: 'HttpApi' } }] };
+  const url = (name) => ({ Namespace: 'AWS/Lambda', Dimensions: ofFunction(name).Dimensions });
+  const ofUrl = { failed: 'Url5xxCount', refused: 'Url4xxCount', all: 'UrlRequestCount' };
+  return [
+    { name: 'Api', text: 'The HTTP API', metrics: api, failed: '5xx', refused: '4xx', all: 'Count' },
+    { name: 'QueryUrl', text: "The query function's URL", metrics: url('query'), ...ofUrl },
+    ...(ingestUrl ? [{ name: 'IngestUrl', text: "The ingest function's URL", metrics: url('ingest'), ...ofUrl }] : []),
+  ];
+};
+
+// refusals is an alarm on the share of the requests that an entrance refuses. A sender loses what is
+// refused; who reads sees it.
+const refusals = (entrance, actions) => {
+  const sum = (Id, MetricName) => ({ Id, ReturnData: false, MetricStat: { Metric: { ...entrance.metrics, MetricName }, Period: 300, Stat: 'Sum' } });
+  const share = { Id: 'share', ReturnData: true, Label: 'share of refused requests', Expression: '100 * refused / all' };
+  const { Period, ...rest } = alarm(`${entrance.text} refuses most requests with 4xx: senders lose what it refuses.`, {}, actions).Properties;
+  return {
+    Type: 'AWS::CloudWatch::Alarm',
+    Properties: { ...rest, Threshold: 50, Metrics: [sum('refused', entrance.refused), sum('all', entrance.all), share] },
+  };
+};
+
 module.exports = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
   const stage = await resolveVariable('sls:stage');
@@ -81,6 +107,12 @@ module.exports = async ({ resolveVariable }) => {
     const throttled = `The ${name} function is throttled: the account's or its own concurrency is used up.`;
     Resources[`${title(name)}ErrorsAlarm`] = alarm(failing, ofFunction(name, 'Errors'), actions);
     Resources[`${title(name)}ThrottlesAlarm`] = alarm(throttled, ofFunction(name, 'Throttles'), actions);
+  }
+  for (const entrance of entrances(s.ingestUrl)) {
+    const failing = `${entrance.text} answers with 5xx: writes or queries fail, see the log groups of its functions.`;
+    const failed = { ...entrance.metrics, MetricName: entrance.failed, Statistic: 'Sum', Threshold: 1 };
+    Resources[`${entrance.name}FailuresAlarm`] = alarm(failing, failed, actions);
+    if (entrance.name !== 'QueryUrl') Resources[`${entrance.name}RefusalsAlarm`] = refusals(entrance, actions);
   }
   if (s.rulesOn) {
     // An invocation from the queue does not fail, because its message need not be delivered again.

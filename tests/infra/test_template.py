@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import Package
 from stack_template import FUNCTIONS, Template, read, seconds
-from support.programs import Programs
+from support.programs import ROOT, Programs
 
 REGIONS = ("us-east-1", "eu-central-1", "ap-southeast-2")
 PROGRAM = {"ingest": "ingest-fn", "flush": "ingest-fn", "plan": "compact-fn", "compact": "compact-fn", "query": "query-fn"}
@@ -169,7 +169,20 @@ def check_alarms(t: Template) -> None:
         (t.queue_name("DeadLetterQueue"), "ApproximateNumberOfMessagesVisible"),
         (t.queue_name("WriteQueue"), "ApproximateAgeOfOldestMessage"),
     }
-    assert watched == functions | queues
+    entrances = {("Api", t.resolve({"Ref": "HttpApi"}), "5xx", "4xx", "Count")}
+    for name, function in (("QueryUrl", "query"), ("IngestUrl", "ingest")):
+        if f"{function.title()}LambdaFunctionUrl" in t.resources:
+            entrances.add((name, t.function(function)["FunctionName"], "Url5xxCount", "Url4xxCount", "UrlRequestCount"))
+    assert watched == functions | queues | {(entrance, failed) for _, entrance, failed, _, _ in entrances}
+    writing = [e for e in entrances if e[0] != "QueryUrl"]
+    for name, entrance, _, refused, every in writing:
+        metrics = {m["Id"]: m for m in alarms[f"{name}RefusalsAlarm"]["Metrics"]}
+        of = {i: metrics[i]["MetricStat"]["Metric"] for i in ("refused", "all")}
+        assert {i: (m["MetricName"], [d["Value"] for d in m["Dimensions"]]) for i, m in of.items()} == {
+            "refused": (refused, [entrance]),
+            "all": (every, [entrance]),
+        }
+    assert len([name for name in alarms if name.endswith("RefusalsAlarm")]) == len(writing)
     ((_, lag),) = t.of_type("AWS::Logs::MetricFilter")
     assert lag["LogGroupName"] == f"/aws/lambda/{t.function('plan')['FunctionName']}"
     assert lag["FilterPattern"] == '{ $.msg = "planned" }'
@@ -178,6 +191,10 @@ def check_alarms(t: Template) -> None:
     alarm = alarms["LagAlarm"]
     assert (alarm["Namespace"], alarm["MetricName"]) == (metric["MetricNamespace"], metric["MetricName"])
     assert alarm["TreatMissingData"] == "breaching", "a planner that does not run would not be noticed"
+    if "IngestLambdaFunctionUrl" in t.resources:
+        forecast = json.loads((ROOT / "internal/aws/cost/measured.json").read_text())
+        billed = sum(len([m for m in a.get("Metrics", [{"MetricStat": {}}]) if "MetricStat" in m]) for a in alarms.values())
+        assert billed == forecast["alarms"]["value"]
     for name, a in alarms.items():
         assert a["AlarmActions"] == a["OKActions"], name
         assert a["AlarmDescription"], name
@@ -340,6 +357,8 @@ MUTATIONS: dict[str, Callable[[Template], Any]] = {
     "blocks expire": lambda t: properties(t, "Bucket")["LifecycleConfiguration"]["Rules"][0].update(ExpirationInDays=30),
     "uploads pile up": lambda t: properties(t, "Bucket")["LifecycleConfiguration"]["Rules"].pop(0),
     "nobody watches the dead letters": lambda t: t.resources.pop("DeadLetterAlarm"),
+    "nobody watches the answers": lambda t: t.resources.pop("ApiFailuresAlarm"),
+    "nobody watches the refusals": lambda t: t.resources.pop("IngestUrlRefusalsAlarm"),
     "nobody watches a function": lambda t: t.resources.pop("CompactErrorsAlarm"),
     "a stopped planner is fine": lambda t: properties(t, "LagAlarm").update(TreatMissingData="notBreaching"),
     "lag of another stage": lambda t: properties(t, "LagAlarm").update(Namespace="Promlake/other"),

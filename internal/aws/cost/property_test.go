@@ -134,8 +134,8 @@ func TestAdvice(t *testing.T) {
 		{"small requests", func(l *cost.Load) { l.SamplesPerSend = 2000 }, []string{"Set max_samples_per_send: 10000 in the senders' queue_config: it saves $", url + "86.40 of $", "Stay with"}},
 		{"through the URL", func(l *cost.Load) { l.WriteThrough = cost.FunctionURL }, []string{"Mind that", "Stay with mode buffered."}},
 		{"grouped, which has no URL", func(l *cost.Load) { l.Mode = cost.Grouped }, []string{"Mind that", "Mode buffered would cost"}},
-		{"few series", func(l *cost.Load) { l.Series, l.Senders = 15_000, 1 }, []string{"Set batch_send_deadline: 15s in the senders' queue_config", "Mind that", "Mode direct would cost"}},
-		{"both", func(l *cost.Load) { l.Series, l.Senders, l.SamplesPerSend = 15_000, 1, 500 }, []string{"Set max_samples_per_send: 10000 and batch_send_deadline: 15s in", url, "Mode direct would cost"}},
+		{"few series", func(l *cost.Load) { l.Series, l.Senders = 18_000, 1 }, []string{"Set batch_send_deadline: 15s in the senders' queue_config", "Mind that", "Mode direct would cost"}},
+		{"both", func(l *cost.Load) { l.Series, l.Senders, l.SamplesPerSend = 18_000, 1, 500 }, []string{"Set max_samples_per_send: 10000 and batch_send_deadline: 15s in", url, "Mode direct would cost"}},
 		{"very many series", func(l *cost.Load) { l.Series, l.Senders = 1e7, 100 }, []string{"Mind that", url, "Instances that never idle are cheaper"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
