@@ -276,6 +276,10 @@ bench-storage: bin/promlake peers ## Compare the size of a day of samples in Pro
 bench-query: bin/promlake peers versitygw ## Compare how fast Promlake, VictoriaMetrics and Prometheus answer PromQL (ARGS= goes to tests/bench query).
 	$(GO) run ./tests/bench query $(ARGS)
 
+.PHONY: bench-seeds
+bench-seeds: bin/promlake peers ## Run public benchmarks, scaled to this machine, on Promlake and VictoriaMetrics (ARGS= goes to tests/bench seeds).
+	$(GO) run ./tests/bench seeds $(ARGS)
+
 .PHONY: bench-live
 bench-live: bin/promlake peers ## Compare everyday queries of an hour of scrapes that has just arrived (ARGS= goes to tests/bench live).
 	$(GO) run ./tests/bench live $(ARGS)

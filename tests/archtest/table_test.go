@@ -188,8 +188,8 @@ var allowed = map[string][]string{
 
 	// Tests of the whole and of the house.
 	"tests/archtest":                {},
-	"tests/bench":                   {"tests/bench/all", "tests/bench/cost", "tests/bench/dashboard", "tests/bench/growth", "tests/bench/imports", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/small", "tests/bench/storage"},
-	"tests/bench/all":               {"tests/bench/dashboard", "tests/bench/disk", "tests/bench/gateway", "tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/small", "tests/bench/storage", "tests/bench/table", "tests/bench/wire"},
+	"tests/bench":                   {"tests/bench/all", "tests/bench/cost", "tests/bench/dashboard", "tests/bench/growth", "tests/bench/imports", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/seeds", "tests/bench/small", "tests/bench/storage"},
+	"tests/bench/all":               {"tests/bench/dashboard", "tests/bench/disk", "tests/bench/gateway", "tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/seeds", "tests/bench/server", "tests/bench/small", "tests/bench/storage", "tests/bench/table", "tests/bench/wire"},
 	"tests/bench/answer":            {},
 	"tests/bench/capture":           {},
 	"tests/bench/cost":              {"internal/compact", "internal/compact/plan", "internal/ingest", "internal/store/objstore", "internal/store/objstore/filestore", "internal/store/objstore/instrument", "internal/store/queue", "tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
@@ -205,6 +205,7 @@ var allowed = map[string][]string{
 	"tests/bench/proc":              {},
 	"tests/bench/query":             {"tests/bench/answer", "tests/bench/capture", "tests/bench/dashboard", "tests/bench/disk", "tests/bench/fleet", "tests/bench/gateway", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
 	"tests/bench/rules":             {"tests/bench/answer", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
+	"tests/bench/seeds":             {"tests/bench/query", "tests/bench/server", "tests/bench/table"},
 	"tests/bench/server":            {"tests/bench/wire", "tests/support/freeaddr"},
 	"tests/bench/small":             {"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
 	"tests/bench/storage":           {"internal/format/block", "tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},

@@ -3,7 +3,7 @@
 // The path of a sample: capture (recorded scrapes) → fleet (the same scrapes as N virtual hosts) →
 // wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program started for
 // the run). Each command has a package: ingest, storage, query (also live), growth, small,
-// dashboard, rules, cost, imports, load.
+// dashboard, seeds, rules, cost, imports, load.
 package main
 
 import (
@@ -23,6 +23,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/query"
 	"github.com/promlake/promlake/tests/bench/rules"
+	"github.com/promlake/promlake/tests/bench/seeds"
 	"github.com/promlake/promlake/tests/bench/small"
 	"github.com/promlake/promlake/tests/bench/storage"
 )
@@ -33,6 +34,7 @@ type cli struct {
 	Storage   storage.Flags   `cmd:"" help:"Compare the size and the compaction of a day of samples in Promlake and VictoriaMetrics."`
 	Query     query.Flags     `cmd:"" help:"Compare how fast Promlake and its peers answer PromQL, cold and warm."`
 	Live      query.Live      `cmd:"" help:"Compare everyday queries of an hour of scrapes that have just arrived one by one."`
+	Seeds     seeds.Flags     `cmd:"" help:"Run public benchmarks at the scale of this machine on Promlake and VictoriaMetrics."`
 	Rules     rules.Flags     `cmd:"" help:"Compare what scraping and rules cost in Promlake and Prometheus with one configuration."`
 	Cost      cost.Flags      `cmd:"" help:"Measure the processor time, store requests and bytes of ingestion and compaction."`
 	Growth    growth.Flags    `cmd:"" help:"Compare what samples and small queries cost as the number of series grows."`

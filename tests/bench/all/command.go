@@ -70,7 +70,7 @@ func (f *Flags) measure(ctx context.Context, steps []step) (all []table.Comparis
 			return nil, err
 		}
 		for _, r := range rows {
-			if f.contains(s.name) || f.contains(r.Name) {
+			if table.Named(f.Rows, s.name) || table.Named(f.Rows, r.Name) {
 				all = append(all, r)
 			}
 		}

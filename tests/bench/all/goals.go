@@ -56,23 +56,13 @@ func (s step) set(rows []table.Comparison) error {
 // chosen returns the steps of which rows are wanted.
 func (f *Flags) chosen(steps []step) (out []step) {
 	for _, s := range steps {
-		wanted := f.contains(s.name)
+		wanted := table.Named(f.Rows, s.name)
 		for _, g := range s.goals {
-			wanted = wanted || f.contains(g.row)
+			wanted = wanted || table.Named(f.Rows, g.row)
 		}
 		if wanted {
 			out = append(out, s)
 		}
 	}
 	return out
-}
-
-// contains reports whether rows with this in their name are to be measured.
-func (f *Flags) contains(name string) bool {
-	for _, text := range f.Rows {
-		if strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
-			return true
-		}
-	}
-	return len(f.Rows) == 0
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/growth"
 	"github.com/promlake/promlake/tests/bench/ingest"
 	"github.com/promlake/promlake/tests/bench/query"
+	"github.com/promlake/promlake/tests/bench/seeds"
 	"github.com/promlake/promlake/tests/bench/server"
 	"github.com/promlake/promlake/tests/bench/small"
 	"github.com/promlake/promlake/tests/bench/storage"
@@ -72,7 +73,7 @@ func full() sizes {
 		settle: 5 * time.Second, day: 24 * time.Hour,
 		mixed:  query.Flags{Series: 10_000, Samples: 20_000_000, History: 90 * 24 * time.Hour, Rounds: 5, Cold: true, Bucket: true, Mix: 20 * time.Second},
 		hosts:  query.Flags{Set: "hosts", Hosts: 20, Span: 8 * time.Hour, Rounds: 7},
-		tsbs:   query.Flags{Set: "tsbs", Hosts: 100, Span: 24 * time.Hour, Rounds: 7},
+		tsbs:   query.Flags{Hosts: 100, Span: 24 * time.Hour, Rounds: 7},
 		live:   query.Live{Hosts: 20, Scrapes: 240, Pace: 24, Rounds: 7, Mix: 20 * time.Second},
 		growth: []int{100_000, 1_000_000}, growthQueries: 20, dashboard: 8 * time.Hour, ranges: []time.Duration{15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 8 * time.Hour},
 	}
@@ -105,10 +106,10 @@ func (f *Flags) steps(s sizes) (out []step) {
 		}
 		return step{l.name(), func(ctx context.Context) ([]table.Comparison, error) { return flags.Compare(ctx, l.name()) }, l.goals}
 	}
-	queries := func(name string, q query.Flags, goals []goal) step {
+	for _, q := range []*query.Flags{&s.mixed, &s.hosts, &s.tsbs} {
 		q.Flags, q.Program, q.Settle = servers, f.Program, s.settle
-		return step{name, q.Compare, goals}
 	}
+	tsbs := seeds.CPUOnly(s.tsbs.Hosts, s.tsbs.Span, "single-groupby-1-1-1", "single-groupby-1-8-1", "double-groupby-1")
 	for _, l := range s.loads {
 		out = append(out, ingestion(l))
 	}
@@ -124,11 +125,14 @@ func (f *Flags) steps(s sizes) (out []step) {
 		grown.Series = append(grown.Series, 5_000_000)
 	}
 	out = append(out,
-		queries(fmt.Sprintf("small queries, %s series × %s samples", table.Count(int64(s.hosts.Hosts*perHost)), table.Count(int64(s.hosts.Span/(15*time.Second)))), s.hosts, hostGoals()),
+		step{
+			fmt.Sprintf("small queries, %s series × %s samples", table.Count(int64(s.hosts.Hosts*perHost)), table.Count(int64(s.hosts.Span/(15*time.Second)))),
+			s.hosts.Compare, hostGoals(),
+		},
 		step{"live hour", s.live.Compare, liveGoals(s.live)},
-		queries("queries of mixed data", s.mixed, mixedGoals(s.mixed)),
+		step{"queries of mixed data", s.mixed.Compare, mixedGoals(s.mixed)},
 		step{"a dashboard's requests to the store", watched.Compare, nil},
-		queries("TSBS cpu-only", s.tsbs, tsbsGoals()),
+		step{"TSBS cpu-only", func(ctx context.Context) ([]table.Comparison, error) { return s.tsbs.CompareSet(ctx, tsbs) }, tsbsGoals()},
 		step{"a small server", agent.Compare, []goal{atMost("processor", "CPU-s", 0.9), atMost("memory", "MB", 1), atMost("peak memory", "MB", 1)}},
 		step{"a day of samples", day.Compare, nil},
 		step{"growth", grown.Compare, growthGoals(grown.Series)},

@@ -23,7 +23,7 @@ func equal(a, prometheus answer.Answer) error {
 // alike returns nil if VictoriaMetrics answered the same question: with the same series at most of
 // the same steps. Its values differ: its rate uses the sample before the range and does not
 // extrapolate.
-func alike(q question, a, victoria answer.Answer) error {
+func alike(q Question, a, victoria answer.Answer) error {
 	if q.Ties {
 		if len(a) == 0 || len(victoria) == 0 {
 			return errors.New("an answer is empty")

@@ -26,16 +26,16 @@ func TestAgreement(t *testing.T) {
 	} {
 		require.ErrorContains(t, equal(a, base), want)
 	}
-	require.NoError(t, alike(question{}, base, answer.Answer{"x": {1: 7, 2: 8}, "y": {1: 9}}))
-	require.ErrorContains(t, alike(question{}, base, answer.Answer{"x": {1: 7}, "y": {1: 9}}), "1 of 3 points in only one")
-	require.ErrorContains(t, alike(question{}, base, answer.Answer{"z": {1: 7}}), "1 series missing, 2 extra")
-	require.NoError(t, alike(question{Ties: true}, base, answer.Answer{"z": {1: 7}}))
-	require.Error(t, alike(question{Ties: true}, base, answer.Answer{}))
+	require.NoError(t, alike(Question{}, base, answer.Answer{"x": {1: 7, 2: 8}, "y": {1: 9}}))
+	require.ErrorContains(t, alike(Question{}, base, answer.Answer{"x": {1: 7}, "y": {1: 9}}), "1 of 3 points in only one")
+	require.ErrorContains(t, alike(Question{}, base, answer.Answer{"z": {1: 7}}), "1 series missing, 2 extra")
+	require.NoError(t, alike(Question{Ties: true}, base, answer.Answer{"z": {1: 7}}))
+	require.Error(t, alike(Question{Ties: true}, base, answer.Answer{}))
 }
 
 func TestTables(t *testing.T) {
 	r := &report{
-		Targets: []string{server.Promlake, server.VictoriaMetrics}, Questions: []question{{Text: "up"}, {Text: "down"}}, PeakRSS: []uint64{3e6, 4e6},
+		Targets: []string{server.Promlake, server.VictoriaMetrics}, Questions: []Question{{Text: "up"}, {Text: "down"}}, PeakRSS: []uint64{3e6, 4e6},
 		Prepared: []prepared{{Life: disk.Life{Samples: 10}, Disk: 2e6}, {Life: disk.Life{Samples: 10}, Disk: 3e6}},
 		Cells: cells{
 			{{Warm: []float64{0.003, 0.001, 0.002}, CPU: 0.004}, {Warm: []float64{0.004}, CPU: 0.001}},

@@ -24,9 +24,9 @@ type Flags struct {
 	server.Flags    `embed:""`
 	gateway.Program `embed:""`
 
-	Set          string        `name:"data-set" default:"mixed" enum:"mixed,hosts,tsbs" help:"Data and queries: many kinds of metrics and queries (mixed), small queries of the scrapes of node_exporters (hosts), or TSBS' use case cpu-only (tsbs)."`
-	Hosts        int           `default:"100" help:"Hosts of the data sets hosts (507 series each) and tsbs (10 series each)."`
-	Span         time.Duration `default:"8h" help:"Span of the data sets hosts (a sample each 15 s) and tsbs (each 10 s)."`
+	Set          string        `name:"data-set" default:"mixed" enum:"mixed,hosts" help:"Data and queries: many kinds of metrics and queries (mixed), or small queries of the scrapes of node_exporters (hosts)."`
+	Hosts        int           `default:"100" help:"Hosts of the data set hosts, of 507 series each."`
+	Span         time.Duration `default:"8h" help:"Span of the data set hosts, a sample each 15 s."`
 	Segments     bool          `help:"Measure also Promlake without compaction, over segments only."`
 	Series       int           `default:"10000" help:"Series of the metric m of the data set mixed; other metrics add 30 percent."`
 	Samples      int           `default:"20000000" help:"Samples of the metric m, 15 s apart in each series."`
@@ -44,7 +44,11 @@ type Flags struct {
 
 // Run prepares the servers, measures them and prints the tables.
 func (f *Flags) Run(ctx context.Context) error {
-	r, err := f.measureAll(ctx)
+	s, err := f.scale()
+	if err != nil {
+		return err
+	}
+	r, err := f.measureAll(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -53,18 +57,27 @@ func (f *Flags) Run(ctx context.Context) error {
 
 // Compare prepares Promlake and VictoriaMetrics and measures their queries.
 func (f *Flags) Compare(ctx context.Context) ([]table.Comparison, error) {
-	r, err := f.measureAll(ctx)
+	s, err := f.scale()
+	if err != nil {
+		return nil, err
+	}
+	return f.compare(ctx, s)
+}
+
+// CompareSet does the same with a data set that another benchmark describes.
+func (f *Flags) CompareSet(ctx context.Context, d *Set) ([]table.Comparison, error) {
+	return f.compare(ctx, scale{Set: d.Name, Samples: d.Samples, described: d})
+}
+
+func (f *Flags) compare(ctx context.Context, s scale) ([]table.Comparison, error) {
+	r, err := f.measureAll(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	return r.comparisons(), r.failures()
 }
 
-func (f *Flags) measureAll(ctx context.Context) (r *report, err error) {
-	s, err := f.scale()
-	if err != nil {
-		return nil, err
-	}
+func (f *Flags) measureAll(ctx context.Context, s scale) (r *report, err error) {
 	dir := f.Data
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "bench-query-"); err != nil {
@@ -90,7 +103,7 @@ func (f *Flags) measure(ctx context.Context, s scale, targets []target) (*report
 			r.Questions = append(r.Questions, q)
 		}
 	}
-	if len(r.Questions) == 0 {
+	if len(r.Questions) == 0 && len(f.Questions) > 0 {
 		return nil, fmt.Errorf("no question contains one of %q", f.Questions)
 	}
 	for _, t := range targets {
@@ -114,7 +127,7 @@ func (f *Flags) measure(ctx context.Context, s scale, targets []target) (*report
 			return nil, err
 		}
 	}
-	if f.Rounds > 0 {
+	if f.Rounds > 0 && len(r.Questions) > 0 {
 		var err error
 		if r.PeakRSS, err = r.Cells.warm(ctx, targets, r.Questions, f.Rounds); err != nil {
 			return nil, err

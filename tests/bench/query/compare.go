@@ -34,7 +34,7 @@ func (r *report) comparisons() (out []table.Comparison) {
 		out = disk.Compare(name, &r.Prepared[own].Life, victoria)
 	}
 	for i, q := range r.Questions {
-		if r.Scale.Set == live {
+		if r.Scale.Set == live || r.Scale.described != nil {
 			add(q.name(), "CPU ms", func(k int) float64 { return 1000 * r.Cells[i][k].CPU })
 		}
 		add(q.name(), "ms", func(k int) float64 { m, _ := table.Median(r.Cells[i][k].Warm); return 1000 * m })
@@ -66,8 +66,8 @@ func (s scale) name(series int64) string {
 		return fmt.Sprintf("%s series × %s samples", table.Count(series), table.Count(int64(s.Samples)))
 	case live:
 		return fmt.Sprintf("live hour, %s series × %s samples", table.Count(series), table.Count(int64(s.Samples)))
-	case tsbs:
-		return fmt.Sprintf("TSBS cpu-only, %d hosts × %s samples", s.Hosts, table.Count(int64(s.Samples)))
+	case "":
+		return "mixed data"
 	}
-	return "mixed data"
+	return s.described.Name
 }

@@ -44,18 +44,18 @@ func feedHosts(ctx context.Context, url string, s scale) (samples, series int64,
 
 // hostQuestions returns small queries, as dashboards and rules have them: of one series to 16 of
 // each host, over 8 hours by the minute, or over all of the data if that is shorter.
-func (s scale) hostQuestions() []question {
+func (s scale) hostQuestions() []Question {
 	const one = `node_cpu_seconds_total{instance="host_3:9100",cpu="0",mode="user"}`
 	steps := min(maxSteps, int(s.end().Sub(s.begin())/step))
-	ranged := func(text string) question {
-		return question{Text: text, Start: s.end().Add(-time.Duration(steps-1) * step), End: s.end()}
+	ranged := func(text string) Question {
+		return Question{Text: text, Start: s.end().Add(-time.Duration(steps-1) * step), End: s.end()}
 	}
 	// the subquery has a value at each whole minute, see hostsShift
 	sub := ranged(`max_over_time(sum(rate(node_cpu_seconds_total{mode="idle"}[5m]))[30m:1m])`)
 	sub.Start, sub.End = sub.Start.Add(-59*time.Second), sub.End.Add(-59*time.Second)
 	top := ranged(`topk(5, avg_over_time(node_cpu_seconds_total{mode="user"}[1h]))`)
 	top.Ties = true
-	return []question{
+	return []Question{
 		ranged(`sum by (mode) (rate(node_cpu_seconds_total[5m]))`),
 		ranged(`sum(max_over_time(node_load1[5m]))`),
 		ranged(`sum(deriv(node_load1[15m]))`),

@@ -197,19 +197,19 @@ func scrape(ctx context.Context, targets []target, running []*server.Process, s 
 
 // liveQuestions returns what dashboards ask all day: at the end, and over the last 20 minutes and
 // all of the hour at the step of the scrapes.
-func (s scale) liveQuestions() []question {
+func (s scale) liveQuestions() []Question {
 	const one = `node_cpu_seconds_total{instance="host_0:9100",cpu="0",mode="user"}`
-	over := func(span time.Duration, text string) question {
+	over := func(span time.Duration, text string) Question {
 		name := "instant"
 		if span > 0 {
 			name = model.Duration(span).String()
 		}
-		return question{Name: fmt.Sprintf("live hour, %s: %s", name, text), Text: text, Start: s.end().Add(-span), End: s.end(), Step: interval}
+		return Question{Name: fmt.Sprintf("live hour, %s: %s", name, text), Text: text, Start: s.end().Add(-span), End: s.end(), Step: interval}
 	}
 	hour := s.end().Sub(s.begin())
 	top := over(0, `topk(5, rate(node_network_receive_bytes_total[5m]))`)
 	top.Ties = true
-	return []question{
+	return []Question{
 		over(0, `count({job="node_exporter"})`),
 		over(0, `node_load1`),
 		over(0, `sum by (instance) (rate(node_cpu_seconds_total{mode!="idle"}[5m]))`),
@@ -229,11 +229,11 @@ func (s scale) liveQuestions() []question {
 
 // livePanel returns the query of a random panel of a random host, over the last 20 minutes or all
 // of the hour.
-func (s scale) livePanel(rng *rand.Rand) question {
+func (s scale) livePanel(rng *rand.Rand) Question {
 	host := fmt.Sprintf("host_%d:9100", rng.IntN(s.Hosts))
 	from := s.end().Add(-recentSpan)
 	if rng.IntN(2) == 0 {
 		from = s.begin()
 	}
-	return question{Text: fmt.Sprintf(dashboard.Texts[rng.IntN(len(dashboard.Texts))], host), Start: from, End: s.end(), Step: interval}
+	return Question{Text: fmt.Sprintf(dashboard.Texts[rng.IntN(len(dashboard.Texts))], host), Start: from, End: s.end(), Step: interval}
 }

@@ -49,7 +49,7 @@ func newCells(questions, targets int) cells {
 }
 
 // cold measures every question on every server as the first one after a start.
-func (c cells) cold(ctx context.Context, targets []target, qs []question) error {
+func (c cells) cold(ctx context.Context, targets []target, qs []Question) error {
 	for i, q := range qs {
 		for k, t := range targets {
 			p, err := server.Start(ctx, t.ask, t.dir)
@@ -67,7 +67,7 @@ func (c cells) cold(ctx context.Context, targets []target, qs []question) error 
 }
 
 // first measures the question as the first one after a start: always the same variant.
-func (c *cell) first(ctx context.Context, p *server.Process, q question) error {
+func (c *cell) first(ctx context.Context, p *server.Process, q Question) error {
 	before, err := proc.Read(p.PID())
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (c *cell) first(ctx context.Context, p *server.Process, q question) error {
 
 // ask sends the question once and returns the seconds until the end of the answer. It stores an
 // error in the cell.
-func (c *cell) ask(ctx context.Context, p *server.Process, q question) float64 {
+func (c *cell) ask(ctx context.Context, p *server.Process, q Question) float64 {
 	begin := time.Now()
 	body, err := peer.Get(ctx, p.URL(q.variant(c.asked).path()))
 	took := time.Since(begin).Seconds()
@@ -98,7 +98,7 @@ func (c *cell) ask(ctx context.Context, p *server.Process, q question) float64 {
 }
 
 // warm starts all servers and measures them warm. It returns each server's peak resident set.
-func (c cells) warm(ctx context.Context, targets []target, qs []question, rounds int) (rss []uint64, err error) {
+func (c cells) warm(ctx context.Context, targets []target, qs []Question, rounds int) (rss []uint64, err error) {
 	running := make([]*server.Process, len(targets))
 	defer func() {
 		for _, p := range running {
@@ -127,7 +127,7 @@ func (c cells) warm(ctx context.Context, targets []target, qs []question, rounds
 
 // rounds sends every question to each running server once, and then measures the given number of
 // rounds of all questions, in which the servers take turns.
-func (c cells) rounds(ctx context.Context, running []*server.Process, qs []question, rounds int) error {
+func (c cells) rounds(ctx context.Context, running []*server.Process, qs []Question, rounds int) error {
 	for round := range rounds + 1 {
 		for i, q := range qs {
 			for turn := range running {
@@ -143,9 +143,9 @@ func (c cells) rounds(ctx context.Context, running []*server.Process, qs []quest
 	return nil
 }
 
-// turn repeats the question for the time of a turn; the times count from the second round on. It
-// skips a question that failed.
-func (c *cell) turn(ctx context.Context, p *server.Process, q question, counts bool) error {
+// turn repeats the question for the time of a turn, or sends each of its variants; the times count
+// from the second round on. It skips a question that failed.
+func (c *cell) turn(ctx context.Context, p *server.Process, q Question, counts bool) error {
 	if c.Error != "" {
 		return ctx.Err()
 	}
@@ -153,7 +153,11 @@ func (c *cell) turn(ctx context.Context, p *server.Process, q question, counts b
 	if err != nil {
 		return err
 	}
-	for begin, n := time.Now(), 0; n < turnMost && (n == 0 || time.Since(begin) < turnTime); n++ {
+	more := func(n int, took time.Duration) bool { return n == 0 || n < turnMost && took < turnTime }
+	if q.Each {
+		more = func(n int, _ time.Duration) bool { return n < len(q.Variants) }
+	}
+	for begin, n := time.Now(), 0; more(n, time.Since(begin)); n++ {
 		if took := c.ask(ctx, p, q); counts {
 			c.Warm = append(c.Warm, took)
 		}
@@ -176,7 +180,7 @@ func (c cells) average() {
 }
 
 // check compares Promlake's answers with those of its peers.
-func (c cells) check(targets []target, qs []question) {
+func (c cells) check(targets []target, qs []Question) {
 	at := map[string]int{}
 	for k, t := range targets {
 		at[t.name] = k

@@ -37,7 +37,7 @@ func (m mix) perSecond() float64 { return float64(m.Queries) / m.Seconds }
 
 // panel returns a random query of 1 to 16 series over a random window of the main data, as a panel
 // of a dashboard sends it.
-func (s scale) panel(rng *rand.Rand) question {
+func (s scale) panel(rng *rand.Rand) Question {
 	if s.Set == live {
 		return s.livePanel(rng)
 	}
@@ -54,7 +54,7 @@ func (s scale) panel(rng *rand.Rand) question {
 	}[rng.IntN(6)]
 	room := max(0, s.end().Sub(start)-mixWindow)
 	from := start.Add(time.Duration(rng.Int64N(int64(room) + 1))).Truncate(mixStep)
-	return question{Text: text, Start: from, End: from.Add(mixWindow), Step: mixStep}
+	return Question{Text: text, Start: from, End: from.Add(mixWindow), Step: mixStep}
 }
 
 // runMix starts one server after the other and measures each under the same queries for a time.

@@ -16,8 +16,8 @@ const (
 	warmUp   = 20 * time.Minute // of the main data, before the first step if there is room
 )
 
-// question is a query for every server, or several of one kind.
-type question struct {
+// Question is a query for every server, or several of one kind.
+type Question struct {
 	Name  string        `json:"name,omitempty"` // default: the text
 	Text  string        `json:"query"`
 	Start time.Time     `json:"start"` // of an instant query: equal to End
@@ -27,20 +27,22 @@ type question struct {
 	// size is compared with VictoriaMetrics's.
 	Ties bool `json:"-"`
 	// Variants are sent in turn instead of the question itself, if there are any.
-	Variants []question `json:"variants,omitempty"`
+	Variants []Question `json:"variants,omitempty"`
+	// Each: a turn of a server sends every variant once, however long that takes.
+	Each bool `json:"each,omitempty"`
 }
 
 // mixedQuestions returns the queries over the data set mixed: range queries over the last 480 steps
 // of a minute, or fewer if there is less, and instant queries at the end.
-func (s scale) mixedQuestions() []question {
+func (s scale) mixedQuestions() []Question {
 	end := s.end().Truncate(step)
 	steps := min(maxSteps, max(1, int((end.Sub(start)-warmUp)/step)))
-	ranged := func(text string) question {
-		return question{Text: text, Start: end.Add(-time.Duration(steps-1) * step), End: end}
+	ranged := func(text string) Question {
+		return Question{Text: text, Start: end.Add(-time.Duration(steps-1) * step), End: end}
 	}
 	top := ranged(`topk(5, avg_over_time(m[1h]))`)
 	top.Ties = true
-	return []question{
+	return []Question{
 		ranged(`sum by (g) (rate(m[5m]))`),
 		ranged(`sum by (g) (rate(m{dc="dc3"}[5m]))`),
 		ranged(`sum(max_over_time(m[5m]))`),
@@ -55,17 +57,17 @@ func (s scale) mixedQuestions() []question {
 }
 
 // variant returns the question that is sent as the n-th.
-func (q question) variant(n int) question {
+func (q Question) variant(n int) Question {
 	if len(q.Variants) == 0 {
 		return q
 	}
 	return q.Variants[n%len(q.Variants)]
 }
 
-func (q question) instant() bool { return q.Start.Equal(q.End) }
+func (q Question) instant() bool { return q.Start.Equal(q.End) }
 
 // name identifies the question.
-func (q question) name() string {
+func (q Question) name() string {
 	if q.Name != "" {
 		return q.Name
 	}
@@ -76,7 +78,7 @@ func (q question) name() string {
 }
 
 // path returns the request for the question, below a server's root.
-func (q question) path() string {
+func (q Question) path() string {
 	unix := func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 	// nocache: VictoriaMetrics keeps answers
 	v := url.Values{"query": {q.Text}, "nocache": {"1"}, "timeout": {"2m"}}

@@ -114,8 +114,8 @@ func TestScale(t *testing.T) {
 		{Series: 1, Samples: 100, History: time.Hour, Rounds: -1},
 		{Set: hosts, Hosts: 3, Span: time.Hour},
 		{Set: hosts, Hosts: 20, Span: time.Minute},
-		{Set: tsbs, Hosts: 100, Span: 25 * time.Hour},
-		{Set: tsbs, Hosts: 100, Span: time.Hour + time.Second},
+		{Set: hosts, Hosts: 100, Span: 25 * time.Hour},
+		{Set: hosts, Hosts: 100, Span: time.Hour + time.Second},
 	} {
 		_, err := f.scale()
 		require.Error(t, err, "%+v", f)

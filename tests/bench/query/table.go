@@ -18,7 +18,7 @@ type report struct {
 	Prepared  []prepared `json:"prepared"`
 	PeakRSS   []uint64   `json:"peak_rss_bytes,omitempty"` // over all warm rounds
 	RSS       []uint64   `json:"rss_bytes,omitempty"`      // at the end, of the set live
-	Questions []question `json:"questions"`
+	Questions []Question `json:"questions"`
 	Cells     cells      `json:"cells"`
 	Trips     []trip     `json:"over_a_bucket,omitempty"` // parallel to Questions
 	Mix       []mix      `json:"mix,omitempty"`           // parallel to Targets

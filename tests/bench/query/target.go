@@ -79,7 +79,9 @@ type prepared struct {
 func (t target) prepare(ctx context.Context, f *Flags, s scale) (p prepared, err error) {
 	path := filepath.Join(t.dir, ready)
 	if b, err := os.ReadFile(path); err == nil {
-		if json.Unmarshal(b, &p) == nil && p.Scale == s {
+		err := json.Unmarshal(b, &p)
+		p.Scale.described = s.described // its name is in the file
+		if err == nil && p.Scale == s {
 			return p, nil
 		}
 		return p, fmt.Errorf("%s holds other data; choose another folder or remove it", t.dir)

@@ -24,7 +24,7 @@ func delays() []time.Duration { return []time.Duration{0, 5 * time.Millisecond, 
 
 // overBucket copies Promlake's store into a bucket, and asks every question there with each delay
 // as the first one after a start.
-func (f *Flags) overBucket(ctx context.Context, targets []target, qs []question) (trips []trip, err error) {
+func (f *Flags) overBucket(ctx context.Context, targets []target, qs []Question) (trips []trip, err error) {
 	i := slices.IndexFunc(targets, func(t target) bool { return t.name == server.Promlake })
 	if i < 0 {
 		return nil, nil

@@ -82,6 +82,11 @@ func Count(n int64) string {
 	return text
 }
 
+// Named reports whether a name contains one of the texts, in upper or lower case, or there are none.
+func Named(texts []string, name string) bool {
+	return len(texts) == 0 || slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(name), strings.ToLower(text)) })
+}
+
 // Median returns the median of the values (the mean of the two middle ones), and whether there are
 // any.
 func Median(values []float64) (median float64, known bool) {

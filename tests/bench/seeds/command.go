@@ -1,0 +1,154 @@
+// Package seeds runs public benchmarks of time-series databases at the scale of this machine, on
+// Promlake and VictoriaMetrics in one run: generators of our own make the data and the queries after
+// the published descriptions, the same in each run.
+package seeds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/promlake/promlake/tests/bench/query"
+	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
+)
+
+// Flags of the command.
+type Flags struct {
+	server.Flags `embed:""`
+
+	Rows         []string      `sep:"none" help:"Measure only the benchmarks, or of these only the queries, whose names contain one of these texts (repeatable; upper and lower case are the same)."`
+	List         bool          `help:"Print the benchmarks, their data and that of the originals, and end."`
+	Scale        string        `default:"full" enum:"small,full" help:"How much data: for figures (full), or for a trial of some seconds (small)."`
+	Rounds       int           `short:"k" default:"5" help:"Warm rounds, if the benchmark does not say how many."`
+	Settle       time.Duration `default:"5s" help:"Time after the load during which a server's processor time still counts as that of the load."`
+	PromlakeArgs []string      `sep:"none" help:"Additional arguments of promlake serve (repeatable)."`
+	Data         string        `type:"path" help:"Folder for the servers' data, which later runs of the same scale reuse (default: a temporary folder)."`
+	JSON         bool          `name:"json" help:"Print JSON instead of the table."`
+}
+
+// benchmark is a published benchmark at a scale.
+type benchmark struct {
+	name     string
+	original string // the data of the published one
+	set      *query.Set
+	rounds   int // 0: Flags.Rounds
+}
+
+// report is a whole run.
+type report struct {
+	Rows []table.Comparison `json:"rows"`
+}
+
+// Run runs the benchmarks and prints the table.
+func (f *Flags) Run(ctx context.Context) error {
+	if len(f.Only) > 0 && !slices.Contains(f.Only, server.Promlake) {
+		return fmt.Errorf("only %v: every row is one of %s", f.Only, server.Promlake)
+	}
+	chosen := f.chosen(f.benchmarks())
+	if len(chosen) == 0 {
+		return fmt.Errorf("no benchmark or query contains one of %q", f.Rows)
+	}
+	if f.List {
+		for _, b := range chosen {
+			fmt.Println(b)
+		}
+		return nil
+	}
+	r, err := f.measure(ctx, chosen)
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		return table.WriteJSON(os.Stdout, r)
+	}
+	return table.Write(os.Stdout, r.tables()...)
+}
+
+func (b benchmark) String() string {
+	return fmt.Sprintf("%s (%s; %d queries; the original has %s)", b.name, b.set.Name, len(b.set.Questions), b.original)
+}
+
+// benchmarks are all at the chosen scale.
+func (f *Flags) benchmarks() []benchmark {
+	s := scales[f.Scale]
+	return []benchmark{
+		{
+			name: "TSBS cpu-only", original: "4,000 hosts × 25,920 samples",
+			set: CPUOnly(s.hosts, s.span),
+		},
+	}
+}
+
+// scales are how much data the benchmarks have.
+var scales = map[string]struct {
+	hosts int // of cpu-only, for a span
+	span  time.Duration
+}{
+	"small": {hosts: 10, span: 13 * time.Hour},
+	"full":  {hosts: 400, span: 24 * time.Hour},
+}
+
+// chosen are the benchmarks, with the queries, that are wanted.
+func (f *Flags) chosen(all []benchmark) (out []benchmark) {
+	for _, b := range all {
+		if !table.Named(f.Rows, b.name) {
+			set := *b.set
+			set.Questions = slices.DeleteFunc(slices.Clone(set.Questions), func(q query.Question) bool { return !table.Named(f.Rows, q.Name) })
+			if b.set = &set; len(set.Questions) == 0 {
+				continue
+			}
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// measure runs the benchmarks one after the other. Those of the same data load it once.
+func (f *Flags) measure(ctx context.Context, chosen []benchmark) (r report, err error) {
+	dir := f.Data
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "bench-seeds-"); err != nil {
+			return r, fmt.Errorf("make folder: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	flags := query.Flags{Flags: f.Flags, Settle: f.Settle, PromlakeArgs: f.PromlakeArgs}
+	if len(flags.Only) == 0 {
+		flags.Only = []string{server.Promlake, server.VictoriaMetrics}
+	}
+	seen := map[[2]string]bool{} // names and units
+	for i, b := range chosen {
+		fmt.Fprintf(os.Stderr, "bench: %d of %d: %s\n", i+1, len(chosen), b)
+		flags.Data, flags.Rounds = filepath.Join(dir, folder(b.set.Name)), f.Rounds
+		if b.rounds > 0 {
+			flags.Rounds = b.rounds
+		}
+		begin := time.Now()
+		rows, err := flags.CompareSet(ctx, b.set)
+		if err != nil {
+			return r, fmt.Errorf("measure %s: %w", b.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "bench: measured %s in %.0f s\n", b.name, time.Since(begin).Seconds())
+		for _, c := range rows {
+			id := [2]string{c.Name, c.Unit}
+			if !seen[id] && (table.Named(f.Rows, b.name) || table.Named(f.Rows, c.Name)) {
+				r.Rows = append(r.Rows, c)
+			}
+			seen[id] = true
+		}
+	}
+	return r, nil
+}
+
+// folder is a name of a data set as one of a folder.
+func folder(name string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') }), "-")
+}
+
+func (r report) tables() [][][]string { return [][][]string{table.Comparisons(r.Rows)} }

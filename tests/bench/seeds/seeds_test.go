@@ -1,0 +1,146 @@
+package seeds
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/tests/bench/query"
+)
+
+// taken are the first samples of a series.
+type taken struct {
+	labels map[string]string
+	values []float64
+}
+
+// take returns the first n samples of all series, and their hash with the labels. The labels are in
+// order, and no two series have the same.
+func take(t *testing.T, set *query.Set, n int) (all []taken, hash uint64) {
+	t.Helper()
+	h, bits := fnv.New64a(), []byte{}
+	seen := map[string]bool{}
+	set.Series(func(labels []prompb.Label, next func() float64) {
+		one := taken{labels: map[string]string{}}
+		for i, l := range labels {
+			require.True(t, i == 0 || labels[i-1].Name < l.Name, "%v", labels)
+			one.labels[l.Name] = l.Value
+			fmt.Fprintf(h, "%s=%q,", l.Name, l.Value)
+		}
+		id := fmt.Sprint(labels)
+		require.False(t, seen[id], id)
+		seen[id] = true
+		for range n {
+			v := next()
+			one.values = append(one.values, v)
+			bits = binary.LittleEndian.AppendUint64(bits[:0], math.Float64bits(v))
+			_, _ = h.Write(bits) // it does not fail
+		}
+		all = append(all, one)
+	})
+	return all, h.Sum64()
+}
+
+// parsed checks that upstream's parser accepts all queries, and that each lies within the data as far
+// as there is room.
+func parsed(t *testing.T, set *query.Set) (texts map[string]string) {
+	t.Helper()
+	texts = map[string]string{}
+	for _, q := range set.Questions {
+		all := q.Variants
+		if len(all) == 0 {
+			all = []query.Question{q}
+		}
+		for _, v := range all {
+			_, err := parser.NewParser(parser.Options{}).ParseExpr(v.Text)
+			require.NoError(t, err, v.Text)
+			require.False(t, v.Start.Before(set.Begin), v.Text)
+			require.False(t, v.End.After(set.End()), v.Text)
+		}
+		require.NotContains(t, texts, q.Name)
+		texts[q.Name] = all[0].Text
+	}
+	return texts
+}
+
+// TestCPUOnly: each host has ten metrics with the tags of TSBS, whose values are whole numbers from
+// 0 to 100 that change by a normal distribution.
+func TestCPUOnly(t *testing.T) {
+	set := CPUOnly(100, 24*time.Hour)
+	require.Equal(t, "TSBS cpu-only, 100 hosts × 8,640 samples", set.Name)
+	all, hash := take(t, set, 100)
+	require.Len(t, all, 1000)
+	var sum, squares float64
+	begins, values := map[bool]int{}, map[string]map[string]bool{}
+	for _, s := range all {
+		require.Len(t, s.labels, 11)
+		require.True(t, strings.HasPrefix(s.labels["__name__"], "cpu_usage_"))
+		require.True(t, strings.HasPrefix(s.labels["datacenter"], s.labels["region"]))
+		for name, value := range s.labels {
+			if values[name] == nil {
+				values[name] = map[string]bool{}
+			}
+			values[name][value] = true
+		}
+		begins[s.values[0] < 50]++
+		for i, v := range s.values {
+			if v < 0 || v > 100 || v != math.Trunc(v) {
+				t.Fatal("unexpected value", v)
+			}
+			if i > 0 {
+				d := v - s.values[i-1]
+				sum, squares = sum+d, squares+d*d
+			}
+		}
+	}
+	require.InDelta(t, 500, begins[true], 60, "they begin anywhere")
+	steps := float64(1000 * 99)
+	require.InDelta(t, 0, sum/steps, 0.02)
+	require.InDelta(t, 1+1.0/6, squares/steps, 0.15, "a step, and the fractions that are left out before and after it")
+	for name, n := range map[string]int{"__name__": 10, "hostname": 100, "region": 9, "os": 3, "arch": 2, "team": 4, "service": 20, "service_version": 2, "service_environment": 3} {
+		require.Len(t, values[name], n, name)
+	}
+	_, again := take(t, CPUOnly(100, time.Hour), 100)
+	require.Equal(t, hash, again, "every run generates the same")
+	require.Equal(t, "29d748cca761d983", fmt.Sprintf("%x", hash))
+}
+
+func TestCPUOnlyQueries(t *testing.T) {
+	texts := parsed(t, CPUOnly(100, 24*time.Hour))
+	require.Len(t, texts, 3)
+	require.Regexp(t, `^max\(max_over_time\(cpu_usage_user\{hostname='host_\d+'\}\[1m\]\)\) by \(__name__\)$`, texts["single-groupby-1-1-1"])
+	require.Equal(t, 8, 1+strings.Count(texts["single-groupby-1-8-1"], "|"))
+	require.Len(t, CPUOnly(8, 20*time.Minute, "double-groupby-1").Questions, 1)
+}
+
+func TestChosen(t *testing.T) {
+	f := Flags{Scale: "small"}
+	names := func(rows ...string) (out []string) {
+		f.Rows = rows
+		for _, b := range f.chosen(f.benchmarks()) {
+			out = append(out, fmt.Sprintf("%s: %d", b.name, len(b.set.Questions)))
+		}
+		return out
+	}
+	require.Len(t, names(), len(f.benchmarks()))
+	require.Equal(t, []string{"TSBS cpu-only: 1"}, names("DOUBLE-groupby-1"))
+	require.Empty(t, names("no such row"))
+	require.ErrorContains(t, f.Run(t.Context()), "no benchmark or query contains")
+	f.Only = []string{"victoria-metrics"}
+	require.ErrorContains(t, f.Run(t.Context()), "every row is one of promlake")
+	require.Equal(t, "tsbs-cpu-only-10-hosts-4-680-samples", folder("TSBS cpu-only, 10 hosts × 4,680 samples"))
+	for scale := range scales {
+		f.Scale = scale
+		for _, b := range f.benchmarks() {
+			parsed(t, b.set)
+		}
+	}
+}
