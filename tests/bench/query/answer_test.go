@@ -29,6 +29,10 @@ func TestAgreement(t *testing.T) {
 	require.NoError(t, alike(Question{}, base, answer.Answer{"x": {1: 7, 2: 8}, "y": {1: 9}}))
 	require.ErrorContains(t, alike(Question{}, base, answer.Answer{"x": {1: 7}, "y": {1: 9}}), "1 of 3 points in only one")
 	require.ErrorContains(t, alike(Question{}, base, answer.Answer{"z": {1: 7}}), "1 series missing, 2 extra")
+	named := answer.Answer{`{__name__="x", g="1"}`: {1: 7}}
+	require.NoError(t, alike(Question{}, answer.Answer{`{g="1"}`: {1: 7}}, named))
+	named[`{__name__="y", g="1"}`] = map[int64]float64{1: 7}
+	require.ErrorContains(t, alike(Question{}, named, answer.Answer{`{__name__="y", g="1"}`: {1: 7}, `{__name__="z", g="1"}`: {1: 7}}), "1 series missing, 1 extra")
 	require.NoError(t, alike(Question{Ties: true}, base, answer.Answer{"z": {1: 7}}))
 	require.Error(t, alike(Question{Ties: true}, base, answer.Answer{}))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/promlake/promlake/tests/bench/query"
 	"github.com/promlake/promlake/tests/bench/table"
 )
@@ -82,16 +84,54 @@ func (a *asker) kind(name string, variants int, length, step time.Duration, text
 	return q
 }
 
-// cpuOnly returns the queries of TSBS, as it words them for VictoriaMetrics.
-func (a *asker) cpuOnly() []query.Question {
-	maximum := func(hosts int) func() string {
-		return func() string {
-			return fmt.Sprintf(`max(max_over_time(cpu_usage_user{%s}[1m])) by (__name__)`, a.some(hosts))
-		}
+// each returns the text of a query for one metric of cpu or, because functions of PromQL drop the
+// name of a metric, the union of the texts for several ones, with the name of the field as a label.
+func each(fields []field, text func(metric string) string) string {
+	if len(fields) == 1 {
+		return text("cpu_" + fields[0].name)
 	}
-	return []query.Question{
-		a.kind("single-groupby-1-1-1", tsbsVariants, time.Hour, time.Minute, maximum(1)),
-		a.kind("single-groupby-1-8-1", tsbsVariants, time.Hour, time.Minute, maximum(tsbsFew)),
-		a.kind("double-groupby-1", tsbsVariants, 12*time.Hour, time.Hour, func() string { return `avg(avg_over_time(cpu_usage_user{}[1h])) by (__name__, hostname)` }),
+	var union []string
+	for _, f := range fields {
+		union = append(union, fmt.Sprintf(`label_replace(%s, 'field', '%s', '', '')`, text("cpu_"+f.name), f.name))
 	}
+	return strings.Join(union, " or ")
+}
+
+// cpuOnly returns the queries of TSBS. Those of one metric are as it words them for VictoriaMetrics.
+func (a *asker) cpuOnly() (all []query.Question) {
+	maximum := func(name string, fields, hosts int, length, step time.Duration) {
+		all = append(all, a.kind(name, tsbsVariants, length, step, func() string {
+			some := a.some(hosts)
+			return each(cpu.fields[:fields], func(metric string) string {
+				return fmt.Sprintf(`max(max_over_time(%s{%s}[%s])) by (__name__)`, metric, some, model.Duration(step))
+			})
+		}))
+	}
+	mean := func(name string, fields int) {
+		all = append(all, a.kind(name, tsbsVariants, 12*time.Hour, time.Hour, func() string {
+			return each(cpu.fields[:fields], func(metric string) string {
+				return fmt.Sprintf(`avg(avg_over_time(%s{}[1h])) by (__name__, hostname)`, metric)
+			})
+		}))
+	}
+	// all readings of a host at the times when the first one is above 90
+	high := func(name string, variants int, matcher func() string) {
+		all = append(all, a.kind(name, variants, 12*time.Hour, tsbsInterval, func() string {
+			return fmt.Sprintf(`{__name__=~'cpu_usage_.*', %[1]s} and on (hostname) cpu_usage_user{%[1]s} > 90`, matcher())
+		}))
+	}
+	for _, kind := range []struct{ fields, hosts, hours int }{{1, 1, 1}, {1, 1, 12}, {1, tsbsFew, 1}, {5, 1, 1}, {5, 1, 12}, {5, tsbsFew, 1}} {
+		maximum(fmt.Sprintf("single-groupby-%d-%d-%d", kind.fields, kind.hosts, kind.hours), kind.fields, kind.hosts, time.Duration(kind.hours)*time.Hour, time.Minute)
+	}
+	mean("double-groupby-1", 1)
+	mean("double-groupby-5", 5)
+	mean("double-groupby-all", len(cpu.fields))
+	maximum("cpu-max-all-1", len(cpu.fields), 1, 8*time.Hour, time.Hour)
+	maximum("cpu-max-all-8", len(cpu.fields), tsbsFew, 8*time.Hour, time.Hour)
+	high("high-cpu-1", tsbsVariants, func() string { return a.some(1) })
+	high("high-cpu-all", tsbsVariants, func() string { return `hostname!=''` })
+	last := fmt.Sprintf(`last_over_time({__name__=~'cpu_usage_.*'}[%s])`, model.Duration(a.set.End().Sub(a.set.Begin)))
+	all = append(all, query.Question{Name: "lastpoint", Text: last, Start: a.set.End(), End: a.set.End()})
+	// the maxima of the five minutes before a random time
+	return append(all, a.kind("groupby-orderby-limit", tsbsVariants, 4*time.Minute, time.Minute, func() string { return `max(max_over_time(cpu_usage_user{}[1m]))` }))
 }

@@ -115,9 +115,24 @@ func TestCPUOnly(t *testing.T) {
 
 func TestCPUOnlyQueries(t *testing.T) {
 	texts := parsed(t, CPUOnly(100, 24*time.Hour))
-	require.Len(t, texts, 3)
-	require.Regexp(t, `^max\(max_over_time\(cpu_usage_user\{hostname='host_\d+'\}\[1m\]\)\) by \(__name__\)$`, texts["single-groupby-1-1-1"])
-	require.Equal(t, 8, 1+strings.Count(texts["single-groupby-1-8-1"], "|"))
+	require.Len(t, texts, 15)
+	for name, pattern := range map[string]string{
+		"single-groupby-1-1-1":  `^max\(max_over_time\(cpu_usage_user\{hostname='host_\d+'\}\[1m\]\)\) by \(__name__\)$`,
+		"double-groupby-1":      `^avg\(avg_over_time\(cpu_usage_user\{\}\[1h\]\)\) by \(__name__, hostname\)$`,
+		"cpu-max-all-1":         `max_over_time\(cpu_usage_guest_nice\{hostname='host_\d+'\}\[1h\]\)\) by \(__name__\), 'field', 'usage_guest_nice', '', ''\)$`,
+		"high-cpu-1":            `^\{__name__=~'cpu_usage_\.\*', hostname='(host_\d+)'\} and on \(hostname\) cpu_usage_user\{hostname='host_\d+'\} > 90$`,
+		"lastpoint":             `\[1d\]`,
+		"groupby-orderby-limit": `^max\(max_over_time\(cpu_usage_user\{\}\[1m\]\)\)$`,
+	} {
+		require.Regexp(t, pattern, texts[name])
+	}
+	for name, n := range map[string]int{"single-groupby-1-8-1": 1, "single-groupby-5-8-1": 5, "double-groupby-5": 5, "double-groupby-all": 10, "cpu-max-all-8": 10} {
+		require.Equal(t, n, strings.Count(texts[name], "_over_time"), name)
+		require.Equal(t, n, 1+strings.Count(texts[name], " or "), name)
+		if strings.Contains(name, "-8") {
+			require.Equal(t, 8*n, n+strings.Count(texts[name], "|"), name)
+		}
+	}
 	require.Len(t, CPUOnly(8, 20*time.Minute, "double-groupby-1").Questions, 1)
 }
 
