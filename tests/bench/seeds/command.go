@@ -25,6 +25,7 @@ type Flags struct {
 	Rows         []string      `sep:"none" help:"Measure only the benchmarks, or of these only the queries, whose names contain one of these texts (repeatable; upper and lower case are the same)."`
 	List         bool          `help:"Print the benchmarks, their data and that of the originals, and end."`
 	Scale        string        `default:"full" enum:"small,full" help:"How much data: for figures (full), or for a trial of some seconds (small)."`
+	Large        bool          `help:"Insert also ten times the series of the largest TSBS devops: a million. It takes gigabytes of memory."`
 	Rounds       int           `short:"k" default:"5" help:"Warm rounds, if the benchmark does not say how many."`
 	Settle       time.Duration `default:"5s" help:"Time after the load during which a server's processor time still counts as that of the load."`
 	PromlakeArgs []string      `sep:"none" help:"Additional arguments of promlake serve (repeatable)."`
@@ -77,21 +78,38 @@ func (b benchmark) String() string {
 // benchmarks are all at the chosen scale.
 func (f *Flags) benchmarks() []benchmark {
 	s := scales[f.Scale]
-	return []benchmark{
+	all := []benchmark{
 		{
 			name: "TSBS cpu-only", original: "4,000 hosts × 25,920 samples",
 			set: CPUOnly(s.hosts, s.span),
 		},
 	}
+	series := s.series
+	if f.Large {
+		series = append(slices.Clone(series), 10*series[len(series)-1])
+	}
+	for _, n := range series {
+		all = append(all, benchmark{
+			name: fmt.Sprintf("TSBS devops, %s series", table.Count(int64(n))), original: "4,000 hosts × 25,920 samples",
+			set: Devops(n, max(s.samples/n, fewest)),
+		})
+	}
+	return all
 }
+
+// fewest samples of a series are two of its requests.
+const fewest = 12
 
 // scales are how much data the benchmarks have.
 var scales = map[string]struct {
 	hosts int // of cpu-only, for a span
 	span  time.Duration
+
+	series  []int // of devops, about
+	samples int   // of all series together, if they have the fewest at least
 }{
-	"small": {hosts: 10, span: 13 * time.Hour},
-	"full":  {hosts: 400, span: 24 * time.Hour},
+	"small": {hosts: 10, span: 13 * time.Hour, series: []int{1000, 2000}, samples: 50_000},
+	"full":  {hosts: 400, span: 24 * time.Hour, series: []int{10_000, 100_000}, samples: 10_800_000},
 }
 
 // chosen are the benchmarks, with the queries, that are wanted.

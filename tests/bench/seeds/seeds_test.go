@@ -136,6 +136,47 @@ func TestCPUOnlyQueries(t *testing.T) {
 	require.Len(t, CPUOnly(8, 20*time.Minute, "double-groupby-1").Questions, 1)
 }
 
+// TestDevops: the measurements have the fields of TSBS, and those of one host belong together.
+func TestDevops(t *testing.T) {
+	set := Devops(2000, 120)
+	require.Equal(t, "TSBS devops, 20 hosts × 120 samples", set.Name)
+	all, hash := take(t, set, 60)
+	require.Len(t, all, 20*101)
+	fields, one := map[string]int{}, map[string]taken{}
+	means := map[string]float64{} // of the steps of all hosts
+	for _, s := range all {
+		name := s.labels["__name__"]
+		measurement, _, _ := strings.Cut(name, "_")
+		if s.labels["hostname"] == "host_7" {
+			one[name] = s
+			fields[measurement]++
+			require.Len(t, s.labels, 11+map[string]int{"diskio": 1, "disk": 2, "net": 1, "nginx": 2, "redis": 2}[measurement])
+		}
+		means[name] += (s.values[10] - s.values[0]) / 10 / 20
+	}
+	require.Equal(t, map[string]int{"cpu": 10, "diskio": 7, "disk": 7, "kernel": 6, "mem": 9, "net": 8, "nginx": 7, "postgresl": 16, "redis": 31}, fields)
+	for name, mean := range map[string]float64{
+		"diskio_reads": 50, "diskio_write_bytes": 100, "net_err_in": 5, "net_bytes_recv": 50, "nginx_requests": 5, "nginx_waiting": 5, "kernel_interrupts": 5,
+		"disk_free": 50, "postgresl_temp_bytes": 1024, "redis_expired_keys": 50, "redis_instantaneous_input_kbps": 1, "redis_uptime_in_seconds": 10, "cpu_usage_idle": 0,
+	} {
+		require.InDelta(t, mean, means[name], 0.3, name)
+	}
+	for i := range 60 {
+		at := func(name string) float64 { return one[name].values[i] }
+		require.Equal(t, float64(1<<40), at("disk_free")+at("disk_used"))
+		require.Equal(t, at("disk_inodes_total"), at("disk_inodes_free")+at("disk_inodes_used"))
+		require.Equal(t, at("mem_total"), at("mem_used")+at("mem_available"))
+		require.Equal(t, 100*(at("mem_used")/at("mem_total")), at("mem_used_percent"))
+		require.LessOrEqual(t, at("redis_mem_fragmentation_ratio"), 100.0)
+	}
+	require.Equal(t, one["disk_free"].labels["path"], one["disk_used"].labels["path"])
+	require.Equal(t, one["cpu_usage_user"].values, func() []float64 {
+		cpu, _ := take(t, CPUOnly(8, time.Hour), 60)
+		return cpu[70].values
+	}(), "as in cpu-only")
+	require.Equal(t, "f9187faf79d5f443", fmt.Sprintf("%x", hash))
+}
+
 func TestChosen(t *testing.T) {
 	f := Flags{Scale: "small"}
 	names := func(rows ...string) (out []string) {
@@ -147,6 +188,8 @@ func TestChosen(t *testing.T) {
 	}
 	require.Len(t, names(), len(f.benchmarks()))
 	require.Equal(t, []string{"TSBS cpu-only: 1"}, names("DOUBLE-groupby-1"))
+	f.Large = true
+	require.Equal(t, []string{"TSBS devops, 1,000 series: 0", "TSBS devops, 2,000 series: 0", "TSBS devops, 20,000 series: 0"}, names("devops"))
 	require.Empty(t, names("no such row"))
 	require.ErrorContains(t, f.Run(t.Context()), "no benchmark or query contains")
 	f.Only = []string{"victoria-metrics"}

@@ -27,3 +27,27 @@ func whole(next func() float64) func() float64 { return func() float64 { return 
 func percent(rng *rand.Rand) func() float64 {
 	return whole(between(rng, 0, 1, 0, 100, rng.Float64()*100))
 }
+
+// gauge is a walk from a value that stays between 0 and a limit.
+func gauge(mean, limit, from float64) walk {
+	return func(rng *rand.Rand) func() float64 { return whole(between(rng, mean, 1, 0, limit, from)) }
+}
+
+// counter is a walk from 0 that never falls: a step counts without its sign.
+func counter(mean float64) walk {
+	return func(rng *rand.Rand) func() float64 {
+		v := 0.0
+		return whole(func() float64 {
+			now := v
+			v += math.Abs(rng.NormFloat64() + mean)
+			return now
+		})
+	}
+}
+
+// free is a walk from 0 without limits.
+func free(mean float64) walk {
+	return func(rng *rand.Rand) func() float64 {
+		return whole(between(rng, mean, 1, math.Inf(-1), math.Inf(1), 0))
+	}
+}
