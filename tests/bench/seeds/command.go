@@ -83,6 +83,10 @@ func (f *Flags) benchmarks() []benchmark {
 			name: "TSBS cpu-only", original: "4,000 hosts × 25,920 samples",
 			set: CPUOnly(s.hosts, s.span),
 		},
+		{
+			name: "TStorage", original: "data of TSBS cpu-only",
+			set: TStorage(s.hosts, s.span), rounds: 1,
+		},
 	}
 	series := s.series
 	if f.Large {

@@ -177,6 +177,24 @@ func TestDevops(t *testing.T) {
 	require.Equal(t, "f9187faf79d5f443", fmt.Sprintf("%x", hash))
 }
 
+// TestTStorage: it has the data of cpu-only, and a hundred queries of each scenario.
+func TestTStorage(t *testing.T) {
+	set := TStorage(100, 24*time.Hour)
+	require.Equal(t, CPUOnly(100, 24*time.Hour).Name, set.Name)
+	texts := parsed(t, set)
+	require.Regexp(t, `^cpu_usage_\w+\{hostname='host_\d+'\}\[12h\]$`, texts["TStorage, one series raw"])
+	require.Regexp(t, `^\{__name__=~'cpu_\.\*', hostname='host_\d+'\}\[12h\]$`, texts["TStorage, ten series of a host raw"])
+	require.Equal(t, 10, strings.Count(texts["TStorage, hourly means of all series"], "avg_over_time("))
+	for i, q := range set.Questions {
+		require.Len(t, q.Variants, 100)
+		require.True(t, q.Each)
+		for _, v := range q.Variants {
+			require.Equal(t, i < 2, v.Start.Equal(v.End), "an instant query: samples as they are")
+			require.False(t, v.End.Add(-12*time.Hour).Before(set.Begin))
+		}
+	}
+}
+
 func TestChosen(t *testing.T) {
 	f := Flags{Scale: "small"}
 	names := func(rows ...string) (out []string) {
