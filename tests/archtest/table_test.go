@@ -205,7 +205,7 @@ var allowed = map[string][]string{
 	"tests/bench/proc":              {},
 	"tests/bench/query":             {"tests/bench/answer", "tests/bench/capture", "tests/bench/dashboard", "tests/bench/disk", "tests/bench/fleet", "tests/bench/gateway", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
 	"tests/bench/rules":             {"tests/bench/answer", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
-	"tests/bench/seeds":             {"tests/bench/query", "tests/bench/server", "tests/bench/table"},
+	"tests/bench/seeds":             {"tests/bench/disk", "tests/bench/query", "tests/bench/server", "tests/bench/table"},
 	"tests/bench/server":            {"tests/bench/wire", "tests/support/freeaddr"},
 	"tests/bench/small":             {"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
 	"tests/bench/storage":           {"internal/format/block", "tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},

@@ -38,12 +38,14 @@ type benchmark struct {
 	name     string
 	original string // the data of the published one
 	set      *query.Set
-	rounds   int // 0: Flags.Rounds
+	rounds   int                // 0: Flags.Rounds
+	read     map[string]float64 // samples that a query reads, if rates are wanted
 }
 
 // report is a whole run.
 type report struct {
-	Rows []table.Comparison `json:"rows"`
+	Rows  []table.Comparison `json:"rows"`
+	Rates []rate             `json:"rates,omitempty"`
 }
 
 // Run runs the benchmarks and prints the table.
@@ -98,7 +100,8 @@ func (f *Flags) benchmarks() []benchmark {
 			set: Devops(n, max(s.samples/n, fewest)),
 		})
 	}
-	return all
+	set, read := billy(s.sensors, s.days)
+	return append(all, benchmark{name: "Billy", original: "a million sensors × 525,600 samples", set: set, read: read})
 }
 
 // fewest samples of a series are two of its requests.
@@ -111,9 +114,11 @@ var scales = map[string]struct {
 
 	series  []int // of devops, about
 	samples int   // of all series together, if they have the fewest at least
+
+	sensors, days int // of Billy
 }{
-	"small": {hosts: 10, span: 13 * time.Hour, series: []int{1000, 2000}, samples: 50_000},
-	"full":  {hosts: 400, span: 24 * time.Hour, series: []int{10_000, 100_000}, samples: 10_800_000},
+	"small": {hosts: 10, span: 13 * time.Hour, series: []int{1000, 2000}, samples: 50_000, sensors: 80, days: 2},
+	"full":  {hosts: 400, span: 24 * time.Hour, series: []int{10_000, 100_000}, samples: 10_800_000, sensors: 8000, days: 3},
 }
 
 // chosen are the benchmarks, with the queries, that are wanted.
@@ -157,13 +162,15 @@ func (f *Flags) measure(ctx context.Context, chosen []benchmark) (r report, err 
 			return r, fmt.Errorf("measure %s: %w", b.name, err)
 		}
 		fmt.Fprintf(os.Stderr, "bench: measured %s in %.0f s\n", b.name, time.Since(begin).Seconds())
+		var kept []table.Comparison
 		for _, c := range rows {
 			id := [2]string{c.Name, c.Unit}
 			if !seen[id] && (table.Named(f.Rows, b.name) || table.Named(f.Rows, c.Name)) {
-				r.Rows = append(r.Rows, c)
+				kept = append(kept, c)
 			}
 			seen[id] = true
 		}
+		r.Rows, r.Rates = append(r.Rows, kept...), append(r.Rates, rates(b.set.Name, kept, b.read)...)
 	}
 	return r, nil
 }
@@ -173,4 +180,11 @@ func folder(name string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') }), "-")
 }
 
-func (r report) tables() [][][]string { return [][][]string{table.Comparisons(r.Rows)} }
+// tables are that of the rows, and that of the rates if there are any.
+func (r report) tables() [][][]string {
+	all := [][][]string{table.Comparisons(r.Rows)}
+	if len(r.Rates) > 0 {
+		all = append(all, rateRows(r.Rates))
+	}
+	return all
+}

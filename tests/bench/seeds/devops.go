@@ -11,7 +11,7 @@ import (
 )
 
 // devops are the nine measurements of the use case devops of TSBS, with 101 fields.
-var devops = []measurement{cpu, diskio, disk, kernel, mem, net, nginx, postgresql, redis}
+var devops = []measurement{cpu, diskio, diskSpace, kernel, mem, net, nginx, postgresql, redis}
 
 // Devops is the use case devops of TSBS: about this number of series, each 10 s. It has no queries,
 // because TSBS asks the metrics of cpu, as in cpu-only.
@@ -47,7 +47,7 @@ func ofDisk(show func(free float64) float64) walk {
 	}
 }
 
-var disk = measurement{
+var diskSpace = measurement{
 	name:  "disk",
 	joint: true,
 	tags: func(rng *rand.Rand) []string {

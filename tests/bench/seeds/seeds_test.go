@@ -13,7 +13,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/query"
+	"github.com/promlake/promlake/tests/bench/table"
 )
 
 // taken are the first samples of a series.
@@ -193,6 +195,52 @@ func TestTStorage(t *testing.T) {
 			require.False(t, v.End.Add(-12*time.Hour).Before(set.Begin))
 		}
 	}
+}
+
+// TestBilly: readings of two decimals lie above a least one of each day by an exponential
+// distribution, and one is the needle.
+func TestBilly(t *testing.T) {
+	set, read := billy(10, 3)
+	require.Equal(t, "Billy, 10 sensors × 4,320 samples", set.Name)
+	all, hash := take(t, set, set.Samples)
+	require.Len(t, all, 10)
+	needles, sum, least := 0, 0.0, 0.0
+	for _, s := range all {
+		require.Equal(t, "temperature", s.labels["__name__"])
+		low := math.Inf(1)
+		for i, v := range s.values {
+			if v == needle {
+				needles++
+			} else if v < 68 || v > needleFrom || math.Round(v*100)/100 != v {
+				t.Fatal("unexpected reading", v)
+			} else {
+				sum += v
+			}
+			if low = min(low, v); i%perDay == perDay-1 {
+				least, low = least+low/30, math.Inf(1)
+			}
+		}
+	}
+	require.Equal(t, 1, needles)
+	require.InDelta(t, 68+1.0/3, least, 0.2)
+	require.InDelta(t, 68+1.0/3+2.0/3, sum/(10*4320-1), 0.2)
+	texts := parsed(t, set)
+	require.Equal(t, map[string]float64{
+		allDays: 43200, "Billy, a whole day: max(max_over_time(temperature[1d]))": 14400, "Billy, a day off the grid: max(max_over_time(temperature[1d]))": 14400,
+		"Billy, a needle: max_over_time(temperature[90d]) > 100": 43200, "Billy, a quantile of a day off the grid: max(quantile_over_time(0.99, temperature[1d]))": 14400,
+	}, read)
+	require.Len(t, texts, len(read))
+	require.Equal(t, "1634c42edaacbea3", fmt.Sprintf("%x", hash))
+}
+
+func TestRates(t *testing.T) {
+	got := rates("Billy", []table.Comparison{
+		{Name: "Billy: load and compaction", Unit: disk.CPUUnit, Promlake: 0.5, Peer: 2}, {Name: "Billy: load", Unit: disk.CPUUnit, Promlake: 0.5},
+		{Name: allDays, Unit: "CPU ms", Promlake: 10, Peer: 20}, {Name: allDays, Unit: "ms", Promlake: 10}, {Name: "one", Unit: "CPU ms", Promlake: 10},
+	}, map[string]float64{allDays: 4e6, "one": 1e6})
+	require.Equal(t, []rate{{"Billy: load and compaction", 2, 0.5, 2.0625}, {allDays, 400, 200, 11.875}, {"one", 100, 0, 0}}, got)
+	require.Equal(t, []string{"one", "100", "–", "–"}, rateRows(got)[3])
+	require.Len(t, report{Rates: got}.tables(), 2)
 }
 
 func TestChosen(t *testing.T) {
