@@ -17,8 +17,8 @@ const (
 	live  = "live"  // scrapes of node_exporters until now
 )
 
-// fewestHosts of the data set hosts: its queries name one of them.
-const fewestHosts = 8
+// fewestHosts of the data set hosts: its queries name host_3.
+const fewestHosts = 4
 
 // start is the beginning of the data: in the past, so that all its windows are closed, and of the
 // data set mixed at the end of the long history.

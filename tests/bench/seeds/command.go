@@ -24,7 +24,7 @@ type Flags struct {
 
 	Rows         []string      `sep:"none" help:"Measure only the benchmarks, or of these only the queries, whose names contain one of these texts (repeatable; upper and lower case are the same)."`
 	List         bool          `help:"Print the benchmarks, their data and that of the originals, and end."`
-	Scale        string        `default:"full" enum:"small,full" help:"How much data: for figures (full), or for a trial of some seconds (small)."`
+	Scale        string        `default:"full" enum:"small,full" help:"How much data: for figures (full), or for a trial of a minute or two (small)."`
 	Large        bool          `help:"Insert also ten times the series of the largest TSBS devops: a million. It takes gigabytes of memory."`
 	Rounds       int           `short:"k" default:"5" help:"Warm rounds, if the benchmark does not say how many."`
 	Settle       time.Duration `default:"5s" help:"Time after the load during which a server's processor time still counts as that of the load."`
