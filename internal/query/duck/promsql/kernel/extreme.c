@@ -197,11 +197,7 @@ PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out
 	return fn == PROM_MAX_OVER_TIME ? run(PROM_MAX_OVER_TIME, s, p, out, memory) : run(PROM_MIN_OVER_TIME, s, p, out, memory);
 }
 
-#ifdef PROM_HAS_WIDE
-PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, void *memory) {
-	return run_any(fn, s, p, out, memory);
-}
-#endif
+RUN_BEST((int fn, const series *s, const prom_spec *p, double *out, void *memory), (fn, s, p, out, memory))
 
 int prom_range_extreme(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
 	void *memory = prom_scratch_take(scratch, ((size_t)s->n + 1) * sizeof(double));
@@ -215,10 +211,5 @@ int prom_range_extreme(int fn, const series *s, const prom_spec *p, double *out,
 	case PROM_TS_OF_MIN_OVER_TIME:
 		return each_window(s, p, out, 1, ts_of_min, &x);
 	}
-#ifdef PROM_HAS_WIDE
-	if (prom_wide()) {
-		return run_wide(fn, s, p, out, memory);
-	}
-#endif
-	return run_any(fn, s, p, out, memory);
+	return run_best(fn, s, p, out, memory);
 }

@@ -9,12 +9,15 @@
 typedef double lanes __attribute__((vector_size(LANES * sizeof(double))));
 typedef int64_t lane_bits __attribute__((vector_size(LANES * sizeof(int64_t))));
 
-// For functions that are compiled twice, for any machine and for AVX2; the machine decides at run
-// time.
+// Defines run_best, which is run_any. That is compiled twice, for any machine and for AVX2; the
+// machine decides at run time.
 #if defined(__x86_64__)
-#define PROM_HAS_WIDE 1
-#define PROM_WIDE __attribute__((target("avx2"), noinline))
-static inline bool prom_wide(void) { return __builtin_cpu_supports("avx2"); }
+#define RUN_BEST(parameters, arguments) \
+	__attribute__((target("avx2"), noinline)) static int run_wide parameters { return run_any arguments; } \
+	PROM_INLINE int run_best parameters { return __builtin_cpu_supports("avx2") ? run_wide arguments : run_any arguments; }
+#else
+#define RUN_BEST(parameters, arguments) \
+	PROM_INLINE int run_best parameters { return run_any arguments; }
 #endif
 
 // kahan_add for every lane. The operands are swapped where the addend is larger, which is

@@ -263,17 +263,8 @@ PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out
 	}
 }
 
-#ifdef PROM_HAS_WIDE
-PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
-	return run_any(fn, s, p, out, scratch);
-}
-#endif
+RUN_BEST((int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch), (fn, s, p, out, scratch))
 
 int prom_range_rate(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
-#ifdef PROM_HAS_WIDE
-	if (prom_wide()) {
-		return run_wide(fn, s, p, out, scratch);
-	}
-#endif
-	return run_any(fn, s, p, out, scratch);
+	return run_best(fn, s, p, out, scratch);
 }

@@ -222,11 +222,7 @@ PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out
 	return run_values(fn, true, s, p, out, x);
 }
 
-#ifdef PROM_HAS_WIDE
-PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, known_sums *x, prom_scratch *scratch) {
-	return run_any(fn, s, p, out, x, scratch);
-}
-#endif
+RUN_BEST((int fn, const series *s, const prom_spec *p, double *out, known_sums *x, prom_scratch *scratch), (fn, s, p, out, x, scratch))
 
 // Fills x->before if all values are integers. Its memory has room for one more than there are
 // samples.
@@ -256,10 +252,5 @@ int prom_range_sum(int fn, const series *s, const prom_spec *p, double *out, pro
 		}
 		sum_integers(s, before, &x.whole);
 	}
-#ifdef PROM_HAS_WIDE
-	if (prom_wide()) {
-		return run_wide(fn, s, p, out, &x, scratch);
-	}
-#endif
-	return run_any(fn, s, p, out, &x, scratch);
+	return run_best(fn, s, p, out, &x, scratch);
 }

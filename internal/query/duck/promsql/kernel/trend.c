@@ -209,11 +209,7 @@ PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out
 	return run(PROM_PREDICT_LINEAR, s, p, out, x);
 }
 
-#ifdef PROM_HAS_WIDE
-PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, known_series *x, sum_before *before) {
-	return run_any(fn, s, p, out, x, before);
-}
-#endif
+RUN_BEST((int fn, const series *s, const prom_spec *p, double *out, known_series *x, sum_before *before), (fn, s, p, out, x, before))
 
 int prom_range_trend(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
 	if (fn == PROM_DOUBLE_EXPONENTIAL_SMOOTHING) {
@@ -228,10 +224,5 @@ int prom_range_trend(int fn, const series *s, const prom_spec *p, double *out, p
 	run_ends *ends = (run_ends *)(at + room);
 	find_run_ends(s, ends);
 	known_series x = {.ends = ends, .at = at};
-#ifdef PROM_HAS_WIDE
-	if (prom_wide()) {
-		return run_wide(fn, s, p, out, &x, before);
-	}
-#endif
-	return run_any(fn, s, p, out, &x, before);
+	return run_best(fn, s, p, out, &x, before);
 }
