@@ -12,23 +12,18 @@ bool agg_planes_results(const double *p, size_t pitch, uint32_t n, double *restr
 }
 
 // A value replaces NaN, and absent is a NaN.
-static void min_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
-	(void)pitch;
-	double *restrict m = p;
-	for (uint32_t k = 0; k < n; k++) {
-		uint64_t take = vec_mask((m[k] > v[k]) | (m[k] != m[k])) & ~vec_gone(v[k]);
-		m[k] = vec_choose(take, v[k], m[k]);
+#define EXTREME_ADD(name, beyond) \
+	static void name(double *p, size_t pitch, uint32_t n, const double *restrict v) { \
+		(void)pitch; \
+		double *restrict m = p; \
+		for (uint32_t k = 0; k < n; k++) { \
+			uint64_t take = vec_mask((m[k] beyond v[k]) | (m[k] != m[k])) & ~vec_gone(v[k]); \
+			m[k] = vec_choose(take, v[k], m[k]); \
+		} \
 	}
-}
 
-static void max_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
-	(void)pitch;
-	double *restrict m = p;
-	for (uint32_t k = 0; k < n; k++) {
-		uint64_t take = vec_mask((m[k] < v[k]) | (m[k] != m[k])) & ~vec_gone(v[k]);
-		m[k] = vec_choose(take, v[k], m[k]);
-	}
-}
+EXTREME_ADD(min_add, >)
+EXTREME_ADD(max_add, <)
 
 const agg_planes agg_planes_min = {.planes = 1, .initial = {PROM_ABSENT_BITS}, .add = min_add, .finish = agg_planes_results};
 const agg_planes agg_planes_max = {.planes = 1, .initial = {PROM_ABSENT_BITS}, .add = max_add, .finish = agg_planes_results};

@@ -1,7 +1,6 @@
 // prom_histogram_quantile: the aggregate over the buckets of one classic histogram.
 #include "buckets.h"
 #include "rows.h"
-#include "states.h"
 
 #include <stdio.h>
 
@@ -9,8 +8,6 @@ typedef struct {
 	agg_rows rows; // first, see agg_rows_destroy; le is the bucket's bound
 	agg_row phi;   // one more row, the quantile asked for at each step; without values as long as there are no rows
 } state;
-
-VEC_STATE(state, 0)
 
 static void destroy(duckdb_aggregate_state *states, idx_t count) {
 	for (idx_t i = 0; i < count; i++) {
@@ -87,10 +84,6 @@ static bool move(void *from, void *to, const void *extra, char err[PROM_ERROR_BY
 	return agg_rows_move(&a->rows, &b->rows, err);
 }
 
-static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
-	agg_combine(info, from, to, count, move);
-}
-
 // The steps of a state's result: 0 if it has none or the lengths do not fit.
 static uint32_t steps_of(const void *state_) {
 	const state *s = state_;
@@ -137,11 +130,8 @@ static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, cha
 	return ok;
 }
 
-static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	agg_finalize(info, states, result, count, offset, steps_of, finish);
-}
-
 const vec_aggregate agg_table_histogram[] = {
-    {"prom_histogram_quantile", {VEC_LIST, VEC_DOUBLE, VEC_LIST}, VEC_LIST, true, NULL, state_size, state_init, update, combine, finalize, destroy},
+    {.name = "prom_histogram_quantile", .parameters = {VEC_LIST, VEC_DOUBLE, VEC_LIST}, .result = VEC_LIST, .spec = true, .size = sizeof(state),
+     .destroy = destroy, .update = update, .move = move, .steps = steps_of, .finish = finish},
     {0},
 };

@@ -26,11 +26,3 @@ extern const agg_planes agg_planes_sum, agg_planes_avg;                         
 extern const agg_planes agg_planes_min, agg_planes_max, agg_planes_count, agg_planes_group;         // extreme.c
 extern const agg_planes agg_planes_stddev, agg_planes_stdvar;                                       // spread.c
 extern const agg_planes agg_planes_absent, agg_planes_scalar;                                       // absent.c
-
-// The callbacks of the overloads with an ordinal (ordered.c); their extra info is an agg_planes
-// too.
-idx_t agg_ordered_size(duckdb_function_info info);
-void agg_ordered_init(duckdb_function_info info, duckdb_aggregate_state s);
-void agg_ordered_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states);
-void agg_ordered_combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count);
-void agg_ordered_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset);

@@ -1,6 +1,5 @@
 // prom_quantile: the quantile of all series at each step.
 #include "rows.h"
-#include "states.h"
 
 #include "../kernel/select.h"
 
@@ -12,17 +11,11 @@ typedef struct {
 	double phi;
 } state;
 
-VEC_STATE(state, 0)
-
 static bool add(void *state_, const void *extra, uint32_t i, vec_list l, const prom_spec *spec, char err[PROM_ERROR_BYTES]) {
 	(void)extra;
 	state *s = state_;
 	s->phi = spec->phi;
 	return agg_rows_add(&s->rows, (agg_row){.i = i, .n = l.n, .v = (double *)(uintptr_t)l.v}, spec->budget, err);
-}
-
-static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
-	agg_update(info, in, states, PROM_KEY_PHI, add);
 }
 
 static bool move(void *from, void *to, const void *extra, char err[PROM_ERROR_BYTES]) {
@@ -32,10 +25,6 @@ static bool move(void *from, void *to, const void *extra, char err[PROM_ERROR_BY
 		b->phi = a->phi;
 	}
 	return agg_rows_move(&a->rows, &b->rows, err);
-}
-
-static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
-	agg_combine(info, from, to, count, move);
 }
 
 // The values of one step in the order of the series, NaNs left out but counted.
@@ -149,11 +138,8 @@ static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, cha
 	return ok;
 }
 
-static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	agg_finalize(info, states, result, count, offset, steps, finish);
-}
-
 const vec_aggregate agg_table_quantile[] = {
-    {"prom_quantile", {VEC_UINTEGER, VEC_LIST, VEC_VARCHAR}, VEC_LIST, false, NULL, state_size, state_init, update, combine, finalize, agg_rows_destroy},
+    {.name = "prom_quantile", .parameters = {VEC_UINTEGER, VEC_LIST, VEC_VARCHAR}, .result = VEC_LIST, .size = sizeof(state),
+     .destroy = agg_rows_destroy, .keys = PROM_KEY_PHI, .add = add, .move = move, .steps = steps, .finish = finish},
     {0},
 };

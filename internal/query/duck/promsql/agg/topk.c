@@ -1,7 +1,6 @@
 // prom_topk, prom_bottomk and prom_limitk: aggregates that return the chosen series, ascending by
 // ordinal, each with its values at the steps where it is chosen.
 #include "choose.h"
-#include "states.h"
 
 #include <stdio.h>
 
@@ -10,20 +9,18 @@
 typedef struct {
 	agg_rows rows; // first, see agg_rows_destroy
 	uint32_t k;
-	uint32_t prune_at; // limitk: how many rows there are when it next drops some
+	uint32_t prune_at; // limitk: how many rows there are when it drops some again
 } state;
 
 static const agg_ranking top = AGG_TOP, bottom = AGG_BOTTOM, limit = AGG_LIMIT;
 
-VEC_STATE(state, .prune_at = FIRST_PRUNE)
-
 // The cost is amortised: at least as many rows arrive as stay before the next run.
 static bool prune(state *s, const agg_ranking *how, char err[PROM_ERROR_BYTES]) {
-	if (*how != AGG_LIMIT || s->rows.count < s->prune_at || s->rows.count <= s->k) {
+	if (*how != AGG_LIMIT || s->rows.count < FIRST_PRUNE || s->rows.count < s->prune_at || s->rows.count <= s->k) {
 		return true;
 	}
 	bool ok = agg_limit_prune(&s->rows, s->k, err);
-	s->prune_at = s->rows.count < FIRST_PRUNE / 2 ? FIRST_PRUNE : 2 * s->rows.count;
+	s->prune_at = 2 * s->rows.count;
 	return ok;
 }
 
@@ -36,20 +33,12 @@ static bool add(void *state_, const void *how, uint32_t i, vec_list l, const pro
 	return agg_rows_add(&s->rows, (agg_row){.i = i, .n = l.n, .v = (double *)(uintptr_t)l.v}, spec->budget, err) && prune(s, how, err);
 }
 
-static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
-	agg_update(info, in, states, PROM_KEY_K, add);
-}
-
 static bool move(void *from, void *to, const void *how, char err[PROM_ERROR_BYTES]) {
 	state *a = from, *b = to;
 	if (a->rows.count > 0) {
 		b->k = a->k;
 	}
 	return agg_rows_move(&a->rows, &b->rows, err) && prune(b, how, err);
-}
-
-static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
-	agg_combine(info, from, to, count, move);
 }
 
 // Writes the chosen series of one state as the list of a row.
@@ -107,7 +96,7 @@ static bool finish(state *s, agg_ranking how, duckdb_vector result, idx_t row, c
 }
 
 static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	agg_ranking how = *(const agg_ranking *)vec_extra_of(info)->extra;
+	agg_ranking how = *(const agg_ranking *)vec_aggregate_of(info)->extra;
 	char err[PROM_ERROR_BYTES];
 	for (idx_t i = 0; i < count; i++) {
 		state *s = (state *)states[i];
@@ -120,7 +109,8 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, 
 	}
 }
 
-#define CHOICE(name, how) \
-	{ name, {VEC_UINTEGER, VEC_LIST, VEC_VARCHAR}, VEC_CHOSEN, false, how, state_size, state_init, update, combine, finalize, agg_rows_destroy }
+#define CHOICE(id, how) \
+	{ .name = id, .parameters = {VEC_UINTEGER, VEC_LIST, VEC_VARCHAR}, .result = VEC_CHOSEN, .extra = how, .size = sizeof(state), \
+	  .destroy = agg_rows_destroy, .keys = PROM_KEY_K, .add = add, .move = move, .finalize = finalize }
 
 const vec_aggregate agg_table_topk[] = {CHOICE("prom_topk", &top), CHOICE("prom_bottomk", &bottom), CHOICE("prom_limitk", &limit), {0}};

@@ -65,6 +65,14 @@ static vec_extra *extra_of(const void *extra, int64_t budget) {
 	return x;
 }
 
+// Gives a function a type by a call of DuckDB.
+#define GIVE(call, f, type) \
+	do { \
+		duckdb_logical_type given = (type); \
+		call(f, given); \
+		duckdb_destroy_logical_type(&given); \
+	} while (0)
+
 static duckdb_state add_scalar(duckdb_connection conn, const vec_scalar *s, int64_t budget) {
 	vec_extra *extra = extra_of(s, budget);
 	if (extra == NULL) {
@@ -73,13 +81,9 @@ static duckdb_state add_scalar(duckdb_connection conn, const vec_scalar *s, int6
 	duckdb_scalar_function f = duckdb_create_scalar_function();
 	duckdb_scalar_function_set_name(f, s->name);
 	for (const vec_type *p = s->parameters; *p != VEC_END; p++) {
-		duckdb_logical_type t = type_of(*p);
-		duckdb_scalar_function_add_parameter(f, t);
-		duckdb_destroy_logical_type(&t);
+		GIVE(duckdb_scalar_function_add_parameter, f, type_of(*p));
 	}
-	duckdb_logical_type t = type_of(s->result);
-	duckdb_scalar_function_set_return_type(f, t);
-	duckdb_destroy_logical_type(&t);
+	GIVE(duckdb_scalar_function_set_return_type, f, type_of(s->result));
 	duckdb_scalar_function_set_special_handling(f);
 	duckdb_scalar_function_set_extra_info(f, extra, drop);
 	duckdb_scalar_function_set_function(f, run_scalar);
@@ -88,29 +92,84 @@ static duckdb_state add_scalar(duckdb_connection conn, const vec_scalar *s, int6
 	return state;
 }
 
+static idx_t size(duckdb_function_info info) { return vec_aggregate_of(info)->size; }
+
+static void init(duckdb_function_info info, duckdb_aggregate_state s) { memset(s, 0, vec_aggregate_of(info)->size); }
+
+static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
+	const vec_extra *x = vec_extra_of(info);
+	const vec_aggregate *a = x->extra;
+	char err[PROM_ERROR_BYTES];
+	vec_column ordinals = vec_column_of(in, 0);
+	vec_lists lists;
+	bool ok = vec_lists_open(&lists, in, 1, err);
+	vec_specs specs = {0};
+	bool has_spec = duckdb_data_chunk_get_column_count(in) > 2;
+	prom_spec none = {.budget = vec_budget_of(x)};
+	if (has_spec) {
+		vec_specs_open(&specs, in, 2, a->keys, PROM_KEYS_GRID, x->own);
+	}
+	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); ok && i < rows; i++) {
+		vec_list l = vec_list_at(&lists, i);
+		const prom_spec *spec = has_spec ? vec_specs_at(&specs, i, err) : &none;
+		ok = spec != NULL;
+		if (ok && l.n > 0 && vec_valid(ordinals.validity, i)) {
+			ok = a->add(states[i], a->extra, ((const uint32_t *)ordinals.data)[i], l, spec, err);
+		}
+	}
+	vec_specs_close(&specs);
+	if (!ok) {
+		duckdb_aggregate_function_set_error(info, err);
+	}
+}
+
+static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
+	const vec_aggregate *a = vec_aggregate_of(info);
+	char err[PROM_ERROR_BYTES];
+	for (idx_t i = 0; i < count; i++) {
+		if (!a->move(from[i], to[i], a->extra, err)) {
+			duckdb_aggregate_function_set_error(info, err);
+			return;
+		}
+	}
+}
+
+static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
+	const vec_aggregate *a = vec_aggregate_of(info);
+	char err[PROM_ERROR_BYTES];
+	idx_t elements = 0;
+	for (idx_t i = 0; i < count; i++) {
+		elements += a->steps(states[i]);
+	}
+	vec_out out;
+	bool ok = vec_out_open(&out, result, elements, err);
+	for (idx_t i = 0; ok && i < count; i++) {
+		ok = a->finish(states[i], a->extra, &out, offset + i, err);
+	}
+	if (ok) {
+		vec_out_close(&out);
+	} else {
+		duckdb_aggregate_function_set_error(info, err);
+	}
+}
+
 // NULL: there is no memory or no such budget.
 static duckdb_aggregate_function overload(const vec_aggregate *a, bool spec, int64_t budget) {
-	vec_extra *extra = extra_of(a->extra, budget);
+	vec_extra *extra = extra_of(a, budget);
 	if (extra == NULL) {
 		return NULL;
 	}
 	duckdb_aggregate_function f = duckdb_create_aggregate_function();
 	duckdb_aggregate_function_set_name(f, a->name);
 	for (const vec_type *p = a->parameters; *p != VEC_END; p++) {
-		duckdb_logical_type t = type_of(*p);
-		duckdb_aggregate_function_add_parameter(f, t);
-		duckdb_destroy_logical_type(&t);
+		GIVE(duckdb_aggregate_function_add_parameter, f, type_of(*p));
 	}
 	if (spec) {
-		duckdb_logical_type t = plain_type(VEC_VARCHAR);
-		duckdb_aggregate_function_add_parameter(f, t);
-		duckdb_destroy_logical_type(&t);
+		GIVE(duckdb_aggregate_function_add_parameter, f, plain_type(VEC_VARCHAR));
 	}
-	duckdb_logical_type t = type_of(a->result);
-	duckdb_aggregate_function_set_return_type(f, t);
-	duckdb_destroy_logical_type(&t);
+	GIVE(duckdb_aggregate_function_set_return_type, f, type_of(a->result));
 	duckdb_aggregate_function_set_special_handling(f);
-	duckdb_aggregate_function_set_functions(f, a->size, a->init, a->update, a->combine, a->finalize);
+	duckdb_aggregate_function_set_functions(f, size, init, a->update == NULL ? update : a->update, combine, a->finalize == NULL ? finalize : a->finalize);
 	duckdb_aggregate_function_set_destructor(f, a->destroy);
 	duckdb_aggregate_function_set_extra_info(f, extra, drop);
 	return f;
@@ -139,18 +198,6 @@ static duckdb_state add_aggregate(duckdb_connection conn, const vec_aggregate **
 
 static bool wanted(vec_text only, const char *name) { return only.text == NULL || vec_text_is(only, name); }
 
-int vec_register_scalars(duckdb_connection conn, const vec_scalar *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]) {
-	for (; *tables != NULL; tables++) {
-		for (const vec_scalar *s = *tables; s->name != NULL; s++) {
-			if (wanted(only, s->name) && add_scalar(conn, s, budget) == DuckDBError) {
-				snprintf(err, PROM_ERROR_BYTES, "DuckDB refused %s", s->name);
-				return 1;
-			}
-		}
-	}
-	return 0;
-}
-
 int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]) {
 	for (; *tables != NULL; tables++) {
 		for (const vec_aggregate *a = *tables; a->name != NULL; a++) {
@@ -167,5 +214,13 @@ extern const vec_scalar vec_scalars_pick[], vec_scalars_math[], vec_scalars_time
 
 int prom_register_vec(duckdb_connection conn, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]) {
 	const vec_scalar *const tables[] = {vec_scalars_pick, vec_scalars_math, vec_scalars_time, vec_scalars_over, vec_scalars_pack, vec_scalars_points, NULL};
-	return vec_register_scalars(conn, tables, only, budget, err);
+	for (const vec_scalar *const *table = tables; *table != NULL; table++) {
+		for (const vec_scalar *s = *table; s->name != NULL; s++) {
+			if (wanted(only, s->name) && add_scalar(conn, s, budget) == DuckDBError) {
+				snprintf(err, PROM_ERROR_BYTES, "DuckDB refused %s", s->name);
+				return 1;
+			}
+		}
+	}
+	return 0;
 }

@@ -19,50 +19,46 @@ typedef struct {
 	vec_run run;
 } vec_scalar;
 
-// An aggregate of DuckDB. extra is the same in what vec_extra_of gives its functions.
+// An aggregate of DuckDB. Its functions return false with a message; extra is that of the aggregate.
 typedef struct {
 	const char *name;
 	vec_type parameters[VEC_MAX_PARAMETERS + 1], result;
 	bool spec; // has a second overload with one more parameter, a spec
 	const void *extra;
-	duckdb_aggregate_state_size size;
-	duckdb_aggregate_init_t init;
-	duckdb_aggregate_update_t update;
-	duckdb_aggregate_combine_t combine;
-	duckdb_aggregate_finalize_t finalize;
-	duckdb_aggregate_destroy_t destroy;
+	size_t size;                          // of a state, which starts as zeros
+	duckdb_aggregate_destroy_t destroy;   // of states
+	duckdb_aggregate_update_t update;     // NULL: by add
+	duckdb_aggregate_finalize_t finalize; // NULL: by finish
+	uint32_t keys;                        // that the spec of add must have
+	// Adds the list of a row to a state: of the rows (ordinal, list, spec) that have an ordinal and
+	// values.
+	bool (*add)(void *state, const void *extra, uint32_t ordinal, vec_list l, const prom_spec *spec, char err[PROM_ERROR_BYTES]);
+	// Moves the contents of a state to another one. Afterwards from is empty or must be destroyed.
+	bool (*move)(void *from, void *to, const void *extra, char err[PROM_ERROR_BYTES]);
+	uint32_t (*steps)(const void *state); // values that the result of a state takes at most
+	// Writes the result of a state at row.
+	bool (*finish)(void *state, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]);
 } vec_aggregate;
 
-// Defines state_size and state_init of an aggregate whose state is a struct with initial values.
-#define VEC_STATE(type, values) \
-	static idx_t state_size(duckdb_function_info info) { \
-		(void)info; \
-		return sizeof(type); \
-	} \
-	static void state_init(duckdb_function_info info, duckdb_aggregate_state s) { \
-		(void)info; \
-		*(type *)s = (type){values}; \
-	}
-
-// What a registered function has. own counts the memory of all its calls, whatever budget their
+// What a registered function has: extra is its vec_scalar or vec_aggregate. own counts the memory of all its calls, whatever budget their
 // specs name; NULL: the spec decides.
 typedef struct {
 	const void *extra;
 	prom_budget *own; // a reference
 } vec_extra;
 
+// Those of an aggregate.
 VEC_INLINE const vec_extra *vec_extra_of(duckdb_function_info info) { return duckdb_aggregate_function_get_extra_info(info); }
+VEC_INLINE const vec_aggregate *vec_aggregate_of(duckdb_function_info info) { return vec_extra_of(info)->extra; }
 
 // The budget of a call without a spec.
 VEC_INLINE prom_budget *vec_budget_of(const vec_extra *x) { return x->own != NULL ? x->own : prom_budget_default(); }
 
-// Register the functions of tables, each ended by an entry without a name; NULL ends the list of
+// Registers the aggregates of tables, each ended by an entry without a name; NULL ends the list of
 // tables. Entries of one name that follow one another are overloads. only is the name of the one
 // function that is registered, without a text for all. budget is the id of the functions' own
-// budget, 0 for none. Return 0, or 1 with a message.
-int vec_register_scalars(duckdb_connection conn, const vec_scalar *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);
+// budget, 0 for none. Returns 0, or 1 with a message.
 int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);
 
-// Registers the scalar functions over lists of values, once per database. The arguments are those
-// of vec_register_scalars.
+// Registers the scalar functions over lists of values, once per database, likewise.
 int prom_register_vec(duckdb_connection conn, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);
