@@ -7,6 +7,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
 
+	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/sql/statement"
 )
@@ -83,7 +84,7 @@ func (x *execution) registerFunctions(conn mapping.Connection) error {
 		err = promsql.RegisterLists(conn, x.budget, called(x.stmt.Text, statement.Lists, statement.Plain))
 	}
 	if err == nil && len(called(x.stmt.Text, statement.Macro)) > 0 {
-		err = run(conn, macros)
+		err = duck.Run(conn, macros)
 	}
 	return err
 }

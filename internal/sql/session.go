@@ -98,17 +98,7 @@ func (s *session) setup(conn mapping.Connection) error {
 			return err
 		}
 	}
-	return run(conn, lockText)
-}
-
-// run runs statements without results.
-func run(conn mapping.Connection, statements string) error {
-	var res mapping.Result
-	defer mapping.DestroyResult(&res)
-	if mapping.Query(conn, statements, &res) == mapping.StateError {
-		return fmt.Errorf("prepare a database for SQL: %s: %s", statements, mapping.ResultError(&res))
-	}
-	return nil
+	return duck.Run(conn, lockText)
 }
 
 // replacement is called where a view is mentioned.

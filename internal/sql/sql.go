@@ -117,37 +117,33 @@ type Output interface {
 //	*FailedError              it failed: a cast of a wrong text, a sum that is too large
 //	*request.LimitError       it needs too much
 func (r *Runner) Run(ctx context.Context, q Question, out Output) error {
-	return r.Engine.Run(ctx, func(ctx context.Context) error {
-		return r.statement(ctx, q, out)
+	return r.Engine.Run(ctx, func(ctx context.Context) (err error) {
+		s, err := statement.Split(q.Text)
+		if err != nil {
+			return err
+		}
+		x := &execution{Runner: r, ctx: ctx, question: q, out: out, stmt: s, metrics: map[string]*metricTable{}, reached: nothing}
+		defer func() { err = errors.Join(err, x.close()) }()
+		if err := x.open(); err != nil {
+			return err
+		}
+		if err := x.prepare(); err != nil {
+			return x.because(err)
+		}
+		if err := x.plan(); err != nil {
+			return x.because(err)
+		}
+		notes, err := r.Snapshots.Range(x.mint, x.maxt).ReadWide(ctx, x.run)
+		if err != nil {
+			return err
+		}
+		r.Logger.Debug("answer SQL", "tenant", tenant.From(ctx), "rows", x.rows, "bytes", x.sent, "scans", x.String())
+		warnings := []string{}
+		for _, w := range notes.Merge(x.notes).AsErrors() {
+			warnings = append(warnings, w.Error())
+		}
+		return x.enc.End(warnings)
 	})
-}
-
-func (r *Runner) statement(ctx context.Context, q Question, out Output) (err error) {
-	s, err := statement.Split(q.Text)
-	if err != nil {
-		return err
-	}
-	x := &execution{Runner: r, ctx: ctx, question: q, out: out, stmt: s, metrics: map[string]*metricTable{}, reached: nothing}
-	defer func() { err = errors.Join(err, x.close()) }()
-	if err := x.open(); err != nil {
-		return err
-	}
-	if err := x.prepare(); err != nil {
-		return x.because(err)
-	}
-	if err := x.plan(); err != nil {
-		return x.because(err)
-	}
-	notes, err := r.Snapshots.Range(x.mint, x.maxt).ReadWide(ctx, x.run)
-	if err != nil {
-		return err
-	}
-	r.Logger.Debug("answer SQL", "tenant", tenant.From(ctx), "rows", x.rows, "bytes", x.sent, "scans", x.String())
-	warnings := []string{}
-	for _, w := range notes.Merge(x.notes).AsErrors() {
-		warnings = append(warnings, w.Error())
-	}
-	return x.enc.End(warnings)
 }
 
 // run executes the planned statement on a snapshot. It is called again with another one if objects

@@ -155,12 +155,6 @@ func (d *DB) CloseIdle() {
 	d.idle = nil
 }
 
-// drop closes a connection in place of release.
-func (d *DB) drop(c mapping.Connection) {
-	mapping.Disconnect(&c)
-	<-d.slots
-}
-
 // open creates the database. d.mu is held.
 func (d *DB) open() error {
 	tmp, err := d.settings.TempDir()
@@ -205,11 +199,20 @@ func (d *DB) open() error {
 	if d.settings.Guard != nil {
 		d.settings.Guard.Work(d.db, d.settings.Threads-1)
 	}
-	if err := d.setUp(); err != nil {
+	var c mapping.Connection
+	if mapping.Connect(d.db, &c) == mapping.StateError {
 		d.shut()
-		return err
+		return errors.New("connect to query database")
 	}
-	return nil
+	err = Run(c, "SET GLOBAL parquet_metadata_cache = true") // all files are immutable
+	if err == nil && d.settings.Setup != nil {
+		err = d.settings.Setup(c)
+	}
+	mapping.Disconnect(&c)
+	if err != nil {
+		d.shut()
+	}
+	return err
 }
 
 // shut closes the database.
@@ -220,24 +223,8 @@ func (d *DB) shut() {
 	mapping.Close(&d.db)
 }
 
-// setUp prepares the open database. d.mu is held.
-func (d *DB) setUp() error {
-	var c mapping.Connection
-	if mapping.Connect(d.db, &c) == mapping.StateError {
-		return errors.New("connect to query database")
-	}
-	defer mapping.Disconnect(&c)
-	if err := run(c, "SET GLOBAL parquet_metadata_cache = true"); err != nil { // all files are immutable
-		return err
-	}
-	if d.settings.Setup == nil {
-		return nil
-	}
-	return d.settings.Setup(c)
-}
-
-// run runs one statement without a result.
-func run(c mapping.Connection, sql string) error {
+// Run runs statements without results.
+func Run(c mapping.Connection, sql string) error {
 	var res mapping.Result
 	defer mapping.DestroyResult(&res)
 	if mapping.Query(c, sql, &res) == mapping.StateError {

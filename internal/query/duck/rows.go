@@ -105,8 +105,14 @@ func (r *Rows) start() error {
 	if err := r.permitted(); err != nil {
 		return err
 	}
-	if err := r.bind(r.args); err != nil {
-		return err
+	// DuckDB copies the arguments.
+	if n := int(mapping.NParams(r.stmt)); n != len(r.args) {
+		return fmt.Errorf("bind %d arguments to a statement with %d parameters", len(r.args), n)
+	}
+	for i, a := range r.args {
+		if mapping.BindBlob(r.stmt, mapping.IdxT(i+1), a) == mapping.StateError {
+			return &Error{Message: mapping.PrepareError(r.stmt), SQL: r.sql}
+		}
 	}
 	if err := r.ctx.Err(); err != nil {
 		return err
@@ -199,7 +205,9 @@ func (r *Rows) Close() {
 	if r.whole {
 		r.db.release(r.conn)
 	} else {
-		r.db.drop(r.conn)
+		c := r.conn
+		mapping.Disconnect(&c)
+		<-r.db.slots
 	}
 }
 

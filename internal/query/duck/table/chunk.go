@@ -26,28 +26,6 @@ type Chunk struct {
 	pinned  runtime.Pinner
 }
 
-func newChunk(x *opened) Chunk {
-	n := len(x.columns)
-	c := Chunk{scan: x, numbers: make([][]int64, n), doubles: make([][]float64, n), flags: make([][]bool, n), uints: make([][]uint32, n), lists: make([]*Lists, n), texts: make([]*Texts, n)}
-	for i, column := range x.columns {
-		switch column.Type {
-		case Double:
-			c.doubles[i] = make([]float64, ChunkRows)
-		case BigInt, Timestamp:
-			c.numbers[i] = make([]int64, ChunkRows)
-		case Boolean:
-			c.flags[i] = make([]bool, ChunkRows)
-		case UInteger:
-			c.uints[i] = make([]uint32, ChunkRows)
-		case Doubles:
-			c.lists[i] = new(Lists)
-		default:
-			c.texts[i] = &Texts{maps: column.Type == Map}
-		}
-	}
-	return c
-}
-
 // Numbers returns the values of a BIGINT column, or of a TIMESTAMP column in µs; nil if they are
 // not read.
 func (c *Chunk) Numbers(column int) []int64 {
@@ -97,17 +75,6 @@ func (c *Chunk) Texts(column int) *Texts {
 		return c.texts[i]
 	}
 	return nil
-}
-
-// reset prepares the chunk for the next rows: DuckDB has copied the last ones.
-func (c *Chunk) reset() {
-	c.Rows = 0
-	c.pinned.Unpin()
-	for _, t := range c.texts {
-		if t != nil {
-			*t = Texts{maps: t.maps, bytes: t.bytes[:0], ends: t.ends[:0], mapEnds: t.mapEnds[:0], valid: t.valid[:0], repeats: t.repeats[:0]}
-		}
-	}
 }
 
 // give describes the rows for C.

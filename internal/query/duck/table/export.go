@@ -109,14 +109,39 @@ func (c *cursor) Close() {
 //export promTableCursor
 func promTableCursor(scan C.uintptr_t) C.uintptr_t {
 	x := cgo.Handle(scan).Value().(*opened)
-	return C.uintptr_t(cgo.NewHandle(&cursor{x.Cursor(), newChunk(x)}))
+	n := len(x.columns)
+	c := Chunk{scan: x, numbers: make([][]int64, n), doubles: make([][]float64, n), flags: make([][]bool, n), uints: make([][]uint32, n), lists: make([]*Lists, n), texts: make([]*Texts, n)}
+	for i, column := range x.columns {
+		switch column.Type {
+		case Double:
+			c.doubles[i] = make([]float64, ChunkRows)
+		case BigInt, Timestamp:
+			c.numbers[i] = make([]int64, ChunkRows)
+		case Boolean:
+			c.flags[i] = make([]bool, ChunkRows)
+		case UInteger:
+			c.uints[i] = make([]uint32, ChunkRows)
+		case Doubles:
+			c.lists[i] = new(Lists)
+		default:
+			c.texts[i] = &Texts{maps: column.Type == Map}
+		}
+	}
+	return C.uintptr_t(cgo.NewHandle(&cursor{x.Cursor(), c}))
 }
 
 //export promTableNext
 func promTableNext(handle C.uintptr_t, out *C.prom_table_chunk) {
 	defer protect(&out.error)
 	c := cgo.Handle(handle).Value().(*cursor)
-	c.chunk.reset()
+	// DuckDB has copied the last rows.
+	c.chunk.Rows = 0
+	c.chunk.pinned.Unpin()
+	for _, t := range c.chunk.texts {
+		if t != nil {
+			*t = Texts{maps: t.maps, bytes: t.bytes[:0], ends: t.ends[:0], mapEnds: t.mapEnds[:0], valid: t.valid[:0], repeats: t.repeats[:0]}
+		}
+	}
 	if err := c.Next(&c.chunk); err != nil {
 		fail(&out.error, err)
 		return
