@@ -106,7 +106,29 @@ func leaf(t arrow.DataType) (parquet.Node, func(a arrow.Array, row int) parquet.
 			return parquet.BooleanValue(a.(*array.Boolean).Value(row))
 		}
 	case *arrow.Int8Type, *arrow.Int16Type, *arrow.Int32Type, *arrow.Int64Type, *arrow.Uint8Type, *arrow.Uint16Type, *arrow.Uint32Type, *arrow.Uint64Type:
-		return integers(t)
+		small := func(get func(a arrow.Array, row int) int32) func(a arrow.Array, row int) parquet.Value {
+			return func(a arrow.Array, row int) parquet.Value { return parquet.Int32Value(get(a, row)) }
+		}
+		switch t.(type) {
+		case *arrow.Int8Type:
+			return parquet.Int(8), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Int8).Value(row)) })
+		case *arrow.Int16Type:
+			return parquet.Int(16), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Int16).Value(row)) })
+		case *arrow.Int32Type:
+			return parquet.Int(32), small(func(a arrow.Array, row int) int32 { return a.(*array.Int32).Value(row) })
+		case *arrow.Uint8Type:
+			return parquet.Uint(8), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Uint8).Value(row)) })
+		case *arrow.Uint16Type:
+			return parquet.Uint(16), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Uint16).Value(row)) })
+		case *arrow.Uint32Type:
+			return parquet.Uint(32), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Uint32).Value(row)) })
+		case *arrow.Uint64Type:
+			return parquet.Uint(64), func(a arrow.Array, row int) parquet.Value {
+				return parquet.Int64Value(int64(a.(*array.Uint64).Value(row)))
+			}
+		default:
+			return parquet.Int(64), func(a arrow.Array, row int) parquet.Value { return parquet.Int64Value(a.(*array.Int64).Value(row)) }
+		}
 	case *arrow.Float32Type:
 		return parquet.Leaf(parquet.FloatType), func(a arrow.Array, row int) parquet.Value {
 			return parquet.FloatValue(a.(*array.Float32).Value(row))
@@ -146,33 +168,6 @@ func leaf(t arrow.DataType) (parquet.Node, func(a arrow.Array, row int) parquet.
 			}
 			return parquet.ByteArrayValue([]byte(plain(value(nil, a, row, nil))))
 		}
-	}
-}
-
-// integers returns the node of a type of integers, and its values.
-func integers(t arrow.DataType) (parquet.Node, func(a arrow.Array, row int) parquet.Value) {
-	small := func(get func(a arrow.Array, row int) int32) func(a arrow.Array, row int) parquet.Value {
-		return func(a arrow.Array, row int) parquet.Value { return parquet.Int32Value(get(a, row)) }
-	}
-	switch t.(type) {
-	case *arrow.Int8Type:
-		return parquet.Int(8), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Int8).Value(row)) })
-	case *arrow.Int16Type:
-		return parquet.Int(16), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Int16).Value(row)) })
-	case *arrow.Int32Type:
-		return parquet.Int(32), small(func(a arrow.Array, row int) int32 { return a.(*array.Int32).Value(row) })
-	case *arrow.Uint8Type:
-		return parquet.Uint(8), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Uint8).Value(row)) })
-	case *arrow.Uint16Type:
-		return parquet.Uint(16), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Uint16).Value(row)) })
-	case *arrow.Uint32Type:
-		return parquet.Uint(32), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Uint32).Value(row)) })
-	case *arrow.Uint64Type:
-		return parquet.Uint(64), func(a arrow.Array, row int) parquet.Value {
-			return parquet.Int64Value(int64(a.(*array.Uint64).Value(row)))
-		}
-	default:
-		return parquet.Int(64), func(a arrow.Array, row int) parquet.Value { return parquet.Int64Value(a.(*array.Int64).Value(row)) }
 	}
 }
 

@@ -84,12 +84,55 @@ func value(to []byte, a arrow.Array, row int, out *sink) []byte {
 	case *array.LargeString:
 		return quoted(to, a.Value(row), out)
 	case *array.Timestamp:
-		return moment(to, a, row)
+		// A time has an offset if it is one with a time zone, and microseconds if it has a part of
+		// a second.
+		t := a.DataType().(*arrow.TimestampType)
+		at := a.Value(row).ToTime(t.Unit)
+		layout := "2006-01-02T15:04:05.999999999"
+		if t.TimeZone != "" {
+			layout = time.RFC3339Nano
+		}
+		to = append(to, '"')
+		to = at.UTC().AppendFormat(to, layout)
+		return append(to, '"')
 	case *array.Map:
-		return object(to, a, row, out)
+		// A map is an object, or a list of pairs if its keys are not text.
+		from, end := a.ValueOffsets(row)
+		keys, values := a.Keys(), appenderOf(a.Items(), out)
+		names, ok := keys.(*array.String)
+		open, between, closed := byte('{'), byte(':'), byte('}')
+		key := appenderOf(keys, out)
+		if !ok {
+			open, between, closed = '[', ',', ']'
+		} else {
+			key = func(to []byte, i int) []byte { return quoted(to, names.Value(i), out) }
+		}
+		to = append(to, open)
+		for i := int(from); i < int(end); i++ {
+			if i > int(from) {
+				to = append(to, ',')
+			}
+			if !ok {
+				to = append(to, '[')
+			}
+			to = values(append(key(to, i), between), i)
+			if !ok {
+				to = append(to, ']')
+			}
+			to = out.full(to)
+		}
+		return append(to, closed)
 	case array.ListLike:
 		from, end := a.ValueOffsets(row)
-		return items(to, a.ListValues(), int(from), int(end), out)
+		item := appenderOf(a.ListValues(), out)
+		to = append(to, '[')
+		for i := int(from); i < int(end); i++ {
+			if i > int(from) {
+				to = append(to, ',')
+			}
+			to = out.full(item(to, i))
+		}
+		return append(to, ']')
 	case *array.Struct:
 		t := a.DataType().(*arrow.StructType)
 		to = append(to, '{')
@@ -123,61 +166,6 @@ func float(to []byte, f float64, bits int) []byte {
 		format = 'e'
 	}
 	return strconv.AppendFloat(to, f, format, -1, bits)
-}
-
-// moment appends a time: with the offset if it is one with a time zone, to the microsecond if it
-// has a part of a second.
-func moment(to []byte, a *array.Timestamp, row int) []byte {
-	t := a.DataType().(*arrow.TimestampType)
-	at := a.Value(row).ToTime(t.Unit)
-	layout := "2006-01-02T15:04:05.999999999"
-	if t.TimeZone != "" {
-		layout = time.RFC3339Nano
-	}
-	to = append(to, '"')
-	to = at.UTC().AppendFormat(to, layout)
-	return append(to, '"')
-}
-
-func items(to []byte, a arrow.Array, from, end int, out *sink) []byte {
-	f := appenderOf(a, out)
-	to = append(to, '[')
-	for i := from; i < end; i++ {
-		if i > from {
-			to = append(to, ',')
-		}
-		to = out.full(f(to, i))
-	}
-	return append(to, ']')
-}
-
-// object appends a map as an object, or as a list of pairs if its keys are not text.
-func object(to []byte, a *array.Map, row int, out *sink) []byte {
-	from, end := a.ValueOffsets(row)
-	keys, values := a.Keys(), appenderOf(a.Items(), out)
-	names, ok := keys.(*array.String)
-	open, between, closed := byte('{'), byte(':'), byte('}')
-	key := appenderOf(keys, out)
-	if !ok {
-		open, between, closed = '[', ',', ']'
-	} else {
-		key = func(to []byte, i int) []byte { return quoted(to, names.Value(i), out) }
-	}
-	to = append(to, open)
-	for i := int(from); i < int(end); i++ {
-		if i > int(from) {
-			to = append(to, ',')
-		}
-		if !ok {
-			to = append(to, '[')
-		}
-		to = values(append(key(to, i), between), i)
-		if !ok {
-			to = append(to, ']')
-		}
-		to = out.full(to)
-	}
-	return append(to, closed)
 }
 
 // quoted appends a JSON string.

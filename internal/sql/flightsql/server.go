@@ -71,8 +71,23 @@ func Open(s Settings, api http.RoundTripper) (*Server, error) {
 	service := &service{api: &http.Client{Transport: api}, set: s, room: make(chan struct{}, s.MaxCalls), calls: promauto.With(s.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_flight_calls_total", Help: "Ended calls of Flight SQL by gRPC's code.",
 	}, []string{"code"})}
-	if err := service.describe(s.Version); err != nil {
-		return nil, err
+	for id, v := range map[flightsql.SqlInfo]any{
+		flightsql.SqlInfoFlightSqlServerName:         "Promlake",
+		flightsql.SqlInfoFlightSqlServerVersion:      s.Version,
+		flightsql.SqlInfoFlightSqlServerArrowVersion: "1.5",
+		flightsql.SqlInfoFlightSqlServerReadOnly:     true,
+		flightsql.SqlInfoFlightSqlServerSql:          true,
+		flightsql.SqlInfoFlightSqlServerSubstrait:    false,
+		flightsql.SqlInfoFlightSqlServerTransaction:  int32(flightsql.SqlTransactionNone),
+		flightsql.SqlInfoFlightSqlServerCancel:       false,
+		flightsql.SqlInfoDDLCatalog:                  false,
+		flightsql.SqlInfoDDLSchema:                   false,
+		flightsql.SqlInfoDDLTable:                    false,
+		flightsql.SqlInfoIdentifierQuoteChar:         `"`,
+	} {
+		if err := service.RegisterSqlInfo(id, v); err != nil {
+			return nil, err
+		}
 	}
 	out := &Server{listener: s.Connections, served: make(chan error, 1), grpc: grpc.NewServer(
 		grpc.Creds(known{insecure.NewCredentials(), s.TLS}), grpc.ConnectionTimeout(s.ConnectTimeout),

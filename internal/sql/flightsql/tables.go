@@ -22,29 +22,6 @@ const (
 	tableType   = "VIEW"
 )
 
-// describe registers what clients may ask of the server.
-func (s *service) describe(version string) error {
-	for id, v := range map[flightsql.SqlInfo]any{
-		flightsql.SqlInfoFlightSqlServerName:         "Promlake",
-		flightsql.SqlInfoFlightSqlServerVersion:      version,
-		flightsql.SqlInfoFlightSqlServerArrowVersion: "1.5",
-		flightsql.SqlInfoFlightSqlServerReadOnly:     true,
-		flightsql.SqlInfoFlightSqlServerSql:          true,
-		flightsql.SqlInfoFlightSqlServerSubstrait:    false,
-		flightsql.SqlInfoFlightSqlServerTransaction:  int32(flightsql.SqlTransactionNone),
-		flightsql.SqlInfoFlightSqlServerCancel:       false,
-		flightsql.SqlInfoDDLCatalog:                  false,
-		flightsql.SqlInfoDDLSchema:                   false,
-		flightsql.SqlInfoDDLTable:                    false,
-		flightsql.SqlInfoIdentifierQuoteChar:         `"`,
-	} {
-		if err := s.RegisterSqlInfo(id, v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // rows returns a result of texts; a column of binary takes them as bytes.
 func rows(schema *arrow.Schema, values ...[]string) (*arrow.Schema, <-chan flight.StreamChunk, error) {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)

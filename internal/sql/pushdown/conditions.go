@@ -52,11 +52,69 @@ func (r reader) condition(n node) Constraint {
 			return c
 		}
 	case "BOUND_BETWEEN":
-		return r.between(n)
+		low, high := "COMPARE_GREATERTHAN", "COMPARE_LESSTHAN"
+		if n.flag("lower_inclusive") {
+			low += "OREQUALTO"
+		}
+		if n.flag("upper_inclusive") {
+			high += "OREQUALTO"
+		}
+		out := All()
+		if c, ok := r.compare(low, n.node("input"), n.node("lower")); ok {
+			out = out.And(c)
+		}
+		if c, ok := r.compare(high, n.node("input"), n.node("upper")); ok {
+			out = out.And(c)
+		}
+		return out
 	case "BOUND_CONJUNCTION":
-		return r.conjunction(n)
+		children := n.nodes("children")
+		if len(children) == 0 {
+			return All()
+		}
+		if n.text("type") == "CONJUNCTION_AND" {
+			out := All()
+			for _, c := range children {
+				out = out.And(r.condition(c))
+			}
+			return out
+		}
+		if label, values, ok := r.equals(children); ok {
+			return oneOf(label, values)
+		}
+		out := r.condition(children[0])
+		for _, c := range children[1:] {
+			out = out.Or(r.condition(c))
+		}
+		return out
 	case "BOUND_OPERATOR":
-		return r.operator(n)
+		children := n.nodes("children")
+		if len(children) == 0 {
+			return All()
+		}
+		label, ok := r.label(children[0])
+		if !ok {
+			return All()
+		}
+		switch n.text("type") {
+		case "OPERATOR_IS_NULL":
+			return matching(labels.MustNewMatcher(labels.MatchEqual, label, ""))
+		case "OPERATOR_IS_NOT_NULL":
+			return matching(labels.MustNewMatcher(labels.MatchNotEqual, label, ""))
+		case "COMPARE_IN":
+			var values []string
+			for _, c := range children[1:] {
+				v, ok := text(c)
+				if !ok {
+					return All()
+				}
+				values = append(values, v)
+			}
+			if len(values) > 0 {
+				return oneOf(label, values)
+			}
+		}
+		return All()
 	case "BOUND_FUNCTION":
 		return r.function(n)
 	}
@@ -73,7 +131,31 @@ var flipped = map[string]string{
 // compare reads a comparison of a column with a constant.
 func (r reader) compare(op string, column, constant node) (Constraint, bool) {
 	if us, ok := micros(constant); ok && r.isTime(column) {
-		return times(op, us), true
+		c := All()
+		floor := us / 1000
+		if us%1000 < 0 {
+			floor--
+		}
+		whole := us%1000 == 0
+		switch op {
+		case "COMPARE_EQUAL":
+			if c.MinT, c.MaxT = floor, floor; !whole {
+				c.MinT, c.MaxT = math.MaxInt64, math.MinInt64
+			}
+		case "COMPARE_GREATERTHAN":
+			c.MinT = floor + 1
+		case "COMPARE_GREATERTHANOREQUALTO":
+			if c.MinT = floor; !whole {
+				c.MinT++
+			}
+		case "COMPARE_LESSTHAN":
+			if c.MaxT = floor; whole {
+				c.MaxT--
+			}
+		case "COMPARE_LESSTHANOREQUALTO":
+			c.MaxT = floor
+		}
+		return c, true
 	}
 	label, ok := r.label(column)
 	if !ok {
@@ -92,75 +174,6 @@ func (r reader) compare(op string, column, constant node) (Constraint, bool) {
 	return All(), true
 }
 
-// times admits the milliseconds that compare with a constant in µs.
-func times(op string, us int64) Constraint {
-	c := All()
-	floor := us / 1000
-	if us%1000 < 0 {
-		floor--
-	}
-	whole := us%1000 == 0
-	switch op {
-	case "COMPARE_EQUAL":
-		if c.MinT, c.MaxT = floor, floor; !whole {
-			c.MinT, c.MaxT = math.MaxInt64, math.MinInt64
-		}
-	case "COMPARE_GREATERTHAN":
-		c.MinT = floor + 1
-	case "COMPARE_GREATERTHANOREQUALTO":
-		if c.MinT = floor; !whole {
-			c.MinT++
-		}
-	case "COMPARE_LESSTHAN":
-		if c.MaxT = floor; whole {
-			c.MaxT--
-		}
-	case "COMPARE_LESSTHANOREQUALTO":
-		c.MaxT = floor
-	}
-	return c
-}
-
-func (r reader) between(n node) Constraint {
-	low, high := "COMPARE_GREATERTHAN", "COMPARE_LESSTHAN"
-	if n.flag("lower_inclusive") {
-		low += "OREQUALTO"
-	}
-	if n.flag("upper_inclusive") {
-		high += "OREQUALTO"
-	}
-	out := All()
-	if c, ok := r.compare(low, n.node("input"), n.node("lower")); ok {
-		out = out.And(c)
-	}
-	if c, ok := r.compare(high, n.node("input"), n.node("upper")); ok {
-		out = out.And(c)
-	}
-	return out
-}
-
-func (r reader) conjunction(n node) Constraint {
-	children := n.nodes("children")
-	if len(children) == 0 {
-		return All()
-	}
-	if n.text("type") == "CONJUNCTION_AND" {
-		out := All()
-		for _, c := range children {
-			out = out.And(r.condition(c))
-		}
-		return out
-	}
-	if label, values, ok := r.equals(children); ok {
-		return oneOf(label, values)
-	}
-	out := r.condition(children[0])
-	for _, c := range children[1:] {
-		out = out.Or(r.condition(c))
-	}
-	return out
-}
-
 // equals reads a disjunction of comparisons of one label with values.
 func (r reader) equals(children []node) (label string, values []string, ok bool) {
 	for _, c := range children {
@@ -175,36 +188,6 @@ func (r reader) equals(children []node) (label string, values []string, ok bool)
 		label, values = l, append(values, v)
 	}
 	return label, values, true
-}
-
-func (r reader) operator(n node) Constraint {
-	children := n.nodes("children")
-	if len(children) == 0 {
-		return All()
-	}
-	label, ok := r.label(children[0])
-	if !ok {
-		return All()
-	}
-	switch n.text("type") {
-	case "OPERATOR_IS_NULL":
-		return matching(labels.MustNewMatcher(labels.MatchEqual, label, ""))
-	case "OPERATOR_IS_NOT_NULL":
-		return matching(labels.MustNewMatcher(labels.MatchNotEqual, label, ""))
-	case "COMPARE_IN":
-		var values []string
-		for _, c := range children[1:] {
-			v, ok := text(c)
-			if !ok {
-				return All()
-			}
-			values = append(values, v)
-		}
-		if len(values) > 0 {
-			return oneOf(label, values)
-		}
-	}
-	return All()
 }
 
 // function reads conditions on the bytes of a label: LIKE becomes one of them.

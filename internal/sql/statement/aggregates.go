@@ -84,24 +84,16 @@ func checkOrder(name string, call map[string]any) error {
 // castTexts casts constant texts among the arguments of aggregates, as '-inf' and '5 minutes': DuckDB
 // does not for aggregates of the C API. It reports whether there are any.
 func castTexts(x any, promql map[string]Function) (cast bool) {
-	switch x := x.(type) {
-	case map[string]any:
-		for _, v := range x {
-			cast = castTexts(v, promql) || cast
-		}
-		a, ok := promql[lower(x["function_name"])]
-		children, _ := x["children"].([]any)
-		if !ok {
-			return cast
-		}
+	for _, v := range below(x) {
+		cast = castTexts(v, promql) || cast
+	}
+	node, _ := x.(map[string]any)
+	if a, ok := promql[lower(node["function_name"])]; ok {
+		children, _ := node["children"].([]any)
 		for i, t := range a.types(len(children)) {
 			if c, ok := children[i].(map[string]any); ok && isText(c) {
 				children[i], cast = castNode(c, t), true
 			}
-		}
-	case []any:
-		for _, v := range x {
-			cast = castTexts(v, promql) || cast
 		}
 	}
 	return cast

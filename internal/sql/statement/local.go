@@ -3,8 +3,6 @@ package statement
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -20,22 +18,16 @@ func CheckLocal(answer []byte) error {
 }
 
 func checkLocal(x any) error {
-	var parts []any
-	switch x := x.(type) {
-	case map[string]any:
-		if name := lower(x["function_name"]); strings.HasPrefix(name, "prom_") {
-			if x["class"] == "WINDOW" {
-				return refuse("the function %q is not available with OVER for local files; a server or --store has PromQL's functions for windows", name)
-			}
-			if err := checkOrder(name, x); err != nil {
-				return err
-			}
+	node, _ := x.(map[string]any)
+	if name := lower(node["function_name"]); strings.HasPrefix(name, "prom_") {
+		if node["class"] == "WINDOW" {
+			return refuse("the function %q is not available with OVER for local files; a server or --store has PromQL's functions for windows", name)
 		}
-		parts = slices.Collect(maps.Values(x))
-	case []any:
-		parts = x
+		if err := checkOrder(name, node); err != nil {
+			return err
+		}
 	}
-	for _, p := range parts {
+	for _, p := range below(x) {
 		if err := checkLocal(p); err != nil {
 			return err
 		}

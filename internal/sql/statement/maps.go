@@ -16,19 +16,11 @@ var mapTypes = []string{"MAP", "UNBOUND", "USER", "VARIANT"}
 func (s *Statement) MakesMaps() bool { return makesMaps(s.tree) }
 
 func makesMaps(x any) bool {
-	switch x := x.(type) {
-	case map[string]any:
-		name := lower(x["function_name"])
-		if slices.ContainsFunc(makers, func(part string) bool { return strings.Contains(name, part) }) || slices.Contains(mapTypes, text(x["id"])) {
+	if node, ok := x.(map[string]any); ok {
+		name := lower(node["function_name"])
+		if slices.ContainsFunc(makers, func(part string) bool { return strings.Contains(name, part) }) || slices.Contains(mapTypes, text(node["id"])) {
 			return true
 		}
-		for _, v := range x {
-			if makesMaps(v) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(x, makesMaps)
 	}
-	return false
+	return slices.ContainsFunc(below(x), makesMaps)
 }

@@ -15,21 +15,14 @@ var likes = map[string]struct {
 
 // patterns checks the patterns of a tree, whose parameters have their values.
 func patterns(x any) error {
-	switch x := x.(type) {
-	case map[string]any:
-		if err := pattern(x); err != nil {
+	if node, ok := x.(map[string]any); ok {
+		if err := pattern(node); err != nil {
 			return err
 		}
-		for _, v := range x {
-			if err := patterns(v); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for _, v := range x {
-			if err := patterns(v); err != nil {
-				return err
-			}
+	}
+	for _, v := range below(x) {
+		if err := patterns(v); err != nil {
+			return err
 		}
 	}
 	return nil

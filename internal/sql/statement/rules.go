@@ -14,17 +14,6 @@ type rules struct {
 	parameters        map[string]bool
 }
 
-func newRules(tables, functions []string, promql map[string]Function) *rules {
-	r := &rules{tables: map[string]bool{}, functions: map[string]bool{}, promql: promql, ctes: map[string]bool{}, parameters: map[string]bool{}}
-	for _, t := range tables {
-		r.tables[strings.ToLower(t)] = true
-	}
-	for _, f := range append(functions, tableFunctions...) {
-		r.functions[strings.ToLower(f)] = true
-	}
-	return r
-}
-
 // tableFunctions are DuckDB's table functions that only compute. All others are refused: many read
 // files or the state of the process.
 var tableFunctions = []string{"generate_series", "json_each", "json_tree", "range", "repeat_row", "unnest"}
@@ -74,26 +63,20 @@ var reserved = []string{"duckdb_", "pg_", "pragma_", "sqlite_"}
 // collect gathers the names that the statement defines (WITH). Where one of them is not visible, it
 // is an unknown table.
 func (r *rules) collect(x any) {
-	switch x := x.(type) {
-	case map[string]any:
-		if m, ok := x["cte_map"].(map[string]any); ok {
-			entries, _ := m["map"].([]any)
-			for _, e := range entries {
-				if entry, ok := e.(map[string]any); ok {
-					r.ctes[lower(entry["key"])] = true
-				}
+	node, _ := x.(map[string]any)
+	if m, ok := node["cte_map"].(map[string]any); ok {
+		entries, _ := m["map"].([]any)
+		for _, e := range entries {
+			if entry, ok := e.(map[string]any); ok {
+				r.ctes[lower(entry["key"])] = true
 			}
 		}
-		if lower(x["type"]) == "recursive_cte_node" || lower(x["type"]) == "cte_node" {
-			r.ctes[lower(x["cte_name"])] = true
-		}
-		for _, v := range x {
-			r.collect(v)
-		}
-	case []any:
-		for _, v := range x {
-			r.collect(v)
-		}
+	}
+	if lower(node["type"]) == "recursive_cte_node" || lower(node["type"]) == "cte_node" {
+		r.ctes[lower(node["cte_name"])] = true
+	}
+	for _, v := range below(x) {
+		r.collect(v)
 	}
 }
 
@@ -106,12 +89,7 @@ func (r *rules) walk(x any, inFrom bool) error {
 		if err := r.node(x, inFrom); err != nil {
 			return err
 		}
-		keys := make([]string, 0, len(x))
-		for k := range x {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
+		for _, k := range sorted(x) {
 			if err := r.walk(x[k], k == "function" && x["type"] == "TABLE_FUNCTION"); err != nil {
 				return err
 			}
@@ -136,43 +114,40 @@ func (r *rules) node(x map[string]any, inFrom bool) error {
 	}
 	switch x["type"] {
 	case "BASE_TABLE":
-		return r.table(x)
-	case "TABLE_FUNCTION":
-		return r.tableFunction(x)
-	case "SHOW_REF":
-		return r.show(x)
-	}
-	return nil
-}
-
-func (r *rules) table(x map[string]any) error {
-	catalog, schema, name := lower(x["catalog_name"]), lower(x["schema_name"]), lower(x["table_name"])
-	if x["at_clause"] != nil {
-		return refuse("table %q: AT is not supported; as_of= of the request reads the past", text(x["table_name"]))
-	}
-	for _, p := range reserved {
-		if r.ctes[name] && strings.HasPrefix(name, p) {
-			return refuse("table %q: names that begin with %s are DuckDB's own", text(x["table_name"]), p)
+		catalog, schema, name := lower(x["catalog_name"]), lower(x["schema_name"]), lower(x["table_name"])
+		if x["at_clause"] != nil {
+			return refuse("table %q: AT is not supported; as_of= of the request reads the past", text(x["table_name"]))
 		}
-	}
-	own := catalog == "" || catalog == "memory"
-	switch {
-	case catalog == "" && schema == "" && r.ctes[name]:
-	case own && (schema == "" || schema == "main") && r.tables[name]:
-	case (own || catalog == "system") && schema == "information_schema" && slices.Contains(schemaTables, name):
-	default:
-		return refuse("there is no table %q; there are %s", qualified(x, "table_name"), strings.Join(sorted(r.tables), ", "))
-	}
-	return nil
-}
-
-func (r *rules) tableFunction(x map[string]any) error {
-	f, ok := x["function"].(map[string]any)
-	if !ok {
-		return refuse("a table function has no name")
-	}
-	if name := lower(f["function_name"]); !r.functions[name] {
-		return refuse("the table function %q is not available; there are %s", text(f["function_name"]), strings.Join(sorted(r.functions), ", "))
+		for _, p := range reserved {
+			if r.ctes[name] && strings.HasPrefix(name, p) {
+				return refuse("table %q: names that begin with %s are DuckDB's own", text(x["table_name"]), p)
+			}
+		}
+		own := catalog == "" || catalog == "memory"
+		switch {
+		case catalog == "" && schema == "" && r.ctes[name]:
+		case own && (schema == "" || schema == "main") && r.tables[name]:
+		case (own || catalog == "system") && schema == "information_schema" && slices.Contains(schemaTables, name):
+		default:
+			return refuse("there is no table %q; there are %s", qualified(x, "table_name"), strings.Join(sorted(r.tables), ", "))
+		}
+		return nil
+	case "TABLE_FUNCTION":
+		f, ok := x["function"].(map[string]any)
+		if !ok {
+			return refuse("a table function has no name")
+		}
+		if name := lower(f["function_name"]); !r.functions[name] {
+			return refuse("the table function %q is not available; there are %s", text(f["function_name"]), strings.Join(sorted(r.functions), ", "))
+		}
+		return nil
+	case "SHOW_REF":
+		switch name := strings.Trim(lower(x["table_name"]), `"`); name {
+		case "", "tables", "__show_tables", "__show_tables_expanded", "__show_tables_from_database":
+			return nil
+		default:
+			return refuse("SHOW %s is not available; want SHOW TABLES", strings.TrimPrefix(name, "__show_"))
+		}
 	}
 	return nil
 }
@@ -200,16 +175,6 @@ func (r *rules) function(x map[string]any, inFrom bool) error {
 		}
 	}
 	return nil
-}
-
-// show checks DESCRIBE, SUMMARIZE and SHOW.
-func (r *rules) show(x map[string]any) error {
-	switch name := strings.Trim(lower(x["table_name"]), `"`); name {
-	case "", "tables", "__show_tables", "__show_tables_expanded", "__show_tables_from_database":
-		return nil
-	default:
-		return refuse("SHOW %s is not available; want SHOW TABLES", strings.TrimPrefix(name, "__show_"))
-	}
 }
 
 func text(x any) string { s, _ := x.(string); return s }

@@ -84,13 +84,22 @@ func (s *Statement) Check(answer []byte, tables, functions []string, promql map[
 	case len(d.Statements) > 1:
 		return refuse("there are %d statements; want %s", len(d.Statements), forms)
 	}
-	r := newRules(tables, functions, promql)
+	r := &rules{tables: map[string]bool{}, functions: map[string]bool{}, promql: promql, ctes: map[string]bool{}, parameters: map[string]bool{}}
+	for _, t := range tables {
+		r.tables[strings.ToLower(t)] = true
+	}
+	for _, f := range append(functions, tableFunctions...) {
+		r.functions[strings.ToLower(f)] = true
+	}
 	r.collect(d.Statements[0])
 	if err := r.walk(d.Statements[0], false); err != nil {
 		return err
 	}
-	if err := checkWidths(d.Statements[0]); err != nil {
-		return err
+	widest, outside := 0.0, unknown
+	outside.columns = map[string]float64{}
+	scope{map[string]width{}, map[string]width{}, outside, &widest}.query(d.Statements[0]["node"])
+	if widest > maxFields {
+		return refuse("the statement makes values with more than %d fields; put fewer columns into structs of structs", maxFields)
 	}
 	s.parameters, s.tree, s.promql = len(r.parameters), d.Statements[0], promql
 	return nil

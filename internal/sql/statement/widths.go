@@ -31,17 +31,6 @@ type scope struct {
 	widest  *float64         // of any part of the statement
 }
 
-// checkWidths refuses a statement that makes values of more fields than maxFields.
-func checkWidths(tree map[string]any) error {
-	widest, outside := 0.0, unknown
-	outside.columns = map[string]float64{}
-	scope{map[string]width{}, map[string]width{}, outside, &widest}.query(tree["node"])
-	if widest > maxFields {
-		return refuse("the statement makes values with more than %d fields; put fewer columns into structs of structs", maxFields)
-	}
-	return nil
-}
-
 // query returns the width of a query.
 func (s scope) query(x any) width {
 	node, _ := x.(map[string]any)
@@ -190,6 +179,15 @@ func within(node map[string]any, names ...string) (x any) {
 		x = inner[name]
 	}
 	return x
+}
+
+// below returns what a node or a list has.
+func below(x any) []any {
+	if node, ok := x.(map[string]any); ok {
+		return slices.Collect(maps.Values(node))
+	}
+	list, _ := x.([]any)
+	return list
 }
 
 // parts returns the nodes and lists in a node, in the order of their names.

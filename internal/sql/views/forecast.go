@@ -33,7 +33,12 @@ func (s *Store) forecast(from Reader, usage *source.Usage, of func(*lookup.Resol
 		return f, err
 	}
 	f.objects(res, usage)
-	f.read(ctx, s.Samples.Collect(res.Match(of(res), r.MinT, r.MaxT)), usage, kinds...)
+	c := s.Samples.Collect(res.Match(of(res), r.MinT, r.MaxT))
+	for _, k := range kinds {
+		parts, took := k(c, ctx)
+		usage.Parts(parts)
+		f.add(took)
+	}
 	return f, nil
 }
 
@@ -66,15 +71,6 @@ func (f *Forecast) objects(res *lookup.Resolution, usage *source.Usage) {
 			f.Bytes.Considered, f.Bytes.Read = f.Bytes.Considered+o.Size, f.Bytes.Read+o.Size
 			usage.Segment(o.Series, o.Size)
 		}
-	}
-}
-
-// read adds a read of kinds of samples of blocks.
-func (f *Forecast) read(ctx context.Context, c *samples.Collector, usage *source.Usage, kinds ...kind) {
-	for _, k := range kinds {
-		parts, took := k(c, ctx)
-		usage.Parts(parts)
-		f.add(took)
 	}
 }
 

@@ -236,7 +236,17 @@ func (c *sampleCursor) series() (more bool, err error) {
 	c.at++
 	if c.batch == nil {
 		c.lset = c.mixed[i].Labels()
-		return true, c.floatsOf(c.mixed[i])
+		it := c.mixed[i].Iterator(nil)
+		c.t, c.v = nil, nil
+		for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
+			if kind != chunkenc.ValFloat {
+				continue
+			}
+			if t, v := it.At(); c.scan.Stale || !value.IsStaleNaN(v) {
+				c.t, c.v = append(c.t, t), append(c.v, v)
+			}
+		}
+		return true, errors.Join(it.Err(), c.scan.ctx.Err())
 	}
 	c.owed = c.scan.estimates[c.which[i]]
 	c.lset = c.scan.res.Series[c.which[i]].Labels
@@ -292,19 +302,4 @@ func (c *sampleCursor) read() (more bool, err error) {
 		return true, err
 	}
 	return false, nil
-}
-
-// floatsOf takes the floats of a series that has native histograms as well.
-func (c *sampleCursor) floatsOf(s *samples.Series) error {
-	it := s.Iterator(nil)
-	c.t, c.v = nil, nil
-	for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
-		if kind != chunkenc.ValFloat {
-			continue
-		}
-		if t, v := it.At(); c.scan.Stale || !value.IsStaleNaN(v) {
-			c.t, c.v = append(c.t, t), append(c.v, v)
-		}
-	}
-	return errors.Join(it.Err(), c.scan.ctx.Err())
 }

@@ -39,22 +39,6 @@ type Read struct {
 	Stored     bool                // each replica is shown
 }
 
-// match returns the series that a read asks for. It charges them to the statement's budgets.
-func (s *Store) match(ctx context.Context, r Read) (m *lookup.Match, err error) {
-	if r.Stored {
-		m, err = s.Series.Tables.Match(ctx, r.Snap, r.MinT, r.MaxT, r.Sets...)
-	} else {
-		m, err = s.Series.Match(ctx, r.Snap, r.Wide, r.MinT, r.MaxT, s.shown(ctx, r)...)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := request.Found(ctx, m.Series, lookup.LabelsOf); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
 // shown returns the sets of a read without the matchers of the replicas' label, which DuckDB applies
 // to the series as they are shown.
 func (s *Store) shown(ctx context.Context, r Read) [][]*labels.Matcher {
@@ -69,12 +53,21 @@ func (s *Store) shown(ctx context.Context, r Read) [][]*labels.Matcher {
 	return out
 }
 
-// resolve matches the series of a scan; res is nil if it reads nothing.
+// resolve matches the series of a scan, which it charges to the statement's budgets; res is nil if it
+// reads nothing.
 func (s *Store) resolve(from Reader) (ctx context.Context, res *lookup.Resolution, r Read, err error) {
 	ctx, r, err = from.Read()
 	if err == nil && r.MinT <= r.MaxT {
 		var m *lookup.Match
-		if m, err = s.match(ctx, r); err == nil {
+		if r.Stored {
+			m, err = s.Series.Tables.Match(ctx, r.Snap, r.MinT, r.MaxT, r.Sets...)
+		} else {
+			m, err = s.Series.Match(ctx, r.Snap, r.Wide, r.MinT, r.MaxT, s.shown(ctx, r)...)
+		}
+		if err == nil {
+			err = request.Found(ctx, m.Series, lookup.LabelsOf)
+		}
+		if err == nil {
 			res = m.Resolution()
 		}
 	}
