@@ -40,16 +40,10 @@ func labelsOf(layout *parquetfile.Layout) *labelLeaves {
 	if l := last.Load(); l != nil && len(l.of) == len(layout.Leaves) && &l.of[0] == &layout.Leaves[0] {
 		return l
 	}
-	l := newLabelLeaves(layout.Leaves)
-	last.Store(l)
-	return l
-}
-
-func newLabelLeaves(leaves []parquetfile.Leaf) *labelLeaves {
-	l := &labelLeaves{of: leaves, byName: map[string]int{}}
+	l := &labelLeaves{of: layout.Leaves, byName: map[string]int{}}
 	columns := map[string]int{}
-	for leaf := range leaves {
-		e, column := &leaves[leaf], l.columns
+	for leaf := range layout.Leaves {
+		e, column := &layout.Leaves[leaf], l.columns
 		name, ok := strings.CutPrefix(e.Path[0], segment.LabelPrefix)
 		if ok {
 			l.columns++
@@ -65,5 +59,6 @@ func newLabelLeaves(leaves []parquetfile.Leaf) *labelLeaves {
 		l.sorted = append(l.sorted, labelLeaf{name, leaf, columns[name]})
 	}
 	slices.SortFunc(l.sorted, func(a, b labelLeaf) int { return strings.Compare(a.name, b.name) })
+	last.Store(l)
 	return l
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/promlake/promlake/internal/format/parquetfile"
 	"github.com/promlake/promlake/internal/format/segment"
-	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // errShape reports columns that contradict each other or meta.json.
@@ -73,15 +73,6 @@ func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader
 	return &l, nil
 }
 
-// knownLoader returns a loader of a segment whose content is in memory: its rows are known.
-func knownLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64, known *recent.Segment) *loader {
-	l := openLoader(in, layout, seed)
-	l.rows = len(known.Rows)
-	l.table.rows = l.rows
-	l.table.base, l.table.near = known.Scraped()
-	return &l
-}
-
 // pages calls visit for every page of a leaf column in all row groups. begin, if not nil, is called
 // before the first page of each group.
 func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.DataPage) error) error {
@@ -135,8 +126,18 @@ func (l *loader) labels() error {
 			return fmt.Errorf("column %s: %w", e.Path[0], err)
 		}
 	}
-	if err := l.labelMap(); err != nil {
+	byName, err := l.mapped()
+	if err != nil {
 		return fmt.Errorf("column %s: %w", segment.ColLabels, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		l.builder.reset()
+		if err := l.builder.spread(name, byName[name], l.rows); err != nil {
+			return fmt.Errorf("column %s: %w", segment.ColLabels, err)
+		}
+		if err := l.finish(name); err != nil {
+			return fmt.Errorf("column %s: %w", segment.ColLabels, err)
+		}
 	}
 	return l.sort()
 }

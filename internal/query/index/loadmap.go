@@ -2,7 +2,6 @@ package index
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/promlake/promlake/internal/format/parquetfile"
@@ -13,24 +12,6 @@ import (
 type mapped struct {
 	row   int
 	value string
-}
-
-// labelMap adds a column for every name in the labels MAP, if the file has one.
-func (l *loader) labelMap() error {
-	byName, err := l.mapped()
-	if err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		l.builder.reset()
-		if err := l.builder.spread(name, byName[name], l.rows); err != nil {
-			return err
-		}
-		if err := l.finish(name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // mapped returns the entries of the labels MAP by name, ascending by row.

@@ -286,70 +286,58 @@ func (c *column) cost(set codeSet) int {
 func (c *column) filter(dst, src []Range, set codeSet) []Range {
 	switch {
 	case c.ends != nil:
-		return c.filterRuns(dst, src, set)
+		if code, ok := set.single(); ok {
+			for _, r := range src {
+				run := sort.Search(len(c.ends), func(i int) bool { return c.ends[i] > r.From })
+				upto := run + sort.Search(len(c.ends)-run, func(i int) bool { return c.ends[run+i] >= r.To }) + 1
+				for ; run < upto; run++ {
+					i := c.codes.index(run, upto, code)
+					if i < 0 {
+						break
+					}
+					if run += i; run == 0 {
+						dst = join(dst, r.From, min(r.To, c.ends[run]))
+					} else {
+						dst = join(dst, max(r.From, c.ends[run-1]), min(r.To, c.ends[run]))
+					}
+				}
+			}
+			return dst
+		}
+		run := 0
+		for _, r := range src {
+			run += sort.Search(len(c.ends)-run, func(i int) bool { return c.ends[run+i] > r.From })
+			for from := r.From; from < r.To; run++ {
+				to := min(r.To, c.ends[run])
+				if set.has(c.codes.at(run)) {
+					dst = join(dst, from, to)
+				}
+				if from = to; c.ends[run] > to {
+					break
+				}
+			}
+		}
+		return dst
 	case c.codes.b1 != nil:
 		if code, ok := set.single(); ok {
-			return filterByte(dst, src, c.codes.b1, uint8(code))
+			code := uint8(code)
+			for _, r := range src {
+				for at := r.From; at < r.To; at++ {
+					i := bytes.IndexByte(c.codes.b1[at:r.To], code)
+					if i < 0 {
+						break
+					}
+					at += uint32(i)
+					dst = join(dst, at, at+1)
+				}
+			}
+			return dst
 		}
 		return filterCodes(dst, src, c.codes.b1, set)
 	case c.codes.b2 != nil:
 		return filterCodes(dst, src, c.codes.b2, set)
 	}
 	return filterCodes(dst, src, c.codes.b4, set)
-}
-
-func (c *column) filterRuns(dst, src []Range, set codeSet) []Range {
-	if code, ok := set.single(); ok {
-		return c.filterRunsOf(dst, src, code)
-	}
-	run := 0
-	for _, r := range src {
-		run += sort.Search(len(c.ends)-run, func(i int) bool { return c.ends[run+i] > r.From })
-		for from := r.From; from < r.To; run++ {
-			to := min(r.To, c.ends[run])
-			if set.has(c.codes.at(run)) {
-				dst = join(dst, from, to)
-			}
-			if from = to; c.ends[run] > to {
-				break
-			}
-		}
-	}
-	return dst
-}
-
-// filterRunsOf is filterRuns for one code.
-func (c *column) filterRunsOf(dst, src []Range, code uint32) []Range {
-	for _, r := range src {
-		run := sort.Search(len(c.ends), func(i int) bool { return c.ends[i] > r.From })
-		upto := run + sort.Search(len(c.ends)-run, func(i int) bool { return c.ends[run+i] >= r.To }) + 1
-		for ; run < upto; run++ {
-			i := c.codes.index(run, upto, code)
-			if i < 0 {
-				break
-			}
-			if run += i; run == 0 {
-				dst = join(dst, r.From, min(r.To, c.ends[run]))
-			} else {
-				dst = join(dst, max(r.From, c.ends[run-1]), min(r.To, c.ends[run]))
-			}
-		}
-	}
-	return dst
-}
-
-func filterByte(dst, src []Range, codes []uint8, code uint8) []Range {
-	for _, r := range src {
-		for at := r.From; at < r.To; at++ {
-			i := bytes.IndexByte(codes[at:r.To], code)
-			if i < 0 {
-				break
-			}
-			at += uint32(i)
-			dst = join(dst, at, at+1)
-		}
-	}
-	return dst
 }
 
 func filterCodes[T uint8 | uint16 | uint32](dst, src []Range, codes []T, set codeSet) []Range {

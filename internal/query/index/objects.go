@@ -169,7 +169,11 @@ func loadSegment(in io.ReaderAt, size int64, seed uint64, known *recent.Segment)
 	defer columns.Release()
 	var l *loader
 	if known != nil {
-		l = knownLoader(in, columns.Layout, seed, known)
+		k := openLoader(in, columns.Layout, seed)
+		k.rows = len(known.Rows)
+		k.table.rows = k.rows
+		k.table.base, k.table.near = known.Scraped()
+		l = &k
 	} else if l, err = newLoader(in, columns.Layout, seed); err != nil {
 		return nil, err
 	}

@@ -45,8 +45,14 @@ func (s Some) segment(ctx context.Context, in io.ReaderAt, size int64) (*Table, 
 	if !found || l.rows == 0 || err != nil {
 		return l.partial(found), err
 	}
-	if err := l.present(); err != nil {
+	// Forget the label columns in which no row has a value, if the footer says which.
+	runs, err := segment.RunsOf(l.layout.KeyValues, l.labels.columns, l.layout.Rows)
+	if err != nil {
 		return nil, err
+	}
+	if runs != nil {
+		have := runs.Columns(l.table.some)
+		l.wanted = slices.DeleteFunc(slices.Clone(l.labels.sorted), func(x labelLeaf) bool { return x.column >= 0 && !have.Has(x.column) })
 	}
 	if err := l.identify(); err != nil {
 		return nil, err
@@ -233,23 +239,6 @@ func selectiveFirst(ms []*labels.Matcher) []*labels.Matcher {
 	out := slices.Clone(ms)
 	slices.SortStableFunc(out, func(a, b *labels.Matcher) int { return cost(a) - cost(b) })
 	return out
-}
-
-// present forgets the label columns in which no row of a segment has a value, if its footer says
-// which.
-func (l *someLoader) present() error {
-	runs, err := segment.RunsOf(l.layout.KeyValues, l.labels.columns, l.layout.Rows)
-	if err != nil || runs == nil {
-		return err
-	}
-	have := runs.Columns(l.table.some)
-	l.wanted = nil
-	for _, x := range l.labels.sorted {
-		if x.column < 0 || have.Has(x.column) {
-			l.wanted = append(l.wanted, x)
-		}
-	}
-	return nil
 }
 
 // identify reads the labels of the rows.

@@ -208,7 +208,17 @@ func (c *groupColumn) filter(rows []Range, wanted []bool) (out []Range, err erro
 // each calls visit for pieces of rows that have one value each, in order.
 func (c *groupColumn) each(rows []Range, visit func(r Range, value int)) error {
 	if c.pages == nil {
-		c.eachRun(rows, visit)
+		run := 0
+		for _, r := range rows {
+			run += sort.Search(len(c.runs)-run, func(i int) bool { return c.runs[run+i].end > r.From })
+			for from := r.From; from < r.To; run++ {
+				to := min(r.To, c.runs[run].end)
+				visit(Range{from, to}, int(c.runs[run].value))
+				if from = to; c.runs[run].end > to {
+					break
+				}
+			}
+		}
 		return nil
 	}
 	for _, p := range c.pages {
@@ -228,20 +238,6 @@ func (c *groupColumn) each(rows []Range, visit func(r Range, value int)) error {
 		}
 	}
 	return nil
-}
-
-func (c *groupColumn) eachRun(rows []Range, visit func(r Range, value int)) {
-	run := 0
-	for _, r := range rows {
-		run += sort.Search(len(c.runs)-run, func(i int) bool { return c.runs[run+i].end > r.From })
-		for from := r.From; from < r.To; run++ {
-			to := min(r.To, c.runs[run].end)
-			visit(Range{from, to}, int(c.runs[run].value))
-			if from = to; c.runs[run].end > to {
-				break
-			}
-		}
-	}
 }
 
 // count returns the number of rows of ranges.

@@ -37,7 +37,16 @@ func (d *demand) whole(object uint32) bool {
 	x := d.of(object)
 	if x == nil {
 		x = &d.last[object%countedObjects]
-		*x = demanded{object: object, whole: d.judge(object)}
+		judged, worth := 0, 0
+		for i := range uint32(judgedObjects) {
+			if x := d.of(object - youngObjects - 1 - i); x != nil {
+				judged++
+				if x.reads >= worthReads {
+					worth++
+				}
+			}
+		}
+		*x = demanded{object: object, whole: judged >= fewestJudged && 4*worth >= 3*judged}
 	}
 	x.reads++
 	return x.whole
@@ -49,18 +58,4 @@ func (d *demand) of(object uint32) *demanded {
 		return x
 	}
 	return nil
-}
-
-// judge reports whether most of the objects before a new one were worth their whole tables.
-func (d *demand) judge(object uint32) bool {
-	judged, worth := 0, 0
-	for i := range uint32(judgedObjects) {
-		if x := d.of(object - youngObjects - 1 - i); x != nil {
-			judged++
-			if x.reads >= worthReads {
-				worth++
-			}
-		}
-	}
-	return judged >= fewestJudged && 4*worth >= 3*judged
 }

@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -70,7 +71,37 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 		return nil, err
 	}
 	if read, ok = from.Read(mint, deletions); !ok {
-		return c.partly(ctx, snap, objects, all, mint, maxt, room)
+		// The queries begin before the memory does. Their last samples are mostly in segments,
+		// which are many.
+		newer, from, ok := c.newest(ctx, snap, objects, all, maxt, room)
+		if !ok || from <= mint {
+			return nil, nil
+		}
+		out := make([]*Resolution, len(all))
+		for i := range all {
+			s := &all[i]
+			switch {
+			case s.MaxT < from:
+				continue
+			case s.MinT >= from:
+				out[i] = newer[i]
+				continue
+			}
+			m, err := c.Match(ctx, snap, false, s.MinT, from-1, s.Matchers)
+			if errors.Is(err, request.ErrNarrow) {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			if m.Replicas != nil || m.HasDeltas() {
+				return nil, nil
+			}
+			if out[i], ok = join(m.Resolution(), newer[i], from); !ok || len(out[i].Series) > c.maxSeries {
+				return nil, nil
+			}
+		}
+		return out, nil
 	}
 	defer read.Close()
 	for i := len(objects) - 1; i >= 0; i-- {

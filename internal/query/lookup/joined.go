@@ -2,12 +2,10 @@ package lookup
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/store/catalog"
 )
@@ -19,40 +17,6 @@ const (
 	// joinedLeast is how many of its last ms must be in memory.
 	joinedLeast = int64(3 * time.Minute / time.Millisecond)
 )
-
-// partly is Held for queries that begin before the memory does. Their last samples are mostly in
-// segments, which are many.
-func (c *Chooser) partly(ctx context.Context, snap catalog.Snapshot, objects []source.Object, all []Selector, mint, maxt int64, room *Room) ([]*Resolution, error) {
-	newer, from, ok := c.newest(ctx, snap, objects, all, maxt, room)
-	if !ok || from <= mint {
-		return nil, nil
-	}
-	out := make([]*Resolution, len(all))
-	for i := range all {
-		s := &all[i]
-		switch {
-		case s.MaxT < from:
-			continue
-		case s.MinT >= from:
-			out[i] = newer[i]
-			continue
-		}
-		m, err := c.Match(ctx, snap, false, s.MinT, from-1, s.Matchers)
-		if errors.Is(err, request.ErrNarrow) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if m.Replicas != nil || m.HasDeltas() {
-			return nil, nil
-		}
-		if out[i], ok = join(m.Resolution(), newer[i], from); !ok || len(out[i].Series) > c.maxSeries {
-			return nil, nil
-		}
-	}
-	return out, nil
-}
 
 // newest returns the samples of selectors that are in memory, which are those from a time (ms) on.
 func (c *Chooser) newest(ctx context.Context, snap catalog.Snapshot, objects []source.Object, all []Selector, maxt int64, room *Room) (out []*Resolution, from int64, ok bool) {

@@ -119,7 +119,15 @@ func (s *Tables) Match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 		}
 	}
 	s.count(ctx, all)
-	m.trim()
+	// Leave out the objects without rows.
+	kept := 0
+	for i, rows := range m.Rows {
+		if len(rows) > 0 {
+			m.Objects[kept], m.Tables[kept], m.Rows[kept] = m.Objects[i], m.Tables[i], rows
+			kept++
+		}
+	}
+	m.Objects, m.Tables, m.Rows = m.Objects[:kept:kept], m.Tables[:kept:kept], m.Rows[:kept:kept]
 	if m.Series = m.used(found.series); len(m.Series) > s.maxSeries {
 		return nil, s.tooMany()
 	}
@@ -179,7 +187,35 @@ func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][
 		wanted[i] = true
 	}
 	if left != ample {
-		if err := s.loadSome(ctx, m, wanted, sets, left); err != nil {
+		rest := s.held(m.Objects, m.Tables, func(i int) bool { return wanted[i] })
+		switch left {
+		case fresh:
+			rest = slices.DeleteFunc(rest, func(i int) bool { return !isFresh(&m.Objects[i]) || s.first.Enough(m.Objects[i].Series, 1) })
+		case limited:
+			atOnce := make([]bool, len(m.Objects))
+			for i, w := range wanted {
+				atOnce[i] = w && s.demand.whole(m.Objects[i].Footer.Number)
+			}
+			rest = slices.DeleteFunc(rest, func(i int) bool { return atOnce[i] || s.partial.Enough(m.Objects[i].Series, 1) })
+		}
+		if err := s.files.Each(ctx, len(rest), func(ctx context.Context, k int) error {
+			o := &m.Objects[rest[k]]
+			some := index.Some{Seed: s.seed, Sets: sets, Most: int(o.Footer.Rows / someShare)}
+			if known := s.recent.Get(o.Series, o.Size); known != nil {
+				t, ok, err := some.Known(ctx, known)
+				if m.Tables[rest[k]] = t; ok || err != nil {
+					return err
+				}
+			}
+			t, err := s.read(ctx, o, func(in source.Reader, size int64) (*index.Table, error) {
+				if o.Footer.Meta == nil {
+					return some.Segment(ctx, in, size)
+				}
+				return some.Block(ctx, in, size, o.Footer.Meta)
+			})
+			m.Tables[rest[k]] = t
+			return err
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -205,18 +241,6 @@ func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][
 		}
 	}
 	return out, nil
-}
-
-// trim leaves out the objects without rows.
-func (m *Match) trim() {
-	n := 0
-	for i, rows := range m.Rows {
-		if len(rows) > 0 {
-			m.Objects[n], m.Tables[n], m.Rows[n] = m.Objects[i], m.Tables[i], rows
-			n++
-		}
-	}
-	m.Objects, m.Tables, m.Rows = m.Objects[:n:n], m.Tables[:n:n], m.Rows[:n:n]
 }
 
 // used returns those of the series that have rows in the match. It changes the rows to their

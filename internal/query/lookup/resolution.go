@@ -124,7 +124,15 @@ func (m *Match) Resolution() *Resolution {
 		return out
 	}
 	sorted := make([]ResolvedSeries, len(out.Series))
-	for i, k := range m.ordered() {
+	if m.order == nil {
+		m.order = make([]int32, len(m.Series))
+		for i := range m.order {
+			m.order[i] = int32(i)
+		}
+		slices.SortFunc(m.order, func(a, b int32) int { return labels.Compare(m.Series[a].Labels, m.Series[b].Labels) })
+		m.keepOrder(m.order)
+	}
+	for i, k := range m.order {
 		sorted[i] = out.Series[k]
 	}
 	out.Series = sorted
@@ -138,19 +146,6 @@ const fewSeries = 16
 // hasID reports whether a series that has a place has an id.
 func (r *Resolution) hasID(id uint64) bool {
 	return slices.ContainsFunc(r.Series, func(s ResolvedSeries) bool { return s.ID == id && len(s.At) > 0 })
-}
-
-// ordered returns the order of the series by labels.
-func (m *Match) ordered() []int32 {
-	if m.order == nil {
-		m.order = make([]int32, len(m.Series))
-		for i := range m.order {
-			m.order[i] = int32(i)
-		}
-		slices.SortFunc(m.order, func(a, b int32) int { return labels.Compare(m.Series[a].Labels, m.Series[b].Labels) })
-		m.keepOrder(m.order)
-	}
-	return m.order
 }
 
 // group replaces the series of a resolution by those that are shown of their replicas.

@@ -27,10 +27,6 @@ type selections struct {
 // more is matched for every query.
 const selectionShare = 16
 
-func newSelections(limit int64) *selections {
-	return &selections{most: limit / selectionShare, last: lru.New[*selection](limit)}
-}
-
 // get returns the selection of a key for a read of a snapshot with live objects. It is empty if
 // nothing is known, or most of what is known belongs to objects that are not live any more.
 func (s *selections) get(key string, live int) *selection {
@@ -237,19 +233,15 @@ func (x *selection) add(object uint32, t *index.Table, ranges []index.Range) (*o
 	} else {
 		x.bytes += rowBytes * int64(cap(rows))
 	}
-	x.last = newObjectRows(t, rows)
-	x.parts[object] = x.last
-	x.bytes += partBytes
-	return x.last, nil
-}
-
-func newObjectRows(t *index.Table, rows []Row) *objectRows {
 	p := &objectRows{rows: rows, from: math.MinInt64, upto: math.MaxInt64}
 	for _, x := range rows {
 		from, upto := t.Times(int(x.N))
 		p.from, p.upto = max(p.from, from), min(p.upto, upto)
 	}
-	return p
+	x.last = p
+	x.parts[object] = x.last
+	x.bytes += partBytes
+	return x.last, nil
 }
 
 // overlapping returns the rows that overlap [mint, maxt] (ms). t is the series table.

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"unique"
 
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lru"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/store/catalog"
@@ -41,7 +41,7 @@ type Tables struct {
 // selectionBytes. kept are segments that this process has stored; nil: none.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, kept *recent.Segments, m *request.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, twins: new(index.Twins), selections: newSelections(selectionBytes), demand: new(demand), partial: index.NewOften(index.WholeAfter, index.MaxOften), first: index.NewOften(1, index.MaxOften), metrics: m, recent: kept,
+		files: files, cache: cache, twins: new(index.Twins), selections: &selections{most: selectionBytes / selectionShare, last: lru.New[*selection](selectionBytes)}, demand: new(demand), partial: index.NewOften(index.WholeAfter, index.MaxOften), first: index.NewOften(1, index.MaxOften), metrics: m, recent: kept,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }
@@ -179,41 +179,6 @@ func isFresh(o *source.Object) bool { return o.IsBlock() && o.Footer.Rows >= fre
 // someShare is the inverse of the share of an object's rows up to which reading them alone costs
 // clearly less than the whole table.
 const someShare = 4
-
-// loadSome sets the series tables of the wanted objects that the cache does not hold to tables of
-// the rows that match one of sets, except where these are too many, and where the whole table is
-// worth its room.
-func (s *Tables) loadSome(ctx context.Context, m *Match, wanted []bool, sets [][]*labels.Matcher, left room) error {
-	rest := s.held(m.Objects, m.Tables, func(i int) bool { return wanted[i] })
-	switch left {
-	case fresh:
-		rest = slices.DeleteFunc(rest, func(i int) bool { return !isFresh(&m.Objects[i]) || s.first.Enough(m.Objects[i].Series, 1) })
-	case limited:
-		atOnce := make([]bool, len(m.Objects))
-		for i, w := range wanted {
-			atOnce[i] = w && s.demand.whole(m.Objects[i].Footer.Number)
-		}
-		rest = slices.DeleteFunc(rest, func(i int) bool { return atOnce[i] || s.partial.Enough(m.Objects[i].Series, 1) })
-	}
-	return s.files.Each(ctx, len(rest), func(ctx context.Context, k int) error {
-		o := &m.Objects[rest[k]]
-		some := index.Some{Seed: s.seed, Sets: sets, Most: int(o.Footer.Rows / someShare)}
-		if known := s.recent.Get(o.Series, o.Size); known != nil {
-			t, ok, err := some.Known(ctx, known)
-			if m.Tables[rest[k]] = t; ok || err != nil {
-				return err
-			}
-		}
-		t, err := s.read(ctx, o, func(in source.Reader, size int64) (*index.Table, error) {
-			if o.Footer.Meta == nil {
-				return some.Segment(ctx, in, size)
-			}
-			return some.Block(ctx, in, size, o.Footer.Meta)
-		})
-		m.Tables[rest[k]] = t
-		return err
-	})
-}
 
 // count counts objects as read.
 func (s *Tables) count(ctx context.Context, objs []source.Object) {

@@ -19,7 +19,26 @@ func (s *Reader) Count(ctx context.Context, m *lookup.Match) (series, samples, b
 	if err := c.segments(ctx); err != nil {
 		return 0, 0, 0, err
 	}
-	c.whole()
+	// Blocks that lie completely in the range, and whose samples are not deleted, are counted
+	// by the series tables alone. The other rows are left to blocks.
+	for i := range c.Objects {
+		if c.Objects[i].Footer.Meta == nil {
+			continue
+		}
+		t := c.Tables[i]
+		var rest []lookup.Row // others have the rows too
+		for _, x := range c.Rows[i] {
+			from, upto := t.Times(int(x.N))
+			if from < c.MinT || upto > c.MaxT || len(c.Deletions.Gone(nil, i, c.Series[x.Series].Tombstones)) > 0 {
+				rest = append(rest, x)
+				continue
+			}
+			_, floats := t.Floats(int(x.N))
+			_, hists := t.Hists(int(x.N))
+			c.add(x.Series, i, floats+hists)
+		}
+		c.Rows[i] = rest
+	}
 	if err := c.blocks(ctx, block.FloatFiles, (*index.Table).Floats); err != nil {
 		return 0, 0, 0, err
 	}
@@ -88,29 +107,6 @@ func (c *counter) alive(ts []int64, gone tombstones.Intervals) int64 {
 		n += to - from
 	}
 	return int64(n)
-}
-
-// whole counts, by the series tables alone, the samples of series in blocks that lie completely in
-// the range and are not deleted. It leaves the other rows to blocks.
-func (c *counter) whole() {
-	for i := range c.Objects {
-		if c.Objects[i].Footer.Meta == nil {
-			continue
-		}
-		t := c.Tables[i]
-		var rest []lookup.Row // others have the rows too
-		for _, x := range c.Rows[i] {
-			from, upto := t.Times(int(x.N))
-			if from < c.MinT || upto > c.MaxT || len(c.Deletions.Gone(nil, i, c.Series[x.Series].Tombstones)) > 0 {
-				rest = append(rest, x)
-				continue
-			}
-			_, floats := t.Floats(int(x.N))
-			_, hists := t.Hists(int(x.N))
-			c.add(x.Series, i, floats+hists)
-		}
-		c.Rows[i] = rest
-	}
 }
 
 // blocks counts the samples of a kind in the rows that whole has left, by their times.

@@ -105,7 +105,39 @@ func (r *Collector) groupFloats(ctx context.Context, g *rowGroup) ([]fragment, e
 	fr := floatReaders.Get().(*block.FloatReader)
 	defer floatReaders.Put(fr)
 	if r.memory != nil {
-		return r.batchFloats(ctx, fr, g)
+		// Without start timestamps, into the memory of the batch. Series with equal times share
+		// them.
+		frame := r.frame(ctx, g)
+		var total int64
+		var err error
+		if frame != nil {
+			total, err = fr.SelectFramed(g.in, g.group, frame, g.rows, r.MinT, r.MaxT)
+		} else {
+			total, err = fr.Select(g.in, g.group, false, g.rows, r.MinT, r.MaxT)
+		}
+		if err != nil || total == 0 {
+			return nil, err
+		}
+		if err := r.hold(total); err != nil {
+			return nil, err
+		}
+		t, v := fr.AllTimes(), r.memory.values.take(int(total))
+		if frame == nil { // else the frame keeps them
+			t = r.memory.times.take(len(t))
+			copy(t, fr.AllTimes())
+		}
+		stale, err := fr.Values(v)
+		if err != nil {
+			return nil, err
+		}
+		out, batches := make([]fragment, len(g.rows)), make([]batch, len(g.rows))
+		for i, x := range fr.Rows() {
+			from := fr.TimesAt(i)
+			batches[i] = batch{t: t[from : from+int(x.N)], v: v[:x.N], clean: !stale}
+			out[i] = fragment{&batches[i], 0, 0, uint32(x.N), uint32(g.object)}
+			v = v[x.N:]
+		}
+		return out, nil
 	}
 	st := r.Objects[g.object].Footer.Meta.HasST
 	total, err := fr.Select(g.in, g.group, st, g.rows, r.MinT, r.MaxT)
@@ -127,42 +159,6 @@ func (r *Collector) groupFloats(ctx context.Context, g *rowGroup) ([]fragment, e
 	for i, x := range fr.Rows() {
 		out[i] = fragment{b, off, off, uint32(x.N), uint32(g.object)}
 		off += uint32(x.N)
-	}
-	return out, nil
-}
-
-// batchFloats reads one row group into the memory of a batch, without start timestamps. Series with
-// equal times share them.
-func (r *Collector) batchFloats(ctx context.Context, fr *block.FloatReader, g *rowGroup) ([]fragment, error) {
-	frame := r.frame(ctx, g)
-	var total int64
-	var err error
-	if frame != nil {
-		total, err = fr.SelectFramed(g.in, g.group, frame, g.rows, r.MinT, r.MaxT)
-	} else {
-		total, err = fr.Select(g.in, g.group, false, g.rows, r.MinT, r.MaxT)
-	}
-	if err != nil || total == 0 {
-		return nil, err
-	}
-	if err := r.hold(total); err != nil {
-		return nil, err
-	}
-	t, v := fr.AllTimes(), r.memory.values.take(int(total))
-	if frame == nil { // else the frame keeps them
-		t = r.memory.times.take(len(t))
-		copy(t, fr.AllTimes())
-	}
-	stale, err := fr.Values(v)
-	if err != nil {
-		return nil, err
-	}
-	out, batches := make([]fragment, len(g.rows)), make([]batch, len(g.rows))
-	for i, x := range fr.Rows() {
-		from := fr.TimesAt(i)
-		batches[i] = batch{t: t[from : from+int(x.N)], v: v[:x.N], clean: !stale}
-		out[i] = fragment{&batches[i], 0, 0, uint32(x.N), uint32(g.object)}
-		v = v[x.N:]
 	}
 	return out, nil
 }

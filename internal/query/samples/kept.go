@@ -73,7 +73,9 @@ func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
 		var found *kept
 		index.Held(r.reader.cache, 2, keys.of, func(_ int, k *kept) { found = k })
 		if found == nil {
-			inside, own := r.mostlyInside(g.group), strings.Clone(keys.of(1))
+			// All samples are decoded to be kept if most are in the range: rules and panels read the
+			// same rows again, in windows that move on.
+			inside, own := 2*(min(g.group.MaxT, r.MaxT)-max(g.group.MinT, r.MinT)) >= g.group.MaxT-g.group.MinT, strings.Clone(keys.of(1))
 			if misses++; bytes <= room && (inside || r.reader.repeats.Enough(own, g.samples())) {
 				room -= bytes
 				fits := inside && keptBytes(g.allRows()) <= r.reader.settings.CacheBytes/keptGroupShare
@@ -117,12 +119,6 @@ func keptBytes(rows []block.Rows) (bytes int64) {
 		bytes += keptSampleBytes * x.N
 	}
 	return bytes
-}
-
-// mostlyInside reports whether most samples of a row group are in the range of the read. All of
-// them are decoded to be kept: rules and panels read the same rows again, in windows that move on.
-func (r *Collector) mostlyInside(g *block.RowGroup) bool {
-	return 2*(min(g.MaxT, r.MaxT)-max(g.MinT, r.MinT)) >= g.MaxT-g.MinT
 }
 
 // appendKeptKey appends to dst the key of the samples of some rows of a block. series is the key

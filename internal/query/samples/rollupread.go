@@ -131,11 +131,6 @@ func (x *Rollups) Read(ctx context.Context, r *Collector, series []int) error {
 			}
 		}
 	}
-	return x.standInsOf(ctx, r, taken)
-}
-
-// standInsOf adds the stand-ins of the taken rows to their series.
-func (x *Rollups) standInsOf(ctx context.Context, r *Collector, taken [][]lookup.Row) error {
 	got := make([][]fragment, len(taken)) // by object and member
 	err := r.reader.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {

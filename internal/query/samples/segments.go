@@ -265,25 +265,18 @@ func (r *Collector) segment(object int, floats *batch, hists *blobs) error {
 	}
 	for _, x := range r.Rows[object] {
 		if first, n := t.Hists(int(x.N)); n > 0 {
-			if err := r.rowHists(r.got[x.Series], object, hists, first, n); err != nil {
-				return err
+			// The last histogram before the range shows whether a counter was reset.
+			s := r.got[x.Series]
+			lo, hi := between(hists.t[first:first+n], r.MinT, r.MaxT)
+			for i := first + int64(max(lo-1, 0)); i < first+int64(hi); i++ {
+				p, ok, err := r.histogram(s, object, hists.t[i], hists.data[i])
+				if err != nil {
+					return err
+				}
+				if ok {
+					s.hists = append(s.hists, p)
+				}
 			}
-		}
-	}
-	return nil
-}
-
-// rowHists takes the histograms of one row in the range, and the last one before it, which shows
-// whether a counter was reset.
-func (r *Collector) rowHists(s *collected, object int, hists *blobs, first, n int64) error {
-	lo, hi := between(hists.t[first:first+n], r.MinT, r.MaxT)
-	for i := first + int64(max(lo-1, 0)); i < first+int64(hi); i++ {
-		p, ok, err := r.histogram(s, object, hists.t[i], hists.data[i])
-		if err != nil {
-			return err
-		}
-		if ok {
-			s.hists = append(s.hists, p)
 		}
 	}
 	return nil
