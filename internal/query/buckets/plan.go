@@ -137,14 +137,9 @@ func (p *plan) add(series int) {
 			}
 		}
 	}
-	p.store(series, parts)
-	p.spans[series] = union(p.spans[series])
-}
-
-// store plans the use of the stored rows of a series. Where two objects have samples among one
-// another's, the rank of each decides, so their buckets are computed. If they only meet in a
-// bucket, its rows are joined if the later one has only the sample at the bucket's end.
-func (p *plan) store(series int, parts []part) {
+	// Where two objects have samples among one another's, the rank of each decides, so their
+	// buckets are computed. If they only meet in a bucket, its rows are joined if the later one
+	// has only the sample at the bucket's end.
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.first, b.first) })
 	latest := 0 // of the parts before: that which ends last
 	at := make([]int, len(parts))
@@ -169,6 +164,7 @@ func (p *plan) store(series int, parts []part) {
 		at[i] = len(p.members[x.object])
 		p.members[x.object] = append(p.members[x.object], m)
 	}
+	p.spans[series] = union(p.spans[series])
 }
 
 // compute adds the buckets with times in [from, to] (ms) to those that are computed of a series.

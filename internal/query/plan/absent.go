@@ -13,40 +13,32 @@ import (
 // absentNode is one series with the value 1 at each step at which no series of in has a value.
 type absentNode struct {
 	unary
-	name string
+	titled
 }
 
-// compileAbsent compiles absent().
-func compileAbsent(b *building, e *parser.Call, at place) (Node, string) {
-	at.unordered = true
-	in, reason := b.compile(e.Args[0], at)
-	if reason != "" {
-		return nil, reason
-	}
-	sel, _ := e.Args[0].(*parser.VectorSelector)
-	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{AbsentLabels(sel)}}}, in: in}, name: "absent"}
-	n.shape.notes, reason = in.Shape().independentNotes()
-	return n, reason
-}
-
-// compileAbsentOverTime compiles absent_over_time() as absent(last_over_time()): that function has
+// compileAbsent compiles absent(), and absent_over_time() as absent(last_over_time()): that function has
 // a value wherever there is a sample, and keeps metric names.
-func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string) {
+func compileAbsent(b *building, e *parser.Call, at place) (in Node, reason string) {
 	at.unordered = true
-	window := *e
-	window.Func = parser.Functions["last_over_time"]
-	in, reason := compileRange(b, &window, at)
+	sel, _ := e.Args[0].(*parser.VectorSelector)
+	over := e.Func.Name == "absent_over_time"
+	if over {
+		if m, ok := e.Args[0].(*parser.MatrixSelector); ok {
+			sel, _ = m.VectorSelector.(*parser.VectorSelector)
+		}
+		window := *e
+		window.Func = parser.Functions["last_over_time"]
+		in, reason = compileRange(b, &window, at)
+	} else {
+		in, reason = b.compile(e.Args[0], at)
+	}
 	if reason != "" {
 		return nil, reason
 	}
-	var sel *parser.VectorSelector
-	if m, ok := e.Args[0].(*parser.MatrixSelector); ok {
-		sel, _ = m.VectorSelector.(*parser.VectorSelector)
-	}
-	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{AbsentLabels(sel)}}}, in: in}, name: e.Func.Name}
-	if drop := dropAll(n.shape.Labels); b.options.DelayedNames {
+	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{AbsentLabels(sel)}}}, in: in}, titled: titled{e.Func.Name}}
+	if drop := dropAll(n.shape.Labels); over && b.options.DelayedNames {
 		n.shape.Drop = drop
-	} else if drop != nil {
+	} else if over && drop != nil {
 		return nil, "a matcher names a label that belongs to the metric name"
 	}
 	n.shape.notes, reason = in.Shape().independentNotes()
@@ -74,9 +66,6 @@ func AbsentLabels(sel *parser.VectorSelector) labels.Labels {
 	}
 	return lb.Labels()
 }
-
-// String implements Node.
-func (n *absentNode) String() string { return n.name }
 
 func (n *absentNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_absent(v, %s) AS v FROM %s", steps(b, n.shape.Grid), b.rel(n.in))

@@ -57,7 +57,7 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 		if reason != "" {
 			return nil, reason
 		}
-		n := &maskNode{op: e.Op.String(), text: joinText(e), l: l, r: present(r, match.right.shared(match.left))}
+		n := &maskNode{op: e.Op.String(), titled: titled{joinText(e)}, l: l, r: present(r, match.right.shared(match.left))}
 		n.lk = match.left.shared(match.right)
 		n.shape = Shape{Grid: at.grid(), notes: notes}
 		n.keep(e.Op == parser.LUNLESS)

@@ -99,17 +99,20 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 		rows, least := rowsOf(leaves), r.b.options.MinRows
 		folds := foldsOf(node, leaves, &r.b.options)
 		direct := r.direct(nodes, folds, to)
+		l, leaf := node.(*Leaf)
+		kernel := leaf && !bare(node) // it needs no statement
 		switch {
 		case len(leaves) == 0:
 			return expr
-		case rows < least && !direct && !(r.b.options.Kernels && rangeFunction(node)):
+		case rows < least && !direct && !(r.b.options.Kernels && kernel):
 			if !r.few { // else the reason was recorded at an expression that has this one
 				r.keep(expr, fmt.Sprintf("its selectors have about %d samples, fewer than %d", rows, least))
 			}
 			defer func(was bool) { r.few = was }(r.few)
 			r.few = true // every subtree of it has fewer still
 			return r.descend(expr, at, to)
-		case least > 0 && !direct && moreValues(node):
+		case least > 0 && !direct && bare(node) && int64(len(l.shape.Labels))*int64(l.Spec.Grid.N) > rows:
+			// It is less work to pass the samples to the engine.
 			r.keep(expr, "there are more steps than samples")
 			return expr
 		}
@@ -119,7 +122,18 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 			if p.folds, p.nodes = folds, nodes; p.Root != node {
 				p.folds, p.nodes = foldsOf(p.Root, p.Leaves, &r.b.options), nodesOf(p.Root)
 			}
-			return r.push(p, at)
+			r.plan.Pushed = append(r.plan.Pushed, p)
+			sel := &parser.VectorSelector{LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, p.Name)}, PosRange: p.Pos}
+			if r.invariant {
+				// With @ the engine knows that the value at the first step holds at all steps, as it did
+				// for the replaced expression.
+				start := at.start
+				sel.Timestamp = &start
+			}
+			if p.Root.Shape().Scalar {
+				return &parser.Call{Func: parser.Functions["scalar"], Args: parser.Expressions{sel}, PosRange: p.Pos}
+			}
+			return sel
 		}
 	}
 	r.keep(expr, reason)
@@ -136,7 +150,7 @@ func (r *rewriter) direct(nodes []Node, folds map[*Leaf]*groupNode, to consumer)
 	}
 	leaves, all := valuesOf(nodes, folds)
 	most := maxDirect
-	if slices.ContainsFunc(nodes, keepsInput) {
+	if slices.ContainsFunc(nodes, func(n Node) bool { _, keeps := n.(*topNode); return keeps }) {
 		most = maxKept
 	}
 	return leaves <= most && all <= directNodes*most
@@ -146,7 +160,18 @@ func (r *rewriter) direct(nodes []Node, folds map[*Leaf]*groupNode, to consumer)
 // its nodes, of which the root comes first.
 func valuesOf(nodes []Node, folds map[*Leaf]*groupNode) (leaves, all int) {
 	if len(folds) > 0 {
-		return foldedValuesOf(nodes[0], folds)
+		visit(nodes[0], func(n Node) bool {
+			values := len(n.Shape().Labels) * n.Shape().Grid.N
+			folded := isFold(folds, n) // what is below it is not held
+			if all += values; !folded {
+				all += spreadOf(n)
+			}
+			if folded || len(n.Children()) == 0 {
+				leaves += values
+			}
+			return !folded
+		})
+		return leaves, all
 	}
 	for _, n := range nodes {
 		values := len(n.Shape().Labels) * n.Shape().Grid.N
@@ -168,27 +193,6 @@ func spreadOf(n Node) (values int) {
 	return values
 }
 
-func foldedValuesOf(root Node, folds map[*Leaf]*groupNode) (leaves, all int) {
-	visit(root, func(n Node) bool {
-		values := len(n.Shape().Labels) * n.Shape().Grid.N
-		folded := isFold(folds, n) // what is below it is not held
-		if all += values; !folded {
-			all += spreadOf(n)
-		}
-		if folded || len(n.Children()) == 0 {
-			leaves += values
-		}
-		return !folded
-	})
-	return leaves, all
-}
-
-// keepsInput reports whether a statement of a node would hold a copy of values to choose from.
-func keepsInput(n Node) bool {
-	_, keeps := n.(*topNode)
-	return keeps
-}
-
 const (
 	// maxDirect is the largest number of values of leaves that are evaluated without a statement.
 	// They are summed in the order of the series, as those of a statement up to this number.
@@ -200,24 +204,10 @@ const (
 	directNodes = 4
 )
 
-// rangeFunction reports whether a node is a function of the samples of a selector. It needs a
-// kernel and no statement.
-func rangeFunction(n Node) bool {
-	_, leaf := n.(*Leaf)
-	return leaf && !bare(n)
-}
-
 // bare reports whether a node is a selector of values.
 func bare(n Node) bool {
 	l, ok := n.(*Leaf)
 	return ok && l.Func == "prom_instant"
-}
-
-// moreValues reports whether a node is a bare selector that has more values than samples: then it
-// is less work to pass the samples to the engine.
-func moreValues(n Node) bool {
-	l, ok := n.(*Leaf)
-	return ok && bare(n) && int64(len(l.shape.Labels))*int64(l.Spec.Grid.N) > l.Resolution.Rows
 }
 
 // rowsOf returns the approximate number of samples that leaves read.
@@ -266,21 +256,4 @@ func (r *rewriter) pushed(expr parser.Expr, at place, n Node, leaves []*Leaf, to
 		return nil, fmt.Sprintf("it needs about %d samples at once, more than %d", rowsOf(p.Leaves), most)
 	}
 	return p, ""
-}
-
-// push adds a subtree to the plan and returns the expression that stands for it, which has the type
-// of the expression that it replaces.
-func (r *rewriter) push(p *Pushed, at place) parser.Expr {
-	r.plan.Pushed = append(r.plan.Pushed, p)
-	sel := &parser.VectorSelector{LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, p.Name)}, PosRange: p.Pos}
-	if r.invariant {
-		// With @ the engine knows that the value at the first step holds at all steps, as it did
-		// for the replaced expression.
-		start := at.start
-		sel.Timestamp = &start
-	}
-	if p.Root.Shape().Scalar {
-		return &parser.Call{Func: parser.Functions["scalar"], Args: parser.Expressions{sel}, PosRange: p.Pos}
-	}
-	return sel
 }

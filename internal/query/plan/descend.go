@@ -40,52 +40,43 @@ func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr 
 		c.Expr = r.rewrite(e.Expr, in, aggregand(e))
 		return &c
 	case *parser.Call:
-		return r.arguments(e, at)
-	case *parser.SubqueryExpr:
-		return r.subquery(e, at, to)
+		if opaque(e.Func.Name) {
+			return e
+		}
+		to := argument(e.Func.Name)
+		c := *e
+		c.Args = slices.Clone(e.Args)
+		for i, a := range e.Args {
+			if a.Type() == parser.ValueTypeString {
+				continue
+			}
+			if selectorMatters(e.Func.Name) {
+				if _, ok := Unwrap(a).(*parser.VectorSelector); ok {
+					// The call was not pushed, and the engine needs the selector itself, not its
+					// values.
+					c.Args[i] = Unwrap(a)
+					continue
+				}
+			}
+			c.Args[i] = r.rewrite(a, at, to)
+			if _, ok := c.Args[i].(*parser.VectorSelector); ok && selectorMatters(e.Func.Name) {
+				// The unary plus changes no value, but keeps the function from treating the selector of
+				// the pushed subtree as a selector of the query.
+				c.Args[i] = &parser.UnaryExpr{Op: parser.ADD, Expr: c.Args[i], StartPos: c.Args[i].PositionRange().Start}
+			}
+		}
+		return &c
+	case *parser.SubqueryExpr: // its expression has its own grid
+		was := r.invariant
+		r.invariant = false
+		c := *e
+		c.Expr = r.rewrite(e.Expr, at.within(e, r.b.options.DefaultSubqueryStep), to)
+		r.invariant = was
+		return &c
 	case *parser.StepInvariantExpr:
 		return r.rewrite(e, at, to)
 	}
 	return expr
-}
-
-// subquery rewrites the expression of a subquery, which has its own grid.
-func (r *rewriter) subquery(e *parser.SubqueryExpr, at place, to consumer) parser.Expr {
-	defer func(was bool) { r.invariant = was }(r.invariant)
-	r.invariant = false
-	c := *e
-	c.Expr = r.rewrite(e.Expr, at.within(e, r.b.options.DefaultSubqueryStep), to)
-	return &c
-}
-
-// arguments rewrites the arguments of a call.
-func (r *rewriter) arguments(e *parser.Call, at place) parser.Expr {
-	if opaque(e.Func.Name) {
-		return e
-	}
-	to := argument(e.Func.Name)
-	c := *e
-	c.Args = slices.Clone(e.Args)
-	for i, a := range e.Args {
-		if a.Type() == parser.ValueTypeString {
-			continue
-		}
-		if selectorMatters(e.Func.Name) {
-			if _, ok := Unwrap(a).(*parser.VectorSelector); ok {
-				// The call was not pushed, and the engine needs the selector itself, not its
-				// values.
-				c.Args[i] = Unwrap(a)
-				continue
-			}
-		}
-		c.Args[i] = r.rewrite(a, at, to)
-		if _, ok := c.Args[i].(*parser.VectorSelector); ok && selectorMatters(e.Func.Name) {
-			// The unary plus changes no value, but keeps the function from treating the selector of
-			// the pushed subtree as a selector of the query.
-			c.Args[i] = &parser.UnaryExpr{Op: parser.ADD, Expr: c.Args[i], StartPos: c.Args[i].PositionRange().Start}
-		}
-	}
-	return &c
 }
 
 // selectorMatters reports whether a function treats a selector differently from other arguments.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/schema"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 
@@ -18,8 +19,8 @@ const maxPairs = 1 << 20
 // joinNode applies an operator to the pairs of series that match.
 type joinNode struct {
 	shaped
+	titled
 	op       string // of prom_binary
-	text     string
 	l, r     Node
 	lk, rk   []uint32 // the keys to match on
 	manyLeft bool
@@ -51,11 +52,29 @@ func compileJoin(b *building, e *parser.BinaryExpr, l, r Node, at place) (Node, 
 	if m.Card == parser.CardOneToOne && many.clashes(classes(manyNode), &one) {
 		return nil, "several series of both sides have the same matching labels"
 	}
-	n := &joinNode{op: Operator(e, false), text: joinText(e), l: l, r: r, manyLeft: m.Card != parser.CardOneToMany}
+	n := &joinNode{op: Operator(e, false), titled: titled{joinText(e)}, l: l, r: r, manyLeft: m.Card != parser.CardOneToMany}
 	n.lk, n.rk = match.left.shared(match.right), match.right.shared(match.left)
 	t := takeTools()
 	defer t.release()
-	p := pairing{many: many, one: one, manyNode: manyNode, oneNode: oneNode, labels: resultLabels(e, b.options.DelayedNames, t.builder)}
+	strip := !e.Op.IsComparisonOperator() || e.ReturnBool && !b.options.DelayedNames
+	p := pairing{many: many, one: one, manyNode: manyNode, oneNode: oneNode, labels: func(many, one labels.Labels) labels.Labels {
+		// Source: resultMetric in upstream's promql/engine.go.
+		t.builder.Reset(many)
+		if strip {
+			schema.Metadata{}.SetToLabels(t.builder)
+		}
+		if m.Card == parser.CardOneToOne {
+			if m.On {
+				t.builder.Keep(m.MatchingLabels...)
+			} else {
+				t.builder.Del(m.MatchingLabels...)
+			}
+		}
+		for _, name := range m.Include {
+			t.builder.Set(name, one.Get(name)) // an empty value removes the label
+		}
+		return t.builder.Labels()
+	}}
 	if reason := p.pair(n); reason != "" {
 		return nil, reason
 	}
@@ -155,9 +174,6 @@ func (n *joinNode) Children() []Node {
 	return n.room[:]
 }
 
-// String implements Node.
-func (n *joinNode) String() string { return n.text }
-
 func (n *joinNode) feeds(child int) []uint32 {
 	if n.pairs != nil || n.merged {
 		return nil
@@ -220,7 +236,22 @@ func (n *joinNode) output(b *builder) string {
 func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	f := promsql.OperatorOf(n.op)
 	if n.pairs != nil {
-		return n.computePairs(f, in[0], in[1], t.Room), nil
+		l, r := in[0], in[1]
+		var out []vector.Row
+		byKey := make(map[uint32][]vector.Row, len(r))
+		for _, right := range r {
+			if k := n.rk[right.I]; k != vector.NoOrdinal {
+				byKey[k] = append(byKey[k], right)
+			}
+		}
+		for _, left := range l {
+			for _, right := range byKey[n.lk[left.I]] {
+				if to, ok := n.pairs[uint64(left.I)<<32|uint64(right.I)]; ok {
+					out = vector.Join(out, to, f, left.V, right.V, t.Room)
+				}
+			}
+		}
+		return vector.Union(out, t.Room), nil
 	}
 	many, one, manyKeys, oneKeys := in[0], in[1], n.lk, n.rk
 	if !n.manyLeft {
@@ -248,23 +279,4 @@ func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 		return vector.Union(out, t.Room), nil
 	}
 	return out, nil
-}
-
-// computePairs evaluates the pairs of series that have an output.
-func (n *joinNode) computePairs(f promsql.Operator, l, r []vector.Row, room vector.Room) []vector.Row {
-	var out []vector.Row
-	byKey := make(map[uint32][]vector.Row, len(r))
-	for _, right := range r {
-		if k := n.rk[right.I]; k != vector.NoOrdinal {
-			byKey[k] = append(byKey[k], right)
-		}
-	}
-	for _, left := range l {
-		for _, right := range byKey[n.lk[left.I]] {
-			if to, ok := n.pairs[uint64(left.I)<<32|uint64(right.I)]; ok {
-				out = vector.Join(out, to, f, left.V, right.V, room)
-			}
-		}
-	}
-	return vector.Union(out, room)
 }

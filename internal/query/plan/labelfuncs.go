@@ -15,7 +15,7 @@ import (
 // labelNode is in with changed labels.
 type labelNode struct {
 	unary
-	text string
+	titled
 }
 
 // compileLabelReplace compiles label_replace(v, dst, replacement, src, regex).
@@ -75,7 +75,11 @@ func relabel(b *building, e *parser.Call, at place, dst string, value func(label
 		return nil, reason
 	}
 	from := in.Shape()
-	n := &labelNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: make([]labels.Labels, len(from.Labels)), notes: from.notes}}, in: in}, text: callText(e)}
+	args := make([]string, len(e.Args)-1)
+	for i, a := range e.Args[1:] {
+		args[i] = a.String()
+	}
+	n := &labelNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: make([]labels.Labels, len(from.Labels)), notes: from.notes}}, in: in}, titled: titled{e.Func.Name + "(" + strings.Join(args, ", ") + ")"}}
 	drop := make([]bool, len(from.Labels))
 	lb := labels.NewBuilder(labels.EmptyLabels())
 	for i, l := range from.Labels {
@@ -94,18 +98,6 @@ func relabel(b *building, e *parser.Call, at place, dst string, value func(label
 	}
 	return n, ""
 }
-
-// callText formats a call without its first argument.
-func callText(e *parser.Call) string {
-	args := make([]string, len(e.Args)-1)
-	for i, a := range e.Args[1:] {
-		args[i] = a.String()
-	}
-	return e.Func.Name + "(" + strings.Join(args, ", ") + ")"
-}
-
-// String implements Node.
-func (n *labelNode) String() string { return n.text }
 
 func (n *labelNode) feeds(int) []uint32 { return all(len(n.shape.Labels)) }
 

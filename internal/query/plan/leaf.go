@@ -59,17 +59,6 @@ func (s Spec) Append(b []byte) []byte {
 	return b
 }
 
-// compileSelector compiles a selector: the value of a series at a step is its latest sample within
-// the lookback.
-func compileSelector(b *building, e *parser.VectorSelector, at place) (Node, string) {
-	leaf, reason := b.leaf(e, at, "prom_instant", b.options.Lookback)
-	if reason != "" {
-		return nil, reason
-	}
-	leaf.shape.Labels = labelsOf(leaf.Resolution)
-	return b.shared(leaf), ""
-}
-
 // compileTimestamp compiles timestamp(): of a selector it returns the time of each sample, of
 // another expression that of the step.
 func compileTimestamp(b *building, e *parser.Call, at place) (Node, string) {

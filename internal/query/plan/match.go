@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/schema"
 
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
@@ -25,7 +24,12 @@ type side struct {
 
 // matchSeries matches the series of two sides.
 func matchSeries(m *parser.VectorMatching, left, right []labels.Labels) matched {
-	names, t := signature(m), takeTools()
+	sorted := slices.Clone(m.MatchingLabels)
+	if !m.On {
+		sorted = append(sorted, model.MetricNameLabel)
+	}
+	slices.Sort(sorted)
+	names, t := sorted, takeTools()
 	defer t.release()
 	keys := make([]uint32, len(left)+len(right))
 	number := func(i int, l labels.Labels) {
@@ -102,43 +106,6 @@ func (s side) clashes(class []uint32, other *side) bool {
 // unique reports whether no two series have the same key.
 func (s side) unique() bool {
 	return !slices.ContainsFunc(s.members, func(m []uint32) bool { return len(m) > 1 })
-}
-
-// signature returns the names of the labels that must be equal for series to match, or, without on,
-// of those that need not be. They are sorted.
-// Source: evaluator.rangeEval in upstream's promql/engine.go.
-func signature(m *parser.VectorMatching) []string {
-	names := slices.Clone(m.MatchingLabels)
-	if !m.On {
-		names = append(names, model.MetricNameLabel)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// resultLabels returns a function that computes with lb the labels of an operator's result. Its
-// first argument is the labels of the "many" side, or of the left side in a one-to-one match.
-// Source: resultMetric in upstream's promql/engine.go.
-func resultLabels(e *parser.BinaryExpr, delayed bool, lb *labels.Builder) func(many, one labels.Labels) labels.Labels {
-	m := e.VectorMatching
-	strip := !e.Op.IsComparisonOperator() || e.ReturnBool && !delayed
-	return func(many, one labels.Labels) labels.Labels {
-		lb.Reset(many)
-		if strip {
-			schema.Metadata{}.SetToLabels(lb)
-		}
-		if m.Card == parser.CardOneToOne {
-			if m.On {
-				lb.Keep(m.MatchingLabels...)
-			} else {
-				lb.Del(m.MatchingLabels...)
-			}
-		}
-		for _, name := range m.Include {
-			lb.Set(name, one.Get(name)) // an empty value removes the label
-		}
-		return lb.Labels()
-	}
 }
 
 // classes returns the class of each series of a node. At most one series of a class has a value at

@@ -49,16 +49,6 @@ func compileMath(b *building, e *parser.Call, at place) (Node, string) {
 	return n.complete(b, at)
 }
 
-// compileUnary compiles unary plus and minus.
-func compileUnary(b *building, e *parser.UnaryExpr, at place) (Node, string) {
-	in, reason := b.compile(e.Expr, at)
-	if reason != "" || e.Op != parser.SUB {
-		return in, reason
-	}
-	n := &mathNode{fn: "neg", in: in}
-	return n.complete(b, at)
-}
-
 // complete sets the shape of the node.
 func (n *mathNode) complete(b *building, at place) (Node, string) {
 	in := n.in.Shape()

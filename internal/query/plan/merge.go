@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 
 	"github.com/promlake/promlake/internal/query/plan/vector"
@@ -21,20 +20,6 @@ type merger struct {
 	maps  [][]uint32 // by part and its ordinal
 	cuts  []span     // of ranks
 	rank  []uint32   // by ordinal of the whole
-}
-
-func (m *merger) mapping(ls []labels.Labels) []uint32 {
-	out := make([]uint32, len(ls))
-	var key []byte
-	for i, l := range ls {
-		key = l.Bytes(key)
-		o, ok := m.index[string(key)]
-		if !ok {
-			o = vector.NoOrdinal
-		}
-		out[i] = o
-	}
-	return out
 }
 
 // rows concatenates the rows of parts, of which each computes its own span of the whole.
@@ -109,15 +94,6 @@ func (m *merger) averages(parts [][]vector.Row, memory vector.Memory) ([]vector.
 // averageNode returns the inputs of an average: the sum of group g as row 2g and the count as row
 // 2g+1.
 type averageNode struct{ groupNode }
-
-func newAverage(g *groupNode) *averageNode {
-	n := &averageNode{*g}
-	n.shape = Shape{Grid: g.shape.Grid}
-	for _, l := range g.shape.Labels {
-		n.shape.Labels = append(n.shape.Labels, l, l)
-	}
-	return n
-}
 
 // String implements Node.
 func (n *averageNode) String() string { return "sum and count of " + n.groupNode.String() }

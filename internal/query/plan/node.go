@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // Node is an operation of a pushed subtree: a relation (i UINTEGER, v DOUBLE[]) with one row per
@@ -24,6 +25,12 @@ type shaped struct{ shape Shape }
 
 // Shape implements Node.
 func (n *shaped) Shape() *Shape { return &n.shape }
+
+// titled is a node whose line is a text.
+type titled struct{ text string }
+
+// String implements Node.
+func (n *titled) String() string { return n.text }
 
 // unary is the part that nodes with one child have in common.
 type unary struct {
@@ -116,56 +123,70 @@ func (b *building) compileNew(expr parser.Expr, at place) (Node, string) {
 		at.nameless = nameless
 		return b.compile(e.Expr, at.once())
 	case *parser.VectorSelector:
-		return compileSelector(b, e, at)
+		// The value of a series at a step is its latest sample within the lookback.
+		leaf, reason := b.leaf(e, at, "prom_instant", b.options.Lookback)
+		if reason != "" {
+			return nil, reason
+		}
+		leaf.shape.Labels = labelsOf(leaf.Resolution)
+		return b.shared(leaf), ""
 	case *parser.UnaryExpr:
-		return compileUnary(b, e, at)
+		in, reason := b.compile(e.Expr, at)
+		if reason != "" || e.Op != parser.SUB {
+			return in, reason
+		}
+		n := &mathNode{fn: "neg", in: in}
+		return n.complete(b, at)
 	case *parser.BinaryExpr:
 		return compileBinary(b, e, at)
 	case *parser.AggregateExpr:
-		return compileAggregate(b, e, at)
+		switch e.Op {
+		case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
+			return compileTopK(b, e, at)
+		case parser.COUNT_VALUES:
+			return nil, "count_values makes labels of values"
+		}
+		return compileGrouping(b, e, at)
 	case *parser.Call:
 		_, ranges := Ranges[e.Func.Name]
 		at.nameless = nameless && ranges
-		return compileCall(b, e, at)
+		name := e.Func.Name
+		switch name {
+		case "absent", "absent_over_time":
+			return compileAbsent(b, e, at)
+		case "label_replace":
+			return compileLabelReplace(b, e, at)
+		case "label_join":
+			return compileLabelJoin(b, e, at)
+		case "histogram_quantile":
+			return compileHistogramQuantile(b, e, at)
+		case "sort", "sort_desc", "sort_by_label", "sort_by_label_desc":
+			// In a range query it only adds a warning.
+			if at.grid().N == 1 {
+				return nil, "the engine sorts the results"
+			}
+			at.unordered = true
+			in, reason := b.compile(e.Args[0], at)
+			if reason != "" {
+				return nil, reason
+			}
+			warning := note{err: annotations.NewSortInRangeQueryWarning(e.PositionRange()), always: true}
+			n := &labelNode{unary: unary{shaped: shaped{*in.Shape()}, in: in}, titled: titled{e.Func.Name}}
+			n.shape.Grid = at.grid()
+			n.shape.notes = append(n.shape.notes[:len(n.shape.notes):len(n.shape.notes)], warning)
+			return n, ""
+		case "scalar", "vector", "time", "max_of", "min_of":
+			return compileScalarCall(b, e, at)
+		case "timestamp":
+			return compileTimestamp(b, e, at)
+		}
+		if _, ok := Maths[name]; ok {
+			return compileMath(b, e, at)
+		}
+		if _, ok := Ranges[name]; ok {
+			return compileRange(b, e, at)
+		}
+		return nil, name + "() is evaluated by the engine"
 	}
 	return nil, "a " + parser.DocumentedType(expr.Type()) + " is evaluated by the engine"
-}
-
-func compileAggregate(b *building, e *parser.AggregateExpr, at place) (Node, string) {
-	switch e.Op {
-	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
-		return compileTopK(b, e, at)
-	case parser.COUNT_VALUES:
-		return nil, "count_values makes labels of values"
-	}
-	return compileGrouping(b, e, at)
-}
-
-func compileCall(b *building, e *parser.Call, at place) (Node, string) {
-	name := e.Func.Name
-	switch name {
-	case "absent":
-		return compileAbsent(b, e, at)
-	case "absent_over_time":
-		return compileAbsentOverTime(b, e, at)
-	case "label_replace":
-		return compileLabelReplace(b, e, at)
-	case "label_join":
-		return compileLabelJoin(b, e, at)
-	case "histogram_quantile":
-		return compileHistogramQuantile(b, e, at)
-	case "sort", "sort_desc", "sort_by_label", "sort_by_label_desc":
-		return compileSort(b, e, at)
-	case "scalar", "vector", "time", "max_of", "min_of":
-		return compileScalarCall(b, e, at)
-	case "timestamp":
-		return compileTimestamp(b, e, at)
-	}
-	if _, ok := Maths[name]; ok {
-		return compileMath(b, e, at)
-	}
-	if _, ok := Ranges[name]; ok {
-		return compileRange(b, e, at)
-	}
-	return nil, name + "() is evaluated by the engine"
 }

@@ -14,7 +14,7 @@ import (
 // value.
 type orNode struct {
 	shaped
-	text   string
+	titled
 	l, r   Node
 	lk, rk []uint32 // the keys to match on
 	single bool     // no two left series have the same key
@@ -32,7 +32,7 @@ func compileOr(e *parser.BinaryExpr, l, r Node, match matched, at place) (Node, 
 	case len(l.Shape().Labels) == 0 && len(l.Shape().notes) == 0:
 		return r, ""
 	}
-	n := &orNode{text: joinText(e), l: l, r: r, single: match.left.unique()}
+	n := &orNode{titled: titled{joinText(e)}, l: l, r: r, single: match.left.unique()}
 	n.lk, n.rk = match.left.shared(match.right), match.right.shared(match.left)
 	ls, rs := l.Shape(), r.Shape()
 	n.shape = Shape{Grid: at.grid(), Labels: ls.Labels[:len(ls.Labels):len(ls.Labels)]}
@@ -114,9 +114,6 @@ func (n *orNode) notes() ([]note, string) {
 
 // Children implements Node.
 func (n *orNode) Children() []Node { return []Node{n.l, n.r} }
-
-// String implements Node.
-func (n *orNode) String() string { return n.text }
 
 func (n *orNode) feeds(child int) []uint32 {
 	switch {

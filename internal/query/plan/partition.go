@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/plan/vector"
@@ -24,15 +23,37 @@ func (p *Pushed) Partition(maxRows int64) (parts []*Pushed, merge Merge, ok bool
 	if !ok {
 		return nil, nil, false
 	}
-	m := &merger{index: indexOf(p.Root.Shape().Labels), cuts: how.spans, rank: how.rank}
+	ls := p.Root.Shape().Labels
+	index := make(map[string]uint32, len(ls))
+	var key []byte
+	for i, l := range ls {
+		key = l.Bytes(key)
+		index[string(key)] = uint32(i)
+	}
+	m := &merger{index: index, cuts: how.spans, rank: how.rank}
 	for _, c := range how.spans {
 		part, ok := p.part(how.flow, c)
 		if !ok {
 			return nil, nil, false
 		}
-		m.maps = append(m.maps, m.mapping(part.Labels))
+		ordinals := make([]uint32, len(part.Labels))
+		var key []byte
+		for i, l := range part.Labels {
+			key = l.Bytes(key)
+			o, ok := m.index[string(key)]
+			if !ok {
+				o = vector.NoOrdinal
+			}
+			ordinals[i] = o
+		}
+		m.maps = append(m.maps, ordinals)
 		if g, ok := part.Root.(*groupNode); ok && how.partial && g.op == "avg" {
-			part.Root = newAverage(g)
+			average := &averageNode{*g}
+			average.shape = Shape{Grid: g.shape.Grid}
+			for _, l := range g.shape.Labels {
+				average.shape.Labels = append(average.shape.Labels, l, l)
+			}
+			part.Root = average
 			part.Labels, part.folds = part.Root.Shape().Labels, nil // sums and counts are not folded
 		}
 		parts = append(parts, part)
@@ -70,7 +91,22 @@ func (p *Pushed) cuts(maxRows int64) (c cutting, ok bool) {
 			return c, false
 		}
 	}
-	c.rank = c.flow.stored(n)
+	first, order, rank := make([]int64, n), make([]uint32, n), make([]uint32, n)
+	for o := range first {
+		first[o], order[o] = math.MaxInt64, uint32(o)
+	}
+	for l, to := range c.flow {
+		for i, o := range to {
+			if o != vector.NoOrdinal {
+				first[o] = min(first[o], l.Resolution.Series[i].Place)
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(first[a], first[b]) })
+	for r, o := range order {
+		rank[o] = uint32(r)
+	}
+	c.rank = rank
 	for l, to := range c.flow {
 		c.flow[l] = through(to, c.rank)
 	}
@@ -109,27 +145,6 @@ func placed(leaves []*Leaf) bool {
 		}
 	}
 	return false
-}
-
-// stored returns the rank of each of n ordinals by the lowest Place of the series that flow into
-// it.
-func (f flow) stored(n int) []uint32 {
-	first, order, rank := make([]int64, n), make([]uint32, n), make([]uint32, n)
-	for o := range first {
-		first[o], order[o] = math.MaxInt64, uint32(o)
-	}
-	for l, to := range f {
-		for i, o := range to {
-			if o != vector.NoOrdinal {
-				first[o] = min(first[o], l.Resolution.Series[i].Place)
-			}
-		}
-	}
-	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(first[a], first[b]) })
-	for r, o := range order {
-		rank[o] = uint32(r)
-	}
-	return rank
 }
 
 // part compiles the subtree over only those series that flow into a span of ranks.
@@ -283,15 +298,4 @@ func cut(weights []int64, limit int64) []span {
 		}
 	}
 	return append(out, span{from, uint32(len(weights))})
-}
-
-// indexOf maps each label set to its ordinal.
-func indexOf(ls []labels.Labels) map[string]uint32 {
-	out := make(map[string]uint32, len(ls))
-	var key []byte
-	for i, l := range ls {
-		key = l.Bytes(key)
-		out[string(key)] = uint32(i)
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -21,8 +22,28 @@ func (b *building) prune(expr parser.Expr, at place, n Node) Node {
 	if !mayIdle(n) {
 		return n
 	}
-	leaves := needed(n)
-	if !someIdle(leaves) {
+	leaves := map[*Leaf][]bool{}
+	var walk func(Node, []bool)
+	walk = func(n Node, need []bool) {
+		if l, ok := n.(*Leaf); ok {
+			if leaves[l] == nil {
+				leaves[l] = make([]bool, len(need))
+			}
+			if len(l.shape.notes) > 0 {
+				// Upstream adds annotations for series that match nothing, too.
+				need = every(len(need))
+			}
+			for i, is := range need {
+				leaves[l][i] = leaves[l][i] || is
+			}
+			return
+		}
+		for k, c := range n.Children() {
+			walk(c, needsOf(n, k, c, need))
+		}
+	}
+	walk(n, every(len(n.Shape().Labels)))
+	if !slices.ContainsFunc(slices.Collect(maps.Values(leaves)), func(need []bool) bool { return slices.Contains(need, false) }) {
 		return n
 	}
 	own := &building{options: b.options, resolved: map[*parser.VectorSelector]*Resolution{}}
@@ -73,41 +94,6 @@ func mayIdle(n Node) bool {
 		return n.pairs != nil || partial(n.to) || partial(n.lk) || partial(n.rk) || mayIdle(n.l) || mayIdle(n.r)
 	}
 	return true
-}
-
-func someIdle(leaves map[*Leaf][]bool) bool {
-	for _, need := range leaves {
-		if slices.Contains(need, false) {
-			return true
-		}
-	}
-	return false
-}
-
-// needed returns which series of each leaf the outputs of a node depend on.
-func needed(n Node) map[*Leaf][]bool {
-	out := map[*Leaf][]bool{}
-	var walk func(Node, []bool)
-	walk = func(n Node, need []bool) {
-		if l, ok := n.(*Leaf); ok {
-			if out[l] == nil {
-				out[l] = make([]bool, len(need))
-			}
-			if len(l.shape.notes) > 0 {
-				// Upstream adds annotations for series that match nothing, too.
-				need = every(len(need))
-			}
-			for i, is := range need {
-				out[l][i] = out[l][i] || is
-			}
-			return
-		}
-		for k, c := range n.Children() {
-			walk(c, needsOf(n, k, c, need))
-		}
-	}
-	walk(n, every(len(n.Shape().Labels)))
-	return out
 }
 
 // needsOf returns which series of a child the needed outputs of n depend on.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/prometheus/prometheus/promql/parser"
@@ -41,7 +42,35 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	m, ok := window.(*parser.MatrixSelector)
 	if !ok {
 		at.nameless = false
-		return compileSubqueryCall(b, e, at)
+		// Source: evaluator.evalSubquery in upstream's promql/engine.go.
+		s, ok := window.(*parser.SubqueryExpr)
+		if !ok {
+			return nil, "a " + parser.DocumentedType(window.Type()) + " is evaluated by the engine"
+		}
+		within := at.within(s, b.options.DefaultSubqueryStep)
+		switch {
+		case b.options.needsStarts(name):
+			return nil, name + "() reads start timestamps"
+		case s.Timestamp != nil && at.grid().N > 1:
+			// upstream reads the values at the first step only
+			return nil, name + "() of one range at several steps"
+		case within.empty():
+			return nil, "the subquery has no steps"
+		case within.grid().N > maxInnerSteps:
+			return nil, fmt.Sprintf("the subquery has %d steps, more than %d", within.grid().N, maxInnerSteps)
+		}
+		within.unordered = true
+		in, reason := b.compile(s.Expr, within)
+		if reason != "" {
+			return nil, reason
+		}
+		n := &overNode{unary: unary{shaped: shaped{Shape{Grid: at.grid()}}, in: in}, fn: name, inner: within.grid()}
+		offset := s.OriginalOffset.Milliseconds()
+		if s.Timestamp != nil {
+			offset += at.start - *s.Timestamp
+		}
+		n.spec = Spec{Grid: at.grid(), Offset: offset, Window: s.Range.Milliseconds(), Params: params}
+		return n.complete(b, e)
 	}
 	sel := m.VectorSelector.(*parser.VectorSelector)
 	leaf, reason := b.leaf(sel, at, "prom_"+name, m.Range)
@@ -53,7 +82,7 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	}
 	leaf.Spec.Params = params
 	leaf.shape.Labels = labelsOf(leaf.Resolution)
-	leaf.shape.notes = rangeNotes(e, params, leaf.Resolution.Series)
+	leaf.shape.notes = rangeNotes(e, params, leaf.Resolution.Series, e.Args[0].PositionRange())
 	for i := range leaf.shape.notes {
 		leaf.shape.notes[i].leaf = leaf
 	}
@@ -110,25 +139,18 @@ func Unwrap(e parser.Expr) parser.Expr {
 	}
 }
 
-// rangeNotes returns the annotations of a function of ranges over float series.
-func rangeNotes(e *parser.Call, params []Param, series []Series) []note {
-	pos := e.Args[0].PositionRange()
+// rangeNotes returns the annotations of a function of ranges over float series. pos is the position
+// in infos about counters.
+func rangeNotes(e *parser.Call, params []Param, series []Series, pos posrange.PositionRange) []note {
 	switch e.Func.Name {
 	case "rate", "increase":
 		return nonCounters(series, pos)
 	case "quantile_over_time":
-		return quantileNotes(params[0].Value, pos, len(series))
+		if phi := params[0].Value; badQuantile(phi) {
+			return []note{{err: annotations.NewInvalidQuantileWarning(phi, e.Args[0].PositionRange()), on: all(len(series))}}
+		}
 	}
 	return nil
-}
-
-// quantileNotes returns the warning that quantile_over_time adds for each of n series if phi is no
-// quantile.
-func quantileNotes(phi float64, pos posrange.PositionRange, n int) []note {
-	if phi >= 0 && phi <= 1 {
-		return nil
-	}
-	return []note{{err: annotations.NewInvalidQuantileWarning(phi, pos), on: all(n)}}
 }
 
 // badQuantile reports whether phi is outside [0, 1].

@@ -90,7 +90,19 @@ func (q *Query) collect(expr parser.Expr, at place) {
 	case *parser.SubqueryExpr:
 		q.collect(e.Expr, at.within(e, q.options.DefaultSubqueryStep))
 	case *parser.Call:
-		q.collectCall(e, at)
+		if opaque(e.Func.Name) {
+			return
+		}
+		_, known := Ranges[e.Func.Name]
+		for _, a := range e.Args {
+			m, ok := a.(*parser.MatrixSelector)
+			switch {
+			case !ok:
+				q.collect(a, at)
+			case known:
+				q.add(m.VectorSelector.(*parser.VectorSelector), at, m.Range)
+			}
+		}
 	case *parser.AggregateExpr: // the parameter precedes the vector in the text
 		if e.Param != nil {
 			q.collect(e.Param, at)
@@ -100,22 +112,6 @@ func (q *Query) collect(expr parser.Expr, at place) {
 	default:
 		for c := range parser.ChildrenIter(expr) {
 			q.collect(c.(parser.Expr), at)
-		}
-	}
-}
-
-func (q *Query) collectCall(e *parser.Call, at place) {
-	if opaque(e.Func.Name) {
-		return
-	}
-	_, known := Ranges[e.Func.Name]
-	for _, a := range e.Args {
-		m, ok := a.(*parser.MatrixSelector)
-		switch {
-		case !ok:
-			q.collect(a, at)
-		case known:
-			q.add(m.VectorSelector.(*parser.VectorSelector), at, m.Range)
 		}
 	}
 }

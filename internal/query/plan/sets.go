@@ -13,11 +13,12 @@ import (
 // or none has (unless).
 type maskNode struct {
 	shaped
-	op, text string
-	l        Node
-	r        presence
-	lk       []uint32 // the keys of the left series
-	to       []uint32 // the output of each left series
+	titled
+	op string
+	l  Node
+	r  presence
+	lk []uint32 // the keys of the left series
+	to []uint32 // the output of each left series
 }
 
 // keep sets the outputs: the left series that may have values in the result.
@@ -38,9 +39,6 @@ func (n *maskNode) keep(unmatched bool) {
 
 // Children implements Node.
 func (n *maskNode) Children() []Node { return []Node{n.l, n.r.of} }
-
-// String implements Node.
-func (n *maskNode) String() string { return n.text }
 
 func (n *maskNode) feeds(child int) []uint32 {
 	if child == 0 {

@@ -45,7 +45,29 @@ func (p *Pushed) Statement(scans []Scan, budget string) Statement {
 		b.known[p.known(l)] = scans[i]
 	}
 	root := b.rel(p.Root)
-	return b.statement(fmt.Sprintf("WITH %s SELECT i, v FROM %s WHERE i IS NOT NULL AND v IS NOT NULL", b.with(), root))
+	parts := make([]string, len(b.order))
+	for i, c := range b.order {
+		how := ""
+		if c.reads > 1 {
+			how = "MATERIALIZED "
+		}
+		parts[i] = c.name + " AS " + how + "(" + c.body + ")"
+	}
+	sql := fmt.Sprintf("WITH %s SELECT i, v FROM %s WHERE i IS NOT NULL AND v IS NOT NULL", strings.Join(parts, ", "), root)
+	s := Statement{Args: b.args}
+	for i, p := range strings.Split(sql, mark) {
+		if i%2 == 0 {
+			s.parts = append(s.parts, p)
+			continue
+		}
+		k, err := strconv.Atoi(p)
+		if err != nil {
+			panic(fmt.Sprintf("SQL has a zero byte: %v", err))
+		}
+		s.marks = append(s.marks, k)
+	}
+	s.SQL = s.render(func(i int) string { return "$" + strconv.Itoa(i+1) })
+	return s
 }
 
 // builder renders the nodes of a statement, each as a CTE.
@@ -85,19 +107,6 @@ func (b *builder) rel(n Node) string {
 	return c.name
 }
 
-// with returns the WITH list. A relation that is read more than once is materialized.
-func (b *builder) with() string {
-	parts := make([]string, len(b.order))
-	for i, c := range b.order {
-		how := ""
-		if c.reads > 1 {
-			how = "MATERIALIZED "
-		}
-		parts[i] = c.name + " AS " + how + "(" + c.body + ")"
-	}
-	return strings.Join(parts, ", ")
-}
-
 // list returns the value of a scalar node as an SQL expression. It is packed inside the subquery,
 // because DuckDB reads the row of a scalar subquery with an aggregate that keeps neither the bits
 // of NaNs in a list nor the sign of zeros.
@@ -126,22 +135,4 @@ func (b *builder) spec(s string) string {
 		s += " budget=" + b.budget
 	}
 	return "'" + s + "'"
-}
-
-// statement replaces the marks in SQL by parameters.
-func (b *builder) statement(sql string) Statement {
-	s := Statement{Args: b.args}
-	for i, p := range strings.Split(sql, mark) {
-		if i%2 == 0 {
-			s.parts = append(s.parts, p)
-			continue
-		}
-		k, err := strconv.Atoi(p)
-		if err != nil {
-			panic(fmt.Sprintf("SQL has a zero byte: %v", err))
-		}
-		s.marks = append(s.marks, k)
-	}
-	s.SQL = s.render(func(i int) string { return "$" + strconv.Itoa(i+1) })
-	return s
 }

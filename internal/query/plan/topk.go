@@ -41,7 +41,37 @@ func compileTopK(b *building, e *parser.AggregateExpr, at place) (Node, string) 
 		return nil, reason
 	}
 	if e.Op == parser.LIMIT_RATIO {
-		return limitRatio(e, k, in, at)
+		// The labels of a series decide whether it is selected.
+		if k == 0 || math.IsNaN(k) {
+			return nil, "limit_ratio of " + formatFloat(k) + " is evaluated by the engine"
+		}
+		from := in.Shape()
+		if repairs(in) {
+			return nil, skippableQuantile
+		}
+		notes, reason := from.independentNotes()
+		if reason != "" {
+			return nil, reason
+		}
+		bounded := min(max(k, -1), 1)
+		if bounded != k {
+			warning := note{err: annotations.NewInvalidRatioWarning(k, bounded, e.Param.PositionRange()), always: true}
+			notes = append(notes[:len(notes):len(notes)], warning)
+		}
+		n := &pickNode{unary: unary{in: in}, titled: titled{"limit_ratio " + formatFloat(k)}, to: none(len(from.Labels))}
+		n.shape = Shape{Grid: at.grid(), notes: notes}
+		sampler := promql.NewHashRatioSampler()
+		for i, l := range from.Labels {
+			if !sampler.AddRatioSample(bounded, &promql.Sample{Metric: l}) {
+				continue
+			}
+			n.to[i] = uint32(len(n.shape.Labels))
+			n.shape.Labels = append(n.shape.Labels, l)
+			if from.Drop != nil {
+				n.shape.Drop = append(n.shape.Drop, from.Drop[i])
+			}
+		}
+		return n, ""
 	}
 	if !(k >= 1 && k < maxK) {
 		return nil, op + " of " + formatFloat(k) + " is evaluated by the engine"
@@ -72,42 +102,8 @@ func (n *topNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 // pickNode selects series statically and keeps their values.
 type pickNode struct {
 	unary
-	text string
-	to   []uint32 // the output of each series
-}
-
-// limitRatio compiles limit_ratio: the labels of a series decide whether it is selected.
-func limitRatio(e *parser.AggregateExpr, ratio float64, in Node, at place) (Node, string) {
-	if ratio == 0 || math.IsNaN(ratio) {
-		return nil, "limit_ratio of " + formatFloat(ratio) + " is evaluated by the engine"
-	}
-	from := in.Shape()
-	if repairs(in) {
-		return nil, skippableQuantile
-	}
-	notes, reason := from.independentNotes()
-	if reason != "" {
-		return nil, reason
-	}
-	bounded := min(max(ratio, -1), 1)
-	if bounded != ratio {
-		warning := note{err: annotations.NewInvalidRatioWarning(ratio, bounded, e.Param.PositionRange()), always: true}
-		notes = append(notes[:len(notes):len(notes)], warning)
-	}
-	n := &pickNode{unary: unary{in: in}, text: "limit_ratio " + formatFloat(ratio), to: none(len(from.Labels))}
-	n.shape = Shape{Grid: at.grid(), notes: notes}
-	sampler := promql.NewHashRatioSampler()
-	for i, l := range from.Labels {
-		if !sampler.AddRatioSample(bounded, &promql.Sample{Metric: l}) {
-			continue
-		}
-		n.to[i] = uint32(len(n.shape.Labels))
-		n.shape.Labels = append(n.shape.Labels, l)
-		if from.Drop != nil {
-			n.shape.Drop = append(n.shape.Drop, from.Drop[i])
-		}
-	}
-	return n, ""
+	titled
+	to []uint32 // the output of each series
 }
 
 // none returns n times vector.NoOrdinal.
@@ -118,9 +114,6 @@ func none(n int) []uint32 {
 	}
 	return out
 }
-
-// String implements Node.
-func (n *pickNode) String() string { return n.text }
 
 func (n *pickNode) feeds(int) []uint32 { return n.to }
 
