@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 )
 
 //go:embed prices.json
@@ -92,6 +93,15 @@ func ReadPrices(region string) (*Prices, error) {
 	maps.Copy(units, r)
 	return &Prices{Region: region, Checked: f.Checked, units: units}, nil
 }
+
+// Default returns the price list of DefaultRegion.
+var Default = sync.OnceValue(func() *Prices {
+	p, err := ReadPrices(DefaultRegion)
+	if err != nil {
+		panic(fmt.Sprintf("read the price list of the program: %v", err)) // a test reads it
+	}
+	return p
+})
 
 // Price returns the price of a unit, which must be one of prices.json.
 func (p *Prices) Price(unit string) Price {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/promlake/promlake/internal/aws/cost"
 	"github.com/promlake/promlake/internal/format/key"
@@ -63,15 +62,6 @@ type Deletion struct {
 // segment is the level of segments.
 const segment = "segment"
 
-// prices are those of us-east-1.
-var prices = sync.OnceValue(func() *cost.Prices {
-	p, err := cost.ReadPrices(cost.DefaultRegion)
-	if err != nil {
-		panic(err) // they are part of the program
-	}
-	return p
-})
-
 // Of describes a snapshot of all times.
 func Of(s catalog.Snapshot) Inventory {
 	out := Inventory{Generation: s.Manifest.Generation, Levels: []Level{}, Windows: []Window{}, Deletions: []Deletion{}}
@@ -110,10 +100,42 @@ func Of(s catalog.Snapshot) Inventory {
 	for _, l := range out.Levels {
 		out.Bytes += l.Bytes
 	}
-	price := prices().Price(cost.S3Storage)
+	price := cost.Default().Price(cost.S3Storage)
 	out.DollarsPerMonth = price.Dollars(float64(out.Bytes) / bytesOfGB)
-	out.waiting(s.Manifest)
-	out.deletions(s)
+	since := func(at int64) {
+		if out.Waiting.Since == 0 || at < out.Waiting.Since {
+			out.Waiting.Since = at
+		}
+	}
+	for _, c := range s.Manifest.Consumed {
+		if c.Gone == 0 {
+			out.Waiting.Segments++
+			since(c.At)
+		}
+	}
+	for _, r := range s.Manifest.Retired {
+		if r.Gone == 0 {
+			out.Waiting.Blocks++
+			since(r.At)
+		}
+	}
+	for _, t := range s.Manifest.Tombstones {
+		d := Deletion{
+			ID: t.ID.String(), Requested: int64(t.ID.Time()), Selector: selector(t),
+			Start: max(t.MinT, key.MinTime), End: min(t.MaxT, key.MaxTime),
+		}
+		for _, b := range s.Blocks {
+			if t.Covers(b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT) {
+				d.Objects++
+			}
+		}
+		for _, x := range s.Segments {
+			if t.Covers(x.DeletesThrough) && t.Overlaps(int64(x.Window), x.Window.End()-1) {
+				d.Objects++
+			}
+		}
+		out.Deletions = append(out.Deletions, d)
+	}
 	return out
 }
 
@@ -152,46 +174,6 @@ func sorted[K comparable, V any](t tally[K, V], compare func(a, b K) int) []K {
 	}
 	slices.SortFunc(keys, compare)
 	return keys
-}
-
-func (v *Inventory) waiting(m catalog.Manifest) {
-	since := func(at int64) {
-		if v.Waiting.Since == 0 || at < v.Waiting.Since {
-			v.Waiting.Since = at
-		}
-	}
-	for _, c := range m.Consumed {
-		if c.Gone == 0 {
-			v.Waiting.Segments++
-			since(c.At)
-		}
-	}
-	for _, r := range m.Retired {
-		if r.Gone == 0 {
-			v.Waiting.Blocks++
-			since(r.At)
-		}
-	}
-}
-
-func (v *Inventory) deletions(s catalog.Snapshot) {
-	for _, t := range s.Manifest.Tombstones {
-		d := Deletion{
-			ID: t.ID.String(), Requested: int64(t.ID.Time()), Selector: selector(t),
-			Start: max(t.MinT, key.MinTime), End: min(t.MaxT, key.MaxTime),
-		}
-		for _, b := range s.Blocks {
-			if t.Covers(b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT) {
-				d.Objects++
-			}
-		}
-		for _, x := range s.Segments {
-			if t.Covers(x.DeletesThrough) && t.Overlaps(int64(x.Window), x.Window.End()-1) {
-				d.Objects++
-			}
-		}
-		v.Deletions = append(v.Deletions, d)
-	}
 }
 
 // selector writes the matchers of a tombstone as PromQL does.

@@ -2,7 +2,6 @@ package source
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/promlake/promlake/internal/aws/cost"
 )
@@ -15,19 +14,10 @@ type Cost struct {
 	Dollars float64 `json:"dollars"` // for the requests
 }
 
-// prices are those of us-east-1. Transfer within the region is free.
-var prices = sync.OnceValue(func() *cost.Prices {
-	p, err := cost.ReadPrices(cost.DefaultRegion)
-	if err != nil {
-		panic(err) // they are part of the program
-	}
-	return p
-})
-
-// Add adds what other reads request.
+// Add adds what other reads request. Transfer within the region is free.
 func (c *Cost) Add(o Cost) {
 	c.Lists, c.Gets, c.Bytes = c.Lists+o.Lists, c.Gets+o.Gets, c.Bytes+o.Bytes
-	list, get := prices().Price(cost.S3Put), prices().Price(cost.S3Get)
+	list, get := cost.Default().Price(cost.S3Put), cost.Default().Price(cost.S3Get)
 	c.Dollars = list.Dollars(float64(c.Lists)) + get.Dollars(float64(c.Gets))
 }
 

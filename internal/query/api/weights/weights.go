@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -59,12 +58,6 @@ type asked struct {
 	mint, maxt int64 // ms, inclusive
 }
 
-// everySeries selects all series.
-var everySeries = [][]*labels.Matcher{{}}
-
-// errNoWeigher is the error of a backend that has no series tables.
-const errNoWeigher = respond.BadRequest("this server cannot count series")
-
 // count counts the series of a request.
 func (s Server) count(r *http.Request, a asked) (*Counter, error) {
 	c := &Counter{}
@@ -74,9 +67,9 @@ func (s Server) count(r *http.Request, a asked) (*Counter, error) {
 // selection reads selectors and the range of a request. The default of selectors is every series.
 func (s Server) selection(r *http.Request, selectors []string) (a asked, err error) {
 	if s.Weigher == nil {
-		return a, errNoWeigher
+		return a, respond.BadRequest("this server cannot count series")
 	}
-	a.sets = everySeries
+	a.sets = [][]*labels.Matcher{{}}
 	if selectors = slices.DeleteFunc(selectors, func(t string) bool { return t == "" }); len(selectors) > 0 {
 		if a.sets, err = s.Parser.ParseMetricSelectors(selectors); err != nil {
 			return a, respond.BadRequest(err.Error())
@@ -145,18 +138,6 @@ type weight struct {
 }
 
 func weightOf(w Weight) weight {
-	return weight{w.Samples, int64(w.Bytes), dollars(w.Bytes)}
+	gigabyte := cost.Default().Price(cost.S3Storage) // for a month
+	return weight{w.Samples, int64(w.Bytes), w.Bytes / (1 << 30) * gigabyte.Dollars(1)}
 }
-
-// storagePrice is the price of a gigabyte of storage for a month, at the list prices of
-// cost.DefaultRegion.
-var storagePrice = sync.OnceValue(func() float64 {
-	p, err := cost.ReadPrices(cost.DefaultRegion)
-	if err != nil {
-		panic(fmt.Sprintf("read the price list of the program: %v", err)) // a test reads it
-	}
-	price := p.Price(cost.S3Storage)
-	return price.Dollars(1)
-})
-
-func dollars(bytes float64) float64 { return bytes / (1 << 30) * storagePrice() }
