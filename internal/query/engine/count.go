@@ -14,19 +14,25 @@ import (
 // have is counted as often), and the samples' share of their objects' bytes, as if all samples of
 // an object were equally large. Deleted samples do not count. The tenant is that of ctx.
 func (s *Storage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error) {
-	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
-	if mint > maxt || len(sets) == 0 {
-		return 0, 0, 0, nil
-	}
-	err = s.Metrics.Measure("count", func() error {
-		_, err := s.Snapshots.Range(mint, maxt).Read(ctx, func(snap catalog.Snapshot) error {
-			m, err := s.Tables.Match(ctx, snap, mint, maxt, sets...)
-			if err == nil {
-				series, samples, bytes, err = s.Samples.Count(ctx, m)
-			}
-			return err
-		})
+	err = s.read(ctx, "count", sets, mint, maxt, func(snap catalog.Snapshot, mint, maxt int64) error {
+		m, err := s.Tables.Match(ctx, snap, mint, maxt, sets...)
+		if err == nil {
+			series, samples, bytes, err = s.Samples.Count(ctx, m)
+		}
 		return err
 	})
 	return series, samples, bytes, err
+}
+
+// read calls fn on a snapshot of [mint, maxt], clipped to times that objects can have, and measures
+// it as an operation. It does not call fn if there is nothing to read.
+func (s *Storage) read(ctx context.Context, operation string, sets [][]*labels.Matcher, mint, maxt int64, fn func(snap catalog.Snapshot, mint, maxt int64) error) error {
+	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
+	if mint > maxt || len(sets) == 0 {
+		return nil
+	}
+	return s.Metrics.Measure(operation, func() error {
+		_, err := s.Snapshots.Range(mint, maxt).Read(ctx, func(snap catalog.Snapshot) error { return fn(snap, mint, maxt) })
+		return err
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/catalog"
 )
 
@@ -26,19 +25,11 @@ func (s *Storage) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier,
 // series that match one of sets: the series by labels, the exemplars of each ascending by time,
 // each once.
 func (q *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (out []exemplar.QueryResult, err error) {
-	start, end = max(start, key.MinTime), min(end, key.MaxTime)
-	if start > end || len(sets) == 0 {
-		return nil, nil
-	}
-	s := q.Storage
-	err = s.Metrics.Measure("exemplars", func() error {
-		_, err := s.Snapshots.Range(start, end).Read(q.ctx, func(snap catalog.Snapshot) error {
-			m, err := s.Series.Exemplars(q.ctx, snap, start, end, sets...)
-			if err == nil {
-				out, err = s.Samples.Exemplars(q.ctx, m)
-			}
-			return err
-		})
+	err = q.read(q.ctx, "exemplars", sets, start, end, func(snap catalog.Snapshot, start, end int64) error {
+		m, err := q.Series.Exemplars(q.ctx, snap, start, end, sets...)
+		if err == nil {
+			out, err = q.Samples.Exemplars(q.ctx, m)
+		}
 		return err
 	})
 	return out, err

@@ -77,9 +77,61 @@ func (g *growing) result(n parser.Expr) labelSizes {
 		g.Series = 0 // as many as there are samples
 		return in.with(stringOf(e.Param), request.Size{Fixed: longestFloat})
 	case *parser.BinaryExpr:
-		return g.binary(e)
+		l, r := g.walk(e.LHS), g.walk(e.RHS)
+		switch m := e.VectorMatching; {
+		case e.LHS.Type() == parser.ValueTypeScalar:
+			return r
+		case m == nil, e.Op == parser.LAND, e.Op == parser.LUNLESS:
+			return l
+		case e.Op == parser.LOR:
+			out := maps.Clone(l)
+			for name, s := range r {
+				out = out.with(name, most(s, l.of(name)))
+			}
+			return out
+		case m.Card == parser.CardManyToOne || m.Card == parser.CardOneToMany:
+			many, one := l, r
+			if m.Card == parser.CardOneToMany {
+				many, one = r, l
+			}
+			for _, name := range m.Include {
+				many = many.with(name, one.of(name))
+			}
+			return many
+		default:
+			return l
+		}
 	case *parser.Call:
-		return g.call(e)
+		var in labelSizes
+		for _, a := range e.Args {
+			if t := a.Type(); t == parser.ValueTypeVector || t == parser.ValueTypeMatrix {
+				for name, s := range g.walk(a) {
+					in = in.with(name, s)
+				}
+			} else {
+				g.walk(a)
+			}
+		}
+		switch e.Func.Name {
+		case "label_replace":
+			dst, repl, src := stringOf(e.Args[1]), stringOf(e.Args[2]), stringOf(e.Args[3])
+			n := float64(strings.Count(repl, "$"))
+			added := request.Size{PerValue: n * in.of(src).PerValue, Fixed: n*in.of(src).Fixed + float64(len(repl))}
+			return in.with(dst, most(added, in.of(dst)))
+		case "label_join":
+			dst, sep := stringOf(e.Args[1]), stringOf(e.Args[2])
+			added := request.Size{Fixed: float64(len(sep) * (len(e.Args) - 3))}
+			for _, a := range e.Args[3:] {
+				added = plus(added, in.of(stringOf(a)))
+			}
+			return in.with(dst, added)
+		case "info":
+			return in.with("", request.Size{PerValue: infoLabels})
+		case "histogram_quantiles":
+			g.Series *= float64(len(e.Args))
+			return in.with(stringOf(e.Args[1]), request.Size{Fixed: longestFloat})
+		}
+		return in
 	}
 	return nil
 }
@@ -91,66 +143,6 @@ const longestFloat = 320
 // infoLabels is how many labels info() adds to a series, at most: by convention there are far
 // fewer.
 const infoLabels = 64
-
-func (g *growing) binary(e *parser.BinaryExpr) labelSizes {
-	l, r := g.walk(e.LHS), g.walk(e.RHS)
-	switch m := e.VectorMatching; {
-	case e.LHS.Type() == parser.ValueTypeScalar:
-		return r
-	case m == nil, e.Op == parser.LAND, e.Op == parser.LUNLESS:
-		return l
-	case e.Op == parser.LOR:
-		out := maps.Clone(l)
-		for name, s := range r {
-			out = out.with(name, most(s, l.of(name)))
-		}
-		return out
-	case m.Card == parser.CardManyToOne || m.Card == parser.CardOneToMany:
-		many, one := l, r
-		if m.Card == parser.CardOneToMany {
-			many, one = r, l
-		}
-		for _, name := range m.Include {
-			many = many.with(name, one.of(name))
-		}
-		return many
-	default:
-		return l
-	}
-}
-
-func (g *growing) call(e *parser.Call) labelSizes {
-	var in labelSizes
-	for _, a := range e.Args {
-		if t := a.Type(); t == parser.ValueTypeVector || t == parser.ValueTypeMatrix {
-			for name, s := range g.walk(a) {
-				in = in.with(name, s)
-			}
-		} else {
-			g.walk(a)
-		}
-	}
-	switch e.Func.Name {
-	case "label_replace":
-		dst, repl, src := stringOf(e.Args[1]), stringOf(e.Args[2]), stringOf(e.Args[3])
-		n := float64(strings.Count(repl, "$"))
-		added := request.Size{PerValue: n * in.of(src).PerValue, Fixed: n*in.of(src).Fixed + float64(len(repl))}
-		return in.with(dst, most(added, in.of(dst)))
-	case "label_join":
-		dst, sep := stringOf(e.Args[1]), stringOf(e.Args[2])
-		added := request.Size{Fixed: float64(len(sep) * (len(e.Args) - 3))}
-		for _, a := range e.Args[3:] {
-			added = plus(added, in.of(stringOf(a)))
-		}
-		return in.with(dst, added)
-	case "info":
-		return in.with("", request.Size{PerValue: infoLabels})
-	case "histogram_quantiles":
-		g.Series *= float64(len(e.Args))
-		return in.with(stringOf(e.Args[1]), request.Size{Fixed: longestFloat})
-	}
-	return in
-}
 
 // stringOf returns the value of a string literal.
 func stringOf(e parser.Expr) string {

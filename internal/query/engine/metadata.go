@@ -24,8 +24,7 @@ import (
 // mean no limit.
 func (s *Storage) Metadata(ctx context.Context, metric string, limit, limitPerMetric int) (map[string][]metadata.Metadata, error) {
 	var seen map[string]map[metadata.Metadata]struct{} // by name
-	now := s.Now()
-	_, err := s.Snapshots.Range(now.Add(-s.RecentWindow).UnixMilli(), now.UnixMilli()).Read(ctx, func(snap catalog.Snapshot) error {
+	_, err := s.Snapshots.Range(s.Recent()).Read(ctx, func(snap catalog.Snapshot) error {
 		objs, err := s.Files.Live(ctx, snap)
 		if err != nil {
 			return err

@@ -44,18 +44,6 @@ func newRemembering(o parser.Options, withoutStarts bool) *remembering {
 	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: lru.New[*known](rememberedBytes)}
 }
 
-// hideStarts makes start_timestamp() of a selector that of an expression, which has no result.
-// Prometheus without use-start-timestamps has none of a selector either. Upstream's engine has that
-// feature here in any case, since rates of points need it.
-func hideStarts(expr parser.Expr) {
-	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
-		if c, ok := n.(*parser.Call); ok && c.Func.Name == "start_timestamp" {
-			c.Args[0] = &parser.UnaryExpr{Op: parser.ADD, Expr: c.Args[0], StartPos: c.Args[0].PositionRange().Start}
-		}
-		return nil
-	})
-}
-
 // ParseExpr implements parser.Parser. The expression is the caller's.
 func (p *remembering) ParseExpr(text string) (parser.Expr, error) {
 	expr, err := p.parsed(text)
@@ -75,9 +63,26 @@ func (p *remembering) parsed(text string) (*known, error) {
 		return nil, err
 	}
 	if p.withoutStarts {
-		hideStarts(expr)
+		// start_timestamp() of a selector becomes that of an expression, which has no result.
+		// Prometheus without use-start-timestamps has none of a selector either. Upstream's engine
+		// has that feature here in any case, since rates of points need it.
+		parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+			if c, ok := n.(*parser.Call); ok && c.Func.Name == "start_timestamp" {
+				c.Args[0] = &parser.UnaryExpr{Op: parser.ADD, Expr: c.Args[0], StartPos: c.Args[0].PositionRange().Start}
+			}
+			return nil
+		})
 	}
-	k := &known{Expr: expr, settled: plan.Settled(expr), growth: growthOf(expr), asks: usage.Wanted(expr), own: mentions(expr, plan.PushedLabel)}
+	found := false
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			for _, m := range s.LabelMatchers {
+				found = found || m.Name == plan.PushedLabel
+			}
+		}
+		return nil
+	})
+	k := &known{Expr: expr, settled: plan.Settled(expr), growth: growthOf(expr), asks: usage.Wanted(expr), own: found}
 	if cost := expressionBytes + expression.ParsedBytes(text); cost <= rememberedBytes/8 {
 		p.mu.Lock()
 		defer p.mu.Unlock()

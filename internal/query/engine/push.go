@@ -103,20 +103,6 @@ func (q *Query) Options(ctx context.Context) plan.Options {
 	}
 }
 
-// mentions reports whether an expression has a matcher on a label.
-func mentions(expr parser.Expr, label string) bool {
-	found := false
-	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
-		if s, ok := n.(*parser.VectorSelector); ok {
-			for _, m := range s.LabelMatchers {
-				found = found || m.Name == label
-			}
-		}
-		return nil
-	})
-	return found
-}
-
 // StorageError gives a failure of a pushed statement the type by which upstream's API answers it.
 func StorageError(err error) error {
 	if err == nil {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/request"
 )
@@ -79,7 +81,20 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 			res = q.evaluate(ctx)
 		}
 		if res.Err == nil {
-			if err := answered(ctx, res); err != nil {
+			// Charge the text that the API makes of the result.
+			var n int64
+			series := func(l labels.Labels, points int) { n += 2*int64(l.ByteSize()) + bytesPerAnswer*int64(points) }
+			switch v := res.Value.(type) {
+			case promql.Matrix:
+				for _, s := range v {
+					series(s.Metric, len(s.Floats)+len(s.Histograms))
+				}
+			case promql.Vector:
+				for _, s := range v {
+					series(s.Metric, 1)
+				}
+			}
+			if err := memory.Of(ctx).Charge(n); err != nil {
 				res = &promql.Result{Err: err}
 			}
 		}
@@ -123,7 +138,16 @@ func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) e
 			q.mu.Lock()
 			q.cancel = cancel
 			q.mu.Unlock()
-			return q.allow(ctx)
+			s := &q.engine.settings
+			c := q.steps()
+			if limit := s.MaxSubquerySteps; c.steps > limit {
+				return nil, &request.LimitError{Limit: "steps of subqueries", Value: limit, Needed: c.steps, Flag: subqueryFlag}
+			}
+			b := request.NewResultBudget(s.QueryMemoryBytes, q.expr.growth, c.most)
+			if err := b.Add(ctx, 1, 0); err != nil { // a query without data has series as well
+				return nil, err
+			}
+			return b, memory.Of(ctx).Charge(c.steps * bytesPerSubqueryStep)
 		},
 		wait: func() (stop func()) { t := queue.Start(); return func() { t.Stop() } },
 	}, fn)

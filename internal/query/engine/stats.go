@@ -46,12 +46,6 @@ func (s *Storage) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.IndexPostingStats = cardinality(pairs, limit)
-	return out, nil
-}
-
-// cardinality sums the numbers of series by label pair.
-func cardinality(pairs map[labels.Label]uint64, limit int) *index.PostingsStats {
 	byMetric, values, bytes, byPair := map[string]uint64{}, map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
 	for l, n := range pairs {
 		if l.Name == model.MetricNameLabel {
@@ -61,13 +55,14 @@ func cardinality(pairs map[labels.Label]uint64, limit int) *index.PostingsStats 
 		bytes[l.Name] += n * uint64(len(l.Value))
 		byPair[l.Name+"="+l.Value] = n
 	}
-	return &index.PostingsStats{
+	out.IndexPostingStats = &index.PostingsStats{
 		CardinalityMetricsStats: largest(byMetric, limit),
 		CardinalityLabelStats:   largest(values, limit),
 		LabelValueStats:         largest(bytes, limit),
 		LabelValuePairsStats:    largest(byPair, limit),
 		NumLabelPairs:           len(pairs),
 	}
+	return out, nil
 }
 
 // largest returns the limit entries with the largest counts, descending, then by name.

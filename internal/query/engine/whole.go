@@ -40,7 +40,12 @@ func (q *Query) answer(ctx context.Context, r *exec.Result) *promql.Result {
 	res, n := &promql.Result{}, 0
 	res.Warnings.Merge(r.Warnings)
 	if q.asked.Interval > 0 {
-		q.points = pointsOf(r.Values())
+		p, ok := points.Get().(*[]promql.FPoint)
+		if n := r.Values(); !ok || cap(*p) < n {
+			all := make([]promql.FPoint, 0, n)
+			p = &all
+		}
+		q.points = p
 		m, points := r.Append(make(promql.Matrix, 0, r.Len()), (*q.points)[:0])
 		sorting := q.stats.Timers.GetTimer(stats.ResultSortTime).Start()
 		sort.Sort(m)
@@ -63,15 +68,6 @@ var points sync.Pool
 
 // mostPoints is the largest number of points whose memory is used again.
 const mostPoints = 64 << 10
-
-// pointsOf returns memory for n points.
-func pointsOf(n int) *[]promql.FPoint {
-	if p, ok := points.Get().(*[]promql.FPoint); ok && cap(*p) >= n {
-		return p
-	}
-	p := make([]promql.FPoint, 0, n)
-	return &p
-}
 
 // Close implements promql.Query.
 func (q *Query) Close() {

@@ -78,17 +78,44 @@ func (x *Executor) Attempt(span *snapshot.Range, snap *catalog.Snapshot, wide bo
 // it need not be ended.
 const shortQuery = 64 << 10
 
-// Plan finds the series of the selectors, and lets the planner decide which parts of the query are
-// pushed down. It charges the labels of the series to the query's budgets.
+// Plan finds the series of the selectors, those that can be read from memory first, and lets the
+// planner decide which parts of the query are pushed down. It charges the labels of the series to
+// the query's budgets.
 func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, error) {
-	var count, values int64
-	if err := p.note(ctx, planned.Selectors()); err != nil {
-		return nil, err
+	x := p.scratch
+	again := len(x.selected) > 0
+	for i, sel := range planned.Selectors() {
+		if again { // the same selectors, whose series are known
+			x.selected[i].expr = sel.Expr
+			continue
+		}
+		s := lookup.Selector{Matchers: sel.Matchers}
+		s.MinT, s.MaxT = p.Span.Clip(sel.MinT, sel.MaxT)
+		x.asked, x.selected = append(x.asked, s), append(x.selected, selected{Selector: s, expr: sel.Expr})
 	}
-	resolved := p.scratch.resolved
+	if p.Recent && !p.Wide && !again {
+		found, err := p.Series.Held(ctx, *p.Snap, x.asked, &x.held)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			p.Metrics.Heads.Inc()
+		}
+		for i, r := range found {
+			if r == nil {
+				continue
+			}
+			if err := request.Found(ctx, r.Series, labelsOf); err != nil {
+				return nil, err
+			}
+			x.selected[i].found, x.selected[i].planned = r, x.seen(r)
+		}
+	}
+	var count, values int64
+	resolved := x.resolved
 	clear(resolved)
-	for i := range p.scratch.selected {
-		s := &p.scratch.selected[i]
+	for i := range x.selected {
+		s := &x.selected[i]
 		if s.found == nil {
 			if err := p.look(ctx, s, i); err != nil {
 				return nil, err
@@ -129,53 +156,16 @@ func (p *Attempt) Resolution(of *parser.VectorSelector) *lookup.Resolution {
 
 func labelsOf(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }
 
-// note notes the selectors of a query, and finds the series of those that can be read from memory,
-// if all can. A query that is planned once more has the same selectors, whose series are known.
-func (p *Attempt) note(ctx context.Context, all []plan.Selector) error {
-	x := p.scratch
-	again := len(x.selected) > 0
-	for i, sel := range all {
-		if again {
-			x.selected[i].expr = sel.Expr
-			continue
-		}
-		s := lookup.Selector{Matchers: sel.Matchers}
-		s.MinT, s.MaxT = p.Span.Clip(sel.MinT, sel.MaxT)
-		x.asked, x.selected = append(x.asked, s), append(x.selected, selected{Selector: s, expr: sel.Expr})
-	}
-	if !p.Recent || p.Wide || again {
-		return nil
-	}
-	found, err := p.Series.Held(ctx, *p.Snap, x.asked, &x.held)
-	if err != nil {
-		return err
-	}
-	if found != nil {
-		p.Metrics.Heads.Inc()
-	}
-	for i, r := range found {
-		if r == nil {
-			continue
-		}
-		if err := request.Found(ctx, r.Series, labelsOf); err != nil {
-			return err
-		}
-		x.selected[i].found, x.selected[i].planned = r, x.seen(r)
-	}
-	return nil
-}
-
 // equalSelectors is the number of selectors among which one looks for an equal one.
 const equalSelectors = 64
 
-func equalMatchers(a, b *labels.Matcher) bool {
-	return a == b || a.Type == b.Type && a.Name == b.Name && a.Value == b.Value
-}
-
 // look finds the series of the i-th selector in objects, or takes those of an equal one.
 func (p *Attempt) look(ctx context.Context, s *selected, i int) error {
+	equal := func(a, b *labels.Matcher) bool {
+		return a == b || a.Type == b.Type && a.Name == b.Name && a.Value == b.Value
+	}
 	for k := max(0, i-equalSelectors); k < i; k++ {
-		if o := &p.scratch.selected[k]; o.MinT == s.MinT && o.MaxT == s.MaxT && slices.EqualFunc(o.Matchers, s.Matchers, equalMatchers) {
+		if o := &p.scratch.selected[k]; o.MinT == s.MinT && o.MaxT == s.MaxT && slices.EqualFunc(o.Matchers, s.Matchers, equal) {
 			s.found, s.planned = o.found, o.planned
 			return nil
 		}

@@ -15,7 +15,20 @@ import (
 // samples are read. A query that passes may still fail: all estimates are the lowest possible.
 func (p *Attempt) afford(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
 	for _, s := range pl.Pushed {
-		if err := p.fits(s); err != nil {
+		err := p.HoldValues(s)
+		for shrink := int64(1); err != nil && shrink <= maxShrink; shrink *= shrinkStep {
+			parts, _, ok := s.Partition(p.MaxRows(s, shrink))
+			if !ok {
+				continue
+			}
+			err = nil
+			for _, part := range parts {
+				if err = p.HoldValues(part); err != nil {
+					break
+				}
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -28,33 +41,9 @@ func (p *Attempt) afford(ctx context.Context, pl *plan.Plan, planned *plan.Query
 		}
 		kept += rows
 	}
-	return p.inTime(ctx, pl, kept)
-}
-
-// fits checks that the values of a subtree's leaves fit into the memory of a query, in parts if the
-// subtree can be computed in parts.
-func (p *Attempt) fits(s *plan.Pushed) error {
-	err := p.HoldValues(s)
-	for shrink := int64(1); err != nil && shrink <= maxShrink; shrink *= shrinkStep {
-		parts, _, ok := s.Partition(p.MaxRows(s, shrink))
-		if !ok {
-			continue
-		}
-		err = nil
-		for _, part := range parts {
-			if err = p.HoldValues(part); err != nil {
-				break
-			}
-		}
-	}
-	return err
-}
-
-// inTime checks that the query, of which the engine reads kept samples, can be answered before ctx
-// ends: first the bytes that are not cached are fetched, then all threads evaluate the samples. It
-// counts the samples first as if no rollup stood for any, and exactly only if that takes too long.
-// The bytes of rollups, which are few, are left out.
-func (p *Attempt) inTime(ctx context.Context, pl *plan.Plan, kept int64) error {
+	// First the bytes that are not cached are fetched, then all threads evaluate the samples.
+	// These are counted first as if no rollup stood for any, and exactly only if that takes too
+	// long. The bytes of rollups, which are few, are left out.
 	deadline, ok := ctx.Deadline()
 	left := time.Until(deadline)
 	if !ok || left <= 0 { // an ended query fails elsewhere

@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"fmt"
-
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
@@ -33,24 +31,20 @@ func (x *held) of(s *lookup.ResolvedSeries) (t []int64, v []float64, facts proms
 }
 
 // few is Leaf for a leaf of a few series that have their samples.
-func (r *Run) few(l *plan.Leaf, res *lookup.Resolution) (*Values, error) {
+func (r *Run) few(l *plan.Leaf) (*Values, error) {
+	res, all, err := r.Wanted(l)
+	if err != nil {
+		return nil, err
+	}
 	kernel, err := r.kernel(l, l.Func)
 	if err != nil {
 		return nil, err
 	}
 	defer kernel.Close()
-	all := l.Resolution.Series
 	out := &Values{I: make([]uint32, 0, len(all)), v: make([][]float64, 0, len(all))}
 	var x held
 	x.mint, x.maxt = r.Span.Clip(l.Range())
-	at := 0
-	for i := range all {
-		for at < len(res.Series) && res.Series[at].ID != all[i].ID {
-			at++
-		}
-		if at == len(res.Series) {
-			return nil, fmt.Errorf("plan the read of %s: series %s is not among those of its selector", l, all[i].Labels)
-		}
+	for i, at := range all {
 		if t, v, facts := x.of(&res.Series[at]); len(t) > 0 {
 			if err := out.eval(kernel, uint32(i), t, v, facts, len(all)-i); err != nil {
 				return nil, err

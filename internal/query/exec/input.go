@@ -156,28 +156,6 @@ func Kept(pl *plan.Plan, planned *plan.Query) (out []plan.Selector) {
 	return out
 }
 
-// planReads plans what a query reads from a remote store.
-func (p *Attempt) planReads(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
-	if p.Files.Local() {
-		return nil
-	}
-	p.reads, p.raw = map[*plan.Leaf]*Input{}, nil
-	for _, s := range pl.Pushed {
-		for _, l := range s.Leaves {
-			r, err := p.ReadOf(ctx, l)
-			if err != nil {
-				return err
-			}
-			r.PlanFiles(ctx)
-			p.reads[l] = r
-		}
-	}
-	for _, sel := range Kept(pl, planned) {
-		p.raw = append(p.raw, p.RawReadOf(ctx, sel))
-	}
-	return nil
-}
-
 // ahead makes the planned ranges of all selectors local at once, so that the query waits for the
 // store once. DuckDB opens meanwhile if it will be needed. Ranges that the cache has no room for
 // are fetched as they are read. The others stay local until release.

@@ -46,7 +46,7 @@ func (l *Values) rows() []vector.Row {
 func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Values, err error) {
 	r.Metrics.Pushed.Leaves.Inc()
 	if res := r.Resolution(l.Selector.Expr); res != nil && res.FromHead && res.Small() && s.Fold(l) == nil {
-		return r.few(l, res)
+		return r.few(l)
 	}
 	read, err := r.ReadOf(ctx, l)
 	if err != nil {

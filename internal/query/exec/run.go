@@ -30,8 +30,19 @@ const (
 // reads, the engine's selectors included. A query that exceeds its memory is tried again in smaller
 // parts, because the samples of a part are only estimated.
 func (p *Attempt) Evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Query) (results []*Result, err error) {
-	if err := p.planReads(ctx, pl, planned); err != nil {
-		return nil, err
+	if !p.Files.Local() {
+		p.reads, p.raw = map[*plan.Leaf]*Input{}, nil
+		for _, s := range pl.Pushed {
+			for _, l := range s.Leaves {
+				if p.reads[l], err = p.ReadOf(ctx, l); err != nil {
+					return nil, err
+				}
+				p.reads[l].PlanFiles(ctx)
+			}
+		}
+		for _, sel := range Kept(pl, planned) {
+			p.raw = append(p.raw, p.RawReadOf(ctx, sel))
+		}
 	}
 	if err := p.afford(ctx, pl, planned); err != nil {
 		return nil, err
@@ -54,16 +65,11 @@ func (p *Attempt) Evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Que
 			}
 			return nil
 		})
-		if err == nil || shrink == maxShrink || !tooMuchMemory(err) {
+		var limit *request.LimitError
+		if err == nil || shrink == maxShrink || !errors.As(err, &limit) || limit.Flag != request.MemoryFlag {
 			return results, err
 		}
 	}
-}
-
-// tooMuchMemory reports whether the query may fit in smaller parts.
-func tooMuchMemory(err error) bool {
-	var limit *request.LimitError
-	return errors.As(err, &limit) && limit.Flag == request.MemoryFlag
 }
 
 // Budgeted calls fn with a Run whose memory is that of one query. Its error names the limit that a
@@ -176,9 +182,6 @@ func (s *Settings) maxRows(count, values int64) int64 {
 	return max(1, int64(float64(count)*float64(fit)/float64(values)))
 }
 
-// resultTypes are the SQL types of a statement's columns.
-var resultTypes = []string{duck.UInteger, duck.Doubles}
-
 // statement evaluates the leaves of a subtree, and runs one SQL statement over their values. It
 // returns the rows by ordinal.
 func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []vector.Row, err error) {
@@ -202,10 +205,22 @@ func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []vector.Row,
 	scans, release := Published(leaves)
 	defer release()
 	stmt := s.Statement(scans, strconv.Itoa(r.Budget.ID()))
-	err = r.DB.EachWith(ctx, stmt.SQL, stmt.Args, resultTypes, func(n int, cols []duck.Vector) error {
-		chunk, err := rowsOf(n, cols, s)
-		if err != nil {
-			return err
+	err = r.DB.EachWith(ctx, stmt.SQL, stmt.Args, []string{duck.UInteger, duck.Doubles}, func(n int, cols []duck.Vector) error {
+		is := cols[0].Uint32s()
+		lists, elems := cols[1].List()
+		total := 0
+		for i := range lists {
+			total += int(lists[i].Length)
+		}
+		all, values := elems.Float64s(), make([]float64, 0, total)
+		chunk := make([]vector.Row, n)
+		for i := range chunk {
+			l := lists[i]
+			if !cols[0].Valid(i) || !cols[1].Valid(i) || int(is[i]) >= len(s.Labels) || l.Length != 1 && l.Length != uint64(s.Grid.N) {
+				return fmt.Errorf("pushed statement of %s: row of series %d of %d has %d values, expected %d", s.Name, is[i], len(s.Labels), l.Length, s.Grid.N)
+			}
+			values = append(values, all[l.Offset:l.Offset+l.Length]...)
+			chunk[i] = vector.Row{I: is[i], V: values[len(values)-int(l.Length) : len(values) : len(values)]}
 		}
 		rows = append(rows, chunk...)
 		return r.hold(chunk)
@@ -220,13 +235,28 @@ func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []vector.Row,
 // Compute evaluates a subtree that is a leaf or needs no statement, over the values of its leaves.
 // Rows may lie in the memory of the leaves, which becomes that of the subtree.
 func (r *Run) Compute(s *plan.Pushed, leaves []*Values) ([]vector.Row, error) {
-	in := make([][]vector.Row, len(leaves))
+	in, all := make([][]vector.Row, len(leaves)), 0
 	for i, l := range leaves {
 		in[i] = l.rows()
 		r.room.slabs = append(r.room.slabs, l.slabs...)
+		for _, row := range in[i] {
+			all += len(row.V)
+		}
 	}
-	if err := r.holdLeaves(in); err != nil {
-		return nil, err
+	if all > r.Settings.MaxSamples { // upstream's engine would hold those that are present
+		present := int64(0)
+		for _, rows := range in {
+			for _, row := range rows {
+				for _, v := range row.V {
+					if !value.IsStaleNaN(v) {
+						present++
+					}
+				}
+			}
+		}
+		if err := r.most(present); err != nil {
+			return nil, err
+		}
 	}
 	rows, err := s.Compute(in, &plan.Tools{Memory: r.memory(), Over: r.over})
 	if err != nil {
@@ -237,30 +267,6 @@ func (r *Run) Compute(s *plan.Pushed, leaves []*Values) ([]vector.Row, error) {
 
 // memory is that of the operators outside of statements.
 func (r *Run) memory() vector.Memory { return vector.Memory{Room: r.room.take, Budget: r.Budget} }
-
-// holdLeaves checks that the values of leaves, which upstream's engine would hold as well, do not
-// exceed the limit. Absent ones do not count.
-func (r *Run) holdLeaves(leaves [][]vector.Row) error {
-	all, present := 0, 0
-	for _, rows := range leaves {
-		for i := range rows {
-			all += len(rows[i].V)
-		}
-	}
-	if all <= r.Settings.MaxSamples {
-		return nil
-	}
-	for _, rows := range leaves {
-		for i := range rows {
-			for _, v := range rows[i].V {
-				if !value.IsStaleNaN(v) {
-					present++
-				}
-			}
-		}
-	}
-	return r.most(int64(present))
-}
 
 // Published makes scans of the values of leaves, which DuckDB reads in place, until release.
 func Published(leaves []*Values) (scans []plan.Scan, release func()) {
@@ -299,25 +305,4 @@ func (r *Run) most(n int64) error {
 		return &request.LimitError{Limit: "samples per query", Value: limit, Needed: n, Flag: "--query.max-samples"}
 	}
 	return nil
-}
-
-// rowsOf copies the rows of a chunk.
-func rowsOf(n int, cols []duck.Vector, s *plan.Pushed) ([]vector.Row, error) {
-	is := cols[0].Uint32s()
-	lists, elems := cols[1].List()
-	total := 0
-	for i := range lists {
-		total += int(lists[i].Length)
-	}
-	all, values := elems.Float64s(), make([]float64, 0, total)
-	rows := make([]vector.Row, n)
-	for i := range rows {
-		l := lists[i]
-		if !cols[0].Valid(i) || !cols[1].Valid(i) || int(is[i]) >= len(s.Labels) || l.Length != 1 && l.Length != uint64(s.Grid.N) {
-			return nil, fmt.Errorf("pushed statement of %s: row of series %d of %d has %d values, expected %d", s.Name, is[i], len(s.Labels), l.Length, s.Grid.N)
-		}
-		values = append(values, all[l.Offset:l.Offset+l.Length]...)
-		rows[i] = vector.Row{I: is[i], V: values[len(values)-int(l.Length) : len(values) : len(values)]}
-	}
-	return rows, nil
 }

@@ -36,7 +36,19 @@ func (r *room) release() {
 // these included.
 func (r *room) next(n, more int) []float64 {
 	if n > len(r.rest) {
-		r.grow(n, more)
+		kind := 0
+		for kind < len(slabValues)-1 && slabValues[kind] < more {
+			kind++
+		}
+		if n > slabValues[kind] {
+			r.rest = make([]float64, more)
+			return r.rest[:n:n]
+		}
+		s, ok := slabs[kind].Get().(*slab)
+		if !ok {
+			s = &slab{kind, make([]float64, slabValues[kind])}
+		}
+		r.slabs, r.rest = append(r.slabs, s), s.values
 	}
 	return r.rest[:n:n]
 }
@@ -49,20 +61,4 @@ func (r *room) take(n int) []float64 {
 	out := r.next(n, n)
 	r.keep(n)
 	return out
-}
-
-func (r *room) grow(n, more int) {
-	kind := 0
-	for kind < len(slabValues)-1 && slabValues[kind] < more {
-		kind++
-	}
-	if n > slabValues[kind] {
-		r.rest = make([]float64, more)
-		return
-	}
-	s, ok := slabs[kind].Get().(*slab)
-	if !ok {
-		s = &slab{kind, make([]float64, slabValues[kind])}
-	}
-	r.slabs, r.rest = append(r.slabs, s), s.values
 }
