@@ -29,7 +29,25 @@ func (t *translation) call(e *parser.Call, at place, ordered bool) (relation, st
 		}
 		return t.single("prom_labels([], [])", s, ordered), ""
 	case "absent", "absent_over_time":
-		return t.absent(e, at, ordered)
+		var in relation
+		var reason string
+		sel, _ := e.Args[0].(*parser.VectorSelector)
+		if e.Func.Name == "absent" {
+			in, reason = t.vector(e.Args[0], at, false)
+		} else {
+			if m, ok := e.Args[0].(*parser.MatrixSelector); ok {
+				sel, _ = m.VectorSelector.(*parser.VectorSelector)
+			}
+			in, reason = t.window(e, "last_over_time", at, false)
+		}
+		if reason != "" {
+			return in, reason
+		}
+		var names, values []string
+		plan.AbsentLabels(sel).Range(func(l labels.Label) { names, values = append(names, l.Name), append(values, l.Value) })
+		grid := t.grid(at)
+		value := scalar{fmt.Sprintf("prom_absent(v, %s)", grid.column), []string{in.name, grid.table}}
+		return t.single(fmt.Sprintf("prom_labels(%s, %s)", texts(names), texts(values)), value, ordered), ""
 	case "timestamp":
 		if s, ok := e.Args[0].(*parser.VectorSelector); ok {
 			if s.Timestamp != nil && s.OriginalOffset != 0 {
@@ -40,7 +58,22 @@ func (t *translation) call(e *parser.Call, at place, ordered bool) (relation, st
 		grid := t.grid(at)
 		return t.mapped(e.Args[0], at, ordered, fmt.Sprintf("prom_timestamps(v, %s)", grid.column), []string{grid.table})
 	case "histogram_quantile":
-		return t.histogramQuantile(e, at, ordered)
+		phi, reason := t.scalar(e.Args[0], at)
+		if reason != "" {
+			return relation{}, reason
+		}
+		in, reason := t.vector(e.Args[1], at, ordered)
+		if reason == "" && in.many {
+			reason = severalNames
+		}
+		if reason != "" {
+			return in, reason
+		}
+		in.named, in.parts = false, false
+		in.name = t.add(fmt.Sprintf("SELECT %s FROM %s GROUP BY ALL", columns("prom_without(labels, ['le']) AS labels",
+			fmt.Sprintf("prom_histogram_quantile(%s, TRY_CAST(labels['le'] AS DOUBLE), v) AS v", phi.sql), when(ordered, "min(i) AS i")),
+			strings.Join(append([]string{in.name}, phi.from...), ", ")))
+		return in, ""
 	case "label_replace", "label_join":
 		return t.relabel(e, at, ordered)
 	}
@@ -68,49 +101,43 @@ func (t *translation) window(e *parser.Call, name string, at place, ordered bool
 		l.window = w.Range.Milliseconds()
 		return t.selector(w.VectorSelector.(*parser.VectorSelector), at, ordered, l)
 	case *parser.SubqueryExpr:
-		return t.subquery(w, name, l, at, ordered)
+		offset, reason := offsetOf(at, w.Timestamp, w.OriginalOffset.Milliseconds())
+		if reason != "" {
+			return relation{}, reason
+		}
+		in := place{step: w.Step.Milliseconds(), inner: true}
+		if in.step == 0 {
+			in.step = t.subqueryStep
+		}
+		first := at.start - offset - w.Range.Milliseconds()
+		if in.start = in.step * (first / in.step); in.start <= first {
+			in.start += in.step
+		}
+		last := at.end() - offset
+		if in.step <= 0 || last < in.start {
+			return relation{}, "the subquery has no steps"
+		}
+		in.n = (last-in.start)/in.step + 1
+		of, reason := t.vector(w.Expr, in, ordered)
+		if reason == "" && of.many && !l.keepsName {
+			reason = severalNames
+		}
+		if reason != "" {
+			return of, reason
+		}
+		if of.parts { // of which one has a value at a step
+			of.parts, of.name = false, t.add(fmt.Sprintf("SELECT %s FROM %s GROUP BY ALL",
+				columns(when(of.named, "metric"), "labels", "prom_max(v) AS v", when(ordered, "min(i) AS i")), of.name))
+		}
+		of.named = of.named && l.keepsName
+		grid, inner, shift := t.grid(at), t.grid(in), ""
+		if offset != 0 {
+			shift = ", " + interval(offset)
+		}
+		return t.each(of, ordered, fmt.Sprintf("prom_over('%s', v, %s, prom_window(%s, %s%s)%s)", name, inner.column, grid.column, interval(w.Range.Milliseconds()), shift, l.parameters),
+			both([]string{grid.table}, []string{inner.table})), ""
 	}
 	return relation{}, "a range of another kind"
-}
-
-// subquery translates a function over the values of an expression at the steps of its own.
-// Source: evaluator.subqueryTimeRange in upstream's promql/engine.go.
-func (t *translation) subquery(s *parser.SubqueryExpr, name string, l leaf, at place, ordered bool) (relation, string) {
-	offset, reason := offsetOf(at, s.Timestamp, s.OriginalOffset.Milliseconds())
-	if reason != "" {
-		return relation{}, reason
-	}
-	in := place{step: s.Step.Milliseconds(), inner: true}
-	if in.step == 0 {
-		in.step = t.subqueryStep
-	}
-	first := at.start - offset - s.Range.Milliseconds()
-	if in.start = in.step * (first / in.step); in.start <= first {
-		in.start += in.step
-	}
-	last := at.end() - offset
-	if in.step <= 0 || last < in.start {
-		return relation{}, "the subquery has no steps"
-	}
-	in.n = (last-in.start)/in.step + 1
-	of, reason := t.vector(s.Expr, in, ordered)
-	if reason == "" && of.many && !l.keepsName {
-		reason = severalNames
-	}
-	if reason != "" {
-		return of, reason
-	}
-	if of.parts { // of which one has a value at a step
-		of.parts, of.name = false, t.add(fmt.Sprintf("SELECT %s FROM %s GROUP BY ALL",
-			columns(when(of.named, "metric"), "labels", "prom_max(v) AS v", when(ordered, "min(i) AS i")), of.name))
-	}
-	of.named = of.named && l.keepsName
-	grid, inner, shift := t.grid(at), t.grid(in), ""
-	if offset != 0 {
-		shift = ", " + interval(offset)
-	}
-	return t.each(of, ordered, fmt.Sprintf("prom_over('%s', v, %s, prom_window(%s, %s%s)%s)", name, inner.column, grid.column, interval(s.Range.Milliseconds()), shift, l.parameters),
-		both([]string{grid.table}, []string{inner.table})), ""
 }
 
 func (t *translation) math(e *parser.Call, at place, ordered bool) (relation, string) {
@@ -133,29 +160,6 @@ func (t *translation) math(e *parser.Call, at place, ordered bool) (relation, st
 	return t.mapped(e.Args[0], at, ordered, fmt.Sprintf(value, "v"), from)
 }
 
-// absent translates absent() and absent_over_time().
-func (t *translation) absent(e *parser.Call, at place, ordered bool) (relation, string) {
-	var in relation
-	var reason string
-	sel, _ := e.Args[0].(*parser.VectorSelector)
-	if e.Func.Name == "absent" {
-		in, reason = t.vector(e.Args[0], at, false)
-	} else {
-		if m, ok := e.Args[0].(*parser.MatrixSelector); ok {
-			sel, _ = m.VectorSelector.(*parser.VectorSelector)
-		}
-		in, reason = t.window(e, "last_over_time", at, false)
-	}
-	if reason != "" {
-		return in, reason
-	}
-	var names, values []string
-	plan.AbsentLabels(sel).Range(func(l labels.Label) { names, values = append(names, l.Name), append(values, l.Value) })
-	grid := t.grid(at)
-	value := scalar{fmt.Sprintf("prom_absent(v, %s)", grid.column), []string{in.name, grid.table}}
-	return t.single(fmt.Sprintf("prom_labels(%s, %s)", texts(names), texts(values)), value, ordered), ""
-}
-
 // single is a relation of one series.
 func (t *translation) single(labels string, s scalar, ordered bool) relation {
 	body := "SELECT " + columns(labels+" AS labels", s.sql+" AS v", when(ordered, "0::UINTEGER AS i"))
@@ -163,25 +167,6 @@ func (t *translation) single(labels string, s scalar, ordered bool) relation {
 		body += " FROM " + strings.Join(s.from, ", ")
 	}
 	return relation{name: t.add(body), sides: 1}
-}
-
-func (t *translation) histogramQuantile(e *parser.Call, at place, ordered bool) (relation, string) {
-	phi, reason := t.scalar(e.Args[0], at)
-	if reason != "" {
-		return relation{}, reason
-	}
-	in, reason := t.vector(e.Args[1], at, ordered)
-	if reason == "" && in.many {
-		reason = severalNames
-	}
-	if reason != "" {
-		return in, reason
-	}
-	in.named, in.parts = false, false
-	in.name = t.add(fmt.Sprintf("SELECT %s FROM %s GROUP BY ALL", columns("prom_without(labels, ['le']) AS labels",
-		fmt.Sprintf("prom_histogram_quantile(%s, TRY_CAST(labels['le'] AS DOUBLE), v) AS v", phi.sql), when(ordered, "min(i) AS i")),
-		strings.Join(append([]string{in.name}, phi.from...), ", ")))
-	return in, ""
 }
 
 // relabel translates label_replace() and label_join().

@@ -62,8 +62,12 @@ func translateExpr(expr parser.Expr, q Question) (Translation, error) {
 	if !root.named {
 		metric = "NULL::TEXT AS metric"
 	}
+	var ctes []string
+	for _, c := range t.ctes {
+		ctes = append(ctes, c.name+" AS ("+c.body+")")
+	}
 	return Translation{SQL: fmt.Sprintf("WITH %s\nSELECT %s, labels, unnest(prom_points(v, %s), recursive := true) FROM %s, %s",
-		strings.Join(t.with(), ",\n"), metric, grid.column, root.name, grid.table), Kept: t.kept}, nil
+		strings.Join(ctes, ",\n"), metric, grid.column, root.name, grid.table), Kept: t.kept}, nil
 }
 
 // place is the times at which an expression is evaluated.
@@ -104,13 +108,6 @@ type translation struct {
 }
 
 type cte struct{ name, body string }
-
-func (t *translation) with() (out []string) {
-	for _, c := range t.ctes {
-		out = append(out, c.name+" AS ("+c.body+")")
-	}
-	return out
-}
 
 // add returns the name of a query, which is the given one or a number. Equal queries are one.
 func (t *translation) add(body string, names ...string) string {

@@ -68,7 +68,12 @@ func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, er
 	}
 	c.meter.CountLookup(kindChunks, false)
 	f := &file{object: size, pieces: pieces(left)}
-	f.size = layOut(f.pieces)
+	var at int64
+	for _, p := range f.pieces {
+		p.at = at
+		at += p.span.Length
+	}
+	f.size = at
 	if out.work, err = c.begin(key, f); err != nil {
 		for _, f := range out.pinned {
 			f.entry.Pins--

@@ -60,15 +60,6 @@ func (f *file) spans() []Span {
 	return out
 }
 
-// layOut places pieces one after the other in a file and returns the file's size.
-func layOut(pieces []*piece) (at int64) {
-	for _, p := range pieces {
-		p.at = at
-		at += p.span.Length
-	}
-	return at
-}
-
 func (p *piece) end() int64 { return p.span.Offset + p.span.Length }
 
 // next returns the index of the first piece that begins after an offset of the object.

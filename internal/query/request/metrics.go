@@ -54,10 +54,6 @@ func (r reads) add(considered, read int64) {
 // Pushed count what is evaluated below the engine.
 type Pushed struct{ Leaves, Rollups, Series prometheus.Counter }
 
-func pushedOf(v *prometheus.CounterVec) Pushed {
-	return Pushed{v.WithLabelValues("leaves"), v.WithLabelValues("rollups"), v.WithLabelValues("series")}
-}
-
 // caches are the names of the caches.
 var caches = []string{"chunks", "footer", "index", "rollup", "samples", "segment", "selection", "snapshot"}
 
@@ -81,6 +77,7 @@ func NewMetrics(reg prometheus.Registerer, now func() time.Time) *Metrics {
 	for _, kind := range caches {
 		lookups[kind] = outcomes{hits.WithLabelValues(kind), misses.WithLabelValues(kind)}
 	}
+	v := vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: leaves and rollups that were read for subtrees of their expressions, and series of their results.")
 	return &Metrics{
 		now: now,
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
@@ -100,7 +97,7 @@ func NewMetrics(reg prometheus.Registerer, now func() time.Time) *Metrics {
 		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched objects on disk."}),
 		Waiting:   f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_waiting", Help: "PromQL queries that wait for others to end."}),
 		Subtrees:  map[string]prometheus.Counter{"direct": subtrees.WithLabelValues("direct"), "duckdb": subtrees.WithLabelValues("duckdb")},
-		Pushed:    pushedOf(vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: leaves and rollups that were read for subtrees of their expressions, and series of their results.")),
+		Pushed:    Pushed{v.WithLabelValues("leaves"), v.WithLabelValues("rollups"), v.WithLabelValues("series")},
 		Heads:     counter("head_queries_total", "PromQL queries whose samples, or the last of them, came from the head: the last minutes of samples in memory, by series."),
 		Kept:      counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
 		limits:    vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),

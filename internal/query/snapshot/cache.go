@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lru"
@@ -137,7 +138,7 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (*catalog.
 func (s *Cache) shared(ctx context.Context, m moment, oldest time.Time, mint, maxt int64) (*aged, error) {
 	s.mu.Lock()
 	k, epoch := s.kept(m), s.epoch
-	k.asked = k.asked.with(windows(mint, maxt))
+	k.asked = k.asked.with(span{int64(key.WindowOf(mint)), min(key.WindowOf(maxt).End()-1, key.MaxTime)})
 	recent := k.last != nil && k.last.epoch == epoch && s.now().Sub(k.last.begun) <= s.settings.MaxStaleness
 	if recent && !k.last.begun.Before(oldest) && k.last.covers(mint, maxt) {
 		defer s.mu.Unlock()

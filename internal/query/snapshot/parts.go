@@ -38,7 +38,18 @@ func (t *aged) narrow(mint, maxt int64) *catalog.Snapshot {
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.last, func(x part) bool { return x.has(mint, maxt) })
 	if i < 0 {
-		x := partOf(&t.Snapshot, mint, maxt)
+		snap := t.Snapshot.Narrow(mint, maxt)
+		x := part{mint: span{key.MinTime, key.MaxTime}, maxt: span{key.MinTime, key.MaxTime}, snap: &snap}
+		for i := range t.Snapshot.Segments {
+			x.limit(mint, maxt, int64(t.Snapshot.Segments[i].Window), t.Snapshot.Segments[i].Window.End()-1)
+		}
+		for i := range t.Snapshot.Blocks {
+			from, upto := t.Snapshot.Blocks[i].Times()
+			x.limit(mint, maxt, from, upto)
+		}
+		for i := range t.Snapshot.Tombstones {
+			x.limit(mint, maxt, t.Snapshot.Tombstones[i].MinT, t.Snapshot.Tombstones[i].MaxT)
+		}
 		p.last = slices.Insert(p.last[:min(len(p.last), maxParts-1)], 0, x)
 		return x.snap
 	}
@@ -46,23 +57,6 @@ func (t *aged) narrow(mint, maxt int64) *catalog.Snapshot {
 	copy(p.last[1:i+1], p.last[:i])
 	p.last[0] = x
 	return x.snap
-}
-
-// partOf returns the part of a snapshot that [mint, maxt] (ms) is in.
-func partOf(s *catalog.Snapshot, mint, maxt int64) part {
-	snap := s.Narrow(mint, maxt)
-	x := part{mint: span{key.MinTime, key.MaxTime}, maxt: span{key.MinTime, key.MaxTime}, snap: &snap}
-	for i := range s.Segments {
-		x.limit(mint, maxt, int64(s.Segments[i].Window), s.Segments[i].Window.End()-1)
-	}
-	for i := range s.Blocks {
-		from, upto := s.Blocks[i].Times()
-		x.limit(mint, maxt, from, upto)
-	}
-	for i := range s.Tombstones {
-		x.limit(mint, maxt, s.Tombstones[i].MinT, s.Tombstones[i].MaxT)
-	}
-	return x
 }
 
 // limit leaves the ranges that begin before the end of [from, upto], or end after its begin, if and

@@ -1,14 +1,7 @@
 package snapshot
 
-import "github.com/promlake/promlake/internal/format/key"
-
 // span is the range of time from mint to maxt (ms, inclusive). The zero value is empty.
 type span struct{ mint, maxt int64 }
-
-// windows returns the whole windows that overlap [mint, maxt] (ms).
-func windows(mint, maxt int64) span {
-	return span{int64(key.WindowOf(mint)), min(key.WindowOf(maxt).End()-1, key.MaxTime)}
-}
 
 // with returns the smallest span that has both.
 func (s span) with(o span) span {

@@ -25,7 +25,9 @@ type Report struct {
 // store is damaged.
 func (c *Counter) Of(ctx context.Context, tenant string) (Report, error) {
 	own, since, lost := c.own(tenant)
-	r := Report{Used: c.inMemory(), Limit: c.settings.Bytes}
+	c.mu.Lock()
+	r := Report{Used: c.used, Limit: c.settings.Bytes}
+	c.mu.Unlock()
 	doc, _, err := c.read(ctx, tenant)
 	switch {
 	case err == nil:
@@ -61,13 +63,6 @@ func (c *Counter) own(tenant string) (own []batch, since, lost int64) {
 		}
 	}
 	return own, since, lost
-}
-
-// inMemory is about what all batches take in memory, in bytes.
-func (c *Counter) inMemory() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.used
 }
 
 // Metrics returns for each metric how many queries asked for it, by its name or by a pattern that

@@ -72,12 +72,22 @@ func (c *Counter) Run(ctx context.Context) {
 // save saves all batches. saving is held.
 func (c *Counter) save(ctx context.Context) {
 	c.tried.Store(c.now().UnixMilli())
-	c.freeze()
+	// What could not be saved before is tried again, with the batches of all other tenants.
+	c.mu.Lock()
+	for tenant, b := range c.fresh {
+		if c.frozen[tenant] == nil {
+			c.frozen[tenant] = b
+			delete(c.fresh, tenant)
+		}
+	}
+	c.from = c.now().UnixMilli()
+	pending := maps.Clone(c.frozen)
+	c.mu.Unlock()
 	var mu sync.Mutex
 	failed, last := 0, error(nil)
 	g := &errgroup.Group{}
 	g.SetLimit(savesAtOnce)
-	for tenant, b := range c.pending() {
+	for tenant, b := range pending {
 		g.Go(func() error {
 			err := telemetry.Guard(func() error { return c.saveOne(ctx, tenant, b) })()
 			if err == nil {
@@ -99,26 +109,6 @@ func (c *Counter) save(ctx context.Context) {
 	if failed > 0 {
 		c.log.Warn("counts of queries could not be saved; the next save has them", "tenants", failed, "err", last)
 	}
-}
-
-// freeze makes the batches that save will try: those that it could not save before, and those of
-// all other tenants.
-func (c *Counter) freeze() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for tenant, b := range c.fresh {
-		if c.frozen[tenant] == nil {
-			c.frozen[tenant] = b
-			delete(c.fresh, tenant)
-		}
-	}
-	c.from = c.now().UnixMilli()
-}
-
-func (c *Counter) pending() map[string]*batch {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.frozen)
 }
 
 // saveOne adds a frozen batch to the tenant's object by compare-and-swap, unless it is there. The
