@@ -28,11 +28,44 @@ type Preview struct {
 	Bytes   int64 `json:"bytes"`   // the samples' share of their objects' bytes
 }
 
-// deleteSeries adds a tombstone for every match[]. All of them take effect in one commit.
+// deleteSeries adds a tombstone for every match[], from start to end. All of them take effect in one
+// commit. With dry_run it only counts.
 func (a *api) deleteSeries(r *http.Request) (any, error) {
-	d, err := a.parse(r)
-	if err != nil {
+	var d deletion
+	var err error
+	if len(r.Form["match[]"]) == 0 {
+		return nil, badData(errors.New("no match[] parameter provided"))
+	}
+	selectors := r.Form["match[]"]
+	if n := int64(len(selectors)); n > a.settings.MaxSelectors {
+		return nil, badData(&requestLimit{limitSelectors, "selectors (match[])", n, a.settings.MaxSelectors, "--web.max-delete-selectors"})
+	}
+	if err := a.settings.Expressions.Check(selectors...); err != nil {
+		return nil, badData(err)
+	}
+	if d.mint, err = timeOf(r, "start", key.MinTime); err != nil {
 		return nil, err
+	}
+	if d.maxt, err = timeOf(r, "end", key.MaxTime); err != nil {
+		return nil, err
+	}
+	if d.maxt < d.mint {
+		return nil, invalid("end", errors.New("end timestamp must not be before start timestamp"))
+	}
+	if v := r.Form.Get("dry_run"); v != "" {
+		if d.dryRun, err = strconv.ParseBool(v); err != nil {
+			return nil, invalid("dry_run", fmt.Errorf("cannot parse %q to a valid boolean", v))
+		}
+	}
+	for _, s := range r.Form["match[]"] {
+		ms, err := a.parser.ParseMetricSelector(s)
+		if err != nil {
+			return nil, invalid("match[]", err)
+		}
+		if len(ms) == 0 {
+			return nil, invalid("match[]", errors.New("match[] must contain at least one matcher"))
+		}
+		d.sets = append(d.sets, ms)
 	}
 	ctx := r.Context()
 	if d.dryRun {
@@ -52,41 +85,6 @@ func (a *api) deleteSeries(r *http.Request) (any, error) {
 	}
 	a.logger.Info("series deleted", "tenant", tenant.From(ctx), "match", r.Form["match[]"], "mint", d.mint, "maxt", d.maxt, "manifest", m.ID)
 	return nil, nil
-}
-
-// parse reads match[], start, end and dry_run.
-func (a *api) parse(r *http.Request) (d deletion, err error) {
-	if len(r.Form["match[]"]) == 0 {
-		return d, badData(errors.New("no match[] parameter provided"))
-	}
-	if err := a.settings.within(r.Form["match[]"]); err != nil {
-		return d, badData(err)
-	}
-	if d.mint, err = timeOf(r, "start", key.MinTime); err != nil {
-		return d, err
-	}
-	if d.maxt, err = timeOf(r, "end", key.MaxTime); err != nil {
-		return d, err
-	}
-	if d.maxt < d.mint {
-		return d, invalid("end", errors.New("end timestamp must not be before start timestamp"))
-	}
-	if v := r.Form.Get("dry_run"); v != "" {
-		if d.dryRun, err = strconv.ParseBool(v); err != nil {
-			return d, invalid("dry_run", fmt.Errorf("cannot parse %q to a valid boolean", v))
-		}
-	}
-	for _, s := range r.Form["match[]"] {
-		ms, err := a.parser.ParseMetricSelector(s)
-		if err != nil {
-			return d, invalid("match[]", err)
-		}
-		if len(ms) == 0 {
-			return d, invalid("match[]", errors.New("match[] must contain at least one matcher"))
-		}
-		d.sets = append(d.sets, ms)
-	}
-	return d, nil
 }
 
 // timeOf reads a time parameter as ms, within what keys can name.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/store/catalog"
 )
 
@@ -80,7 +81,19 @@ func (a *api) handler(f func(*http.Request) (data any, err error)) http.Handler 
 		switch {
 		case err != nil:
 			f := failureOf(err)
-			a.count(err)
+			var (
+				request *requestLimit
+				match   *expression.Error
+				full    *catalog.LimitError
+			)
+			switch {
+			case errors.As(err, &request):
+				a.limited.WithLabelValues(request.name).Inc()
+			case errors.As(err, &match):
+				a.limited.WithLabelValues(limitMatch).Inc()
+			case errors.As(err, &full):
+				a.limited.WithLabelValues(full.Limit).Inc()
+			}
 			if f.code >= http.StatusInternalServerError && f != errDisabled {
 				a.logger.Error("admin request failed", "path", r.URL.Path, "err", err)
 			}

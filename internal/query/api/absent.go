@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/tsdb"
-	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
 // The parts of a Prometheus server that Promlake does not have. Clients request their routes
@@ -19,11 +18,6 @@ import (
 
 // absent is empty lists of scrape pools, targets, alertmanagers and rules.
 type absent struct{}
-
-func noScrapePools(context.Context) v1.ScrapePoolsRetriever    { return absent{} }
-func noTargets(context.Context) v1.TargetRetriever             { return absent{} }
-func noAlertmanagers(context.Context) v1.AlertmanagerRetriever { return absent{} }
-func noRules(context.Context) v1.RulesRetriever                { return absent{} }
 
 func (absent) ScrapePools() []string                       { return []string{} }
 func (absent) TargetsActive() map[string][]*scrape.Target  { return map[string][]*scrape.Target{} }

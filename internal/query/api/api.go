@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -48,7 +49,9 @@ type server struct {
 	cors     *regexp.Regexp
 	now      func() time.Time
 	logger   *slog.Logger
-	status   process
+	started  time.Time
+	dir      string
+	hostname string
 	explains Explainer // nil: the backend cannot explain queries
 	sql      SQLer     // nil: the backend has no SQL
 	lakes    Laker     // nil: the backend cannot describe its objects
@@ -57,7 +60,7 @@ type server struct {
 	reads   *gate.Gate       // of RemoteReadConcurrency
 	readers prometheus.Gauge // remote reads that run
 
-	deprecated func() map[string]http.Handler // by upstream's path: see deprecatedHandlers
+	deprecated func() map[string]http.Handler // of another upstream API, by upstream's path
 }
 
 // New returns a handler for the paths of Patterns. It fails if the settings are invalid or if reg
@@ -71,9 +74,13 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	if err != nil {
 		return nil, err
 	}
-	status, err := newProcess(now)
+	dir, err := os.Getwd()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find the working directory: %w", err)
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find the host name: %w", err)
 	}
 	s := &server{
 		settings: settings,
@@ -83,7 +90,9 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		cors:     cors,
 		now:      now,
 		logger:   logger,
-		status:   status,
+		started:  now().UTC(),
+		dir:      dir,
+		hostname: hostname,
 	}
 	s.explains, _ = backend.(Explainer)
 	s.sql, _ = backend.(SQLer)
@@ -107,8 +116,15 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s.guard = &guard.Guard{
 		Respond: s.respond, WriteTimeout: settings.WriteTimeout, MaxBodyBytes: settings.MaxBodyBytes, Expressions: settings.Expressions, Refused: refused, Memory: budget,
 	}
-	// built at the first use, because building an API takes a while
-	s.deprecated = sync.OnceValue(s.deprecatedHandlers)
+	// Its statistics are upstream's. It is built at the first use, because that takes a while.
+	s.deprecated = sync.OnceValue(func() map[string]http.Handler {
+		handlers := map[string]http.Handler{}
+		s.upstream(nil).Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
+			handlers[path] = answers.Zipped(h)
+			return h
+		}))
+		return handlers
+	})
 
 	instrument := telemetry.Instrument(reg)
 	guarded := func(name string, h http.Handler) http.HandlerFunc {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -42,8 +41,8 @@ func (s *server) explain(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out, err := s.explains.Explain(r.Context(), q)
-	if bad, ok := errors.AsType[respond.BadQuery](err); ok && bad.BadQuery() {
-		return nil, respond.BadRequest(fmt.Sprintf("invalid parameter %q: %v", "query", bad))
+	if bad := respond.Bad(err); bad != nil {
+		return nil, invalid("query", bad)
 	}
 	return out, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/httputil"
 
 	"github.com/promlake/promlake/internal/format/key"
@@ -163,18 +164,25 @@ func (e *export) piece(mint, maxt int64) error {
 		return err
 	}
 	defer work.End()
-	q, err := e.backend.Querier(mint, maxt)
+	_, err = e.selected(ctx, mint, maxt, e.sets, e.series)
+	return err
+}
+
+// selected calls visit with the series that match one of sets, sorted and merged, in [mint, maxt]
+// (ms).
+func (s *server) selected(ctx context.Context, mint, maxt int64, matchers [][]*labels.Matcher, visit func(labels.Labels, chunkenc.Iterator) error) (annotations.Annotations, error) {
+	q, err := s.backend.Querier(mint, maxt)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() {
 		if err := q.Close(); err != nil {
-			e.logger.Warn("close querier of export", "err", err)
+			s.logger.Warn("close querier", "err", err)
 		}
 	}()
 	hints := &storage.SelectHints{Start: mint, End: maxt}
-	sets := make([]storage.SeriesSet, len(e.sets))
-	for i, ms := range e.sets {
+	sets := make([]storage.SeriesSet, len(matchers))
+	for i, ms := range matchers {
 		sets[i] = q.Select(ctx, true, hints, ms...)
 	}
 	set := storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
@@ -182,11 +190,11 @@ func (e *export) piece(mint, maxt int64) error {
 	for set.Next() {
 		one := set.At()
 		it = one.Iterator(it)
-		if err := e.series(one.Labels(), it); err != nil {
-			return err
+		if err := visit(one.Labels(), it); err != nil {
+			return nil, err
 		}
 	}
-	return set.Err()
+	return set.Warnings(), set.Err()
 }
 
 // lineSamples is how many samples of a series are gathered before they are written.

@@ -81,9 +81,32 @@ func metric(s Sample, added []*dto.LabelPair) *dto.Metric {
 	case s.H == nil:
 		m.Untyped = &dto.Untyped{Value: new(s.V)}
 	case s.H.UsesCustomBuckets():
-		m.Histogram = classicHistogram(s.H)
+		// The count implies the +Inf bucket.
+		counts := make([]float64, len(s.H.CustomValues)+1) // the last one is above all bounds
+		for it := s.H.PositiveBucketIterator(); it.Next(); {
+			if b := it.At(); b.Index >= 0 && int(b.Index) < len(counts) {
+				counts[b.Index] += b.Count
+			}
+		}
+		res := &dto.Histogram{SampleCountFloat: new(s.H.Count), SampleSum: new(s.H.Sum)}
+		cumulative := 0.0
+		for i, bound := range s.H.CustomValues {
+			cumulative += counts[i]
+			res.Bucket = append(res.Bucket, &dto.Bucket{UpperBound: new(bound), CumulativeCountFloat: new(cumulative)})
+		}
+		m.Histogram = res
 	default:
-		m.Histogram = nativeHistogram(s.H)
+		m.Histogram = &dto.Histogram{
+			SampleCountFloat: new(s.H.Count),
+			SampleSum:        new(s.H.Sum),
+			Schema:           new(s.H.Schema),
+			ZeroThreshold:    new(s.H.ZeroThreshold),
+			ZeroCountFloat:   new(s.H.ZeroCount),
+			PositiveSpan:     bucketSpans(s.H.PositiveSpans),
+			PositiveCount:    s.H.PositiveBuckets,
+			NegativeSpan:     bucketSpans(s.H.NegativeSpans),
+			NegativeCount:    s.H.NegativeBuckets,
+		}
 	}
 	return m
 }
@@ -98,21 +121,6 @@ func labelPairs(ls labels.Labels) (pairs []*dto.LabelPair) {
 	return pairs
 }
 
-// nativeHistogram converts a histogram with an exponential schema.
-func nativeHistogram(h *histogram.FloatHistogram) *dto.Histogram {
-	return &dto.Histogram{
-		SampleCountFloat: new(h.Count),
-		SampleSum:        new(h.Sum),
-		Schema:           new(h.Schema),
-		ZeroThreshold:    new(h.ZeroThreshold),
-		ZeroCountFloat:   new(h.ZeroCount),
-		PositiveSpan:     bucketSpans(h.PositiveSpans),
-		PositiveCount:    h.PositiveBuckets,
-		NegativeSpan:     bucketSpans(h.NegativeSpans),
-		NegativeCount:    h.NegativeBuckets,
-	}
-}
-
 func bucketSpans(spans []histogram.Span) []*dto.BucketSpan {
 	if len(spans) == 0 {
 		return nil
@@ -120,24 +128,6 @@ func bucketSpans(spans []histogram.Span) []*dto.BucketSpan {
 	res := make([]*dto.BucketSpan, len(spans))
 	for i, s := range spans {
 		res[i] = &dto.BucketSpan{Offset: new(s.Offset), Length: new(s.Length)}
-	}
-	return res
-}
-
-// classicHistogram converts a histogram with custom buckets, whose upper bounds are h.CustomValues.
-// The count implies the +Inf bucket.
-func classicHistogram(h *histogram.FloatHistogram) *dto.Histogram {
-	counts := make([]float64, len(h.CustomValues)+1) // the last one is above all bounds
-	for it := h.PositiveBucketIterator(); it.Next(); {
-		if b := it.At(); b.Index >= 0 && int(b.Index) < len(counts) {
-			counts[b.Index] += b.Count
-		}
-	}
-	res := &dto.Histogram{SampleCountFloat: new(h.Count), SampleSum: new(h.Sum)}
-	cumulative := 0.0
-	for i, bound := range h.CustomValues {
-		cumulative += counts[i]
-		res.Bucket = append(res.Bucket, &dto.Bucket{UpperBound: new(bound), CumulativeCountFloat: new(cumulative)})
 	}
 	return res
 }

@@ -66,42 +66,20 @@ func (s *server) federateMatchers(r *http.Request) ([][]*labels.Matcher, error) 
 func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]Sample, error) {
 	now := s.now()
 	mint, maxt := timestamp.FromTime(now.Add(-s.settings.LookbackDelta)), timestamp.FromTime(now)
-	q, err := s.backend.Querier(mint, maxt)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err := q.Close(); err != nil {
-			s.logger.Warn("close querier of federation", "err", err)
-		}
-	}()
-	hints := &storage.SelectHints{Start: mint, End: maxt}
-	sets := make([]storage.SeriesSet, len(matchers))
-	for i, ms := range matchers {
-		sets[i] = q.Select(ctx, true, hints, ms...)
-	}
-	set := storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
-
 	var samples []Sample
 	memo := storage.NewMemoizedEmptyIterator(maxt - mint)
-	var it chunkenc.Iterator
-	for set.Next() {
-		series := set.At()
-		it = series.Iterator(it)
+	ws, err := s.selected(ctx, mint, maxt, matchers, func(lset labels.Labels, it chunkenc.Iterator) error {
 		sample, ok := lastSample(memo, it, maxt)
-		if err := it.Err(); err != nil {
-			return nil, respond.Classify(ctx, err)
-		}
-		sample.Labels = series.Labels()
-		sample.Name = sample.Labels.Get(model.MetricNameLabel)
+		sample.Labels, sample.Name = lset, lset.Get(model.MetricNameLabel)
 		if ok && sample.Name != "" {
 			samples = append(samples, sample)
 		}
-	}
-	if err := set.Err(); err != nil {
+		return it.Err()
+	})
+	if err != nil {
 		return nil, respond.Classify(ctx, err)
 	}
-	if ws := set.Warnings(); len(ws) > 0 {
+	if len(ws) > 0 {
 		s.logger.Debug("federation has warnings", "warnings", ws.AsErrors())
 	}
 	slices.SortFunc(samples, func(a, b Sample) int {

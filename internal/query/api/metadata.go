@@ -30,12 +30,6 @@ func (s *server) metadata(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limitMetadata(all, limit, perMetric), nil
-}
-
-// limitMetadata returns at most limit families (all if limit < 0) with at most perMetric distinct
-// entries each (all if perMetric < 1).
-func limitMetadata(all map[string][]metadata.Metadata, limit, perMetric int) map[string][]metadata.Metadata {
 	names := slices.Sorted(maps.Keys(all))
 	if limit >= 0 && len(names) > limit {
 		names = names[:limit]
@@ -52,7 +46,7 @@ func limitMetadata(all map[string][]metadata.Metadata, limit, perMetric int) map
 		}
 		res[name] = entries
 	}
-	return res
+	return res, nil
 }
 
 // intParam parses an integer parameter; it returns noLimit if the parameter is absent.

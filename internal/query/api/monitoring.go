@@ -46,30 +46,17 @@ func (s *server) externalLabels(ctx context.Context) labels.Labels {
 	return s.settings.Monitoring.ExternalLabels(ctx)
 }
 
-// retrievers are what upstream's API asks.
-type retrievers struct {
-	ScrapePools   func(context.Context) v1.ScrapePoolsRetriever
-	Targets       func(context.Context) v1.TargetRetriever
-	Alertmanagers func(context.Context) v1.AlertmanagerRetriever
-	Rules         func(context.Context) v1.RulesRetriever
-}
-
-// shownBy returns the retrievers of m, which answer as a Prometheus without a configuration where m
-// has nothing.
-func shownBy(m Monitoring) retrievers {
-	if m == nil {
-		return retrievers{noScrapePools, noTargets, noAlertmanagers, noRules}
-	}
-	return retrievers{or(m.ScrapePools, noScrapePools), or(m.Targets, noTargets), or(m.Alertmanagers, noAlertmanagers), or(m.Rules, noRules)}
-}
-
-func or[T comparable](get, instead func(context.Context) T) func(context.Context) T {
+// shown returns what upstream's API asks of m: what get returns. Where m has nothing, it answers as a
+// Prometheus without a configuration, which is instead.
+func shown[T comparable](m Monitoring, get func(Monitoring, context.Context) T, instead T) func(context.Context) T {
 	var none T
 	return func(ctx context.Context) T {
-		if v := get(ctx); v != none {
-			return v
+		if m != nil {
+			if v := get(m, ctx); v != none {
+				return v
+			}
 		}
-		return instead(ctx)
+		return instead
 	}
 }
 

@@ -96,17 +96,6 @@ func (s *server) evaluating(path string) choice {
 	}
 }
 
-// deprecatedHandlers returns, by path, the handlers of an upstream API that has upstream's renderer
-// of statistics.
-func (s *server) deprecatedHandlers() map[string]http.Handler {
-	handlers := map[string]http.Handler{}
-	s.upstream(nil).Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
-		handlers[path] = answers.Zipped(h)
-		return h
-	}))
-	return handlers
-}
-
 // queryStats is upstream's statistics of a query, and what the storage read for it.
 type queryStats struct {
 	stats.BuiltinStats

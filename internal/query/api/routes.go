@@ -131,7 +131,9 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		if !unqueued[path] {
 			handler = s.queued(handler)
 		}
-		h = guarded(apiPath+path, withPath(handler))
+		h = guarded(apiPath+path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler.ServeHTTP(w, r.WithContext(httputil.ContextWithPath(r.Context(), apiPath+r.URL.Path)))
+		}))
 		if path == queryPath || path == queryRangePath {
 			queries[path] = h
 		}
@@ -152,12 +154,5 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		default:
 			router.ServeHTTP(w, r)
 		}
-	})
-}
-
-// withPath puts the request's path into its context for the engine's query log.
-func withPath(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(httputil.ContextWithPath(r.Context(), apiPath+r.URL.Path)))
 	})
 }

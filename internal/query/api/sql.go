@@ -66,7 +66,7 @@ func (s *server) answerSQL(w http.ResponseWriter, r *http.Request) {
 		}}
 		err := s.sql.SQL(r.Context(), q, out)
 		if err == nil {
-			err = out.end()
+			err = out.flush()
 		}
 		if err == nil {
 			return
@@ -75,7 +75,7 @@ func (s *server) answerSQL(w http.ResponseWriter, r *http.Request) {
 			s.logger.Warn("a result of SQL ended early", "err", err)
 			panic(http.ErrAbortHandler)
 		}
-		if respond.IsBad(err) {
+		if respond.Bad(err) != nil {
 			s.respond.Error(w, r, respond.BadData, err)
 			return
 		}
@@ -190,9 +190,6 @@ func (o *sqlOutput) flush() error {
 	}
 	return nil
 }
-
-// end sends the rest.
-func (o *sqlOutput) end() error { return o.flush() }
 
 // Reset implements SQLOutput.
 func (o *sqlOutput) Reset() bool {

@@ -1,12 +1,10 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"time"
 
 	"github.com/prometheus/prometheus/util/features"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
@@ -16,25 +14,6 @@ import (
 // go.mod requires (v0.315.0 is 3.15.0). Clients such as Grafana derive the supported features from
 // it.
 const PrometheusVersion = "3.15.0"
-
-// process describes the process; it does not change while the process runs.
-type process struct {
-	started  time.Time
-	dir      string
-	hostname string
-}
-
-func newProcess(now func() time.Time) (process, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return process{}, fmt.Errorf("find the working directory: %w", err)
-	}
-	hostname, err := os.Hostname()
-	if err != nil {
-		return process{}, fmt.Errorf("find the host name: %w", err)
-	}
-	return process{started: now().UTC(), dir: dir, hostname: hostname}, nil
-}
 
 func (s *server) prometheusVersion() v1.PrometheusVersion {
 	return v1.PrometheusVersion{Version: PrometheusVersion, Revision: s.settings.Build.Revision, GoVersion: runtime.Version()}
@@ -62,14 +41,14 @@ func (s *server) buildInfo(*http.Request) (any, error) {
 // runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once at the start, so without a
 // configuration of Prometheus the time of the last reload is the start.
 func (s *server) runtimeInfo() (v1.RuntimeInfo, error) {
-	ok, loaded := true, s.status.started
+	ok, loaded := true, s.started
 	if s.settings.Monitoring != nil {
 		ok, loaded = s.settings.Monitoring.Reloaded()
 	}
 	return v1.RuntimeInfo{
-		StartTime:           s.status.started,
-		CWD:                 s.status.dir,
-		Hostname:            s.status.hostname,
+		StartTime:           s.started,
+		CWD:                 s.dir,
+		Hostname:            s.hostname,
 		ServerTime:          s.now().UTC(),
 		ReloadConfigSuccess: ok,
 		LastConfigTime:      loaded,

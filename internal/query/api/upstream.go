@@ -32,12 +32,14 @@ func noteStream() (<-chan notifications.Notification, func(), bool) { return nil
 // smallest.
 func (s *server) upstream(render v1.StatsRenderer) *v1.API {
 	build := s.prometheusVersion()
-	shown := shownBy(s.settings.Monitoring)
+	m := s.settings.Monitoring
 	api := v1.NewAPI(
 		s.backend, s.backend,
 		nil, nil, // no appender
 		s.backend,
-		shown.ScrapePools, shown.Targets, shown.Alertmanagers,
+		shown[v1.ScrapePoolsRetriever](m, Monitoring.ScrapePools, absent{}),
+		shown[v1.TargetRetriever](m, Monitoring.Targets, absent{}),
+		shown[v1.AlertmanagerRetriever](m, Monitoring.Alertmanagers, absent{}),
 		latestConfig,
 		s.settings.Flags,
 		s.settings.GlobalURLs,
@@ -45,7 +47,7 @@ func (s *server) upstream(render v1.StatsRenderer) *v1.API {
 		noTSDB{}, noDirectory, enableAdmin,
 		enableSearch, maxSearchLimit,
 		s.logger,
-		shown.Rules,
+		shown[v1.RulesRetriever](m, Monitoring.Rules, absent{}),
 		0, 0, 0, // remote reads are not its; see remoteRead
 		isAgent,
 		s.cors,

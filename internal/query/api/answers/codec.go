@@ -26,11 +26,6 @@ const matrixHead = `{"status":"success","data":{"resultType":"matrix","result":[
 // matrixTail follows them in an answer that has nothing else.
 const matrixTail = `]}}`
 
-// plainResponse reports whether a response has data and nothing else.
-func plainResponse(r *v1.Response) bool {
-	return r.Status == "success" && r.ErrorType == "" && r.Error == "" && len(r.Warnings) == 0 && len(r.Infos) == 0
-}
-
 // Encode implements v1.Codec.
 func (c Codec) Encode(resp *v1.Response) ([]byte, error) {
 	data, _ := resp.Data.(*v1.QueryData)
@@ -45,7 +40,7 @@ func (c Codec) Encode(resp *v1.Response) ([]byte, error) {
 	if len(m) == 0 || slices.ContainsFunc(m, func(s promql.Series) bool { return len(s.Histograms) > 0 }) {
 		return c.JSONCodec.Encode(resp)
 	}
-	if data.Stats == nil && data.ResultType == parser.ValueTypeMatrix && plainResponse(resp) {
+	if data.Stats == nil && data.ResultType == parser.ValueTypeMatrix && (resp.Status == "success" && resp.ErrorType == "" && resp.Error == "" && len(resp.Warnings) == 0 && len(resp.Infos) == 0) {
 		return c.series(m, []byte(matrixTail), to)
 	}
 	empty, around := *data, *resp
@@ -67,7 +62,7 @@ func (c Codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) 
 	for k := range parts {
 		parts[k] = scratches.Get().(*scratch)
 	}
-	streams := to != nil && to.stream.takes(total)
+	streams := to != nil && (to.stream.ResponseWriter != nil && total >= streamPoints)
 	all := parts[0]
 	all.out = append(all.out, matrixHead...)
 	for from := 0; from < len(m); {

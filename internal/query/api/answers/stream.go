@@ -31,9 +31,6 @@ type stream struct {
 	err                 error // of the first part that could not be sent
 }
 
-// takes reports whether a body of so many points is to be sent in parts.
-func (s *stream) takes(points int) bool { return s.ResponseWriter != nil && points >= streamPoints }
-
 // sendParts sends parts, in order, and empties them. An answer that cannot be encoded to its end is
 // cut off.
 func (s *stream) sendParts(parts []*scratch, errs []error) error {

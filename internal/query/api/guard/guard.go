@@ -38,14 +38,17 @@ type Guard struct {
 // Wrap wraps a route: it recovers from panics, determines the tenant, limits the body, the
 // expressions and the memory, and disconnects clients that do not read the answer.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
-	return g.paced(g.recovered(g.withTenant(g.withBody(g.bounded(g.budgeted(next))))))
+	return g.written(g.withTenant(g.withBody(g.bounded(g.budgeted(next)))))
 }
 
-// recovered answers a panic with 500 and logs it. If the response has begun, it aborts the
-// connection instead, so that the client notices that the response is incomplete.
-func (g *Guard) recovered(next http.Handler) http.Handler {
+// written disconnects clients that do not read: each piece of an answer must be written within
+// Guard.WriteTimeout. The whole answer has no time limit but the query's. It answers a panic with 500
+// and logs it. If the response has begun, it aborts the connection instead, so that the client
+// notices that the response is incomplete.
+func (g *Guard) written(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tw := &trackingWriter{ResponseWriter: w}
+		tw := &writer{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.WriteTimeout}
+		defer tw.end()
 		defer func() {
 			p := recover()
 			switch {
@@ -59,7 +62,7 @@ func (g *Guard) recovered(next http.Handler) http.Handler {
 				panic(http.ErrAbortHandler)
 			}
 			w.Header().Del("Content-Encoding") // the compressor that set it did not write the body
-			g.Respond.Error(w, r, respond.Failure{Kind: "internal", Code: http.StatusInternalServerError}, errors.New("internal error, see the server's log"))
+			g.Respond.Error(tw, r, respond.Failure{Kind: "internal", Code: http.StatusInternalServerError}, errors.New("internal error, see the server's log"))
 		}()
 		next.ServeHTTP(tw, r)
 	})
@@ -104,31 +107,3 @@ func (g *Guard) withBody(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
-
-// trackingWriter records whether the response has begun.
-type trackingWriter struct {
-	http.ResponseWriter
-	began bool
-}
-
-func (w *trackingWriter) WriteHeader(code int) {
-	w.began = true
-	w.ResponseWriter.WriteHeader(code)
-}
-
-func (w *trackingWriter) Write(p []byte) (int, error) {
-	w.began = true
-	return w.ResponseWriter.Write(p)
-}
-
-// Unwrap gives http.ResponseController access to the connection.
-func (w *trackingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Flush sends buffered bytes, if the server supports that.
-func (w *trackingWriter) Flush() {
-	w.began = true
-	flush(w.ResponseWriter)
-}
-
-// flush flushes w if it can. A failed flush shows as a failed write.
-func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }

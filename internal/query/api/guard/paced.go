@@ -8,41 +8,43 @@ import (
 // PieceBytes is the size of the pieces of an answer: a client has Guard.WriteTimeout for each.
 const PieceBytes = 64 << 10
 
-// paced disconnects clients that do not read: each piece of an answer must be written within
-// Guard.WriteTimeout. The whole answer has no time limit but the query's.
-func (g *Guard) paced(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := &pacedWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.WriteTimeout}
-		defer p.end()
-		next.ServeHTTP(p, r)
-	})
-}
-
-// pacedWriter extends the write deadline of its connection before each piece.
-type pacedWriter struct {
+// writer extends the write deadline of its connection before each piece, and records whether the
+// response has begun.
+type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
 	set     bool // the connection has a deadline
+	began   bool
 }
 
 // extend sets the deadline of the next piece. Where there is no connection, as in a Lambda
 // function, there is no deadline.
-func (w *pacedWriter) extend() {
+func (w *writer) extend() {
 	if err := w.control.SetWriteDeadline(time.Now().Add(w.timeout)); err == nil {
 		w.set = true
 	}
 }
 
 // end removes the deadline from the connection, which later requests reuse.
-func (w *pacedWriter) end() {
+func (w *writer) end() {
 	if w.set {
 		_ = w.control.SetWriteDeadline(time.Time{}) // a closed connection needs no deadline
 	}
 }
 
+// WriteHeader implements http.ResponseWriter.
+func (w *writer) WriteHeader(code int) {
+	w.began = true
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap gives http.ResponseController access to the connection.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // Write implements http.ResponseWriter.
-func (w *pacedWriter) Write(p []byte) (n int, err error) {
+func (w *writer) Write(p []byte) (n int, err error) {
+	w.began = true
 	for {
 		piece := p[n:min(len(p), n+PieceBytes)]
 		w.extend()
@@ -54,7 +56,8 @@ func (w *pacedWriter) Write(p []byte) (n int, err error) {
 }
 
 // Flush implements http.Flusher.
-func (w *pacedWriter) Flush() {
+func (w *writer) Flush() {
+	w.began = true
 	w.extend()
-	flush(w.ResponseWriter)
+	_ = w.control.Flush() // a failed flush shows as a failed write
 }

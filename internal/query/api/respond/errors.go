@@ -75,27 +75,25 @@ func isLimit(err error) bool {
 	return ok && limit.QueryLimit() || isA[promql.ErrTooManySamples](err)
 }
 
-// failedQuery is the error of a query that fails on its data, whenever it is sent.
-type failedQuery interface {
-	error
-	QueryFailed() bool
-}
-
+// isFailed reports whether a query fails on its data, whenever it is sent.
 func isFailed(err error) bool {
-	failed, ok := errors.AsType[failedQuery](err)
+	failed, ok := errors.AsType[interface {
+		error
+		QueryFailed() bool
+	}](err)
 	return ok && failed.QueryFailed()
 }
 
-// BadQuery is the error of a query that cannot be understood.
-type BadQuery interface {
-	error
-	BadQuery() bool
-}
-
-// IsBad reports whether the query cannot be understood.
-func IsBad(err error) bool {
-	bad, ok := errors.AsType[BadQuery](err)
-	return ok && bad.BadQuery()
+// Bad returns the error in err of a query that cannot be understood, nil if there is none.
+func Bad(err error) error {
+	bad, ok := errors.AsType[interface {
+		error
+		BadQuery() bool
+	}](err)
+	if ok && bad.BadQuery() {
+		return bad
+	}
+	return nil
 }
 
 // OverrideCode corrects the status of label requests: upstream answers all their storage errors as
