@@ -34,7 +34,14 @@ type alertmanagers struct {
 // deliver implements receiver. Every Alertmanager gets all alerts, also if another one fails.
 func (a *alertmanagers) deliver(ctx context.Context, all []alert) (Delivery, error) {
 	var bodies [][]byte
-	for batch := range slices.Chunk(postable(all), maxBatch) {
+	out := make(models.PostableAlerts, 0, len(all))
+	for _, a := range all {
+		out = append(out, &models.PostableAlert{
+			Annotations: a.Annotations.Map(), StartsAt: date(a.StartsAt), EndsAt: date(a.EndsAt),
+			Alert: models.Alert{GeneratorURL: strfmt.URI(a.GeneratorURL), Labels: a.Labels.Map()},
+		})
+	}
+	for batch := range slices.Chunk(out, maxBatch) {
 		body, err := json.Marshal(batch)
 		if err != nil {
 			return Delivery{}, fmt.Errorf("encode notifications: %w", err)
@@ -99,18 +106,6 @@ func post(ctx context.Context, client *http.Client, to *url.URL, body []byte) er
 		return &statusError{res.StatusCode, res.Status, string(text)}
 	}
 	return nil
-}
-
-// postable returns alerts as the API has them.
-func postable(all []alert) models.PostableAlerts {
-	out := make(models.PostableAlerts, 0, len(all))
-	for _, a := range all {
-		out = append(out, &models.PostableAlert{
-			Annotations: a.Annotations.Map(), StartsAt: date(a.StartsAt), EndsAt: date(a.EndsAt),
-			Alert: models.Alert{GeneratorURL: strfmt.URI(a.GeneratorURL), Labels: a.Labels.Map()},
-		})
-	}
-	return out
 }
 
 func date(t time.Time) strfmt.DateTime { return strfmt.DateTime(t) }

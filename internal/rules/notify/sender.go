@@ -50,19 +50,9 @@ type receiver interface {
 // Send returns when each receiver has accepted the notifications of a tenant. With an error it is
 // not known what was accepted, except that Left has all that was not.
 func (s *Sender) Send(ctx context.Context, id string, all []rulestate.Notification) (Delivery, error) {
-	alerts := s.label(id, all)
-	if len(alerts) == 0 {
-		return Delivery{}, nil
-	}
-	d, err := s.to.deliver(ctx, alerts)
-	d.Sent = len(alerts)
-	return d, err
-}
-
-// label returns notifications with the labels that are sent, without those that relabeling drops. A
-// label of a rule cannot name another tenant. The order of the steps is that of upstream's notifier.
-func (s *Sender) label(id string, all []rulestate.Notification) []alert {
-	out := make([]alert, 0, len(all))
+	// A label of a rule cannot name another tenant. The order of the steps is that of
+	// upstream's notifier.
+	alerts := make([]alert, 0, len(all))
 	for _, n := range all {
 		one := alert{n, n}
 		ls := labels.NewBuilder(n.Labels)
@@ -79,7 +69,12 @@ func (s *Sender) label(id string, all []rulestate.Notification) []alert {
 			continue
 		}
 		one.Labels = ls.Labels()
-		out = append(out, one)
+		alerts = append(alerts, one)
 	}
-	return out
+	if len(alerts) == 0 {
+		return Delivery{}, nil
+	}
+	d, err := s.to.deliver(ctx, alerts)
+	d.Sent = len(alerts)
+	return d, err
 }

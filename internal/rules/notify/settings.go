@@ -7,15 +7,20 @@
 package notify
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/smithy-go/logging"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
@@ -163,7 +168,15 @@ func (s Settings) Sender(external *url.URL) (*Sender, error) {
 	case s.Webhook != "":
 		out.to, err = newWebhook(s.Webhook, external, client)
 	case s.Topic != "":
-		out.to = newTopic(s.Topic, external, s.Timeout)
+		t := &topic{arn: s.Topic, external: external, timeout: s.Timeout}
+		t.connect = sync.OnceValues(func() (*sns.Client, error) {
+			cfg, err := awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithRegion(topicARN.FindStringSubmatch(s.Topic)[1]), awsconfig.WithLogger(logging.Nop{}))
+			if err != nil {
+				return nil, fmt.Errorf("load AWS configuration: %w", err)
+			}
+			return sns.NewFromConfig(cfg), nil
+		})
+		out.to = t
 	case len(urls) > 0:
 		out.to = &alertmanagers{urls, client}
 	default:

@@ -9,14 +9,11 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
-	"github.com/aws/smithy-go/logging"
 	"github.com/prometheus/common/model"
 )
 
@@ -34,18 +31,6 @@ type topic struct {
 	timeout  time.Duration
 
 	connect func() (*sns.Client, error) // once, at first use
-}
-
-func newTopic(arn string, external *url.URL, timeout time.Duration) *topic {
-	t := &topic{arn: arn, external: external, timeout: timeout}
-	t.connect = sync.OnceValues(func() (*sns.Client, error) {
-		cfg, err := awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithRegion(topicARN.FindStringSubmatch(arn)[1]), awsconfig.WithLogger(logging.Nop{}))
-		if err != nil {
-			return nil, fmt.Errorf("load AWS configuration: %w", err)
-		}
-		return sns.NewFromConfig(cfg), nil
-	})
-	return t
 }
 
 // deliver implements receiver.
@@ -90,7 +75,15 @@ func fit(d document) (string, error) {
 	whole := d.CommonAnnotations
 	for _, most := range []int{-1, maxValue, 0} {
 		if most >= 0 {
-			d = withAnnotations(d, shortened(whole, most))
+			set := model.LabelSet{}
+			for name, value := range whole {
+				if most > 0 {
+					set[name] = model.LabelValue(cut(string(value), most))
+				}
+			}
+			one := d.Alerts[0]
+			one.Annotations, d.CommonAnnotations = set, set
+			d.Alerts = []event{one}
 		}
 		message, err := encode(d)
 		if err != nil || len(message) <= maxMessage {
@@ -108,24 +101,6 @@ func encode(d document) (string, error) {
 	}
 	message, err := json.Marshal(map[string]string{"default": string(body), "email": text(d), "sms": subject(d)})
 	return string(message), err
-}
-
-func withAnnotations(d document, set model.LabelSet) document {
-	one := d.Alerts[0]
-	one.Annotations, d.CommonAnnotations = set, set
-	d.Alerts = []event{one}
-	return d
-}
-
-// shortened returns annotations with at most so many bytes each; with 0, none.
-func shortened(set model.LabelSet, most int) model.LabelSet {
-	out := model.LabelSet{}
-	for name, value := range set {
-		if most > 0 {
-			out[name] = model.LabelValue(cut(string(value), most))
-		}
-	}
-	return out
 }
 
 // cut returns the begin of a text, valid UTF-8 of at most so many bytes.

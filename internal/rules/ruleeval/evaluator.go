@@ -3,7 +3,6 @@ package ruleeval
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math"
 	"net/url"
 	"slices"
@@ -61,7 +60,30 @@ type Evaluator struct {
 
 // New returns an evaluator.
 func New(o Options) (*Evaluator, error) {
-	e := &Evaluator{Options: o, graph: newGraph(o.Targets, o.Producers), of: map[*Rule]*part{}, metrics: rules.NewGroupMetrics(nil), guard: ruletemplate.NewGuard(ruletemplate.Limits{}, nil)}
+	g := &graph{place: map[*Rule]int{}}
+	add := func(r *Rule) int {
+		i, ok := g.place[r]
+		if !ok {
+			i = len(g.rules)
+			g.place[r] = i
+			g.rules, g.reads = append(g.rules, r), append(g.reads, map[int]time.Duration{})
+		}
+		return i
+	}
+	for _, r := range o.Targets {
+		add(r)
+	}
+	for i := 0; i < len(g.rules); i++ { // g.rules grows
+		for _, x := range g.rules[i].reads {
+			for _, p := range o.Producers {
+				if p.writes(x.matchers) {
+					at := add(p)
+					g.reads[i][at] = max(g.reads[i][at], x.reach)
+				}
+			}
+		}
+	}
+	e := &Evaluator{Options: o, graph: g, of: map[*Rule]*part{}, metrics: rules.NewGroupMetrics(nil), guard: ruletemplate.NewGuard(ruletemplate.Limits{}, nil)}
 	var err error
 	if e.url, err = url.Parse(o.Rules.files.ExternalURL); err != nil {
 		return nil, fmt.Errorf("external URL: %w", err)
@@ -215,7 +237,17 @@ func (e *Evaluator) needs(window span, earlier int) map[*part]span {
 				within += reach
 			}
 		})
-		s.from -= (within + p.overlap()).Milliseconds()
+		// Another rule of the part may have written a series with a later time, because of which a
+		// sample of an evaluation so long before is refused.
+		var offset, interval time.Duration
+		for i, a := range p.rules {
+			if slices.ContainsFunc(p.rules[:i], func(b *Rule) bool { return sameSeries(a, b) }) {
+				for _, r := range p.rules {
+					offset, interval = max(offset, r.group.QueryOffset()), max(interval, r.Interval())
+				}
+			}
+		}
+		s.from -= (within + 2*(offset+interval)).Milliseconds()
 		if len(p.rules) > 1 { // what others of the part write before the last evaluation
 			for _, r := range p.rules {
 				s.to = max(s.to, out[p].to+r.group.QueryOffset().Milliseconds())
@@ -229,12 +261,4 @@ func (e *Evaluator) needs(window span, earlier int) map[*part]span {
 		})
 	}
 	return out
-}
-
-// opts returns what an upstream group needs, which writes to an appendable.
-func (r *run) opts(query rules.QueryFunc, to storage.Appendable) *rules.ManagerOptions {
-	return &rules.ManagerOptions{
-		QueryFunc: query, Appendable: to, NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Metrics: r.e.metrics,
-		Logger: slog.New(slog.DiscardHandler), Context: context.Background(), ExternalURL: r.e.url,
-	}
 }

@@ -17,54 +17,11 @@ type part struct {
 	whole bool
 }
 
-// overlap is how long before an evaluation another rule of the part may have written a series with
-// a later time, because of which a sample of the evaluation is refused.
-func (p *part) overlap() time.Duration {
-	var offset, interval time.Duration
-	for i, a := range p.rules {
-		if slices.ContainsFunc(p.rules[:i], func(b *Rule) bool { return sameSeries(a, b) }) {
-			for _, r := range p.rules {
-				offset, interval = max(offset, r.group.QueryOffset()), max(interval, r.Interval())
-			}
-		}
-	}
-	return 2 * (offset + interval)
-}
-
 // graph says which rules read what other rules write.
 type graph struct {
 	rules []*Rule
 	place map[*Rule]int
 	reads []map[int]time.Duration // of each rule: the rules that it reads, and how far back
-}
-
-// newGraph returns the rules that targets read, directly or through others, and themselves, if
-// these are producers.
-func newGraph(targets, producers []*Rule) *graph {
-	g := &graph{place: map[*Rule]int{}}
-	add := func(r *Rule) int {
-		i, ok := g.place[r]
-		if !ok {
-			i = len(g.rules)
-			g.place[r] = i
-			g.rules, g.reads = append(g.rules, r), append(g.reads, map[int]time.Duration{})
-		}
-		return i
-	}
-	for _, r := range targets {
-		add(r)
-	}
-	for i := 0; i < len(g.rules); i++ { // g.rules grows
-		for _, x := range g.rules[i].reads {
-			for _, p := range producers {
-				if p.writes(x.matchers) {
-					at := add(p)
-					g.reads[i][at] = max(g.reads[i][at], x.reach)
-				}
-			}
-		}
-	}
-	return g
 }
 
 // parts returns the parts in the order of what they read.
@@ -87,7 +44,12 @@ func (g *graph) parts() []*part {
 		for j, reach := range reads {
 			whole[i] = whole[i] || reach == unbounded
 			whole[j] = whole[j] || g.rules[j].record == "" // for and keep_firing_for reach back
-			if together(g.rules[i], g.rules[j]) {
+			// When the reader is evaluated at a time, a rule that it reads may not yet have written all
+			// samples up to there. They are evaluated time after time then.
+			reader, r := g.rules[i], g.rules[j]
+			later := r.group == reader.group && r.index > reader.index
+			offset, readers := r.group.QueryOffset(), reader.group.QueryOffset()
+			if later || offset > readers || !reader.ranged && offset > 0 {
 				edges[j][i] = 0
 			}
 		}
@@ -115,14 +77,6 @@ func (g *graph) parts() []*part {
 	}
 	slices.Reverse(out)
 	return out
-}
-
-// together reports whether a rule and one that it reads must be evaluated time after time: when the
-// reader is evaluated at a time, the other one has not yet written all samples up to there.
-func together(reader, r *Rule) bool {
-	later := r.group == reader.group && r.index > reader.index
-	offset, readers := r.group.QueryOffset(), reader.group.QueryOffset()
-	return later || offset > readers || !reader.ranged && offset > 0
 }
 
 // sameSeries reports whether two rules may write the same series, of which the later sample of a

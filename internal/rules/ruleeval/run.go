@@ -3,6 +3,7 @@ package ruleeval
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -38,37 +39,7 @@ type stepper struct {
 
 // part evaluates a part for the samples of a span, time after time.
 func (r *run) part(ctx context.Context, p *part, s span) error {
-	all := r.steppers(p, s)
-	defer func() {
-		for _, g := range all {
-			for _, q := range g.asking {
-				q.close()
-			}
-		}
-	}()
-	for {
-		var next *stepper
-		for _, g := range all {
-			if !g.at.After(g.last) && (next == nil || g.at.Before(next.at)) {
-				next = g
-			}
-		}
-		if next == nil {
-			return nil
-		}
-		if err := r.step(ctx, next); err != nil {
-			return err
-		}
-	}
-}
-
-// early reports whether a rule of a part is evaluated before the first evaluation of targets.
-func (r *run) early(p *part, rule *Rule) bool {
-	return r.e.Anew && !p.whole && !slices.Contains(r.e.Targets, rule)
-}
-
-// steppers returns the groups of a part, in the order of the files.
-func (r *run) steppers(p *part, s span) (all []*stepper) {
+	var all []*stepper
 	// It refuses what live evaluation refuses. The times of its samples ascend.
 	to := storage.Appendable(appender.V1{Appendable: appender.New(r.to.Add)})
 	for at := 0; at < len(p.rules); {
@@ -99,13 +70,41 @@ func (r *run) steppers(p *part, s span) (all []*stepper) {
 		}
 		g.upstream = rules.NewGroup(rules.GroupOptions{
 			Name: from.Name(), File: from.File(), Interval: from.Group.Interval(), Limit: from.Limit(), Rules: made, QueryOffset: &offset,
-			Opts: r.opts(r.e.guard.Around(func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
-				return g.query(ctx, expr, t, offset, r.data(true))
-			}), to),
+			Opts: &rules.ManagerOptions{
+				QueryFunc: r.e.guard.Around(func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
+					return g.query(ctx, expr, t, offset, r.data(true))
+				}), Appendable: to, NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Metrics: r.e.metrics,
+				Logger: slog.New(slog.DiscardHandler), Context: context.Background(), ExternalURL: r.e.url,
+			},
 		})
 		all = append(all, g)
 	}
-	return all
+	defer func() {
+		for _, g := range all {
+			for _, q := range g.asking {
+				q.close()
+			}
+		}
+	}()
+	for {
+		var next *stepper
+		for _, g := range all {
+			if !g.at.After(g.last) && (next == nil || g.at.Before(next.at)) {
+				next = g
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		if err := r.step(ctx, next); err != nil {
+			return err
+		}
+	}
+}
+
+// early reports whether a rule of a part is evaluated before the first evaluation of targets.
+func (r *run) early(p *part, rule *Rule) bool {
+	return r.e.Anew && !p.whole && !slices.Contains(r.e.Targets, rule)
 }
 
 // data returns what a rule reads.

@@ -3,11 +3,13 @@ package rulefn
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/snappy"
 
 	"github.com/promlake/promlake/internal/prom/appender"
+	"github.com/promlake/promlake/internal/rules/rulestate"
 )
 
 // redeliver writes the samples in outboxes that may not be delivered, because an invocation was
@@ -21,34 +23,15 @@ func (r *Runner) redeliver(ctx context.Context, tenant string, all []*member, at
 			late = append(late, m)
 		}
 	}
-	if err := r.rewrite(ctx, tenant, late); err != nil {
-		return fmt.Errorf("deliver the samples of %d groups again: %w", len(late), err)
-	}
-	r.met.redelivered.Add(float64(len(late)))
-	for _, m := range late {
-		if r.Sender != nil {
-			m.unsent = recent(m.state.Outbox.Notifications, at, r.retention())
-		}
-		if len(m.unsent) == 0 {
-			r.setDelivered(m.key, m.etag)
-		}
-	}
-	return nil
-}
-
-// maxJoinedBytes is the size of joined messages from which on they are written.
-const maxJoinedBytes = 8 << 20
-
-// rewrite writes the samples of outboxes again, in as few messages as possible: with a queue, most
-// evaluations are those of other processes.
-func (r *Runner) rewrite(ctx context.Context, tenant string, late []*member) error {
+	// They are written in as few messages as possible: with a queue, most evaluations are those
+	// of other processes.
 	var messages [][]byte
 	bytes, samples := 0, 0
 	for i, m := range late {
 		if o := &m.state.Outbox; o.Count > 0 {
 			message, err := snappy.Decode(nil, o.Samples)
 			if err != nil {
-				return fmt.Errorf("group %q of namespace %q: %w", m.Name(), m.Namespace(), err)
+				return fmt.Errorf("deliver the samples of %d groups again: group %q of namespace %q: %w", len(late), m.Name(), m.Namespace(), err)
 			}
 			messages = append(messages, message)
 			bytes, samples = bytes+len(message), samples+o.Count
@@ -61,12 +44,26 @@ func (r *Runner) rewrite(ctx context.Context, tenant string, late []*member) err
 			err = r.write(ctx, tenant, joined, samples)
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("deliver the samples of %d groups again: %w", len(late), err)
 		}
 		messages, bytes, samples = nil, 0, 0
 	}
+	r.met.redelivered.Add(float64(len(late)))
+	for _, m := range late {
+		if r.Sender != nil {
+			// Notifications of alerts that ended long ago are not sent again.
+			retention := r.retention()
+			m.unsent = slices.DeleteFunc(slices.Clone(m.state.Outbox.Notifications), func(n rulestate.Notification) bool { return at.Sub(n.EndsAt) > retention })
+		}
+		if len(m.unsent) == 0 {
+			r.setDelivered(m.key, m.etag)
+		}
+	}
 	return nil
 }
+
+// maxJoinedBytes is the size of joined messages from which on they are written.
+const maxJoinedBytes = 8 << 20
 
 // write makes samples durable. What is refused is counted and logged, and not written again.
 func (r *Runner) write(ctx context.Context, tenant string, message []byte, samples int) error {

@@ -31,28 +31,24 @@ type message struct {
 // ErrMessage reports a message that no version of this program has sent.
 var ErrMessage = errors.New("this is no message with rule groups")
 
-// divide divides the groups of tenants into parts with at most limit rules, or of one larger group.
-// Groups stay in their order, so that those of a namespace mostly stay together.
-func divide(all []work, limit int) (out []work) {
-	for _, w := range all {
-		n, from := 0, 0
-		for i, g := range w.groups {
-			if i > from && n+g.Len() > limit {
-				out = append(out, work{w.tenant, w.etag, w.groups[from:i]})
-				n, from = 0, i
-			}
-			n += g.Len()
-		}
-		out = append(out, work{w.tenant, w.etag, w.groups[from:]})
-	}
-	return out
-}
-
 // dispatch sends work to other invocations. Messages of the same groups are in one message group
 // of the queue, so that no two invocations evaluate them at once.
 func (r *Runner) dispatch(ctx context.Context, at time.Time, all []work) error {
 	var out []queue.Message
-	for _, w := range divide(all, r.set.MaxRules) {
+	// Groups stay in their order, so that those of a namespace mostly stay together.
+	var parts []work
+	for _, w := range all {
+		n, from := 0, 0
+		for i, g := range w.groups {
+			if i > from && n+g.Len() > r.set.MaxRules {
+				parts = append(parts, work{w.tenant, w.etag, w.groups[from:i]})
+				n, from = 0, i
+			}
+			n += g.Len()
+		}
+		parts = append(parts, work{w.tenant, w.etag, w.groups[from:]})
+	}
+	for _, w := range parts {
 		m := message{Version: messageVersion, Tenant: w.tenant, ETag: w.etag, At: at.UTC()}
 		for _, g := range w.groups {
 			m.Groups = append(m.Groups, g.key)

@@ -23,7 +23,7 @@ func (r *Runner) evaluate(ctx context.Context, tenant string, all []*member, tod
 			continue
 		case ctx.Err() != nil:
 			return append(errs, fmt.Errorf("%d of %d evaluations of groups wait for the next run, because there is no time left: %w", len(todo)-i, len(todo), context.Cause(ctx)))
-		case results.full():
+		case results.memory.Bytes() > maxResultBytes:
 			return append(errs, fmt.Errorf("%d of %d evaluations of groups wait for the next run, because the results of one run may take about %d bytes", len(todo)-i, len(todo), maxResultBytes))
 		}
 		from := len(results.txs)

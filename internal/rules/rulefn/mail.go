@@ -25,21 +25,6 @@ type letter struct {
 	notices []rulestate.Notification
 }
 
-// newMail returns the letters of a run. committed are the groups whose evaluations count and whose
-// samples are delivered.
-func newMail(tenant string, committed, all []*member) mail {
-	m := mail{tenant: tenant}
-	for _, one := range all {
-		if !one.committed && len(one.unsent) > 0 {
-			m.letters = append(m.letters, letter{one, one.unsent})
-		}
-	}
-	for _, one := range committed {
-		m.letters = append(m.letters, letter{one, slices.Concat(one.unsent, one.notices)})
-	}
-	return m
-}
-
 // sendMail sends notifications, and returns their number. Those that cannot be sent wait in the
 // states. Alertmanagers get all of a tenant at once, other receivers those of one group after
 // another.
@@ -124,12 +109,6 @@ func (r *Runner) retention() time.Duration {
 		return max(ResolvedRetention, r.set.Notify.Repeat())
 	}
 	return ResolvedRetention
-}
-
-// recent returns notifications without those of alerts that ended so long before a time that they
-// are not sent again.
-func recent(all []rulestate.Notification, at time.Time, retention time.Duration) []rulestate.Notification {
-	return slices.DeleteFunc(slices.Clone(all), func(n rulestate.Notification) bool { return at.Sub(n.EndsAt) > retention })
 }
 
 // maxWaiting is the number of notifications of former evaluations that wait in a state. Beyond it,

@@ -55,16 +55,25 @@ func (r *results) undo(n int) error {
 	return nil
 }
 
-// full reports whether the results take too much memory.
-func (r *results) full() bool { return r.memory.Bytes() > maxResultBytes }
-
 // data returns what an expression reads: the store alone if none of the results can match, because
 // reads of several storages cannot be pushed down.
 func (r *results) data(expr string) storage.Queryable {
 	selectors, known := r.selectors[expr]
 	if !known {
 		if e, err := r.parser.ParseExpr(expr); err == nil {
-			selectors = selectorsOf(e)
+			var reads [][]*labels.Matcher
+			parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+				switch x := n.(type) {
+				case *parser.VectorSelector:
+					reads = append(reads, x.LabelMatchers)
+				case *parser.Call:
+					if x.Func.Name == "info" { // it finds metrics by itself
+						reads = append(reads, nil)
+					}
+				}
+				return nil
+			})
+			selectors = reads
 		}
 		r.selectors[expr] = selectors
 	}
@@ -74,20 +83,4 @@ func (r *results) data(expr string) storage.Queryable {
 		}
 	}
 	return r.reading
-}
-
-// selectorsOf returns the matchers of everything that an expression may read.
-func selectorsOf(e parser.Expr) (out [][]*labels.Matcher) {
-	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
-		switch x := n.(type) {
-		case *parser.VectorSelector:
-			out = append(out, x.LabelMatchers)
-		case *parser.Call:
-			if x.Func.Name == "info" { // it finds metrics by itself
-				out = append(out, nil)
-			}
-		}
-		return nil
-	})
-	return out
 }

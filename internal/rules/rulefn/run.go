@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/snappy"
@@ -87,7 +88,16 @@ func (r *Runner) run(ctx context.Context, w work, at time.Time) (sum Report, m m
 		errs = append(errs, err)
 		committed = nil // samples come before notifications
 	}
-	return sum, newMail(w.tenant, committed, all), few(errs)
+	m.tenant = w.tenant
+	for _, one := range all {
+		if !one.committed && len(one.unsent) > 0 {
+			m.letters = append(m.letters, letter{one, one.unsent})
+		}
+	}
+	for _, one := range committed {
+		m.letters = append(m.letters, letter{one, slices.Concat(one.unsent, one.notices)})
+	}
+	return sum, m, few(errs)
 }
 
 // states reads the states of the groups. A group whose state cannot be read is left out.

@@ -48,7 +48,10 @@ func (r *Runner) survey(ctx context.Context, at time.Time) (all []work, errs []e
 			continue
 		}
 		for _, g := range t.groups {
-			if r.looks(at.Sub(g.Last(at))) {
+			// The state of a group is read within the time of catching up, since an evaluation may not
+			// be made, and once in each such time after it, since notifications may not be sent.
+			after := at.Sub(g.Last(at))
+			if after < r.set.CatchUp || after%r.set.CatchUp < tick {
 				w.groups = append(w.groups, g)
 			}
 		}
@@ -61,13 +64,6 @@ func (r *Runner) survey(ctx context.Context, at time.Time) (all []work, errs []e
 		}
 	}
 	return all, errs
-}
-
-// looks reports whether the state of a group is read this long after an evaluation became due:
-// within the time of catching up, since it may not be made, and once in each such time after it,
-// since its notifications may not be sent.
-func (r *Runner) looks(after time.Duration) bool {
-	return after < r.set.CatchUp || after%r.set.CatchUp < tick
 }
 
 // load returns the groups of a tenant whose rules have the version etag, or a later one. A group

@@ -18,6 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/rules/rulestore"
 )
 
@@ -56,7 +57,14 @@ func Routes(s Settings, store rulestore.Store, changed func(), budget *memory.Bu
 		return nil
 	}
 	settings.Fill(&s)
-	a := &api{settings: s, store: store, parser: parser.NewParser(s.Parser), changed: changed, limited: newLimited(reg), memory: budget, logger: logger}
+	c := telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promlake_ruler_limited_total",
+		Help: "Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name, fields of a mapping.",
+	}, []string{"limit"}))
+	for _, name := range []string{limitGroups, limitRules, limitBytes, limitFields, limitExpression, limitTemplate, rulestore.LimitName, rulestore.LimitMemory} {
+		c.WithLabelValues(name)
+	}
+	a := &api{settings: s, store: store, parser: parser.NewParser(s.Parser), changed: changed, limited: limited{c}, memory: budget, logger: logger}
 	var all []Route
 	for _, r := range []struct {
 		method, path string
@@ -149,7 +157,14 @@ func (a *api) set(r *http.Request) (any, error) {
 		}
 		return nil, bad(fmt.Errorf("read the body: %w", err))
 	}
-	if err := work.Charge(parsing(body)); err != nil {
+	values := 1
+	for _, c := range body {
+		switch c {
+		case '\n', ',', ':', '-', '[', '{', '*':
+			values++
+		}
+	}
+	if err := work.Charge(int64(values)*nodeBytes + 2*int64(len(body))); err != nil {
 		return nil, err
 	}
 	group, err := a.parse(body)

@@ -35,18 +35,6 @@ func (c charging) Write(p []byte) (int, error) { return len(p), c.Charge(3 * int
 // nodeBytes is the memory of a value of YAML while a body is parsed, at most, about.
 const nodeBytes = 640
 
-// parsing returns the memory that the values of a body take at most while it is parsed, about.
-func parsing(body []byte) int64 {
-	values := 1
-	for _, c := range body {
-		switch c {
-		case '\n', ',', ':', '-', '[', '{', '*':
-			values++
-		}
-	}
-	return int64(values)*nodeBytes + 2*int64(len(body))
-}
-
 // parse reads the YAML of one group and checks it as Prometheus checks the groups of a rule file.
 // An error names the group, the rule and its line in the body.
 func (a *api) parse(body []byte) (rulestore.Group, error) {

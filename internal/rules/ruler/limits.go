@@ -3,7 +3,6 @@ package ruler
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/rules/rulestore"
 )
 
@@ -47,14 +46,3 @@ func size(r rulestore.Rules) (int64, error) {
 
 // limited counts the edits that a limit refused.
 type limited struct{ *prometheus.CounterVec }
-
-func newLimited(reg prometheus.Registerer) limited {
-	c := telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "promlake_ruler_limited_total",
-		Help: "Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name, fields of a mapping.",
-	}, []string{"limit"}))
-	for _, name := range []string{limitGroups, limitRules, limitBytes, limitFields, limitExpression, limitTemplate, rulestore.LimitName, rulestore.LimitMemory} {
-		c.WithLabelValues(name)
-	}
-	return limited{c}
-}

@@ -41,26 +41,18 @@ func Decode(b []byte) (*Group, error) {
 	if g.Version != Version {
 		return nil, fmt.Errorf("%w: version %d, this program reads %d", ErrState, g.Version, Version)
 	}
-	if err := g.check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrState, err)
-	}
-	return g, nil
-}
-
-// check returns an error if the document is not as an evaluation leaves it.
-func (g *Group) check() error {
 	for i, r := range g.Rules {
 		for j, a := range r.Alerts {
 			if a.State != Pending && a.State != Firing && a.State != Resolved {
-				return fmt.Errorf("rule %d: unknown state %q of an alert", i, a.State)
+				return nil, fmt.Errorf("%w: rule %d: unknown state %q of an alert", ErrState, i, a.State)
 			}
 			if j > 0 && labels.Compare(r.Alerts[j-1].Labels, a.Labels) >= 0 {
-				return fmt.Errorf("rule %d: the alerts are not in ascending order", i)
+				return nil, fmt.Errorf("%w: rule %d: the alerts are not in ascending order", ErrState, i)
 			}
 		}
 	}
 	if (g.Outbox.Count > 0) != (len(g.Outbox.Samples) > 0) {
-		return errors.New("the outbox has samples without their number, or a number without samples")
+		return nil, fmt.Errorf("%w: the outbox has samples without their number, or a number without samples", ErrState)
 	}
-	return nil
+	return g, nil
 }

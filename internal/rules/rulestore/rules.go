@@ -165,10 +165,3 @@ func Same(a, b Group) bool {
 				maps.Equal(x.Labels, y.Labels) && maps.Equal(x.Annotations, y.Annotations)
 		})
 }
-
-// equal reports whether two documents have the same groups.
-func equal(a, b Rules) bool {
-	return slices.EqualFunc(a.Namespaces, b.Namespaces, func(x, y Namespace) bool {
-		return x.Name == y.Name && slices.EqualFunc(x.Groups, y.Groups, Same)
-	})
-}

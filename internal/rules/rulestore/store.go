@@ -113,7 +113,9 @@ func Commit(ctx context.Context, store Store, tenant string, edit func(Rules) (R
 		if err != nil {
 			return Rules{}, err
 		}
-		if equal(next, cur) {
+		if slices.EqualFunc(next.Namespaces, cur.Namespaces, func(x, y Namespace) bool {
+			return x.Name == y.Name && slices.EqualFunc(x.Groups, y.Groups, Same)
+		}) {
 			return cur, nil
 		}
 		next.Version, next.Generation, next.ID = Version, cur.Generation+1, ulid.MustNew(ulid.Now(), rand.Reader)

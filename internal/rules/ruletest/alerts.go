@@ -54,10 +54,22 @@ func (e *evaluation) compareAlerts(c *alertCase) error {
 	}
 	const indent = "            "
 	if e.Diff {
-		text, err := difference(want, got)
-		if err != nil {
-			return err
+		encode := func(all []alert) ([]byte, error) {
+			if len(all) == 0 {
+				all = []alert{{}} // so that the lists have elements to compare
+			}
+			return json.Marshal(all)
 		}
+		a, err := encode(want)
+		if err != nil {
+			return fmt.Errorf("encode the expected alerts: %w", err)
+		}
+		b, err := encode(got)
+		if err != nil {
+			return fmt.Errorf("encode the alerts: %w", err)
+		}
+		o := jsondiff.DefaultConsoleOptions()
+		_, text := jsondiff.Compare(a, b, &o)
 		return fmt.Errorf("%s    alertname: %s, time: %s, \n        diff: %v", name, c.Name, c.EvalTime, indented(text, indent))
 	}
 	return fmt.Errorf("%s    alertname: %s, time: %s, \n        exp:%v, \n        got:%v", name, c.Name, c.EvalTime, indented(alertsText(want), indent), indented(alertsText(got), indent))
@@ -77,25 +89,3 @@ func alertsText(all []alert) string {
 
 // indented puts indent before every line but the first.
 func indented(text, indent string) string { return strings.ReplaceAll(text, "\n", "\n"+indent) }
-
-// difference describes alerts as JSON, with colours where the expected ones and those that are
-// there differ.
-func difference(want, got []alert) (string, error) {
-	encode := func(all []alert) ([]byte, error) {
-		if len(all) == 0 {
-			all = []alert{{}} // so that the lists have elements to compare
-		}
-		return json.Marshal(all)
-	}
-	a, err := encode(want)
-	if err != nil {
-		return "", fmt.Errorf("encode the expected alerts: %w", err)
-	}
-	b, err := encode(got)
-	if err != nil {
-		return "", fmt.Errorf("encode the alerts: %w", err)
-	}
-	o := jsondiff.DefaultConsoleOptions()
-	_, text := jsondiff.Compare(a, b, &o)
-	return text, nil
-}

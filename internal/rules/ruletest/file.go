@@ -7,14 +7,11 @@ package ruletest
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"go.yaml.in/yaml/v2"
 )
 
 // file is a unit test file.
@@ -114,40 +111,3 @@ func (t *test) last() time.Duration {
 
 // defaultInterval is that of evaluations if the file names none.
 const defaultInterval = model.Duration(time.Minute)
-
-// read reads a unit test file. Rule files are relative to its directory. warn is told about
-// patterns that match none.
-func read(path string, warn func(string)) (*file, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	f := &file{}
-	if err := yaml.UnmarshalStrict(text, f); err != nil {
-		return nil, err
-	}
-	var paths []string
-	for _, pattern := range f.RuleFiles {
-		if pattern != "" && !filepath.IsAbs(pattern) {
-			pattern = filepath.Join(filepath.Dir(path), pattern)
-		}
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 0 {
-			warn("  WARNING: no file match pattern " + pattern)
-		}
-		paths = append(paths, found...)
-	}
-	f.RuleFiles = paths
-	if f.EvaluationInterval == 0 {
-		f.EvaluationInterval = defaultInterval
-	}
-	for i := range f.Tests {
-		if f.Tests[i].Interval == 0 {
-			f.Tests[i].Interval = f.EvaluationInterval
-		}
-	}
-	return f, nil
-}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 )
@@ -27,27 +25,6 @@ type inputSample struct {
 	fh *histogram.FloatHistogram
 }
 
-// parse reads the input series of a test. Of equal series, the last one counts.
-func (t *test) parse(p parser.Parser) ([]*input, error) {
-	var out []*input
-	for _, s := range t.Input {
-		ls, values, err := p.ParseSeriesDesc(s.Series + " " + s.Values)
-		if err != nil {
-			return nil, fmt.Errorf("input_series %s: %w", s.Series, err)
-		}
-		in, at := &input{labels: ls}, t.origin()
-		for _, v := range values {
-			if !v.Omitted {
-				in.rest = append(in.rest, inputSample{at.UnixMilli(), v.Value, v.Histogram})
-			}
-			at = at.Add(time.Duration(t.Interval))
-		}
-		out = slices.DeleteFunc(out, func(other *input) bool { return labels.Equal(other.labels, ls) })
-		out = append(out, in)
-	}
-	return out, nil
-}
-
 // store is a TSDB in a temporary directory, in which every test begins anew.
 type store struct {
 	*tsdb.DB
@@ -58,22 +35,6 @@ type store struct {
 // headRange is how much time the TSDB keeps in memory. Samples may be half of it late, which is
 // what a query_offset makes of them.
 const headRange = 24 * time.Hour
-
-func newStore(in []*input) (*store, error) {
-	dir, err := os.MkdirTemp("", "promlake-rules-test-*")
-	if err != nil {
-		return nil, fmt.Errorf("make a directory for samples: %w", err)
-	}
-	o := tsdb.DefaultOptions()
-	o.MinBlockDuration, o.MaxBlockDuration = headRange.Milliseconds(), headRange.Milliseconds()
-	o.RetentionDuration, o.OutOfOrderTimeWindow = 0, 0
-	o.WALSegmentSize = -1 // nothing outlives the test
-	db, err := tsdb.Open(dir, nil, nil, o, tsdb.NewDBStats())
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open a TSDB: %w", err), os.RemoveAll(dir))
-	}
-	return &store{DB: db, dir: dir, input: in}, nil
-}
 
 // until stores the samples of the input up to a time.
 func (s *store) until(ctx context.Context, at time.Time) error {

@@ -4,12 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/junitxml"
+	"go.yaml.in/yaml/v2"
 )
 
 // Options configure Run.
@@ -75,9 +81,36 @@ func (r *runner) file(path string, suite *junitxml.TestSuite) []error {
 		suite.Abort(err)
 		return []error{err}
 	}
-	f, err := read(path, r.say)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return abort(err)
+	}
+	f := &file{}
+	if err := yaml.UnmarshalStrict(text, f); err != nil {
+		return abort(err)
+	}
+	var paths []string
+	for _, pattern := range f.RuleFiles {
+		if pattern != "" && !filepath.IsAbs(pattern) {
+			pattern = filepath.Join(filepath.Dir(path), pattern)
+		}
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return abort(err)
+		}
+		if len(found) == 0 {
+			r.say("  WARNING: no file match pattern " + pattern)
+		}
+		paths = append(paths, found...)
+	}
+	f.RuleFiles = paths
+	if f.EvaluationInterval == 0 {
+		f.EvaluationInterval = defaultInterval
+	}
+	for i := range f.Tests {
+		if f.Tests[i].Interval == 0 {
+			f.Tests[i].Interval = f.EvaluationInterval
+		}
 	}
 	suite.Settime(r.Now().Format("2006-01-02T15:04:05"))
 	order := map[string]int{}
@@ -120,14 +153,35 @@ func (r *runner) say(line string) {
 
 // test runs one test and returns what failed.
 func (r *runner) test(t *test, f *file, order map[string]int) (failures []error) {
-	in, err := t.parse(r.Parser)
-	if err != nil {
-		return []error{err}
+	var all []*input
+	for _, s := range t.Input {
+		ls, values, err := r.Parser.ParseSeriesDesc(s.Series + " " + s.Values)
+		if err != nil {
+			return []error{fmt.Errorf("input_series %s: %w", s.Series, err)}
+		}
+		in, at := &input{labels: ls}, t.origin()
+		for _, v := range values {
+			if !v.Omitted {
+				in.rest = append(in.rest, inputSample{at.UnixMilli(), v.Value, v.Histogram})
+			}
+			at = at.Add(time.Duration(t.Interval))
+		}
+		all = slices.DeleteFunc(all, func(other *input) bool { return labels.Equal(other.labels, ls) })
+		all = append(all, in)
 	}
-	s, err := newStore(in)
+	dir, err := os.MkdirTemp("", "promlake-rules-test-*")
 	if err != nil {
-		return []error{err}
+		return []error{fmt.Errorf("make a directory for samples: %w", err)}
 	}
+	o := tsdb.DefaultOptions()
+	o.MinBlockDuration, o.MaxBlockDuration = headRange.Milliseconds(), headRange.Milliseconds()
+	o.RetentionDuration, o.OutOfOrderTimeWindow = 0, 0
+	o.WALSegmentSize = -1 // nothing outlives the test
+	db, err := tsdb.Open(dir, nil, nil, o, tsdb.NewDBStats())
+	if err != nil {
+		return []error{errors.Join(fmt.Errorf("open a TSDB: %w", err), os.RemoveAll(dir))}
+	}
+	s := &store{DB: db, dir: dir, input: all}
 	defer func() {
 		if err := s.Close(); err != nil {
 			failures = append(failures, fmt.Errorf("close the TSDB: %w", err))
