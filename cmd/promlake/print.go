@@ -21,27 +21,6 @@ func printReport(w io.Writer, asJSON bool, report any, text func() string) error
 	return enc.Encode(report)
 }
 
-// printAnswer writes a query's result: as a table, or as the JSON object that the HTTP API returns
-// under "data".
-func printAnswer(w io.Writer, format string, d resultData) error {
-	if format == "json" {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(d); err != nil {
-			return fmt.Errorf("print answer: %w", err)
-		}
-		return nil
-	}
-	v, err := d.value()
-	if err != nil {
-		return err
-	}
-	if err := printTable(w, v); err != nil {
-		return fmt.Errorf("print answer: %w", err)
-	}
-	return nil
-}
-
 func printTable(w io.Writer, v model.Value) error {
 	t := &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	switch v := v.(type) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,5 +59,20 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 			return fmt.Errorf("print note: %w", err)
 		}
 	}
-	return printAnswer(io.Out, c.Format, a.Data)
+	if c.Format == "json" {
+		enc := json.NewEncoder(io.Out)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(a.Data); err != nil {
+			return fmt.Errorf("print answer: %w", err)
+		}
+		return nil
+	}
+	v, err := a.Data.value()
+	if err != nil {
+		return err
+	}
+	if err := printTable(io.Out, v); err != nil {
+		return fmt.Errorf("print answer: %w", err)
+	}
+	return nil
 }

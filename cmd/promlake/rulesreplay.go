@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -69,7 +68,35 @@ func (c *rulesReplayCmd) Run(ctx context.Context, io flags.Streams, vs flags.Val
 				return fmt.Errorf("print note: %w", err)
 			}
 		}
-		return printEpisodes(io.Out, c.Format, out)
+		if c.Format == "json" {
+			e := json.NewEncoder(io.Out)
+			e.SetIndent("", "  ")
+			// The JSON has values as texts, because NaN and infinities are no JSON numbers.
+			all := make([]episode, len(out.Episodes))
+			for i, one := range out.Episodes {
+				all[i] = episode{one, strconv.FormatFloat(one.Value, 'g', -1, 64)}
+			}
+			return e.Encode(all)
+		}
+		table := human.Table{Left: 5}
+		table.Row("PENDING SINCE", "FIRING AT", "RESOLVED AT", "VALUE", "LABELS")
+		at := func(t time.Time, none string) string {
+			if t.IsZero() {
+				return none
+			}
+			return human.Time(t.UnixMilli())
+		}
+		fired := 0
+		for _, e := range out.Episodes {
+			if !e.Firing.IsZero() {
+				fired++
+			}
+			table.Row(at(e.Since, ""), at(e.Firing, "never"), at(e.Resolved, "still active"), strconv.FormatFloat(e.Value, 'g', digits, 64), e.Labels.String())
+		}
+		if _, err := fmt.Fprintf(io.Out, "%s%d evaluations, %d episodes, %d of them fired\n", table.String(), out.Evaluations, len(out.Episodes), fired); err != nil {
+			return fmt.Errorf("print episodes: %w", err)
+		}
+		return nil
 	})
 }
 
@@ -91,34 +118,6 @@ func withLake(
 	return f(l)
 }
 
-// printEpisodes prints a line for each episode, or all as JSON.
-func printEpisodes(w io.Writer, format string, out *rulesapp.Replayed) error {
-	if format == "json" {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(episodes(out))
-	}
-	table := human.Table{Left: 5}
-	table.Row("PENDING SINCE", "FIRING AT", "RESOLVED AT", "VALUE", "LABELS")
-	at := func(t time.Time, none string) string {
-		if t.IsZero() {
-			return none
-		}
-		return human.Time(t.UnixMilli())
-	}
-	fired := 0
-	for _, e := range out.Episodes {
-		if !e.Firing.IsZero() {
-			fired++
-		}
-		table.Row(at(e.Since, ""), at(e.Firing, "never"), at(e.Resolved, "still active"), strconv.FormatFloat(e.Value, 'g', digits, 64), e.Labels.String())
-	}
-	if _, err := fmt.Fprintf(w, "%s%d evaluations, %d episodes, %d of them fired\n", table.String(), out.Evaluations, len(out.Episodes), fired); err != nil {
-		return fmt.Errorf("print episodes: %w", err)
-	}
-	return nil
-}
-
 // digits of values in tables.
 const digits = 6
 
@@ -126,12 +125,4 @@ const digits = 6
 type episode struct {
 	rulesapp.Episode
 	Value string `json:"value"`
-}
-
-func episodes(out *rulesapp.Replayed) []episode {
-	all := make([]episode, len(out.Episodes))
-	for i, e := range out.Episodes {
-		all[i] = episode{e, strconv.FormatFloat(e.Value, 'g', -1, 64)}
-	}
-	return all
 }

@@ -52,9 +52,29 @@ func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Valu
 		}
 		return sqlapp.NewAnswer(resp.Body)
 	}
-	t := openTerminal(c.History, ask)
+	usual, _ := liner.TerminalMode() // a terminal whose mode is not known shows no pages
+	t := &terminal{State: liner.NewLiner(), history: c.History, usual: usual}
+	t.editing, _ = liner.TerminalMode()
+	t.SetCtrlCAborts(true)
+	t.SetTabCompletionStyle(liner.TabPrints)
+	names := sync.OnceValue(func() []string { return sqlapp.Names(context.Background(), ask) })
+	t.SetWordCompleter(func(line string, position int) (string, []string, string) {
+		return sqlapp.Complete(names(), line, position)
+	})
+	if below, ok := strings.CutPrefix(c.History, "~/"); ok {
+		t.history = ""
+		if home, err := os.UserHomeDir(); err == nil {
+			t.history = filepath.Join(home, below)
+		}
+	}
+	if f, err := os.Open(t.history); err == nil {
+		_, _ = t.ReadHistory(f) // a history that cannot be read is as good as none
+		_ = f.Close()
+	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	if _, err := fmt.Fprintln(streams.Out, `SQL over `+c.asked()+`. \? lists the commands.`); err != nil {
+	// The URL is shown without its parameters, which may hold credentials.
+	asked, _, _ := strings.Cut(c.URL+c.Store, "?")
+	if _, err := fmt.Fprintln(streams.Out, `SQL over `+asked+`. \? lists the commands.`); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	sh := sqlapp.Shell{Terminal: t, Ask: ask, Out: streams.Out, Cancellable: func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -66,43 +86,12 @@ func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Valu
 	return sh.Run(ctx)
 }
 
-// asked is the server or the store without parameters, which may hold credentials.
-func (c *sqlCmd) asked() string {
-	base, _, _ := strings.Cut(c.URL+c.Store, "?")
-	return base
-}
-
 // terminal is a sqlapp.Terminal with a history in a file.
 type terminal struct {
 	*liner.State
 	history string // "": none is kept
 
 	usual, editing liner.ModeApplier // the modes of the terminal; nil: not known
-}
-
-// openTerminal takes the terminal. Words are completed as soon as the answer with the names of the
-// tables and columns is there.
-func openTerminal(history string, ask sqlapp.Asker) *terminal {
-	usual, _ := liner.TerminalMode() // a terminal whose mode is not known shows no pages
-	t := &terminal{State: liner.NewLiner(), history: history, usual: usual}
-	t.editing, _ = liner.TerminalMode()
-	t.SetCtrlCAborts(true)
-	t.SetTabCompletionStyle(liner.TabPrints)
-	names := sync.OnceValue(func() []string { return sqlapp.Names(context.Background(), ask) })
-	t.SetWordCompleter(func(line string, position int) (string, []string, string) {
-		return sqlapp.Complete(names(), line, position)
-	})
-	if below, ok := strings.CutPrefix(history, "~/"); ok {
-		t.history = ""
-		if home, err := os.UserHomeDir(); err == nil {
-			t.history = filepath.Join(home, below)
-		}
-	}
-	if f, err := os.Open(t.history); err == nil {
-		_, _ = t.ReadHistory(f) // a history that cannot be read is as good as none
-		_ = f.Close()
-	}
-	return t
 }
 
 // Line implements sqlapp.Terminal.

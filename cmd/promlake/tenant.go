@@ -72,43 +72,41 @@ func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) error {
 	if c.Quiet <= 0 {
 		return fmt.Errorf("delete tenant: quiet: want more than 0s, got %s; --force leaves the check out", c.Quiet)
 	}
-	return withStore(ctx, io, c.Log, c.Store, func(store objstore.Store) error { return c.remove(ctx, io, store) })
-}
-
-func (c *tenantDeleteCmd) remove(ctx context.Context, io flags.Streams, store objstore.Store) error {
-	survey, err := tenantapp.Look(ctx, store, c.Tenant)
-	if err != nil {
-		return err
-	}
-	text, err := c.preview(survey)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprint(io.Out, text); err != nil {
-		return fmt.Errorf("print preview: %w", err)
-	}
-	switch {
-	case survey.Total().Objects == 0 || c.DryRun:
-		return nil
-	case !c.Yes:
-		return errors.New("delete tenant: nothing was removed: add --yes to remove it, or --dry-run to only look")
-	}
-	s := tenantapp.Settings{Quiet: c.Quiet}
-	if c.Force {
-		s.Quiet = 0
-	}
-	for {
-		r, err := tenantapp.Delete(ctx, store, c.Tenant, s)
-		if _, perr := fmt.Fprint(io.Out, outcome(r)); perr != nil {
-			return errors.Join(err, fmt.Errorf("print result: %w", perr))
-		}
-		if err != nil || r.KeptUntil.IsZero() || !c.Wait {
+	return withStore(ctx, io, c.Log, c.Store, func(store objstore.Store) error {
+		survey, err := tenantapp.Look(ctx, store, c.Tenant)
+		if err != nil {
 			return err
 		}
-		if err := smithytime.SleepWithContext(ctx, time.Until(r.KeptUntil)); err != nil {
+		text, err := c.preview(survey)
+		if err != nil {
 			return err
 		}
-	}
+		if _, err := fmt.Fprint(io.Out, text); err != nil {
+			return fmt.Errorf("print preview: %w", err)
+		}
+		switch {
+		case survey.Total().Objects == 0 || c.DryRun:
+			return nil
+		case !c.Yes:
+			return errors.New("delete tenant: nothing was removed: add --yes to remove it, or --dry-run to only look")
+		}
+		s := tenantapp.Settings{Quiet: c.Quiet}
+		if c.Force {
+			s.Quiet = 0
+		}
+		for {
+			r, err := tenantapp.Delete(ctx, store, c.Tenant, s)
+			if _, perr := fmt.Fprint(io.Out, outcome(r)); perr != nil {
+				return errors.Join(err, fmt.Errorf("print result: %w", perr))
+			}
+			if err != nil || r.KeptUntil.IsZero() || !c.Wait {
+				return err
+			}
+			if err := smithytime.SleepWithContext(ctx, time.Until(r.KeptUntil)); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 // preview describes a tenant's objects and, in a bucket, the cost of their removal.

@@ -141,7 +141,11 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 			}
 		}),
 	}
-	all = append(all, uploadapp.New(s.Uploads, imports(s.Compact)))
+	// Imports work with the settings of the compaction of this store.
+	im := settings.Default[importapp.Settings]()
+	im.TempDir, im.Rollups, im.WindowDelay = s.Compact.TempDir, s.Compact.Rollups, s.Compact.WindowDelay
+	im.Retention, im.TenantRetention = s.Compact.Retention, s.Compact.TenantRetention
+	all = append(all, uploadapp.New(s.Uploads, im))
 	if s.Compaction.Enabled {
 		all = append(all, compactapp.Sharing(kept, s.Compact, s.Prometheus.Configured(), s.Compaction.Interval))
 	}
@@ -167,14 +171,6 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 		})
 	}
 	return all
-}
-
-// imports are the settings of imports into a store that is compacted with these settings.
-func imports(c compactapp.Settings) importapp.Settings {
-	s := settings.Default[importapp.Settings]()
-	s.TempDir, s.Rollups, s.WindowDelay = c.TempDir, c.Rollups, c.WindowDelay
-	s.Retention, s.TenantRetention = c.Retention, c.TenantRetention
-	return s
 }
 
 // tenants is the runtime configuration of the ingest stage, for queries and uploads.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/store/recent"
@@ -24,7 +25,8 @@ func Sharing(kept func(process.Parts) *recent.Segments, s Settings, scrapes bool
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		s.Recent = kept(p)
 		if scrapes {
-			s = s.ofScrapes(p.Flags)
+			flags.Replace(p.Flags, "compactor.min-part-segments", &s.MinPartSegments, segmentsOfScrapes)
+			flags.Replace(p.Flags, "compactor.part-bytes", &s.PartBytes, bytesOfScrapes)
 		}
 		c, err := newStage(s, p)
 		if err != nil {

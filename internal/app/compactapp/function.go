@@ -38,7 +38,10 @@ func (s *invoked) Consume(ctx context.Context, batch []lambda.Message) (failed [
 				continue
 			}
 		}
-		return ids(batch[i:]), nil
+		for _, left := range batch[i:] {
+			failed = append(failed, left.ID)
+		}
+		return failed, nil
 	}
 	return nil, nil
 }
@@ -62,12 +65,4 @@ func half(ctx context.Context) func() bool {
 	}
 	latest := end.Add(-time.Until(end) / 2)
 	return func() bool { return ctx.Err() == nil && time.Now().Before(latest) }
-}
-
-func ids(batch []lambda.Message) []string {
-	out := make([]string, 0, len(batch))
-	for _, m := range batch {
-		out = append(out, m.ID)
-	}
-	return out
 }

@@ -83,7 +83,12 @@ func (s *invoked) cycle() (Totals, error) {
 	}
 	_, err = s.compact.Cycle(s.ctx)
 	after, merr := readTotals(s.metrics)
-	return after.minus(before), errors.Join(err, merr)
+	return Totals{
+		after.Jobs - before.Jobs, after.Conflicts - before.Conflicts, after.Failed - before.Failed,
+		after.SamplesRead - before.SamplesRead, after.SamplesWritten - before.SamplesWritten, after.SamplesDeleted - before.SamplesDeleted,
+		after.BytesRead - before.BytesRead, after.BytesWritten - before.BytesWritten,
+		after.ObjectsRemoved - before.ObjectsRemoved, after.BytesRemoved - before.BytesRemoved,
+	}, errors.Join(err, merr)
 }
 
 // reply has the form of the Prometheus API's answers.

@@ -77,13 +77,6 @@ const (
 	recentOfScrapes   = 128 << 20
 )
 
-// ofScrapes returns the settings of a process that scrapes.
-func (s Settings) ofScrapes(given flags.Values) Settings {
-	flags.Replace(given, "compactor.min-part-segments", &s.MinPartSegments, segmentsOfScrapes)
-	flags.Replace(given, "compactor.part-bytes", &s.PartBytes, bytesOfScrapes)
-	return s
-}
-
 // soon is the longest time from a segment's write to the first plan that merges it for which heads
 // keep segments that wait.
 const soon = 3 * time.Minute

@@ -60,13 +60,3 @@ func label(m *dto.Metric, name string) string {
 	}
 	return ""
 }
-
-// minus returns what was done since an earlier reading.
-func (t Totals) minus(o Totals) Totals {
-	return Totals{
-		t.Jobs - o.Jobs, t.Conflicts - o.Conflicts, t.Failed - o.Failed,
-		t.SamplesRead - o.SamplesRead, t.SamplesWritten - o.SamplesWritten, t.SamplesDeleted - o.SamplesDeleted,
-		t.BytesRead - o.BytesRead, t.BytesWritten - o.BytesWritten,
-		t.ObjectsRemoved - o.ObjectsRemoved, t.BytesRemoved - o.BytesRemoved,
-	}
-}

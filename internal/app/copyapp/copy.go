@@ -124,9 +124,58 @@ func (c *copying) look(ctx context.Context) error {
 	return nil
 }
 
-// copyMutable copies what is overwritten, as it is now: the tenant's rules, the counts of its
-// queries, and the states of its groups of pushed metrics.
-func (c *copying) copyMutable(ctx context.Context) error {
+// attempt copies one snapshot. ErrNotFound: an object of it is gone.
+func (c *copying) attempt(ctx context.Context) error {
+	before, err := c.records(ctx)
+	if err != nil {
+		return err
+	}
+	snap, err := catalog.Take(ctx, c.from, c.r.Tenant, key.MinTime, key.MaxTime)
+	if err != nil {
+		return err
+	}
+	want, err := c.objects(ctx, &snap)
+	if err != nil {
+		return err
+	}
+	// Add the records of the imports that the manifest's blocks have: without them the copy would
+	// import the same again, and with others it would not import what it lacks. A record follows
+	// the commit of its block, so those that were there before the snapshot count. Of later ones,
+	// those count whose blocks the manifest names; it may have dropped their imports since.
+	later, err := c.records(ctx)
+	if err != nil {
+		return err
+	}
+	named := map[string]bool{}
+	for _, block := range snap.Manifest.Blocks {
+		named[key.Import(c.r.Tenant, block.ID)] = true
+	}
+	for _, retired := range snap.Manifest.Retired {
+		named[key.Import(c.r.Tenant, retired.ID)] = true
+	}
+	for record, size := range later {
+		if _, ok := before[record]; ok || named[record] {
+			want[record] = size
+		}
+	}
+	if err := c.copyAll(ctx, want, lanes(&snap, want)); err != nil {
+		return err
+	}
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	// Delete objects that earlier attempts have copied and the snapshot no longer has: such a
+	// segment would be live, because the manifest does not list it as consumed.
+	for old := range c.there {
+		if _, ok := want[old]; ok {
+			continue
+		}
+		if err := c.to.Delete(ctx, old); err != nil {
+			return err
+		}
+	}
+	// Copy what is overwritten, as it is now: the tenant's rules, the counts of its queries, and
+	// the states of its groups of pushed metrics.
 	keys := []string{key.Rules(c.r.Tenant), key.Usage(c.r.Tenant)}
 	for obj, err := range c.from.List(ctx, key.PushesPrefix(c.r.Tenant), "") {
 		if err != nil {
@@ -147,38 +196,6 @@ func (c *copying) copyMutable(ctx context.Context) error {
 		}
 		c.copied.Add(1)
 		c.bytes.Add(int64(len(b)))
-	}
-	return nil
-}
-
-// attempt copies one snapshot. ErrNotFound: an object of it is gone.
-func (c *copying) attempt(ctx context.Context) error {
-	before, err := c.records(ctx)
-	if err != nil {
-		return err
-	}
-	snap, err := catalog.Take(ctx, c.from, c.r.Tenant, key.MinTime, key.MaxTime)
-	if err != nil {
-		return err
-	}
-	want, err := c.objects(ctx, &snap)
-	if err != nil {
-		return err
-	}
-	if err := c.addRecords(ctx, want, before, &snap.Manifest); err != nil {
-		return err
-	}
-	if err := c.copyAll(ctx, want, lanes(&snap, want)); err != nil {
-		return err
-	}
-	if err := c.look(ctx); err != nil {
-		return err
-	}
-	if err := c.deleteOthers(ctx, want); err != nil {
-		return err
-	}
-	if err := c.copyMutable(ctx); err != nil {
-		return err
 	}
 	if c.r.Generation = snap.Manifest.Generation; c.r.Generation > 0 {
 		raw, err := catalog.Encode(snap.Manifest)
@@ -235,30 +252,6 @@ func (c *copying) records(ctx context.Context) (map[string]int64, error) {
 	return out, nil
 }
 
-// addRecords adds the records of the imports that the manifest's blocks have: without them the copy
-// would import the same again, and with others it would not import what it lacks. A record follows
-// the commit of its block, so those that were there before the snapshot count. Of later ones, those
-// count whose blocks the manifest names; it may have dropped their imports since.
-func (c *copying) addRecords(ctx context.Context, want, before map[string]int64, m *catalog.Manifest) error {
-	later, err := c.records(ctx)
-	if err != nil {
-		return err
-	}
-	named := map[string]bool{}
-	for _, b := range m.Blocks {
-		named[key.Import(c.r.Tenant, b.ID)] = true
-	}
-	for _, r := range m.Retired {
-		named[key.Import(c.r.Tenant, r.ID)] = true
-	}
-	for k, size := range later {
-		if _, ok := before[k]; ok || named[k] {
-			want[k] = size
-		}
-	}
-	return nil
-}
-
 // lane is the objects that are copied one after another: the live segments of a window in the order
 // of their ranks, or a file of a block. A segment's rank is the time at which its store got it, so
 // the copies must come in the same order: of two values of a sample the later one counts.
@@ -302,31 +295,29 @@ func (c *copying) copyAll(ctx context.Context, want map[string]int64, all []lane
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(copiers)
 	for _, l := range all {
-		g.Go(func() error { return c.copyLane(ctx, want, l) })
+		g.Go(func() error {
+			for i, k := range l.keys {
+				if there, ok := c.there[k]; !ok || there != want[k] {
+					if err := copyObject(ctx, c.from, c.to, k, want[k]); err != nil {
+						return err
+					}
+					c.copied.Add(1)
+					c.bytes.Add(want[k])
+				}
+				if i > 0 && l.ids[i].ID.Compare(l.ids[i-1].ID) < 0 {
+					if err := c.follow(ctx, l.keys[i-1], k, want[k]); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
 	}
 	err := g.Wait()
 	if errors.Is(err, objstore.ErrNotFound) {
 		return errors.Join(err, c.look(context.WithoutCancel(ctx)))
 	}
 	return err
-}
-
-func (c *copying) copyLane(ctx context.Context, want map[string]int64, l lane) error {
-	for i, k := range l.keys {
-		if there, ok := c.there[k]; !ok || there != want[k] {
-			if err := copyObject(ctx, c.from, c.to, k, want[k]); err != nil {
-				return err
-			}
-			c.copied.Add(1)
-			c.bytes.Add(want[k])
-		}
-		if i > 0 && l.ids[i].ID.Compare(l.ids[i-1].ID) < 0 {
-			if err := c.follow(ctx, l.keys[i-1], k, want[k]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // tick is how often follow looks whether the destination's clock has gone on.
@@ -364,18 +355,4 @@ func (c *copying) modified(ctx context.Context, k string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("the destination has lost %s", k)
-}
-
-// deleteOthers deletes objects that earlier attempts have copied and the snapshot no longer has:
-// such a segment would be live, because the manifest does not list it as consumed.
-func (c *copying) deleteOthers(ctx context.Context, want map[string]int64) error {
-	for k := range c.there {
-		if _, ok := want[k]; ok {
-			continue
-		}
-		if err := c.to.Delete(ctx, k); err != nil {
-			return err
-		}
-	}
-	return nil
 }

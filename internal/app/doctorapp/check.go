@@ -26,17 +26,6 @@ type source struct {
 	block   *catalog.Block
 }
 
-func sourcesOf(snap catalog.Snapshot) []source {
-	out := make([]source, 0, len(snap.Segments)+len(snap.Blocks))
-	for i := range snap.Segments {
-		out = append(out, source{segment: &snap.Segments[i]})
-	}
-	for i := range snap.Blocks {
-		out = append(out, source{block: &snap.Blocks[i]})
-	}
-	return out
-}
-
 // names is the source as a transition of the manifest takes it.
 func (s source) names() catalog.Sources {
 	if s.segment != nil {

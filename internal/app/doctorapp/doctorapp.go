@@ -79,7 +79,13 @@ func (d *doctor) examine(ctx context.Context) (Tenant, error) {
 		return t, fmt.Errorf("take snapshot: %w", err)
 	}
 	t.Segments, t.Blocks = len(snap.Segments), len(snap.Blocks)
-	sources := sourcesOf(snap)
+	sources := make([]source, 0, len(snap.Segments)+len(snap.Blocks))
+	for i := range snap.Segments {
+		sources = append(sources, source{segment: &snap.Segments[i]})
+	}
+	for i := range snap.Blocks {
+		sources = append(sources, source{block: &snap.Blocks[i]})
+	}
 	if most := d.settings.MaxObjects; most > 0 && len(sources) > most {
 		return t, &TooManyError{d.tenant, len(sources), most}
 	}

@@ -38,21 +38,7 @@ func (d *doctor) live(ctx context.Context, src source) (bool, error) {
 // become garbage, which the compactor deletes after its deletion delay. Stopped in between, the
 // object still counts, and running again is safe.
 func (d *doctor) quarantine(ctx context.Context, f *Damaged) error {
-	if err := d.copy(ctx, f); err != nil {
-		return err
-	}
-	_, err := catalog.Commit(ctx, d.store, d.tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
-		return m.Expire(now, f.source.names())
-	})
-	if err != nil {
-		return err
-	}
-	f.Quarantined = true
-	return nil
-}
-
-// copy copies a segment, or all objects under a block's prefix.
-func (d *doctor) copy(ctx context.Context, f *Damaged) error {
+	// Copy a segment, or all objects under a block's prefix.
 	for obj, err := range d.store.List(ctx, f.Object, "") {
 		if err != nil {
 			return fmt.Errorf("list %s: %w", f.Object, err)
@@ -66,5 +52,12 @@ func (d *doctor) copy(ctx context.Context, f *Damaged) error {
 			return fmt.Errorf("keep %s: %w", obj.Key, err)
 		}
 	}
+	_, err := catalog.Commit(ctx, d.store, d.tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+		return m.Expire(now, f.source.names())
+	})
+	if err != nil {
+		return err
+	}
+	f.Quarantined = true
 	return nil
 }

@@ -92,7 +92,11 @@ func (a *appending) series(ls labels.Labels, it chunkenc.Iterator) error {
 	for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
 		// A commit holds one kind of samples of a series.
 		if a.open >= commitEvery || last != chunkenc.ValNone && kind != last {
-			if err := a.commit(); err != nil {
+			if err := a.app.Commit(); err != nil {
+				return err
+			}
+			a.open, a.app = 0, a.w.Appender(a.ctx)
+			if err := context.Cause(a.ctx); err != nil {
 				return err
 			}
 		}
@@ -118,12 +122,4 @@ func (a *appending) series(ls labels.Labels, it chunkenc.Iterator) error {
 		}
 	}
 	return it.Err()
-}
-
-func (a *appending) commit() error {
-	if err := a.app.Commit(); err != nil {
-		return err
-	}
-	a.open, a.app = 0, a.w.Appender(a.ctx)
-	return context.Cause(a.ctx)
 }

@@ -62,29 +62,6 @@ type export struct {
 // to sink. It does not close sink.
 func Run(ctx context.Context, client *http.Client, address string, s Settings, sink Sink) error {
 	e := &export{s: s, client: client, address: address}
-	if err := e.prepare(); err != nil {
-		return err
-	}
-	first, last := s.Start.UnixMilli(), s.End.UnixMilli()
-	if first > last || first < key.MinTime || last > key.MaxTime {
-		return fmt.Errorf("export: from %s to %s: want a start before the end, and years 0 to 9999", s.Start.UTC().Format(time.RFC3339), s.End.UTC().Format(time.RFC3339))
-	}
-	for day := int64(key.L24h.WindowOf(first)); day <= last; day += key.L24h.Millis() {
-		from, to := max(first, day), min(last, day+key.L24h.Millis()-1)
-		some, err := e.occupied(ctx, from, to)
-		if err != nil {
-			return err
-		}
-		for w := int64(key.WindowOf(from)); some && w <= to; w += key.WindowMillis {
-			if err := e.window(ctx, max(from, w), min(to, w+key.WindowMillis-1), sink); err != nil {
-				return fmt.Errorf("export window %s: %w", key.Window(w), err)
-			}
-		}
-	}
-	return nil
-}
-
-func (e *export) prepare() error {
 	if len(e.s.Match) == 0 {
 		e.s.Match = []string{`{__name__=~".+"}`}
 	}
@@ -104,6 +81,34 @@ func (e *export) prepare() error {
 	}
 	if c, ok := e.read.(*remote.Client); ok {
 		c.Client = e.client
+	}
+	first, last := s.Start.UnixMilli(), s.End.UnixMilli()
+	if first > last || first < key.MinTime || last > key.MaxTime {
+		return fmt.Errorf("export: from %s to %s: want a start before the end, and years 0 to 9999", s.Start.UTC().Format(time.RFC3339), s.End.UTC().Format(time.RFC3339))
+	}
+	for day := int64(key.L24h.WindowOf(first)); day <= last; day += key.L24h.Millis() {
+		from, to := max(first, day), min(last, day+key.L24h.Millis()-1)
+		some, err := e.occupied(ctx, from, to)
+		if err != nil {
+			return err
+		}
+		for w := int64(key.WindowOf(from)); some && w <= to; w += key.WindowMillis {
+			from := max(from, w)
+			to := min(to, w+key.WindowMillis-1)
+			found := make([]storage.SeriesSet, len(e.sets))
+			for i, ms := range e.sets {
+				q, err := remote.ToQuery(from, to, ms, nil)
+				if err == nil {
+					found[i], err = e.read.Read(ctx, q, true)
+				}
+				if err != nil {
+					return fmt.Errorf("export window %s: %w", key.Window(w), err)
+				}
+			}
+			if err := sink.Window(ctx, storage.NewMergeSeriesSet(found, 0, storage.ChainedSeriesMerge)); err != nil {
+				return fmt.Errorf("export window %s: %w", key.Window(w), err)
+			}
+		}
 	}
 	return nil
 }
@@ -141,19 +146,4 @@ func (e *export) occupied(ctx context.Context, from, to int64) (bool, error) {
 // seconds formats a time as the API takes it.
 func seconds(ms int64) string {
 	return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64)
-}
-
-// window reads a range (ms, inclusive).
-func (e *export) window(ctx context.Context, from, to int64, sink Sink) error {
-	sets := make([]storage.SeriesSet, len(e.sets))
-	for i, ms := range e.sets {
-		q, err := remote.ToQuery(from, to, ms, nil)
-		if err == nil {
-			sets[i], err = e.read.Read(ctx, q, true)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return sink.Window(ctx, storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge))
 }

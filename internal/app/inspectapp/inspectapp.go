@@ -57,9 +57,14 @@ func inspectTenant(ctx context.Context, store objstore.Store, name string, polic
 // describe lists the objects before it takes the snapshot, as every reader does: each object that
 // is live in the snapshot and older than the list is in the list.
 func describe(ctx context.Context, store objstore.Store, name string, policy plan.Policy, now time.Time) (Tenant, error) {
-	l, err := list(ctx, store, name)
-	if err != nil {
-		return Tenant{}, err
+	l := &listing{segments: map[catalog.SegmentID]int64{}, blocks: map[catalog.BlockID]Pile{}}
+	for prefix, add := range map[string]func(objstore.Object){key.SegmentsPrefix(name): l.addSegment, key.BlocksPrefix(name): l.addFile} {
+		for obj, err := range store.List(ctx, prefix, "") {
+			if err != nil {
+				return Tenant{}, fmt.Errorf("list %s: %w", prefix, err)
+			}
+			add(obj)
+		}
 	}
 	snap, err := catalog.Take(ctx, store, name, key.MinTime, key.MaxTime)
 	if err != nil {
@@ -96,20 +101,15 @@ func splits(all []catalog.Split) []Split {
 func tombstones(all []catalog.Tombstone) []Tombstone {
 	out := make([]Tombstone, 0, len(all))
 	for _, t := range all {
+		texts := make([]string, len(t.Matchers))
+		for i, m := range t.Matchers {
+			texts[i] = m.Name + m.Type + strconv.Quote(m.Value)
+		}
 		out = append(out, Tombstone{
-			ID: t.ID.String(), Time: *timeOf(t.ID), Match: matchers(t.Matchers), MinTime: moments(t.MinT), MaxTime: moments(t.MaxT),
+			ID: t.ID.String(), Time: *timeOf(t.ID), Match: "{" + strings.Join(texts, ", ") + "}", MinTime: moments(t.MinT), MaxTime: moments(t.MaxT),
 		})
 	}
 	return out
-}
-
-// matchers writes a tombstone's matchers as a PromQL selector.
-func matchers(all []catalog.Matcher) string {
-	texts := make([]string, len(all))
-	for i, m := range all {
-		texts[i] = m.Name + m.Type + strconv.Quote(m.Value)
-	}
-	return "{" + strings.Join(texts, ", ") + "}"
 }
 
 func timeOf(id ulid.ULID) *time.Time {

@@ -71,7 +71,23 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 		return err
 	}
 	for i := range blocks {
-		t.addBlock(&blocks[i], sizes[i])
+		b := &blocks[i]
+		n := sizes[i]
+		out := Block{
+			Level: b.Level.String(), Window: moments(int64(b.Window)), ID: b.ID.String(), Prefix: b.Key(t.Tenant).Prefix(), Rank: b.Rank.String(),
+			Series: b.Series, Samples: b.Samples, Bytes: n.bytes, RollupBytes: n.rollups,
+		}
+		if b.Slice.Of > 1 {
+			out.Slice = fmt.Sprintf("%d/%d", b.Slice.Index+1, b.Slice.Of)
+		}
+		if b.MinT <= b.MaxT {
+			out.MinTime, out.MaxTime = earlier(nil, b.MinT), later(nil, b.MaxT)
+		}
+		t.Blocks = append(t.Blocks, out)
+		if t.Levels[len(t.Levels)-1].Level != out.Level {
+			t.Levels = append(t.Levels, Level{Level: out.Level})
+		}
+		t.Levels[len(t.Levels)-1].add(b.Series, b.Samples, n, b.MinT, b.MaxT)
 	}
 	t.Columns = columns.sorted()
 	return nil
@@ -80,25 +96,6 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 // size is that of an object or block, in bytes; rollups is the part of it that only repeats
 // samples.
 type size struct{ bytes, rollups int64 }
-
-// addBlock appends a block, whose level is that of the last one or a larger one.
-func (t *Tenant) addBlock(b *catalog.Block, n size) {
-	out := Block{
-		Level: b.Level.String(), Window: moments(int64(b.Window)), ID: b.ID.String(), Prefix: b.Key(t.Tenant).Prefix(), Rank: b.Rank.String(),
-		Series: b.Series, Samples: b.Samples, Bytes: n.bytes, RollupBytes: n.rollups,
-	}
-	if b.Slice.Of > 1 {
-		out.Slice = fmt.Sprintf("%d/%d", b.Slice.Index+1, b.Slice.Of)
-	}
-	if b.MinT <= b.MaxT {
-		out.MinTime, out.MaxTime = earlier(nil, b.MinT), later(nil, b.MaxT)
-	}
-	t.Blocks = append(t.Blocks, out)
-	if t.Levels[len(t.Levels)-1].Level != out.Level {
-		t.Levels = append(t.Levels, Level{Level: out.Level})
-	}
-	t.Levels[len(t.Levels)-1].add(b.Series, b.Samples, n, b.MinT, b.MaxT)
-}
 
 // add counts one object. maxT < minT means that it holds no samples.
 func (l *Level) add(series, samples int64, n size, minT, maxT int64) {

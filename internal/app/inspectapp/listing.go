@@ -1,9 +1,6 @@
 package inspectapp
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
@@ -19,20 +16,6 @@ type listing struct {
 func (p *Pile) add(bytes int64) { p.Objects, p.Bytes = p.Objects+1, p.Bytes+bytes }
 
 func (p *Pile) join(o Pile) { p.Objects, p.Bytes = p.Objects+o.Objects, p.Bytes+o.Bytes }
-
-// list lists a tenant's segments and blocks.
-func list(ctx context.Context, store catalog.Lister, tenant string) (*listing, error) {
-	l := &listing{segments: map[catalog.SegmentID]int64{}, blocks: map[catalog.BlockID]Pile{}}
-	for prefix, add := range map[string]func(objstore.Object){key.SegmentsPrefix(tenant): l.addSegment, key.BlocksPrefix(tenant): l.addFile} {
-		for obj, err := range store.List(ctx, prefix, "") {
-			if err != nil {
-				return nil, fmt.Errorf("list %s: %w", prefix, err)
-			}
-			add(obj)
-		}
-	}
-	return l, nil
-}
 
 func (l *listing) addSegment(obj objstore.Object) {
 	s, err := key.ParseSegment(obj.Key)

@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/promlake/promlake/internal/app/selfwrite"
 	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
@@ -106,7 +105,18 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 			made.self.MaybeWrite(ctx)
 			current.leave()
 		},
-		Shutdown: func(ctx context.Context) error { return endFunction(ctx, g, made.stages, made.self) },
+		Shutdown: func(ctx context.Context) error {
+			// The stages end in the same order as in shutdown. The metrics are written first, in half
+			// of the time at most, because a write stage of this process takes them.
+			g.drain()
+			flush, cancel := ctx, func() {}
+			if end, ok := ctx.Deadline(); ok {
+				flush, cancel = context.WithDeadline(ctx, end.Add(-time.Until(end)/2))
+			}
+			made.self.Flush(flush)
+			cancel()
+			return made.stages.end(ctx)
+		},
 	}
 	var ticks []Scheduled
 	for _, stage := range made.stages {
@@ -130,17 +140,4 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 		}
 	}
 	return h, nil
-}
-
-// endFunction ends the stages in the same order as shutdown. It writes the metrics first, in half
-// of the time at most, because a write stage of this process takes them.
-func endFunction(ctx context.Context, g *gate, all stages, self *selfwrite.Writer) error {
-	g.drain()
-	flush, cancel := ctx, func() {}
-	if end, ok := ctx.Deadline(); ok {
-		flush, cancel = context.WithDeadline(ctx, end.Add(-time.Until(end)/2))
-	}
-	self.Flush(flush)
-	cancel()
-	return all.end(ctx)
 }

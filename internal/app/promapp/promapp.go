@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 
@@ -23,7 +24,9 @@ import (
 	"github.com/promlake/promlake/internal/app/promconfig"
 	"github.com/promlake/promlake/internal/prom/appender"
 	"github.com/promlake/promlake/internal/prom/spool"
+	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/rules/ruletemplate"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
@@ -87,7 +90,11 @@ func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, erro
 	if err != nil {
 		return nil, err
 	}
-	m.met = newReloads(p.Registry)
+	f := promauto.With(p.Registry)
+	m.met = &reloads{
+		success: f.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful."}),
+		at:      f.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_success_timestamp_seconds", Help: "Timestamp of the last successful configuration reload."}),
+	}
 	_, local := p.Store.(objstore.Local)
 	if local { // it has no interval between flushes, so that each scrape would be a segment
 		m.set.Queue.Linger = minLinger
@@ -143,7 +150,10 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 		}
 		return nil, false
 	}
-	e := newEvaluating(m.set, m.query, m.queue, m.pace, external, offset, c.GlobalConfig.MetricNameValidationScheme, component(p.Logger, "rules"), p.Now, p.Memory, p.Registry)
+	e := &evaluating{
+		set: m.set, query: m.query, queue: m.queue, pace: m.pace, url: external, offset: offset, scheme: c.GlobalConfig.MetricNameValidationScheme, parser: parser.NewParser(query.ParserOptions()), logger: component(p.Logger, "rules"), now: p.Now, memory: p.Memory,
+		answer: rules.EngineQueryFunc(m.query.Engine(), m.query), templates: ruletemplate.NewGuard(m.set.Templates, p.Registry),
+	}
 	link := external.String()
 	m.ruling = e.ruling(m.tenant, appender.V1{Appendable: m.to}, rules.SendAlerts(m.notifying.manager, link), fileLoader{e.parser, m.set.Templates, texts, e.logger}, rules.NewGroupMetrics(p.Registry))
 	if !m.set.Evaluate {
@@ -161,7 +171,10 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 		}
 		return rules.SendAlerts(named{m.notifying.manager, id}, link)
 	}
-	m.tenants = newTenantRules(e, p.Store, to, notify, p.Registry, component(p.Logger, "ruler"))
+	m.tenants = &tenantRules{
+		evaluating: e, store: p.Store, to: to, notify: notify, met: newTenantMetrics(p.Registry), logger: component(p.Logger, "ruler"),
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, updates), all: map[string]*owner{}, turned: map[string]turned{}, updating: map[string]bool{}, room: room{limit: e.memory.Limit() / roomShare},
+	}
 	return nil
 }
 
@@ -264,14 +277,6 @@ type reloads struct {
 	ok      atomic.Bool
 	last    atomic.Int64 // ms of the last successful one
 	stopped bool         // guarded by Monitor.reloading
-}
-
-func newReloads(reg prometheus.Registerer) *reloads {
-	f := promauto.With(reg)
-	return &reloads{
-		success: f.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful."}),
-		at:      f.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_success_timestamp_seconds", Help: "Timestamp of the last successful configuration reload."}),
-	}
 }
 
 // note records the result of a reload at a time.

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -49,13 +48,6 @@ type evaluating struct {
 	answer       rules.QueryFunc
 	templates    *ruletemplate.Guard
 	concurrency  rules.RuleConcurrencyController // of the first manager; bounds the rules of all
-}
-
-func newEvaluating(s Settings, q Querying, queue *spool.Spool, p *pace, u *url.URL, offset func() time.Duration, scheme model.ValidationScheme, logger *slog.Logger, now func() time.Time, budget *memory.Budget, reg prometheus.Registerer) *evaluating {
-	return &evaluating{
-		set: s, query: q, queue: queue, pace: p, url: u, offset: offset, scheme: scheme, parser: parser.NewParser(query.ParserOptions()), logger: logger, now: now, memory: budget,
-		answer: rules.EngineQueryFunc(q.Engine(), q), templates: ruletemplate.NewGuard(s.Templates, reg),
-	}
 }
 
 // ruling is upstream's rule manager of a tenant over the query stage.

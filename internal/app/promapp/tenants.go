@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
@@ -82,13 +81,6 @@ type owner struct {
 type turned struct {
 	etag    string
 	refused refusals
-}
-
-func newTenantRules(e *evaluating, store ruleStore, to func(string) storage.Appendable, notify func(string) rules.NotifyFunc, reg prometheus.Registerer, logger *slog.Logger) *tenantRules {
-	return &tenantRules{
-		evaluating: e, store: store, to: to, notify: notify, met: newTenantMetrics(reg), logger: logger,
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, updates), all: map[string]*owner{}, turned: map[string]turned{}, updating: map[string]bool{}, room: room{limit: e.memory.Limit() / roomShare},
-	}
 }
 
 // apply makes a configuration the current one for the groups of all tenants.

@@ -65,31 +65,29 @@ func New(s Settings, store string) process.Builder {
 		// At the end the publication under way is cancelled, which leaves the tables in their former
 		// or their new state.
 		return process.InBackground(p, "publication", func(ctx context.Context) {
-			process.Repeat(ctx, s.Interval, func() { b.all(ctx) })
+			process.Repeat(ctx, s.Interval, func() {
+				// Publish the tenants whose manifest has changed. A failure is counted and logged, and
+				// the tenant's turn comes again.
+				tenants, err := catalog.Tenants(ctx, b.store)
+				if err != nil {
+					b.ended(ctx, "", err)
+					return
+				}
+				for _, t := range tenants {
+					m, _, err := catalog.ReadManifest(ctx, b.store, t)
+					if err == nil && m.Generation == b.seen[t] {
+						continue
+					}
+					if err == nil {
+						var r publish.Report
+						if r, err = b.publisher.Publish(ctx, t); err == nil {
+							b.seen[t] = r.Generation
+						}
+					}
+					b.ended(ctx, t, err)
+				}
+			})
 		}), nil
-	}
-}
-
-// all publishes the tenants whose manifest has changed. A failure is counted and logged, and the
-// tenant's turn comes again.
-func (b *publications) all(ctx context.Context) {
-	tenants, err := catalog.Tenants(ctx, b.store)
-	if err != nil {
-		b.ended(ctx, "", err)
-		return
-	}
-	for _, t := range tenants {
-		m, _, err := catalog.ReadManifest(ctx, b.store, t)
-		if err == nil && m.Generation == b.seen[t] {
-			continue
-		}
-		if err == nil {
-			var r publish.Report
-			if r, err = b.publisher.Publish(ctx, t); err == nil {
-				b.seen[t] = r.Generation
-			}
-		}
-		b.ended(ctx, t, err)
 	}
 }
 

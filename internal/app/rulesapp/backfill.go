@@ -72,7 +72,22 @@ func (l *Lake) Backfill(ctx context.Context, b Backfill, now func() time.Time, p
 	if err != nil {
 		return nil, err
 	}
-	f.count(&plan, out)
+	left := map[int]bool{}
+	for _, u := range plan.Units {
+		for _, i := range u.Inputs {
+			left[i] = true
+		}
+	}
+	for i := range plan.Inputs {
+		n := f.evals[plan.Inputs[i].ID]
+		if left[i] {
+			f.total += n
+			out.Windows++
+		} else {
+			out.Present += n
+		}
+	}
+	out.Evaluations = f.total
 	if f.Import.DryRun {
 		out.Preview, err = f.preview(&plan)
 		return out, err
@@ -165,26 +180,6 @@ func (f *backfill) input(from, to, mint, maxt, evaluations int64) bulk.Input {
 		ID: "rules/" + hex.EncodeToString(h.Sum(nil)[:idBytes]), Written: time.UnixMilli(to + rankMs*int64(f.Attempt)), MinT: mint, MaxT: maxt, Samples: evaluations,
 		Open: func(context.Context) (bulk.Opened, error) { return w, nil },
 	}
-}
-
-// count fills in what is left to do.
-func (f *backfill) count(plan *bulk.Plan, out *Backfilled) {
-	left := map[int]bool{}
-	for _, u := range plan.Units {
-		for _, i := range u.Inputs {
-			left[i] = true
-		}
-	}
-	for i := range plan.Inputs {
-		n := f.evals[plan.Inputs[i].ID]
-		if left[i] {
-			f.total += n
-			out.Windows++
-		} else {
-			out.Present += n
-		}
-	}
-	out.Evaluations = f.total
 }
 
 // Preview estimates what a backfill would write.

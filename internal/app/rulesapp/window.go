@@ -36,27 +36,24 @@ func (w *whole) get(ctx context.Context, e *ruleeval.Evaluator) (*ruleeval.Memor
 	return w.m, w.err
 }
 
-// evaluate evaluates the rules. If ctx ends, all that would read the window ends.
-func (w *window) evaluate(ctx context.Context) {
-	whole, err := w.f.whole.get(ctx, w.f.e)
-	if err != nil {
-		w.err = err
-		return
-	}
-	own, err := w.f.e.Window(ctx, whole, w.from, w.to)
-	if err != nil {
-		w.err = err
-		return
-	}
-	w.has = []*ruleeval.Memory{own}
-	if whole != nil {
-		w.has = append(w.has, whole)
-	}
-}
-
 // Scan implements bulk.Opened.
 func (w *window) Scan(ctx context.Context, from, to int64, keep bulk.Keep) (bulk.Rows, error) {
-	w.once.Do(func() { w.evaluate(ctx) })
+	w.once.Do(func() { // if ctx ends, all that would read the window ends
+		whole, err := w.f.whole.get(ctx, w.f.e)
+		if err != nil {
+			w.err = err
+			return
+		}
+		own, err := w.f.e.Window(ctx, whole, w.from, w.to)
+		if err != nil {
+			w.err = err
+			return
+		}
+		w.has = []*ruleeval.Memory{own}
+		if whole != nil {
+			w.has = append(w.has, whole)
+		}
+	})
 	if w.err != nil {
 		return nil, w.err
 	}

@@ -2,17 +2,13 @@ package selfwrite
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/exp/api/remote"
-
 	"github.com/promlake/promlake/internal/access/secret"
 	"github.com/promlake/promlake/internal/access/tenant"
-	"github.com/promlake/promlake/internal/base/loopback"
 )
 
 const (
@@ -20,34 +16,6 @@ const (
 	// tokenAge is how long a token is used before it is read again.
 	tokenAge = 5 * time.Minute
 )
-
-// newAPI returns a client for the URL of s.
-func newAPI(s Settings, own http.Handler, now func() time.Time) (*remote.API, error) {
-	headers := &headers{tenant: s.Tenant, token: &token{now: now}}
-	address := "http://" + Here + writePath
-	if s.URL == Here {
-		if own == nil {
-			return nil, errors.New("self.url: " + Here + " is for processes that have a write stage")
-		}
-		headers.next = loopback.Transport(own)
-	} else {
-		var err error
-		if address, err = s.target(); err != nil {
-			return nil, err
-		}
-		headers.next = network()
-		headers.token.from = secret.Literal(s.Token)
-		if secret.IsReference(s.Token) {
-			if headers.token.from, err = secret.Open(s.Token); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return remote.NewAPI(address,
-		remote.WithAPIPath(""),
-		remote.WithAPIHTTPClient(&http.Client{Transport: headers}),
-		remote.WithAPIBackoff(remote.BackoffConfig{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond, MaxRetries: 1}))
-}
 
 // network returns a transport without keep-alive: a function is frozen until its next write, and by
 // then the other end has closed the connection.

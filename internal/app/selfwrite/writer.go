@@ -2,6 +2,7 @@ package selfwrite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -15,6 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
+
+	"github.com/promlake/promlake/internal/access/secret"
+	"github.com/promlake/promlake/internal/base/loopback"
 )
 
 const (
@@ -66,7 +70,30 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 	if err != nil {
 		return nil, err
 	}
-	api, err := newAPI(s, own, now)
+	headers := &headers{tenant: s.Tenant, token: &token{now: now}}
+	address := "http://" + Here + writePath
+	if s.URL == Here {
+		if own == nil {
+			return nil, errors.New("self.url: " + Here + " is for processes that have a write stage")
+		}
+		headers.next = loopback.Transport(own)
+	} else {
+		var err error
+		if address, err = s.target(); err != nil {
+			return nil, err
+		}
+		headers.next = network()
+		headers.token.from = secret.Literal(s.Token)
+		if secret.IsReference(s.Token) {
+			if headers.token.from, err = secret.Open(s.Token); err != nil {
+				return nil, err
+			}
+		}
+	}
+	api, err := remote.NewAPI(address,
+		remote.WithAPIPath(""),
+		remote.WithAPIHTTPClient(&http.Client{Transport: headers}),
+		remote.WithAPIBackoff(remote.BackoffConfig{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond, MaxRetries: 1}))
 	if err != nil {
 		return nil, err
 	}
@@ -155,34 +182,19 @@ func (w *Writer) attempt(ctx context.Context, timeout time.Duration, last bool) 
 }
 
 func (w *Writer) write(ctx context.Context, now time.Time, last bool) error {
-	req, err := w.request(now, last)
+	// New counters start with 0, so that their first value is an increase. With last, all series
+	// end a millisecond after the last values.
+	families, err := w.target.Gather()
 	if err != nil {
 		return err
 	}
-	if _, err := w.api.Write(ctx, remote.WriteV1MessageType, req); err != nil {
-		return fmt.Errorf("write to %s: %w", w.settings.URL, err)
-	}
-	w.written = now
-	if req.Metadata != nil {
-		w.metadataSent = now
-	}
-	return nil
-}
-
-// request returns the write request. New counters start with 0, so that their first value is an
-// increase. With last, all series end a millisecond after the last values.
-func (w *Writer) request(now time.Time, last bool) (*prompb.WriteRequest, error) {
-	families, err := w.target.Gather()
-	if err != nil {
-		return nil, err
-	}
 	req := &prompb.WriteRequest{}
 	if err := w.target.Append(req, Zeros(families, w.written, now), 0); err != nil {
-		return nil, err
+		return err
 	}
 	zeros := len(req.Timeseries)
 	if err := w.target.Append(req, families, now.UnixMilli()); err != nil {
-		return nil, err
+		return err
 	}
 	if last {
 		for i := range req.Timeseries[zeros:] {
@@ -196,5 +208,12 @@ func (w *Writer) request(now time.Time, last bool) (*prompb.WriteRequest, error)
 		}
 	}
 	w.met.samples.Set(float64(len(req.Timeseries)))
-	return req, nil
+	if _, err := w.api.Write(ctx, remote.WriteV1MessageType, req); err != nil {
+		return fmt.Errorf("write to %s: %w", w.settings.URL, err)
+	}
+	w.written = now
+	if req.Metadata != nil {
+		w.metadataSent = now
+	}
+	return nil
 }

@@ -44,7 +44,12 @@ func Run(ctx context.Context, s Settings, sql string, w io.Writer) (err error) {
 	})
 	defer func() { err = errors.Join(err, db.Close()) }()
 	sql = strings.TrimRight(strings.TrimSpace(sql), "; \t\r\n")
-	if err := check(ctx, db, sql); err != nil {
+	// DuckDB would crash on some statements.
+	tree, err := db.Text(ctx, "SELECT json_serialize_sql("+duck.Literal(sql)+")::VARCHAR")
+	if err != nil {
+		return err
+	}
+	if err := statement.CheckLocal(tree); err != nil {
 		return err
 	}
 	// The result goes through a file, for DuckDB writes every type of it as text.
@@ -70,13 +75,4 @@ func Run(ctx context.Context, s Settings, sql string, w io.Writer) (err error) {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil
-}
-
-// check refuses what DuckDB would crash on.
-func check(ctx context.Context, db *duck.DB, sql string) error {
-	tree, err := db.Text(ctx, "SELECT json_serialize_sql("+duck.Literal(sql)+")::VARCHAR")
-	if err != nil {
-		return err
-	}
-	return statement.CheckLocal(tree)
 }

@@ -78,8 +78,30 @@ func Announce(id ulid.ULID, body []byte, limits Limits, now time.Time) (State, e
 	if err != nil {
 		return State{}, err
 	}
-	if err := plausible(&meta, files); err != nil {
-		return State{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	// An import is planned by what meta.json claims, so the files must be able to hold it.
+	var chunks, series uint64 // bytes
+	for _, f := range files {
+		switch f.Path {
+		case index:
+			series = uint64(f.Bytes)
+		case tombstones:
+		default:
+			chunks += uint64(f.Bytes)
+		}
+	}
+	for _, x := range []struct {
+		name         string
+		claims, most uint64
+		where        string
+		bytes        uint64
+	}{
+		{"numSamples", meta.Stats.NumSamples, chunks * samplesPerByte, "chunks", chunks},
+		{"numChunks", meta.Stats.NumChunks, chunks / bytesPerChunk, "chunks", chunks},
+		{"numSeries", meta.Stats.NumSeries, series / bytesPerSeries, index, series},
+	} {
+		if x.claims > x.most {
+			return State{}, fmt.Errorf("%w: stats.%s is %d, but %d bytes of %s hold %d at most", ErrInvalid, x.name, x.claims, x.bytes, x.where, x.most)
+		}
 	}
 	return State{Version: Version, ID: rand.Text(), Result: Uploading, Meta: body, Files: files}, nil
 }
@@ -117,36 +139,6 @@ const (
 	bytesPerChunk  = 8 // length, encoding, number of samples and checksum
 	bytesPerSeries = 8 // of the index: length, labels, chunks and checksum
 )
-
-// plausible returns an error if the files cannot hold what meta.json claims. An import is planned
-// by these numbers.
-func plausible(meta *promblock.Meta, files []File) error {
-	var chunks, series uint64 // bytes
-	for _, f := range files {
-		switch f.Path {
-		case index:
-			series = uint64(f.Bytes)
-		case tombstones:
-		default:
-			chunks += uint64(f.Bytes)
-		}
-	}
-	for _, x := range []struct {
-		name         string
-		claims, most uint64
-		where        string
-		bytes        uint64
-	}{
-		{"numSamples", meta.Stats.NumSamples, chunks * samplesPerByte, "chunks", chunks},
-		{"numChunks", meta.Stats.NumChunks, chunks / bytesPerChunk, "chunks", chunks},
-		{"numSeries", meta.Stats.NumSeries, series / bytesPerSeries, index, series},
-	} {
-		if x.claims > x.most {
-			return fmt.Errorf("stats.%s is %d, but %d bytes of %s hold %d at most", x.name, x.claims, x.bytes, x.where, x.most)
-		}
-	}
-	return nil
-}
 
 // list returns the files that a meta.json names, by path.
 func list(entries []promblock.MetaEntry, limit int64) (files []File, err error) {

@@ -123,8 +123,14 @@ func build(set Settings, im importapp.Settings, t times) process.Builder {
 		if !set.Enabled {
 			return s, nil
 		}
-		if err := s.share(); err != nil {
-			return nil, err
+		// The import gets its part of the process's memory.
+		limit := s.memory.Limit()
+		if limit == 0 {
+			limit = unlimited
+		}
+		s.im.MemoryLimit, s.im.Concurrency = max(limit/sharePart, minShare), 1
+		if s.im.MemoryLimit > limit/2 {
+			return nil, fmt.Errorf("compactor.block-upload-enabled: %s is %d bytes, want at least %d, so that an import may use a part of it", memory.Flag, limit, 2*minShare)
 		}
 		s.receiving, s.queue.wake = make(chan struct{}, bodies), make(chan struct{}, 1)
 		s.Stage = process.InBackground(p, "the import of an upload", func(ctx context.Context) {
@@ -135,19 +141,6 @@ func build(set Settings, im importapp.Settings, t times) process.Builder {
 		})
 		return s, nil
 	}
-}
-
-// share gives the import its part of the process's memory.
-func (s *stage) share() error {
-	limit := s.memory.Limit()
-	if limit == 0 {
-		limit = unlimited
-	}
-	s.im.MemoryLimit, s.im.Concurrency = max(limit/sharePart, minShare), 1
-	if s.im.MemoryLimit > limit/2 {
-		return fmt.Errorf("compactor.block-upload-enabled: %s is %d bytes, want at least %d, so that an import may use a part of it", memory.Flag, limit, 2*minShare)
-	}
-	return nil
 }
 
 // Routes implements process.Stage. Without --compactor.block-upload-enabled they refuse.
