@@ -22,11 +22,6 @@ type entries struct {
 	moved  map[uint32]uint64 // by row: its identifier, if it is not that of its labels
 }
 
-// newEntries returns entries with room for n rows.
-func newEntries(n int) entries {
-	return entries{refs: make([]series.Ref, 0, n), floats: make([]uint32, 0, n), times: make([][2]int64, 0, n), moved: map[uint32]uint64{}}
-}
-
 func (s *entries) len() int { return len(s.refs) }
 
 // add appends a row. id is the identifier of its labels.

@@ -1,8 +1,6 @@
 package block
 
 import (
-	"math"
-
 	"github.com/promlake/promlake/internal/format/parquetfile"
 	"github.com/promlake/promlake/internal/format/parquetfile/delta"
 )
@@ -44,18 +42,4 @@ func (f *floats) timeChunk(name string, vals []int64, how *times) (parquetfile.C
 func (f *floats) size(b []byte) int {
 	f.tried = f.zstd.EncodeAll(b, f.tried[:0])
 	return len(f.tried)
-}
-
-// divChunk builds v_div. It compares values by their bits.
-func (f *floats) divChunk() parquetfile.Chunk {
-	f.num.Reset()
-	for vals := f.cols.Div; len(vals) > 0; {
-		b, n := math.Float64bits(vals[0]), 1
-		for n < len(vals) && math.Float64bits(vals[n]) == b {
-			n++
-		}
-		f.num.Append(b, n)
-		vals = vals[n:]
-	}
-	return f.num.Doubles(ColDiv, &f.s)
 }

@@ -1,6 +1,8 @@
 package block
 
 import (
+	"math"
+
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 
@@ -124,7 +126,17 @@ func (f *floats) flush() error {
 	f.pq.Add(f.timeChunk(segment.ColTS, f.ts, &f.tsHow))
 	f.pq.Add(f.pages.lay(f.cols.Int, f.ends, f.names))
 	f.group.Pages = stretchesOf(f.pages.pages, f.pq.PageSizes())
-	f.pq.Add(f.divChunk(), nil)
+	// v_div compares values by their bits.
+	f.num.Reset()
+	for vals := f.cols.Div; len(vals) > 0; {
+		b, n := math.Float64bits(vals[0]), 1
+		for n < len(vals) && math.Float64bits(vals[n]) == b {
+			n++
+		}
+		f.num.Append(b, n)
+		vals = vals[n:]
+	}
+	f.pq.Add(f.num.Doubles(ColDiv, &f.s), nil)
 	if f.hasST {
 		f.pq.Add(f.timeChunk(segment.ColST, f.st, &f.stHow))
 	}

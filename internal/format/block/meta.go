@@ -1,7 +1,6 @@
 package block
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -137,16 +136,4 @@ func ReadMeta(b []byte) (Meta, error) {
 		}
 	}
 	return m, nil
-}
-
-// encode returns the bytes of meta.json. Equal blocks have equal bytes.
-func (m *Meta) encode() ([]byte, error) {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return nil, fmt.Errorf("encode meta.json: %w", err)
-	}
-	if b, err = checksum.Append(append(b, '\n')); err != nil {
-		return nil, fmt.Errorf("encode meta.json: %w", err)
-	}
-	return b, nil
 }

@@ -1,8 +1,6 @@
 package block
 
 import (
-	"cmp"
-	"fmt"
 	"io"
 
 	"github.com/klauspost/compress/zstd"
@@ -33,20 +31,6 @@ type Options struct {
 	Floats       int64     // of the block, about: the writer makes room for them once. 0: unknown
 	// Encoders keeps the block's zstd encoder for later blocks. nil keeps none.
 	Encoders *parquetfile.Encoders
-}
-
-// withDefaults checks o and sets the defaults.
-func (o Options) withDefaults() (Options, error) {
-	o.RowGroupRows, o.FileBytes = cmp.Or(o.RowGroupRows, DefaultRowGroupRows), cmp.Or(o.FileBytes, DefaultFileBytes)
-	switch {
-	case o.RowGroupRows < 1:
-		return o, fmt.Errorf("block options: %d rows in a row group", o.RowGroupRows)
-	case o.FileBytes < 1:
-		return o, fmt.Errorf("block options: %d bytes in a file", o.FileBytes)
-	case int(o.Level) >= len(squeeze):
-		return o, fmt.Errorf("block options: unknown level %s", o.Level)
-	}
-	return o, nil
 }
 
 // squeeze is the compression level by block level.

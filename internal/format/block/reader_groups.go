@@ -55,8 +55,21 @@ func (g *groups) load() error {
 		if g.open, err = g.r.open(f); err != nil {
 			return err
 		}
-		if err := g.find(); err != nil {
-			return f.fail(err)
+		// Look the columns up in the file.
+		g.leaves = g.leaves[:0]
+		for _, c := range g.columns {
+			leaf := g.open.layout.Column(c.name)
+			if leaf < 0 || g.open.layout.Leaves[leaf].Type != c.typ || g.open.layout.Leaves[leaf].Nested {
+				return f.fail(fmt.Errorf("%w: no column %s of type %v", ErrFormat, c.name, c.typ))
+			}
+			g.leaves = append(g.leaves, leaf)
+		}
+		g.read = g.leaves
+		if g.whole {
+			g.read = make([]int, len(g.open.layout.Leaves))
+			for leaf := range g.read {
+				g.read[leaf] = leaf
+			}
 		}
 	}
 	group, err := g.open.layout.Read(g.at, g.open.in, g.group.Buffer(), g.read)
@@ -65,26 +78,6 @@ func (g *groups) load() error {
 	}
 	g.group = group
 	g.at++
-	return nil
-}
-
-// find looks the columns up in the file.
-func (g *groups) find() error {
-	g.leaves = g.leaves[:0]
-	for _, c := range g.columns {
-		leaf := g.open.layout.Column(c.name)
-		if leaf < 0 || g.open.layout.Leaves[leaf].Type != c.typ || g.open.layout.Leaves[leaf].Nested {
-			return fmt.Errorf("%w: no column %s of type %v", ErrFormat, c.name, c.typ)
-		}
-		g.leaves = append(g.leaves, leaf)
-	}
-	g.read = g.leaves
-	if g.whole {
-		g.read = make([]int, len(g.open.layout.Leaves))
-		for leaf := range g.read {
-			g.read[leaf] = leaf
-		}
-	}
 	return nil
 }
 

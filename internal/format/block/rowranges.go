@@ -124,7 +124,8 @@ func (t *timed) each(leaf int, rows []Rows, read func(i int, r Rows) error) erro
 	switch {
 	case err != nil:
 	case byPage:
-		pages, err = newPaged(t)
+		dict, first := t.group.pages()
+		pages, err = paged{first, &t.words, t.group.FirstRow}, t.words.ResetPages(t.in, dict)
 	default:
 		err = t.words.Reset(t.in, span, t.group.Rows)
 	}

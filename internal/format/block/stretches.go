@@ -120,12 +120,6 @@ type paged struct {
 	upto  int64 // the reader may read up to this row
 }
 
-// newPaged starts the column v_int of t.group, which has stretches.
-func newPaged(t *timed) (paged, error) {
-	dict, first := t.group.pages()
-	return paged{first, &t.words, t.group.FirstRow}, t.words.ResetPages(t.in, dict)
-}
-
 // seek makes the reader ready for the first of some rows, at least one, that follow all earlier ones.
 // It returns the row at which the reader is, given that before. Stretches of the other rows that
 // follow on those of the first are read from the file together with them.

@@ -24,7 +24,15 @@ func (e *Encoder) Encode(dst *Columns, vals []float64) {
 	if e.decimals(out, vals) {
 		return
 	}
-	p := commonBinary(vals)
+	// The divisor for the largest of the values suits those of about its size: a clock, or a
+	// counter of odd amounts.
+	most := 0.0
+	for _, v := range vals {
+		if v-v == 0 {
+			most = max(most, math.Abs(v))
+		}
+	}
+	p := binaryDiv(most)
 	out.reduce(p, out.storeBinary(p, vals))
 }
 

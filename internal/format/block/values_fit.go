@@ -96,18 +96,6 @@ func binaryDiv(v float64) float64 {
 	return math.Float64frombits(uint64(min(mantissaBits-e, bias)+bias) << mantissaBits)
 }
 
-// commonBinary returns the divisor for the largest of the values, and so for those of about its
-// size: a clock, or a counter of odd amounts.
-func commonBinary(vals []float64) float64 {
-	most := 0.0
-	for _, v := range vals {
-		if v-v == 0 {
-			most = max(most, math.Abs(v))
-		}
-	}
-	return binaryDiv(most)
-}
-
 // storeBinary writes vals as multiples of 1/p. A value that is no such multiple gets a power of two
 // of its own, which the values after it share as long as it suits them. It returns the bitwise OR
 // of the integers of the multiples.

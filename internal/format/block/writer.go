@@ -2,6 +2,7 @@ package block
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/prometheus/model/exemplar"
 
+	"github.com/promlake/promlake/internal/format/checksum"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
 )
@@ -51,9 +53,14 @@ type Writer struct {
 
 // NewWriter begins a block whose label sets are references into view, most of them in the block.
 func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
+	o.RowGroupRows, o.FileBytes = cmp.Or(o.RowGroupRows, DefaultRowGroupRows), cmp.Or(o.FileBytes, DefaultFileBytes)
+	switch {
+	case o.RowGroupRows < 1:
+		return nil, fmt.Errorf("block options: %d rows in a row group", o.RowGroupRows)
+	case o.FileBytes < 1:
+		return nil, fmt.Errorf("block options: %d bytes in a file", o.FileBytes)
+	case int(o.Level) >= len(squeeze):
+		return nil, fmt.Errorf("block options: unknown level %s", o.Level)
 	}
 	z, err := o.Encoders.Get(squeeze[o.Level])
 	if err != nil {
@@ -63,9 +70,13 @@ func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: newIDSet(math.MaxUint64, view.Len()), rows: newEntries(view.Len())}
+	n := view.Len()
+	w := &Writer{
+		files: files, view: view, opts: o, zstd: z, trial: tries, ids: newIDSet(math.MaxUint64, n),
+		rows: entries{refs: make([]series.Ref, 0, n), floats: make([]uint32, 0, n), times: make([][2]int64, 0, n), moved: map[uint32]uint64{}},
+	}
 	w.meta = Meta{Version: FormatVersion, HasST: o.HasST, MinT: math.MaxInt64, MaxT: math.MinInt64}
-	w.floats, w.hists, w.exemplars = newFloats(files, z, tries, view.Len(), o), newHists(files, z, o), newExemplars(files, z, o)
+	w.floats, w.hists, w.exemplars = newFloats(files, z, tries, n, o), newHists(files, z, o), newExemplars(files, z, o)
 	return w, nil
 }
 
@@ -163,28 +174,25 @@ func (w *Writer) Close(h Header) (Meta, error) {
 		m.Files = append(m.Files, w.metadata.done...)
 	}
 	slices.SortFunc(m.Files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
-	if err := w.writeMeta(&m); err != nil {
-		return m, err
+	// Equal blocks have equal bytes.
+	text, err := json.Marshal(&m)
+	if err != nil {
+		return m, fmt.Errorf("encode meta.json: %w", err)
+	}
+	if text, err = checksum.Append(append(text, '\n')); err != nil {
+		return m, fmt.Errorf("encode meta.json: %w", err)
+	}
+	out, err := w.files.Create(MetaFile)
+	if err != nil {
+		return m, fmt.Errorf("create %s: %w", MetaFile, err)
+	}
+	if _, err := out.Write(text); err != nil {
+		return m, fmt.Errorf("write %s: %w", MetaFile, err)
+	}
+	if err := out.Close(); err != nil {
+		return m, fmt.Errorf("close %s: %w", MetaFile, err)
 	}
 	w.opts.Encoders.Put(squeeze[w.opts.Level], w.zstd)
 	w.opts.Encoders.Put(trial(w.opts.Level), w.trial)
 	return m, nil
-}
-
-func (w *Writer) writeMeta(m *Meta) error {
-	b, err := m.encode()
-	if err != nil {
-		return err
-	}
-	out, err := w.files.Create(MetaFile)
-	if err != nil {
-		return fmt.Errorf("create %s: %w", MetaFile, err)
-	}
-	if _, err := out.Write(b); err != nil {
-		return fmt.Errorf("write %s: %w", MetaFile, err)
-	}
-	if err := out.Close(); err != nil {
-		return fmt.Errorf("close %s: %w", MetaFile, err)
-	}
-	return nil
 }

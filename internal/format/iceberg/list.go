@@ -1,10 +1,16 @@
 package iceberg
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/twmb/avro/ocf"
 )
 
 // ManifestFile is an entry of a snapshot's list: a manifest of data files.
@@ -60,7 +66,24 @@ func EncodeList(s *Snapshot, manifests []ManifestFile) ([]byte, error) {
 }
 
 // DecodeList is the inverse of EncodeList. Errors: ErrFormat.
-func DecodeList(b []byte) ([]ManifestFile, error) { return decode[ManifestFile](b) }
+func DecodeList(b []byte) ([]ManifestFile, error) {
+	r, err := ocf.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, fmt.Errorf("%w: open Avro file: %w", ErrFormat, err)
+	}
+	defer r.Close()
+	var rows []ManifestFile
+	for {
+		var row ManifestFile
+		switch err := r.Decode(&row); {
+		case errors.Is(err, io.EOF):
+			return rows, nil
+		case err != nil:
+			return nil, fmt.Errorf("%w: decode Avro record: %w", ErrFormat, err)
+		}
+		rows = append(rows, row)
+	}
+}
 
 func counts(m map[int]int64) []counted {
 	out := make([]counted, 0, len(m))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/twmb/avro"
@@ -81,17 +80,14 @@ func EncodeManifest(m *Metadata, files []DataFile) ([]byte, error) {
 	}
 	entries := make([]entry, len(files))
 	for i := range files {
-		entries[i] = entryOf(&files[i], int32(m.DefaultSortOrderID))
+		f := &files[i]
+		entries[i] = entry{Status: statusAdded, DataFile: entryFile{
+			Path: f.Path, Format: "PARQUET", Partition: partition{&f.Partition}, Rows: f.Rows, Bytes: f.Bytes,
+			ColumnSizes: counts(f.ColumnBytes), ValueCounts: counts(f.Values), NullCounts: zeros(f.Values),
+			LowerBounds: bounds(f.Lower), UpperBounds: bounds(f.Upper), SplitOffsets: f.Splits, SortOrderID: int32(m.DefaultSortOrderID),
+		}}
 	}
 	return encode(manifestSchema, meta, entries)
-}
-
-func entryOf(f *DataFile, order int32) entry {
-	return entry{Status: statusAdded, DataFile: entryFile{
-		Path: f.Path, Format: "PARQUET", Partition: partition{&f.Partition}, Rows: f.Rows, Bytes: f.Bytes,
-		ColumnSizes: counts(f.ColumnBytes), ValueCounts: counts(f.Values), NullCounts: zeros(f.Values),
-		LowerBounds: bounds(f.Lower), UpperBounds: bounds(f.Upper), SplitOffsets: f.Splits, SortOrderID: order,
-	}}
 }
 
 // encode returns rows as an Avro object container file.
@@ -113,23 +109,3 @@ func encode[T any](schema *avro.Schema, meta map[string][]byte, rows []T) ([]byt
 }
 
 const deflateLevel = 6
-
-// decode is the inverse of encode. Errors: ErrFormat.
-func decode[T any](b []byte) ([]T, error) {
-	r, err := ocf.NewReader(bytes.NewReader(b))
-	if err != nil {
-		return nil, fmt.Errorf("%w: open Avro file: %w", ErrFormat, err)
-	}
-	defer r.Close()
-	var rows []T
-	for {
-		var row T
-		switch err := r.Decode(&row); {
-		case errors.Is(err, io.EOF):
-			return rows, nil
-		case err != nil:
-			return nil, fmt.Errorf("%w: decode Avro record: %w", ErrFormat, err)
-		}
-		rows = append(rows, row)
-	}
-}

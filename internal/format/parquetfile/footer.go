@@ -56,20 +56,6 @@ func readAt(r io.ReaderAt, b []byte, at int64) error {
 	return err
 }
 
-// footerOf is ReadFooter of a file in memory, which the footer aliases.
-func footerOf(file []byte) ([]byte, error) {
-	size := int64(len(file))
-	if size < footerTrailer+int64(len(Magic)) {
-		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
-	}
-	n, err := footerLength(file, size)
-	if err != nil {
-		return nil, err
-	}
-	end := size - footerTrailer
-	return checkedFooter(file[end-n:end:end], size)
-}
-
 // footerTrailer is the number of bytes after the footer.
 const footerTrailer = 8
 

@@ -23,43 +23,36 @@ const (
 func appendRowGroups(b []byte, groups []format.RowGroup, prefix *Prefix) []byte {
 	b = appendList(b, typeStruct, len(groups))
 	for i := range groups {
-		b = appendRowGroup(b, &groups[i], prefix)
+		g := &groups[i]
+		n := len(g.Columns)
+		if prefix != nil {
+			n += prefix.chunks
+		}
+		b = appendList(append(b, 1<<4|typeList), typeStruct, n)
+		if prefix != nil {
+			b = append(b, prefix.columns...)
+		}
+		for i := range g.Columns {
+			b = appendChunk(b, &g.Columns[i].MetaData)
+		}
+		b = appendLong(b, 1, g.TotalByteSize)
+		b = appendLong(b, 1, g.NumRows)
+		last := 3
+		if g.FileOffset != 0 {
+			b, last = appendLong(b, 5-last, g.FileOffset), 5
+		}
+		if g.TotalCompressedSize != 0 {
+			b, last = appendLong(b, 6-last, g.TotalCompressedSize), 6
+		}
+		b = append(b, byte((7-last)<<4|typeShort))
+		b = append(appendInt(b, int32(g.Ordinal)), stop)
 	}
 	return b
-}
-
-func appendRowGroup(b []byte, g *format.RowGroup, prefix *Prefix) []byte {
-	n := len(g.Columns)
-	if prefix != nil {
-		n += prefix.chunks
-	}
-	b = appendList(append(b, 1<<4|typeList), typeStruct, n)
-	if prefix != nil {
-		b = append(b, prefix.columns...)
-	}
-	for i := range g.Columns {
-		b = appendChunk(b, &g.Columns[i].MetaData)
-	}
-	b = appendLong(b, 1, g.TotalByteSize)
-	b = appendLong(b, 1, g.NumRows)
-	last := 3
-	if g.FileOffset != 0 {
-		b, last = appendLong(b, 5-last, g.FileOffset), 5
-	}
-	if g.TotalCompressedSize != 0 {
-		b, last = appendLong(b, 6-last, g.TotalCompressedSize), 6
-	}
-	b = append(b, byte((7-last)<<4|typeShort))
-	return append(appendInt(b, int32(g.Ordinal)), stop)
 }
 
 func appendChunk(b []byte, m *format.ColumnMetaData) []byte {
 	// Fields 2 and 3 of a column chunk: the offset of its metadata, which is none, and these.
 	b = append(b, 2<<4|typeLong, 0, 1<<4|typeStruct)
-	return append(appendColumn(b, m), stop)
-}
-
-func appendColumn(b []byte, m *format.ColumnMetaData) []byte {
 	b = appendInt(append(b, nextInt), int32(m.Type))
 	b = appendList(append(b, 1<<4|typeList), typeInt, len(m.Encoding))
 	for _, e := range m.Encoding {
@@ -87,7 +80,7 @@ func appendColumn(b []byte, m *format.ColumnMetaData) []byte {
 	if m.Statistics.MinValue != nil {
 		b = appendBinary(append(b, byte((6-last)<<4|typeBinary)), m.Statistics.MinValue)
 	}
-	return append(b, stop, stop)
+	return append(b, stop, stop, stop)
 }
 
 // appendLong appends a field of 64 bits, which is some fields after the one before it.

@@ -77,12 +77,6 @@ func addHeadSum(b []byte, last int, at int64) []byte {
 	return append(appendInt(b, int32(structSum(b, at))), stop)
 }
 
-// addSum adds a checksum field to a footer at an offset of its file. It may write to b.
-func addSum(b []byte, at int64) []byte {
-	b = append(b[:len(b)-1], sumHead...)
-	return append(binary.LittleEndian.AppendUint32(b, structSum(b, at)), 0)
-}
-
 // hasSum reports whether a struct ends with the checksum field of footers.
 func hasSum(b []byte) bool {
 	n := len(b) - sumBytes

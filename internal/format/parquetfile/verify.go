@@ -13,8 +13,13 @@ func Verify(r io.ReaderAt, size int64) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := checkMagic(r); err != nil {
-		return false, err
+	// No other reader reads the beginning of a file.
+	head := make([]byte, len(Magic))
+	if err := readAt(r, head, 0); err != nil {
+		return false, fmt.Errorf("read magic: %w", err)
+	}
+	if string(head) != Magic {
+		return false, fmt.Errorf("%w: no Parquet magic at its beginning", ErrFormat)
 	}
 	var p PageReader
 	for i := range l.Groups {
@@ -25,18 +30,6 @@ func Verify(r io.ReaderAt, size int64) (found bool, err error) {
 		}
 	}
 	return l.KeyValues[KeyChecksums] != "", nil
-}
-
-// checkMagic checks the beginning of a file, which no other reader reads.
-func checkMagic(r io.ReaderAt) error {
-	head := make([]byte, len(Magic))
-	if err := readAt(r, head, 0); err != nil {
-		return fmt.Errorf("read magic: %w", err)
-	}
-	if string(head) != Magic {
-		return fmt.Errorf("%w: no Parquet magic at its beginning", ErrFormat)
-	}
-	return nil
 }
 
 // verify checks all pages of a chunk.

@@ -50,22 +50,6 @@ func (r *WordReader) Jump(at, end, values int64) {
 // Extend lets the reader go on, as that of PageReader does.
 func (r *WordReader) Extend(end, values int64) { r.pages.Extend(end, values) }
 
-// dictionary decodes the dictionary of the chunk.
-func (r *WordReader) dictionary() error {
-	b, n, err := r.pages.Dictionary()
-	if err != nil {
-		return err
-	}
-	if len(b) != 8*n {
-		return fmt.Errorf("%w: dictionary of %d bytes for %d values", ErrFormat, len(b), n)
-	}
-	r.dict = slices.Grow(r.dict, n)
-	for ; len(b) >= 8; b = b[8:] {
-		r.dict = append(r.dict, binary.LittleEndian.Uint64(b))
-	}
-	return nil
-}
-
 // Skip skips n values.
 func (r *WordReader) Skip(n int64) error {
 	for n > 0 {
@@ -153,8 +137,16 @@ func (r *WordReader) next() error {
 func (r *WordReader) load() error {
 	// The dictionary comes first, because reading it moves the window that a page may alias.
 	if format.Encoding(r.pages.head.encoding) == format.RLEDictionary && len(r.dict) == 0 {
-		if err := r.dictionary(); err != nil {
+		b, n, err := r.pages.Dictionary()
+		if err != nil {
 			return err
+		}
+		if len(b) != 8*n {
+			return fmt.Errorf("%w: dictionary of %d bytes for %d values", ErrFormat, len(b), n)
+		}
+		r.dict = slices.Grow(r.dict, n)
+		for ; len(b) >= 8; b = b[8:] {
+			r.dict = append(r.dict, binary.LittleEndian.Uint64(b))
 		}
 	}
 	p, err := r.pages.Load()

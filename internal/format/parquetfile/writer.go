@@ -222,7 +222,8 @@ func (w *Writer) End(kv []format.KeyValue) error {
 	if err != nil {
 		return fmt.Errorf("encode footer: %w", err)
 	}
-	footer = addSum(footer, w.at)
+	footer = append(footer[:len(footer)-1], sumHead...)
+	footer = append(binary.LittleEndian.AppendUint32(footer, structSum(footer, w.at)), 0)
 	n := len(footer)
 	w.thr.out = append(binary.LittleEndian.AppendUint32(footer, uint32(n)), Magic...)
 	if err := w.write(w.thr.out); err != nil {

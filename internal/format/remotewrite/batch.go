@@ -70,31 +70,6 @@ const (
 	manyFloats = 4 << 10 // from so many on, memory of floats is looked for
 )
 
-// expect makes room for n float samples, at once instead of step by step.
-func (b *Batch) expect(n int) {
-	if cap(b.Floats)-len(b.Floats) >= n {
-		return
-	}
-	if n < manyFloats || len(b.Floats) > 0 {
-		b.Floats = slices.Grow(b.Floats, n)
-		return
-	}
-	if f, ok := floats.Get(n); ok && cap(f) >= n {
-		b.Floats = f
-	} else {
-		b.Floats = make([]Float, 0, max(n, min(n+n/8, keepSamples))) // the next batch may be a little larger
-	}
-	b.lent = true
-}
-
-// giveBack gives memory of floats back, so that the batch has none.
-func (b *Batch) giveBack() {
-	if cap(b.Floats) <= keepSamples {
-		floats.Put(b.Floats[:0])
-	}
-	b.Floats, b.lent = nil, false
-}
-
 // A batch whose capacities exceed these is left to the garbage collector instead of the pool.
 const (
 	keepSamples = 64 << 10 // Floats
@@ -122,7 +97,10 @@ func (b *Batch) fit() {
 // Release returns the batch to the pool. It must not be used afterwards.
 func (b *Batch) Release() {
 	if b.lent {
-		b.giveBack()
+		if cap(b.Floats) <= keepSamples {
+			floats.Put(b.Floats[:0])
+		}
+		b.Floats, b.lent = nil, false
 	}
 	if cap(b.Floats) > keepSamples || max(cap(b.Hists), cap(b.Exemplars), cap(b.Metadata)) > keepOthers {
 		return

@@ -195,7 +195,10 @@ func (b *Builder) Intern(k series.Key, canonical bool) (series.Ref, error) {
 	switch {
 	case err != nil || own:
 	case ref == NoRef:
-		b.Batch.Generation.drop(k)
+		if b.Batch.Generation.dropped == nil {
+			b.Batch.Generation.dropped = map[series.Key]struct{}{}
+		}
+		b.Batch.Generation.dropped[k] = struct{}{}
 	default:
 		t.AliasNew(k, ref)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
@@ -53,7 +54,21 @@ func (c *Collector) Knows(k series.Key) bool {
 }
 
 // Expect makes room for n float samples that follow.
-func (c *Collector) Expect(n int) { c.d.Batch.expect(n) }
+func (c *Collector) Expect(n int) {
+	if cap(c.d.Batch.Floats)-len(c.d.Batch.Floats) >= n {
+		return
+	}
+	if n < manyFloats || len(c.d.Batch.Floats) > 0 {
+		c.d.Batch.Floats = slices.Grow(c.d.Batch.Floats, n)
+		return
+	}
+	if f, ok := floats.Get(n); ok && cap(f) >= n {
+		c.d.Batch.Floats = f
+	} else {
+		c.d.Batch.Floats = make([]Float, 0, max(n, min(n+n/8, keepSamples))) // the next batch may be a little larger
+	}
+	c.d.Batch.lent = true
+}
 
 // Float adds a sample at t (ms).
 func (c *Collector) Float(t int64, v float64) { c.d.addFloat(t, v, 0) }

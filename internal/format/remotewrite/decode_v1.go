@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
+	"github.com/prometheus/prometheus/prompb"
 	"github.com/zeebo/xxh3"
 
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -43,9 +46,15 @@ func (d *decoder) walkV1(msg []byte) error {
 			if f.wire != wireBytes {
 				return errWire("WriteRequest", f)
 			}
-			if err := d.metadataV1(f.data); err != nil {
+			var m prompb.MetricMetadata
+			if err := m.Unmarshal(f.data); err != nil {
 				return fmt.Errorf("metadata: %w", err)
 			}
+			kind := unknownKind
+			if name, ok := prompb.MetricMetadata_MetricType_name[int32(m.Type)]; ok {
+				kind = strings.ToLower(name)
+			}
+			d.AddMetadata(segment.Metadata{Metric: m.MetricFamilyName, Type: kind, Help: m.Help, Unit: m.Unit})
 		}
 		if err := d.Reserve(0); err != nil {
 			return err

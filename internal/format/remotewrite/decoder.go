@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"unsafe"
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -100,7 +102,14 @@ func decode(version Protocol, g *Generation, rules Rules, room Room, walk func(*
 		err = d.finish(version)
 	}
 	out, err := d.End(err)
-	d.forget()
+	// Drop all references to the message and the generation.
+	d.table = nil
+	if cap(d.misses) > keepMisses || cap(d.arena) > 16*keepMisses || cap(d.symbols.text) > keepMisses {
+		d.misses, d.arena, d.symbols = nil, nil, symbols{}
+	}
+	clear(d.misses)
+	clear(d.symbols.text)
+	d.misses, d.arena, d.symbols.text = d.misses[:0], d.arena[:0], d.symbols.text[:0]
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +139,18 @@ func (d *decoder) finish(version Protocol) error {
 	}
 	n := d.Batch.windows(d.MaxWindows)
 	if n > d.MaxWindows && len(d.Batch.Exemplars) > 0 {
-		d.rejectStrays(n)
+		// Remove the exemplars that lie in windows without samples.
+		all := d.Batch.Exemplars
+		d.Batch.Exemplars = nil
+		seen := d.Batch.windowSet()
+		d.Batch.Exemplars = slices.DeleteFunc(all, func(e Exemplar) bool {
+			_, ok := seen[key.WindowOf(e.Ts)]
+			if !ok {
+				d.rejectExemplar(fmt.Errorf("the request's samples and exemplars lie in %d windows of 2h, the limit is %d (max-windows-per-request)", n, d.MaxWindows))
+			}
+			return !ok
+		})
+		d.Batch.sweep()
 		n = d.Batch.windows(d.MaxWindows)
 	}
 	if n <= d.MaxWindows {
@@ -148,17 +168,6 @@ const keepMisses = 16 << 10
 
 // warmed is the number of misses whose memory in the table is read at once.
 const warmed = 64
-
-// forget drops all references to the message and the generation.
-func (d *decoder) forget() {
-	d.table = nil
-	if cap(d.misses) > keepMisses || cap(d.arena) > 16*keepMisses || cap(d.symbols.text) > keepMisses {
-		d.misses, d.arena, d.symbols = nil, nil, symbols{}
-	}
-	clear(d.misses)
-	clear(d.symbols.text)
-	d.misses, d.arena, d.symbols.text = d.misses[:0], d.arena[:0], d.symbols.text[:0]
-}
 
 // unseenAtOnce is the number of unknown series in a row from which one in so many is searched,
 // while a sender sends its series for the first time: learn searches all of them again, many at

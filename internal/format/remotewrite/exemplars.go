@@ -3,12 +3,10 @@ package remotewrite
 import (
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 
-	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -48,22 +46,6 @@ func (b *Builder) AddExemplar(t int64, v float64, timed bool) {
 func (b *Builder) rejectExemplar(err error) {
 	b.left -= costOffence
 	b.discard(ReasonExemplar, &Rejection{ReasonExemplar, fmt.Errorf("exemplar: %w", err)}, 1)
-}
-
-// rejectStrays removes the exemplars that lie in windows without samples from a batch that lies in
-// n windows, which are too many.
-func (b *Builder) rejectStrays(n int) {
-	all := b.Batch.Exemplars
-	b.Batch.Exemplars = nil
-	seen := b.Batch.windowSet()
-	b.Batch.Exemplars = slices.DeleteFunc(all, func(e Exemplar) bool {
-		_, ok := seen[key.WindowOf(e.Ts)]
-		if !ok {
-			b.rejectExemplar(fmt.Errorf("the request's samples and exemplars lie in %d windows of 2h, the limit is %d (max-windows-per-request)", n, b.MaxWindows))
-		}
-		return !ok
-	})
-	b.Batch.sweep()
 }
 
 // Untimed knows the last durable exemplar of each series that has one without a time of its own. A

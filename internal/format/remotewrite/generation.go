@@ -72,14 +72,6 @@ func (g *Generation) Next(seed uint64) *Generation {
 // droppedBytes estimates the memory of a key in Series.dropped.
 const droppedBytes = 48
 
-// drop notes that the series of a key is dropped. The caller holds the table's lock.
-func (s *Series) drop(k series.Key) {
-	if s.dropped == nil {
-		s.dropped = map[series.Key]struct{}{}
-	}
-	s.dropped[k] = struct{}{}
-}
-
 // drops reports whether the series of a key is dropped. The caller holds the table's lock.
 func (s *Series) drops(k series.Key) bool {
 	_, ok := s.dropped[k]

@@ -3,25 +3,10 @@ package remotewrite
 import (
 	"strings"
 
-	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/promlake/promlake/internal/format/segment"
 )
-
-// metadataV1 reads a prometheus.MetricMetadata.
-func (d *decoder) metadataV1(b []byte) error {
-	var m prompb.MetricMetadata
-	if err := m.Unmarshal(b); err != nil {
-		return err
-	}
-	kind := unknownKind
-	if name, ok := prompb.MetricMetadata_MetricType_name[int32(m.Type)]; ok {
-		kind = strings.ToLower(name)
-	}
-	d.AddMetadata(segment.Metadata{Metric: m.MetricFamilyName, Type: kind, Help: m.Help, Unit: m.Unit})
-	return nil
-}
 
 // noSymbol stands for "not given".
 const noSymbol = ^uint32(0)

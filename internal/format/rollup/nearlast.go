@@ -21,29 +21,24 @@ func (c *columns) encode() {
 	}
 	begin := 0
 	for _, end := range c.ends {
-		c.encodeSeries(begin, end)
+		c.vals = c.vals[:0]
+		for f := figFirst; f <= figMax; f++ {
+			c.vals = append(c.vals, c.figures[f][begin:end]...)
+		}
+		c.joint.Reset()
+		c.enc.Encode(&c.joint, c.vals)
+		n := end - begin
+		for f := figFirst; f <= figMax; f++ {
+			c.coded[f].Int = append(c.coded[f].Int, c.joint.Int[f*n:(f+1)*n]...)
+			c.coded[f].Div = append(c.coded[f].Div, c.joint.Div[f*n:(f+1)*n]...)
+		}
+		for f := figSum; f <= figResetSum; f++ {
+			c.enc.Encode(&c.coded[f], c.figures[f][begin:end])
+		}
+		c.nearEnds(begin, end)
+		c.nearSums(begin, end)
 		begin = end
 	}
-}
-
-// encodeSeries encodes the rows [begin, end) of a series.
-func (c *columns) encodeSeries(begin, end int) {
-	c.vals = c.vals[:0]
-	for f := figFirst; f <= figMax; f++ {
-		c.vals = append(c.vals, c.figures[f][begin:end]...)
-	}
-	c.joint.Reset()
-	c.enc.Encode(&c.joint, c.vals)
-	n := end - begin
-	for f := figFirst; f <= figMax; f++ {
-		c.coded[f].Int = append(c.coded[f].Int, c.joint.Int[f*n:(f+1)*n]...)
-		c.coded[f].Div = append(c.coded[f].Div, c.joint.Div[f*n:(f+1)*n]...)
-	}
-	for f := figSum; f <= figResetSum; f++ {
-		c.enc.Encode(&c.coded[f], c.figures[f][begin:end])
-	}
-	c.nearEnds(begin, end)
-	c.nearSums(begin, end)
 }
 
 // nearEnds stores First, Min and Max of a series as differences, if nearly all rows can be stored so.

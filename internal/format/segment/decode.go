@@ -111,7 +111,7 @@ func (d *decoder) rows() (seen bool, err error) {
 		if refs, _, err = d.series.Group(&d.group); err != nil {
 			return false, err
 		}
-		d.seen.put(key, refs)
+		d.seen.add(key, append(make([]series.Ref, 0, len(refs)), refs...))
 	}
 	d.batch.Rows = append(d.batch.Rows, refs...)
 	return seen, nil

@@ -53,8 +53,19 @@ func NewSeriesDecoder(t *series.Table, moved uint64, keep func(id uint64) bool) 
 // and their stored series_id. Both are valid until the next call. Errors: ErrFormat,
 // parquetfile.ErrFormat, series.ErrFull.
 func (d *SeriesDecoder) Group(g *parquetfile.GroupReader) ([]series.Ref, []uint64, error) {
-	if err := d.readIDs(g); err != nil {
-		return nil, nil, err
+	// series_id comes first: it takes eight bytes per row, so no other column can claim more rows
+	// than exist.
+	column := g.Layout.Column(ColSeriesID)
+	if column < 0 || g.Layout.Leaves[column].Type != format.Int64 {
+		return nil, nil, fmt.Errorf("%w: no column %s", ErrFormat, ColSeriesID)
+	}
+	d.ids = d.ids[:0]
+	err := g.Pages(column, &d.chunk, func(p *parquetfile.DataPage) (err error) {
+		d.ids, err = p.Uint64s(d.ids)
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("column %s: %w", ColSeriesID, err)
 	}
 	d.columns, d.mapped = d.columns[:0], d.mapped[:0]
 	d.sums = append(d.sums[:0], make([]uint64, len(d.ids))...)
@@ -67,45 +78,7 @@ func (d *SeriesDecoder) Group(g *parquetfile.GroupReader) ([]series.Ref, []uint6
 	if err := d.readMap(g); err != nil {
 		return nil, nil, err
 	}
-	d.lookUp()
-	if err := d.internFresh(); err != nil {
-		return nil, nil, err
-	}
-	d.dropOthers()
-	return d.refs, d.ids, nil
-}
-
-// readIDs reads series_id first: it takes eight bytes per row, so no other column can claim more
-// rows than exist.
-func (d *SeriesDecoder) readIDs(g *parquetfile.GroupReader) error {
-	leaf := g.Layout.Column(ColSeriesID)
-	if leaf < 0 || g.Layout.Leaves[leaf].Type != format.Int64 {
-		return fmt.Errorf("%w: no column %s", ErrFormat, ColSeriesID)
-	}
-	d.ids = d.ids[:0]
-	err := g.Pages(leaf, &d.chunk, func(p *parquetfile.DataPage) (err error) {
-		d.ids, err = p.Uint64s(d.ids)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("column %s: %w", ColSeriesID, err)
-	}
-	return nil
-}
-
-func (d *SeriesDecoder) key(row int) series.Key {
-	return series.Key{Hi: d.ids[row], Lo: bits.RotateLeft64(d.sums[row], 32)}
-}
-
-// kept reports whether a label set with a stored series_id may be one to keep. Identifiers to keep
-// are a range, so it is not if neither the least nor the largest possible hash is.
-func (d *SeriesDecoder) kept(id uint64) bool {
-	return d.keep == nil || d.keep(id) || d.moved > 0 && d.keep(id-d.moved)
-}
-
-// lookUp looks up the label sets to keep in the table and collects the rows whose label set it does
-// not have.
-func (d *SeriesDecoder) lookUp() {
+	// Look up the label sets to keep, and collect the rows whose label set the table does not have.
 	d.refs = append(d.refs[:0], make([]series.Ref, len(d.ids))...)
 	d.fresh = d.fresh[:0]
 	for row := range d.refs {
@@ -120,6 +93,21 @@ func (d *SeriesDecoder) lookUp() {
 		}
 		d.refs[row], d.guess = ref, ref+1
 	}
+	if err := d.internFresh(); err != nil {
+		return nil, nil, err
+	}
+	d.dropOthers()
+	return d.refs, d.ids, nil
+}
+
+func (d *SeriesDecoder) key(row int) series.Key {
+	return series.Key{Hi: d.ids[row], Lo: bits.RotateLeft64(d.sums[row], 32)}
+}
+
+// kept reports whether a label set with a stored series_id may be one to keep. Identifiers to keep
+// are a range, so it is not if neither the least nor the largest possible hash is.
+func (d *SeriesDecoder) kept(id uint64) bool {
+	return d.keep == nil || d.keep(id) || d.moved > 0 && d.keep(id-d.moved)
 }
 
 // dropOthers sets the references of label sets to None that only the difference of their stored
@@ -205,7 +193,33 @@ func (d *SeriesDecoder) freshLabels() error {
 			l.end++
 		}
 	}
-	return d.sortLabels()
+	// Sort the labels of each fresh row by name: those of the MAP follow the columns.
+	if len(d.mapped) == 0 && d.inOrder() {
+		return nil
+	}
+	metrics := 0
+	for i := range d.columns {
+		if d.columns[i].name == model.MetricNameLabel {
+			metrics++
+		}
+	}
+	if metrics > 1 {
+		return fmt.Errorf("%w: %d columns %s", ErrFormat, metrics, ColMetric)
+	}
+	names := d.table.View().Names
+	byName := func(a, b series.Pair) int { return strings.Compare(names[a.Name], names[b.Name]) }
+	for i := range d.of {
+		pairs := d.labels[d.of[i].from:d.of[i].end]
+		if !slices.IsSortedFunc(pairs, byName) {
+			slices.SortFunc(pairs, byName)
+		}
+		for j := 1; j < len(pairs); j++ {
+			if pairs[j].Name == pairs[j-1].Name {
+				return fmt.Errorf("%w: label %q occurs twice in a row", ErrFormat, names[pairs[j].Name])
+			}
+		}
+	}
+	return nil
 }
 
 // freshColumn adds the labels of a column to the fresh rows. at has their indices plus one, by row.
@@ -256,36 +270,6 @@ func (d *SeriesDecoder) inOrder() bool {
 		}
 	}
 	return true
-}
-
-// sortLabels sorts the labels of each fresh row by name: those of the MAP follow the columns.
-func (d *SeriesDecoder) sortLabels() error {
-	if len(d.mapped) == 0 && d.inOrder() {
-		return nil
-	}
-	metrics := 0
-	for i := range d.columns {
-		if d.columns[i].name == model.MetricNameLabel {
-			metrics++
-		}
-	}
-	if metrics > 1 {
-		return fmt.Errorf("%w: %d columns %s", ErrFormat, metrics, ColMetric)
-	}
-	names := d.table.View().Names
-	byName := func(a, b series.Pair) int { return strings.Compare(names[a.Name], names[b.Name]) }
-	for i := range d.of {
-		pairs := d.labels[d.of[i].from:d.of[i].end]
-		if !slices.IsSortedFunc(pairs, byName) {
-			slices.SortFunc(pairs, byName)
-		}
-		for j := 1; j < len(pairs); j++ {
-			if pairs[j].Name == pairs[j-1].Name {
-				return fmt.Errorf("%w: label %q occurs twice in a row", ErrFormat, names[pairs[j].Name])
-			}
-		}
-	}
-	return nil
 }
 
 var errOrder = errors.New("series are not in order or not unique")

@@ -56,11 +56,6 @@ func (s *seenRows) find(k series.Key) ([]series.Ref, bool) {
 	return refs, ok
 }
 
-// put records the label sets of a row group. It copies refs.
-func (s *seenRows) put(k series.Key, refs []series.Ref) {
-	s.add(k, append(make([]series.Ref, 0, len(refs)), refs...))
-}
-
 func (s *seenRows) add(k series.Key, refs []series.Ref) {
 	if s.found == nil || s.rows+len(refs) > s.limit {
 		s.found, s.before, s.rows = map[series.Key][]series.Ref{}, s.found, 0

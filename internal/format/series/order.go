@@ -1,6 +1,7 @@
 package series
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"sort"
@@ -29,7 +30,24 @@ func (o *Order) sort(v *View, refs []Ref) {
 	case len(refs) < len(v.Metrics):
 		slices.SortFunc(refs, v.Compare)
 	default:
-		sortByMetric(v, refs)
+		type keyed struct {
+			metric uint32 // rank
+			ref    Ref
+		}
+		rank := ranks(v.Metrics)
+		all := make([]keyed, len(refs))
+		for i, r := range refs {
+			all[i] = keyed{rank[v.Metric(r)], r}
+		}
+		slices.SortFunc(all, func(a, b keyed) int {
+			if c := cmp.Compare(a.metric, b.metric); c != 0 {
+				return c
+			}
+			return v.Compare(a.ref, b.ref)
+		})
+		for i := range all {
+			refs[i] = all[i].ref
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package series
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -9,10 +8,6 @@ import (
 // them, so that matching series are stored together. The list and its order are part of version 1
 // of the block format.
 var priorityNames = [...]string{"cluster", "namespace", "job", "instance"}
-
-// priorityOf returns the index of a label name in priorityNames plus one, or 0 if it is not one of
-// them.
-func priorityOf(name string) uint8 { return uint8(slices.Index(priorityNames[:], name) + 1) }
 
 // priority holds the value ordinals plus one of the labels of priorityNames; 0 = absent.
 type priority [len(priorityNames)]uint32

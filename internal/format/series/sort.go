@@ -98,25 +98,3 @@ func ranks(texts []string) []uint32 {
 	}
 	return rank
 }
-
-// sortByMetric sorts label sets in the order of View.Compare, which only sees those of one metric.
-func sortByMetric(v *View, refs []Ref) {
-	type keyed struct {
-		metric uint32 // rank
-		ref    Ref
-	}
-	rank := ranks(v.Metrics)
-	all := make([]keyed, len(refs))
-	for i, r := range refs {
-		all[i] = keyed{rank[v.Metric(r)], r}
-	}
-	slices.SortFunc(all, func(a, b keyed) int {
-		if c := cmp.Compare(a.metric, b.metric); c != 0 {
-			return c
-		}
-		return v.Compare(a.ref, b.ref)
-	})
-	for i := range all {
-		refs[i] = all[i].ref
-	}
-}

@@ -397,7 +397,7 @@ func (t *Table) internName(name string) uint32 {
 	t.names = append(t.names, name)
 	t.nameOrd[name] = n
 	t.values = append(t.values, &dict{})
-	t.priority = append(t.priority, priorityOf(name))
+	t.priority = append(t.priority, uint8(slices.Index(priorityNames[:], name)+1))
 	t.bytes += int64(len(name)) + mapEntryBytes
 	return n
 }
