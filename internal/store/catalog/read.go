@@ -79,29 +79,26 @@ func readManifest(ctx context.Context, store Getter, tenant string, known Versio
 		return stored{}, fmt.Errorf("read manifest of tenant %s: %w", tenant, err)
 	}
 	if !known.is(s.etag) {
-		s.stamp()
+		// Correct the times of what this manifest superseded, and of its floor. Its committer read
+		// the store's time before the commit, possibly long before (it may have been suspended in
+		// between); the store's modification time is exact. The next manifest keeps the corrected
+		// times.
+		at := s.modified.UnixMilli()
+		for i, c := range s.Consumed {
+			if c.Generation == s.Generation {
+				s.Consumed[i].At = max(c.At, at)
+			}
+		}
+		for i, r := range s.Retired {
+			if r.Generation == s.Generation {
+				s.Retired[i].At = max(r.At, at)
+			}
+		}
+		if s.Oldest.Raised == s.Generation {
+			s.Oldest.At = max(s.Oldest.At, at)
+		}
 	}
 	return s, nil
-}
-
-// stamp corrects the times of what this manifest superseded, and of its floor. Its committer read
-// the store's time before the commit, possibly long before (it may have been suspended in between);
-// the store's modification time is exact. The next manifest keeps the corrected times.
-func (s *stored) stamp() {
-	at := s.modified.UnixMilli()
-	for i, c := range s.Consumed {
-		if c.Generation == s.Generation {
-			s.Consumed[i].At = max(c.At, at)
-		}
-	}
-	for i, r := range s.Retired {
-		if r.Generation == s.Generation {
-			s.Retired[i].At = max(r.At, at)
-		}
-	}
-	if s.Oldest.Raised == s.Generation {
-		s.Oldest.At = max(s.Oldest.At, at)
-	}
 }
 
 // get reads the manifest under a key, and decodes it unless it is known.

@@ -106,24 +106,19 @@ func (s *Snapshot) apply(m Manifest, mint, maxt int64) {
 	for i := range s.Segments {
 		s.Segments[i].DeletesThrough = m.deletesThrough(s.Segments[i].SegmentID())
 	}
-	s.overlapping(m.Blocks, m.Tombstones, mint, maxt)
-	slices.SortFunc(s.Blocks, func(a, b Block) int {
-		return cmp.Or(a.Rank.Compare(b.Rank), compareBlocks(a.BlockID(), b.BlockID()))
-	})
-}
-
-// overlapping adds the blocks and tombstones of [mint, maxt].
-func (s *Snapshot) overlapping(blocks []Block, tombstones []Tombstone, mint, maxt int64) {
-	for _, b := range blocks {
-		if b.overlaps(mint, maxt) {
-			s.Blocks = append(s.Blocks, b)
+	for _, block := range m.Blocks {
+		if block.overlaps(mint, maxt) {
+			s.Blocks = append(s.Blocks, block)
 		}
 	}
-	for _, t := range tombstones {
+	for _, t := range m.Tombstones {
 		if t.Overlaps(mint, maxt) {
 			s.Tombstones = append(s.Tombstones, t)
 		}
 	}
+	slices.SortFunc(s.Blocks, func(a, b Block) int {
+		return cmp.Or(a.Rank.Compare(b.Rank), compareBlocks(a.BlockID(), b.BlockID()))
+	})
 }
 
 // consumes reports whether k is the key of a consumed segment of the manifest's tenant, under whose

@@ -50,7 +50,20 @@ func (m Manifest) SliceDone(now time.Time, split ulid.ULID, b Block) (Manifest, 
 	sp.Done = append(slices.Clone(sp.Done), b)
 	slices.SortFunc(sp.Done, func(a, b Block) int { return a.Slice.Index - b.Slice.Index })
 	if len(sp.Done) == sp.Of {
-		return m.finish(now, sp)
+		// All slices are done, and become live.
+		next := m.consume(now, sp.Sources)
+		next.Splits = slices.DeleteFunc(next.Splits, func(s Split) bool { return s.ID == sp.ID })
+		for _, b := range sp.Done {
+			if b.empty() {
+				continue
+			}
+			if err := m.tombstonesCover(b, sp.Sources); err != nil {
+				return Manifest{}, fmt.Errorf("finish split %s: %w", sp.ID, err)
+			}
+			next.Blocks = append(next.Blocks, b)
+		}
+		next.sort()
+		return next, nil
 	}
 	next := m.clone()
 	next.Splits[slices.IndexFunc(next.Splits, func(s Split) bool { return s.ID == split })] = sp
@@ -71,23 +84,6 @@ func (m Manifest) admitSlice(now time.Time, sp Split, b Block) error {
 		return fmt.Errorf("its rank is %s, that of slice %s is %s: %w", b.Rank, sp.Done[i].Slice, sp.Done[i].Rank, ErrInvalid)
 	}
 	return m.admit(now, b, sp.Sources)
-}
-
-// finish makes the slices of a split live.
-func (m Manifest) finish(now time.Time, sp Split) (Manifest, error) {
-	next := m.consume(now, sp.Sources)
-	next.Splits = slices.DeleteFunc(next.Splits, func(s Split) bool { return s.ID == sp.ID })
-	for _, b := range sp.Done {
-		if b.empty() {
-			continue
-		}
-		if err := m.tombstonesCover(b, sp.Sources); err != nil {
-			return Manifest{}, fmt.Errorf("finish split %s: %w", sp.ID, err)
-		}
-		next.Blocks = append(next.Blocks, b)
-	}
-	next.sort()
-	return next, nil
 }
 
 // dropSplit removes a split: its sources are free again, and its finished slices are retired.

@@ -28,9 +28,3 @@ func columnsFor(samples, rows int) columns {
 }
 
 func fits(room, n int) bool { return n <= room && room <= 2*n }
-
-// release gives the memory of a segment that nobody uses to the next one.
-func (s *Segment) release() {
-	spareColumns.Put(columns{s.Rows[:0], s.V[:0], s.near[:0]})
-	s.Rows, s.V, s.near = nil, nil, nil
-}

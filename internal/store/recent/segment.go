@@ -85,7 +85,24 @@ func compact(b *segment.Batch, l *Labels) (*Segment, error) {
 		return nil, nil
 	}
 	s.setEnds(b.End)
-	s.weigh()
+	// The rest of the segment's memory is estimated.
+	const perHist, perBucket, perExemplar = 256, 16, 192
+	for _, r := range s.Hists {
+		for _, h := range r.Samples {
+			s.more += perHist
+			if h.FH != nil {
+				s.more += perBucket * int64(len(h.FH.PositiveBuckets)+len(h.FH.NegativeBuckets)+len(h.FH.PositiveSpans)+len(h.FH.NegativeSpans)+len(h.FH.CustomValues))
+			} else {
+				s.more += perBucket * int64(len(h.H.PositiveBuckets)+len(h.H.NegativeBuckets)+len(h.H.PositiveSpans)+len(h.H.NegativeSpans)+len(h.H.CustomValues))
+			}
+		}
+	}
+	for _, r := range s.Exemplars {
+		s.more += perExemplar * int64(len(r.Exemplars))
+	}
+	for i := range s.Metadata {
+		s.more += descriptionBytes(&s.Metadata[i])
+	}
 	return s, nil
 }
 
@@ -126,27 +143,6 @@ func (s *Segment) setEnds(ends []int) {
 	s.ends = make([]uint32, len(ends))
 	for i, e := range ends {
 		s.ends[i] = uint32(e)
-	}
-}
-
-// weigh estimates the memory of what is not a column.
-func (s *Segment) weigh() {
-	const perHist, perBucket, perExemplar = 256, 16, 192
-	for _, r := range s.Hists {
-		for _, h := range r.Samples {
-			s.more += perHist
-			if h.FH != nil {
-				s.more += perBucket * int64(len(h.FH.PositiveBuckets)+len(h.FH.NegativeBuckets)+len(h.FH.PositiveSpans)+len(h.FH.NegativeSpans)+len(h.FH.CustomValues))
-			} else {
-				s.more += perBucket * int64(len(h.H.PositiveBuckets)+len(h.H.NegativeBuckets)+len(h.H.PositiveSpans)+len(h.H.NegativeSpans)+len(h.H.CustomValues))
-			}
-		}
-	}
-	for _, r := range s.Exemplars {
-		s.more += perExemplar * int64(len(r.Exemplars))
-	}
-	for i := range s.Metadata {
-		s.more += descriptionBytes(&s.Metadata[i])
 	}
 }
 

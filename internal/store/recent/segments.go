@@ -121,7 +121,9 @@ func (s *Segments) leave(key string) {
 		before := h.cost()
 		h.waiting = Waiting{h.segment.Labels, h.segment.Samples(), h.segment.Metadata}
 		if !h.lent {
-			h.segment.release()
+			// Nobody uses the memory of the segment: the next one may.
+			spareColumns.Put(columns{h.segment.Rows[:0], h.segment.V[:0], h.segment.near[:0]})
+			h.segment.Rows, h.segment.V, h.segment.near = nil, nil, nil
 		}
 		h.segment = nil
 		s.add(h.cost() - before)

@@ -65,8 +65,13 @@ func (c *clock) tick(want, after time.Time, use func(time.Time) error) (err erro
 	}
 	t := time.Unix(0, max(want.UnixNano(), last.UnixNano()+1, after.UnixNano()+1))
 	if t.After(lease) {
-		if err := c.renew(f, t.Add(clockLease)); err != nil {
-			return err
+		// The content always has the same length, and is short enough for the file system to write
+		// it atomically.
+		if _, err := f.WriteAt(fmt.Appendf(nil, "%s %019d\n", c.boot, t.Add(clockLease).UnixNano()), 0); err != nil {
+			return fmt.Errorf("write clock file: %w", err)
+		}
+		if err := f.Sync(); err != nil {
+			return fmt.Errorf("sync clock file: %w", err)
 		}
 	}
 	if err := os.Chtimes(c.path, t, t); err != nil {
@@ -99,18 +104,6 @@ func (c *clock) read(f *os.File) (last, lease time.Time, err error) {
 		return lease, epoch, nil
 	}
 	return fi.ModTime(), lease, nil
-}
-
-// renew writes and syncs lease as the file's content. The content always has the same length, and
-// is short enough for the file system to write it atomically.
-func (c *clock) renew(f *os.File, lease time.Time) error {
-	if _, err := f.WriteAt(fmt.Appendf(nil, "%s %019d\n", c.boot, lease.UnixNano()), 0); err != nil {
-		return fmt.Errorf("write clock file: %w", err)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync clock file: %w", err)
-	}
-	return nil
 }
 
 // flock waits for the exclusive lock of f. Holders keep it for a few system calls, so the wait has

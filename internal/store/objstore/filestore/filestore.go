@@ -156,8 +156,19 @@ func (s *Store) prepare() error {
 	if err := syncUp(s.dir, top); err != nil {
 		return err
 	}
-	if err := s.removeLeftovers(); err != nil {
-		return err
+	entries, err := os.ReadDir(filepath.Join(s.dir, tempDir))
+	if err != nil {
+		return fmt.Errorf("list temporary files: %w", err)
+	}
+	oldest := s.now().Add(-tempMaxAge)
+	for _, e := range entries {
+		fi, err := e.Info()
+		if err == nil && fi.ModTime().Before(oldest) {
+			err = os.Remove(filepath.Join(s.dir, tempDir, e.Name()))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove leftover: %w", err)
+		}
 	}
 	s.prepared.Store(true)
 	return nil

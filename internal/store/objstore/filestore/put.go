@@ -101,22 +101,18 @@ func (s *Store) publish(key string, f *temp, cond objstore.Condition) (err error
 				return err
 			}
 		}
-		return place(f.Name(), path, cond)
+		from := f.Name()
+		for range maxPublishTries {
+			err := name(from, path, cond)
+			if err == nil {
+				return nil
+			}
+			if err = clearWay(path, err); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("publish object: its folders vanished %d times", maxPublishTries)
 	})
-}
-
-// place links or renames from to to, and creates the folders of to.
-func place(from, to string, cond objstore.Condition) error {
-	for range maxPublishTries {
-		err := name(from, to, cond)
-		if err == nil {
-			return nil
-		}
-		if err = clearWay(to, err); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("publish object: its folders vanished %d times", maxPublishTries)
 }
 
 func holds(cond objstore.Condition, old fs.FileInfo) bool {
@@ -149,29 +145,26 @@ func clearWay(path string, err error) error {
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("publish object: %w: %w", ErrConflict, err)
 	case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
-		return removeEmptyDir(path, err)
+		// A folder with the name of an object is removed if it is empty, as after a Delete of its
+		// last object.
+		cause := err
+		fi, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return fmt.Errorf("stat object: %w", err)
+		case !fi.IsDir():
+			return fmt.Errorf("%w: %w", objstore.ErrPrecondition, cause)
+		}
+		switch err := syscall.Rmdir(path); {
+		case err == nil, errors.Is(err, fs.ErrNotExist):
+			return nil
+		case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EEXIST):
+			return fmt.Errorf("publish object: %w: %w", ErrConflict, cause)
+		default:
+			return fmt.Errorf("remove empty folder: %w", err)
+		}
 	}
 	return fmt.Errorf("publish object: %w", err)
-}
-
-// removeEmptyDir removes a folder with the name of an object if it is empty, as after a Delete of
-// its last object. cause is the error of name.
-func removeEmptyDir(path string, cause error) error {
-	fi, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("stat object: %w", err)
-	case !fi.IsDir():
-		return fmt.Errorf("%w: %w", objstore.ErrPrecondition, cause)
-	}
-	switch err := syscall.Rmdir(path); {
-	case err == nil, errors.Is(err, fs.ErrNotExist):
-		return nil
-	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EEXIST):
-		return fmt.Errorf("publish object: %w: %w", ErrConflict, cause)
-	default:
-		return fmt.Errorf("remove empty folder: %w", err)
-	}
 }

@@ -111,23 +111,21 @@ func (d *durable) keep(dir string, f *os.File) error {
 func syncUp(dir, top string) error {
 	var g errgroup.Group
 	for d := dir; ; d = filepath.Dir(d) {
-		g.Go(func() error { return syncDir(d) })
+		g.Go(func() error {
+			f, err := os.Open(d)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("open folder: %w", err)
+			}
+			if err := errors.Join(f.Sync(), f.Close()); err != nil {
+				return fmt.Errorf("sync folder: %w", err)
+			}
+			return nil
+		})
 		if d == top || d == filepath.Dir(d) {
 			return g.Wait()
 		}
 	}
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("open folder: %w", err)
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("sync folder: %w", err)
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -65,24 +64,6 @@ func (f *temp) sync() error {
 		return fmt.Errorf("sync %s: %w", f.Name(), err)
 	}
 	f.synced = true
-	return nil
-}
-
-func (s *Store) removeLeftovers() error {
-	entries, err := os.ReadDir(filepath.Join(s.dir, tempDir))
-	if err != nil {
-		return fmt.Errorf("list temporary files: %w", err)
-	}
-	oldest := s.now().Add(-tempMaxAge)
-	for _, e := range entries {
-		fi, err := e.Info()
-		if err == nil && fi.ModTime().Before(oldest) {
-			err = os.Remove(filepath.Join(s.dir, tempDir, e.Name()))
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove leftover: %w", err)
-		}
-	}
 	return nil
 }
 

@@ -33,7 +33,19 @@ func New(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("configure S3 store: %w", err)
 	}
 	b := &bucket{config: c, policy: remote.Policy{MaxAttempts: c.MaxAttempts, MinBackoff: c.MinBackoff, MaxBackoff: c.MaxBackoff}}
-	loaded, err := awsconfig.LoadDefaultConfig(ctx, c.loadOptions()...)
+	opts := []func(*awsconfig.LoadOptions) error{
+		awsconfig.WithHTTPClient(remote.NewClient(c.Timeout, c.IdleConnections)),
+		// its warnings are also returned as errors, or are followed by a retry
+		awsconfig.WithLogger(logging.Nop{}),
+	}
+	if c.Region != "" {
+		opts = append(opts, awsconfig.WithRegion(c.Region))
+	}
+	if c.AccessKey != "" {
+		p := credentials.NewStaticCredentialsProvider(c.AccessKey, c.SecretKey, "")
+		opts = append(opts, awsconfig.WithCredentialsProvider(p))
+	}
+	loaded, err := awsconfig.LoadDefaultConfig(ctx, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("load AWS configuration: %w", err)
 	}
@@ -47,22 +59,6 @@ func New(ctx context.Context, config Config) (*Store, error) {
 	}
 	store, err := remote.New(b, c.Prefix, b.policy)
 	return &Store{store, b.client}, err
-}
-
-func (c Config) loadOptions() []func(*awsconfig.LoadOptions) error {
-	opts := []func(*awsconfig.LoadOptions) error{
-		awsconfig.WithHTTPClient(remote.NewClient(c.Timeout, c.IdleConnections)),
-		// its warnings are also returned as errors, or are followed by a retry
-		awsconfig.WithLogger(logging.Nop{}),
-	}
-	if c.Region != "" {
-		opts = append(opts, awsconfig.WithRegion(c.Region))
-	}
-	if c.AccessKey != "" {
-		p := credentials.NewStaticCredentialsProvider(c.AccessKey, c.SecretKey, "")
-		opts = append(opts, awsconfig.WithCredentialsProvider(p))
-	}
-	return opts
 }
 
 func (c Config) clientOptions(o *s3.Options) {

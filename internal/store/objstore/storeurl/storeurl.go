@@ -43,9 +43,12 @@ func Open(ctx context.Context, rawURL string) (objstore.Store, error) {
 		scheme, rest = "file", rawURL
 	}
 	if scheme == "file" {
-		s, err := openFile(rest)
+		if rest == "" {
+			return nil, errors.New("open store: the URL names no directory")
+		}
+		s, err := filestore.New(rest)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("open store: %w", err)
 		}
 		return s, nil
 	}
@@ -167,17 +170,6 @@ func Reachable(ctx context.Context, rawURL string) error {
 			return fmt.Errorf("connect to the store's endpoint %s: %w", endpoint.Host, err)
 		}
 	}
-}
-
-func openFile(dir string) (*filestore.Store, error) {
-	if dir == "" {
-		return nil, errors.New("open store: the URL names no directory")
-	}
-	s, err := filestore.New(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	return s, nil
 }
 
 // parse parses bucket/prefix?parameters. It does not use url.Parse, whose errors contain their

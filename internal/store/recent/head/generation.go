@@ -1,8 +1,6 @@
 package head
 
 import (
-	"math"
-
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -21,10 +19,6 @@ type generation struct {
 	upto int64                 // ms: no sample in it is later
 }
 
-func newGeneration(view *series.View, selectionBytes int64) *generation {
-	return &generation{view: view, selections: newSelections(selectionBytes), others: map[series.Ref]struct{}{}}
-}
-
 // grow adds the series of a later view.
 func (g *generation) grow(view *series.View) {
 	g.view = view
@@ -39,18 +33,6 @@ func (g *generation) bytes() int64 {
 		return 0
 	}
 	return g.chains.bytes() + g.postings.bytes + int64(len(g.byID))*perID
-}
-
-// age makes g the generation before the latest one.
-func (g *generation) age(of *nodes) {
-	g.byID, g.upto = map[uint64]series.Ref{}, math.MinInt64
-	for ref, x := range g.chains.all() {
-		if x.line != 0 {
-			g.byID[g.view.ID(ref)] = ref
-			g.upto = max(g.upto, of.last(x))
-			g.left++
-		}
-	}
 }
 
 // adopt moves the samples of a series without samples from the generation before.

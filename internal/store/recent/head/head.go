@@ -1,6 +1,7 @@
 package head
 
 import (
+	"container/list"
 	"math"
 	"slices"
 	"sync"
@@ -312,12 +313,19 @@ func (h *Head) useTable(view *series.View) bool {
 			return false
 		}
 		h.before = h.last
-		h.before.age(&h.nodes)
+		h.before.byID, h.before.upto = map[uint64]series.Ref{}, math.MinInt64
+		for ref, x := range h.before.chains.all() {
+			if x.line != 0 {
+				h.before.byID[h.before.view.ID(ref)] = ref
+				h.before.upto = max(h.before.upto, h.nodes.last(x))
+				h.before.left++
+			}
+		}
 		h.last = nil
 		h.clearLog()
 	}
 	if h.last == nil {
-		h.last = newGeneration(view, h.heads.limit/selectionShare)
+		h.last = &generation{view: view, selections: &selections{limit: h.heads.limit / selectionShare, all: map[string]*list.Element{}, order: list.New()}, others: map[series.Ref]struct{}{}}
 	}
 	h.last.grow(view)
 	return true

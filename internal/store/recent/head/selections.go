@@ -40,10 +40,6 @@ type selected struct {
 	labels labels.Labels
 }
 
-func newSelections(limit int64) *selections {
-	return &selections{limit: limit, all: map[string]*list.Element{}, order: list.New()}
-}
-
 // The memory of a selection and of a series, about.
 const (
 	selectionBytes = 256
