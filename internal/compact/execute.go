@@ -75,27 +75,9 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 	}
 	r.Written, r.BytesWritten = stats.Samples, w.files.Bytes()
 	memory.Collect(mergeSeriesBytes * stats.Series) // before queries load the block
-	return s.publish(ctx, r, w, known)
-}
-
-// rank returns the rank of a job's block, which is that of its newest source. All slices of a split
-// have the rank that the first one recorded, because the version before this one computed the ranks
-// of segments differently.
-func rank(m *catalog.Manifest, job *plan.Job, in *opened) ulid.ULID {
-	for _, sp := range m.Splits {
-		for _, b := range sp.Done {
-			if job.Kind == plan.Cut && sp.ID == job.Split && b.Bytes > 0 {
-				return b.Rank
-			}
-		}
-	}
-	return in.taken[len(in.taken)-1].Rank
-}
-
-// publish commits the block. If the job turns out to be pointless before the commit is attempted,
-// the block is removed at once. If the commit fails, the block is left to garbage collection,
-// because the commit may have taken effect.
-func (s *Stage) publish(ctx context.Context, r *Result, w *output, known catalog.Version) error {
+	// If the job turns out to be pointless before the commit is attempted, the block is removed at
+	// once. If the commit fails, the block is left to garbage collection, because the commit may
+	// have taken effect.
 	v, err := catalog.Refresh(ctx, s.store, r.Tenant, known)
 	if err == nil {
 		_, err = w.change(v.Manifest, v.Time()) // no job is too old by the time of a manifest
@@ -118,6 +100,20 @@ func (s *Stage) publish(ctx context.Context, r *Result, w *output, known catalog
 		r.Block = &entry
 	}
 	return nil
+}
+
+// rank returns the rank of a job's block, which is that of its newest source. All slices of a split
+// have the rank that the first one recorded, because the version before this one computed the ranks
+// of segments differently.
+func rank(m *catalog.Manifest, job *plan.Job, in *opened) ulid.ULID {
+	for _, sp := range m.Splits {
+		for _, b := range sp.Done {
+			if job.Kind == plan.Cut && sp.ID == job.Split && b.Bytes > 0 {
+				return b.Rank
+			}
+		}
+	}
+	return in.taken[len(in.taken)-1].Rank
 }
 
 // cleanup removes a block that can never be committed. What it fails to remove is garbage.
@@ -175,16 +171,6 @@ func (w *output) write() (stats merge.Stats, err error) {
 			return stats, err
 		}
 	}
-	meta, err := to.Close(w.header())
-	if err != nil {
-		return stats, err
-	}
-	w.entry.MinT, w.entry.MaxT = meta.MinT, meta.MaxT
-	w.entry.Series, w.entry.Samples, w.entry.Bytes = meta.Series, meta.Floats+meta.Hists, w.files.Bytes()
-	return stats, nil
-}
-
-func (w *output) header() block.Header {
 	h := block.Header{
 		Level: w.entry.Level, Window: w.entry.Window, Rank: w.entry.Rank, DeletesThrough: w.entry.DeletesThrough,
 		Slice: block.Slice{Index: w.entry.Slice.Index, Of: w.entry.Slice.Of},
@@ -199,7 +185,13 @@ func (w *output) header() block.Header {
 			h.Sources = append(h.Sources, s.Block.Key(w.files.Block().Tenant).Prefix())
 		}
 	}
-	return h
+	meta, err := to.Close(h)
+	if err != nil {
+		return stats, err
+	}
+	w.entry.MinT, w.entry.MaxT = meta.MinT, meta.MaxT
+	w.entry.Series, w.entry.Samples, w.entry.Bytes = meta.Series, meta.Floats+meta.Hists, w.files.Bytes()
+	return stats, nil
 }
 
 // change is the transition that makes the block live.

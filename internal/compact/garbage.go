@@ -87,8 +87,20 @@ func (s *Stage) sweep(ctx context.Context, tenant string, v catalog.Version, now
 	if dead.Len() == 0 {
 		return nil
 	}
-	if err := s.sweepSegments(ctx, tenant, dead.Segments, g); err != nil {
-		return err
+	// The listings of the windows have the sizes of segments, and show which of them are deleted
+	// already.
+	keys := make(map[string]bool, len(dead.Segments))
+	windows := make([]key.Window, 0, len(dead.Segments)) // ascending, as ids are
+	for _, id := range dead.Segments {
+		keys[id.Key(tenant).String()] = true
+		windows = append(windows, id.Window)
+	}
+	for _, w := range slices.Compact(windows) {
+		size, err := s.deleteAll(ctx, key.WindowPrefix(tenant, w), keys)
+		g.Segments.add(size)
+		if err != nil {
+			return err
+		}
 	}
 	for _, b := range dead.Blocks {
 		n, err := s.deleteAll(ctx, b.Key(tenant).Prefix(), nil)
@@ -100,25 +112,6 @@ func (s *Stage) sweep(ctx context.Context, tenant string, v catalog.Version, now
 	return s.commit(ctx, tenant, v, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		return m.Forget(dead.Segments, dead.Blocks)
 	})
-}
-
-// sweepSegments deletes segments, window by window. The listings have their sizes, and show which
-// of them are deleted already.
-func (s *Stage) sweepSegments(ctx context.Context, tenant string, ids []catalog.SegmentID, g *Garbage) error {
-	dead := make(map[string]bool, len(ids))
-	windows := make([]key.Window, 0, len(ids)) // ascending, as ids are
-	for _, id := range ids {
-		dead[id.Key(tenant).String()] = true
-		windows = append(windows, id.Window)
-	}
-	for _, w := range slices.Compact(windows) {
-		n, err := s.deleteAll(ctx, key.WindowPrefix(tenant, w), dead)
-		g.Segments.add(n)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // deleteAll deletes the objects under a prefix; if only is not nil, those in it.
@@ -157,9 +150,21 @@ func (s *Stage) scanDue(tenant string) bool {
 // progress. It lists the blocks before it reads the manifest, so a block that is committed in
 // between is not taken for an orphan. now is a time of the store's clock.
 func (s *Stage) retireOrphans(ctx context.Context, tenant string, now time.Time, g *Garbage) error {
-	listed, err := s.listBlocks(ctx, tenant)
-	if err != nil {
-		return err
+	var listed []catalog.BlockID
+	last := ""
+	for obj, err := range s.store.List(ctx, key.BlocksPrefix(tenant), "") {
+		if err != nil {
+			return err
+		}
+		if last != "" && strings.HasPrefix(obj.Key, last) {
+			continue
+		}
+		b, _, err := key.ParseBlockFile(obj.Key)
+		if err != nil {
+			continue // not ours
+		}
+		last = b.Prefix()
+		listed = append(listed, catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID})
 	}
 	m, _, err := catalog.ReadManifest(ctx, s.store, tenant)
 	if err != nil {
@@ -176,27 +181,6 @@ func (s *Stage) retireOrphans(ctx context.Context, tenant string, now time.Time,
 	}
 	g.Orphans += len(orphans)
 	return nil
-}
-
-// listBlocks returns every block that has a file in the store.
-func (s *Stage) listBlocks(ctx context.Context, tenant string) ([]catalog.BlockID, error) {
-	var out []catalog.BlockID
-	last := ""
-	for obj, err := range s.store.List(ctx, key.BlocksPrefix(tenant), "") {
-		if err != nil {
-			return nil, err
-		}
-		if last != "" && strings.HasPrefix(obj.Key, last) {
-			continue
-		}
-		b, _, err := key.ParseBlockFile(obj.Key)
-		if err != nil {
-			continue // not ours
-		}
-		last = b.Prefix()
-		out = append(out, catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID})
-	}
-	return out, nil
 }
 
 // orphans returns the listed blocks that were begun before a time and that the manifest does not

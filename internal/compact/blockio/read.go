@@ -45,30 +45,26 @@ func (r *Reader) Close() error {
 func (r *Reader) Open(name string) (io.ReaderAt, int64, error) {
 	k := r.block.File(name)
 	if l, ok := r.store.(objstore.Local); ok {
-		return r.openLocal(l.LocalPath(k), k)
+		f, err := os.Open(l.LocalPath(k))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, 0, fmt.Errorf("open %s: %w", k, objstore.ErrNotFound)
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("open %s: %w", k, err)
+		}
+		r.files = append(r.files, f)
+		info, err := f.Stat()
+		if err != nil {
+			return nil, 0, fmt.Errorf("open %s: %w", k, err)
+		}
+		r.fetch += info.Size()
+		return f, info.Size(), nil
 	}
 	f := &remote{r: r, key: k}
 	if err := f.load(0, 0); err != nil {
 		return nil, 0, err
 	}
 	return f, f.size, nil
-}
-
-func (r *Reader) openLocal(path, k string) (io.ReaderAt, int64, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, 0, fmt.Errorf("open %s: %w", k, objstore.ErrNotFound)
-	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("open %s: %w", k, err)
-	}
-	r.files = append(r.files, f)
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, fmt.Errorf("open %s: %w", k, err)
-	}
-	r.fetch += info.Size()
-	return f, info.Size(), nil
 }
 
 // remote reads an object by ranges. It keeps the last two: the one that is being read, and the

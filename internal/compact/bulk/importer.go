@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -69,8 +70,11 @@ type held struct {
 // plan. Other processes may write, compact and import meanwhile. progress may be nil. The report is
 // valid with an error too.
 func Run(ctx context.Context, set Settings, store objstore.Store, tenant string, plan Plan, progress Progress) (Report, error) {
-	if err := set.check(); err != nil {
-		return Report{}, err
+	switch {
+	case set.Level < key.L2h || set.Level > key.L24h:
+		return Report{}, fmt.Errorf("import: level %s, want 2h, 12h or 24h", set.Level)
+	case set.Concurrency < 1 || set.MemoryBytes < 1 || set.MaxSamples < 1 || set.Retention < 0:
+		return Report{}, fmt.Errorf("import: %d units at once with %d bytes and %d samples each, want at least 1", set.Concurrency, set.MemoryBytes, set.MaxSamples)
 	}
 	im := &importer{set: set, store: store, tenant: tenant, plan: &plan, progress: progress, total: plan.Samples(), inputs: make([]held, len(plan.Inputs))}
 	im.ledger = newLedger(store, tenant, plan.past, set.Restore)

@@ -2,7 +2,6 @@ package bulk
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/promlake/promlake/internal/format/key"
@@ -30,13 +29,3 @@ var (
 	// another import has done a part of it.
 	errAgain = errors.New("the block must be written anew")
 )
-
-func (s *Settings) check() error {
-	switch {
-	case s.Level < key.L2h || s.Level > key.L24h:
-		return fmt.Errorf("import: level %s, want 2h, 12h or 24h", s.Level)
-	case s.Concurrency < 1 || s.MemoryBytes < 1 || s.MaxSamples < 1 || s.Retention < 0:
-		return fmt.Errorf("import: %d units at once with %d bytes and %d samples each, want at least 1", s.Concurrency, s.MemoryBytes, s.MaxSamples)
-	}
-	return nil
-}

@@ -116,11 +116,6 @@ func (w *work) write(ctx context.Context) (err error) {
 		return err
 	}
 	w.equal = stats.Read - stats.Samples
-	return w.end(to, stats)
-}
-
-// end writes the last files of the block, unless it is empty.
-func (w *work) end(to *blockio.Sink, stats merge.Stats) error {
 	if stats.Series == 0 {
 		return nil
 	}
@@ -185,7 +180,20 @@ func (w *work) commit(ctx context.Context) error {
 		return m.Add(now, w.entry, w.inputs, im.ledger.written())
 	})
 	if err != nil {
-		return w.refused(ctx, err)
+		// Another import has done the unit or a part of it meanwhile, or the unit took so long that
+		// it must be divided.
+		again, divide := errors.Is(err, errImported), errors.Is(err, errTooLarge) || errors.Is(err, catalog.ErrConflict)
+		if errors.Is(err, catalog.ErrUnknownEffect) || !again && !divide {
+			return err
+		}
+		if err := w.remove(ctx); err != nil {
+			return err
+		}
+		w.im.read(-w.u.Samples)
+		if again {
+			return fmt.Errorf("%w: %w", errAgain, err)
+		}
+		return fmt.Errorf("%w: %w", errTooLarge, err)
 	}
 	x := catalog.ImportOf(w.entry, w.inputs)
 	if err := im.ledger.record(ctx, x); err != nil {
@@ -197,21 +205,4 @@ func (w *work) commit(ctx context.Context) error {
 	sum.Blocks++
 	sum.Series, sum.Samples, sum.Bytes, sum.Equal = sum.Series+x.Series, sum.Samples+x.Samples, sum.Bytes+x.Bytes, sum.Equal+w.equal
 	return nil
-}
-
-// refused handles an error of the commit: another import has done the unit or a part of it
-// meanwhile, or the unit took so long that it must be divided.
-func (w *work) refused(ctx context.Context, err error) error {
-	again, divide := errors.Is(err, errImported), errors.Is(err, errTooLarge) || errors.Is(err, catalog.ErrConflict)
-	if errors.Is(err, catalog.ErrUnknownEffect) || !again && !divide {
-		return err
-	}
-	if err := w.remove(ctx); err != nil {
-		return err
-	}
-	w.im.read(-w.u.Samples)
-	if again {
-		return fmt.Errorf("%w: %w", errAgain, err)
-	}
-	return fmt.Errorf("%w: %w", errTooLarge, err)
 }

@@ -16,21 +16,9 @@ import (
 // above through apply to it. Errors: block.ErrFormat, and those of the block's Source.
 func Block(name string, r *block.Reader, in *Into, through ulid.ULID) (*Source, []segment.Metadata, error) {
 	s := &Source{name: name, sorted: true, hasST: r.Meta().HasST, through: through, content: &blockContent{r: r}}
-	if err := s.fromBlock(r, in); err != nil {
-		return nil, nil, fmt.Errorf("read series of %s: %w", name, err)
-	}
-	metadata, err := r.Metadata()
-	if err != nil {
-		return nil, nil, fmt.Errorf("read metadata of %s: %w", name, err)
-	}
-	return s, metadata, nil
-}
-
-// fromBlock makes rows of the series that are in the slice.
-func (s *Source) fromBlock(r *block.Reader, in *Into) error {
 	rows, err := r.Series(in.Table, in.keep())
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("read series of %s: %w", name, err)
 	}
 	s.reserve(len(rows))
 	var from counts
@@ -38,14 +26,18 @@ func (s *Source) fromBlock(r *block.Reader, in *Into) error {
 		b := &rows[i]
 		if b.Ref != series.None {
 			if err := s.add(b.Ref, counts{b.Floats, b.Hists, b.Exemplars}, from); err != nil {
-				return err
+				return nil, nil, fmt.Errorf("read series of %s: %w", name, err)
 			}
 		}
 		from.floats += b.Floats
 		from.hists += b.Hists
 		from.exemplars += b.Exemplars
 	}
-	return nil
+	metadata, err := r.Metadata()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read metadata of %s: %w", name, err)
+	}
+	return s, metadata, nil
 }
 
 // blockContent reads a block from its beginning to its end. The cursors are made when they are

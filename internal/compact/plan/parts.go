@@ -21,7 +21,18 @@ func (p *planner) parts(w key.Window, near []Source, crowded bool) {
 			each(run, func(s *Source) bool { return s.IsSegment }, func(segs []Source) {
 				p.chunks(w, segs, near, p.due, "segments wait")
 			})
-			p.tiers(w, run, near)
+			// Plan merges of parts that are neighbours and of similar size.
+			each(run, func(s *Source) bool { return !s.IsSegment }, func(parts []Source) {
+				for from := 0; from+p.set.MinPartSegments <= len(parts); {
+					n := p.tier(parts[from:])
+					if n == 0 {
+						from++
+						continue
+					}
+					p.merge(key.Part, w, parts[from:from+n], near, "parts of similar size")
+					from += n
+				}
+			})
 		}
 		run = run[:0:0]
 	}
@@ -72,21 +83,6 @@ func (p *planner) chunks(w key.Window, run, near []Source, due func([]Source) bo
 		p.merge(key.Part, w, run[:n], near, why)
 		run = run[n:]
 	}
-}
-
-// tiers plans merges of parts that are neighbours and of similar size.
-func (p *planner) tiers(w key.Window, run, near []Source) {
-	each(run, func(s *Source) bool { return !s.IsSegment }, func(parts []Source) {
-		for from := 0; from+p.set.MinPartSegments <= len(parts); {
-			n := p.tier(parts[from:])
-			if n == 0 {
-				from++
-				continue
-			}
-			p.merge(key.Part, w, parts[from:from+n], near, "parts of similar size")
-			from += n
-		}
-	})
 }
 
 // tier returns how many of the first parts to merge: as many as possible, so that the result is at

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/catalog"
 )
@@ -28,7 +30,21 @@ func Jobs(policy Policy, now time.Time, snap catalog.Snapshot) []Job {
 	p := &planner{set: &policy, now: now, snap: &snap}
 	all := live(&snap)
 	p.slices()
-	p.drop(all)
+	// Plan the removal of tombstones that have nothing left to delete, now or later. A segment of
+	// the queue can be covered without being sealed; once a tombstone is no longer pending, the
+	// listing has all such segments.
+	var ids []ulid.ULID
+	for _, t := range p.snap.Manifest.Tombstones {
+		covers := func(s Source) bool {
+			return s.IsSegment && t.Covers(s.Through) && t.Overlaps(s.span.from, s.span.to-1)
+		}
+		if !p.snap.Manifest.Pending(p.now, t) && !slices.ContainsFunc(all, covers) {
+			ids = append(ids, t.ID)
+		}
+	}
+	if len(ids) > 0 {
+		p.jobs = append(p.jobs, Job{Kind: Drop, Drop: ids, Why: "nothing is left that they apply to"})
+	}
 	p.expire(all)
 	for _, day := range days(all) {
 		stay := slices.DeleteFunc(slices.Clone(day), func(s Source) bool { return p.expired(&s) })
@@ -76,17 +92,6 @@ func (p *planner) older(s *Source, d time.Duration) bool { return !s.written().A
 
 // closes returns when WindowDelay has passed since the end of the range.
 func (p *planner) closes(r span) time.Time { return time.UnixMilli(r.to).Add(p.set.WindowDelay) }
-
-// inside returns the sources whose window is within r.
-func inside(r span, all []Source) []Source {
-	var out []Source
-	for _, s := range all {
-		if r.holds(s.span) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
 
 // add appends a job over sources, by rank.
 func (p *planner) add(kind Kind, l key.Level, w key.Window, srcs []Source, why string) *Job {

@@ -45,7 +45,13 @@ func (p *planner) below(l key.Level, w key.Window, srcs, near []Source, covered,
 	lower, r := l-1, spanOf(l, w)
 	for at := r.from; at < r.to; at += lower.Millis() {
 		child := key.Window(at)
-		in := inside(spanOf(lower, child), srcs)
+		r := spanOf(lower, child)
+		var in []Source
+		for _, s := range srcs {
+			if r.holds(s.span) {
+				in = append(in, s)
+			}
+		}
 		switch {
 		case !covered || !crowded || len(in) == 0:
 			p.window(lower, child, in, near, covered)

@@ -65,27 +65,22 @@ func (p *planner) slices() {
 			if slices.ContainsFunc(sp.Done, func(b catalog.Block) bool { return b.Slice.Index == i }) {
 				continue
 			}
-			p.jobs = append(p.jobs, p.slice(&sp, i))
+			j := Job{
+				Kind: Cut, Level: sp.Level, Window: sp.Window, Sources: sp.Sources, Split: sp.ID,
+				Slice: catalog.Slice{Index: i, Of: sp.Of}, Why: "the whole is too large for one job",
+			}
+			for _, b := range p.snap.Blocks {
+				if slices.Contains(sp.Sources.Blocks, b.BlockID()) {
+					j.Samples += b.Samples / int64(sp.Of)
+					j.Bytes += b.Bytes
+				}
+			}
+			for _, s := range p.snap.Segments {
+				if slices.Contains(sp.Sources.Segments, s.SegmentID()) {
+					j.Bytes += s.Size
+				}
+			}
+			p.jobs = append(p.jobs, j)
 		}
 	}
-}
-
-// slice is the job for the i-th slice of a split.
-func (p *planner) slice(sp *catalog.Split, i int) Job {
-	j := Job{
-		Kind: Cut, Level: sp.Level, Window: sp.Window, Sources: sp.Sources, Split: sp.ID,
-		Slice: catalog.Slice{Index: i, Of: sp.Of}, Why: "the whole is too large for one job",
-	}
-	for _, b := range p.snap.Blocks {
-		if slices.Contains(sp.Sources.Blocks, b.BlockID()) {
-			j.Samples += b.Samples / int64(sp.Of)
-			j.Bytes += b.Bytes
-		}
-	}
-	for _, s := range p.snap.Segments {
-		if slices.Contains(sp.Sources.Segments, s.SegmentID()) {
-			j.Bytes += s.Size
-		}
-	}
-	return j
 }

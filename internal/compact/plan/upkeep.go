@@ -3,8 +3,6 @@ package plan
 import (
 	"math"
 	"slices"
-
-	"github.com/oklog/ulid/v2"
 )
 
 // expire plans the removal of sources that are past the tenant's retention.
@@ -40,22 +38,4 @@ func (p *planner) expired(s *Source) bool {
 		end = s.Block.MaxT + 1
 	}
 	return end <= p.before && !slices.ContainsFunc(p.splits, s.span.overlaps)
-}
-
-// drop plans the removal of tombstones that have nothing left to delete, now or later. A segment of
-// the queue can be covered without being sealed; once a tombstone is no longer pending, the listing
-// has all such segments.
-func (p *planner) drop(all []Source) {
-	var ids []ulid.ULID
-	for _, t := range p.snap.Manifest.Tombstones {
-		covers := func(s Source) bool {
-			return s.IsSegment && t.Covers(s.Through) && t.Overlaps(s.span.from, s.span.to-1)
-		}
-		if !p.snap.Manifest.Pending(p.now, t) && !slices.ContainsFunc(all, covers) {
-			ids = append(ids, t.ID)
-		}
-	}
-	if len(ids) > 0 {
-		p.jobs = append(p.jobs, Job{Kind: Drop, Drop: ids, Why: "nothing is left that they apply to"})
-	}
 }

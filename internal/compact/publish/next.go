@@ -30,9 +30,30 @@ func (v *version) next(metas []block.Meta) (*iceberg.Metadata, error) {
 	} else {
 		m = v.first(id)
 	}
-	if err := v.schema(&m, metas); err != nil {
+	// Add a schema if the last one lacks a label column of metas.
+	var before []iceberg.Field
+	if s := m.Schema(); s != nil {
+		before = s.Fields
+	} else {
+		before = v.table.fields()
+		m.LastColumnID = len(before)
+	}
+	fields, last := v.table.withLabels(slices.Clone(before), m.LastColumnID, metas)
+	mapping, err := v.table.mapping(fields)
+	if err != nil {
 		return nil, err
 	}
+	m.Properties = maps.Clone(m.Properties)
+	if m.Properties == nil {
+		m.Properties = map[string]string{}
+	}
+	m.Properties[iceberg.PropertyNameMapping] = mapping
+	m.Properties["gc.enabled"] = "false" // no engine may delete files of blocks
+	if len(m.Schemas) == 0 || len(fields) != len(before) {
+		m.CurrentSchemaID++
+		m.Schemas = append(slices.Clone(m.Schemas), iceberg.Schema{Type: "struct", ID: m.CurrentSchemaID, Fields: fields})
+	}
+	m.LastColumnID = last
 	m.Location = v.location()
 	m.LastUpdated = max(v.now, m.LastUpdated+1)
 	m.LastSequenceNumber++
@@ -81,32 +102,4 @@ func (v *version) first(id ulid.ULID) iceberg.Metadata {
 		}}}},
 		MetadataLog: []struct{}{},
 	}
-}
-
-// schema adds a schema to m if it lacks a label column of metas.
-func (v *version) schema(m *iceberg.Metadata, metas []block.Meta) error {
-	var before []iceberg.Field
-	if s := m.Schema(); s != nil {
-		before = s.Fields
-	} else {
-		before = v.table.fields()
-		m.LastColumnID = len(before)
-	}
-	fields, last := v.table.withLabels(slices.Clone(before), m.LastColumnID, metas)
-	mapping, err := v.table.mapping(fields)
-	if err != nil {
-		return err
-	}
-	m.Properties = maps.Clone(m.Properties)
-	if m.Properties == nil {
-		m.Properties = map[string]string{}
-	}
-	m.Properties[iceberg.PropertyNameMapping] = mapping
-	m.Properties["gc.enabled"] = "false" // no engine may delete files of blocks
-	if len(m.Schemas) == 0 || len(fields) != len(before) {
-		m.CurrentSchemaID++
-		m.Schemas = append(slices.Clone(m.Schemas), iceberg.Schema{Type: "struct", ID: m.CurrentSchemaID, Fields: fields})
-	}
-	m.LastColumnID = last
-	return nil
 }

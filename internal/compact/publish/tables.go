@@ -153,31 +153,27 @@ func (t *table) dataFiles(m *block.Meta, fileKey func(name string) string, locat
 	var out []iceberg.DataFile
 	for i := range m.Files {
 		if f := &m.Files[i]; t.holds(f) && f.Rows > 0 {
-			out = append(out, t.dataFile(f, location(fileKey(f.Name)), dayStart))
+			first, last := &f.RowGroups[0], &f.RowGroups[len(f.RowGroups)-1]
+			minT, maxT := first.MinT, first.MaxT
+			d := iceberg.DataFile{
+				Path: location(fileKey(f.Name)), Rows: f.Rows, Bytes: f.Bytes, Partition: dayStart, ColumnBytes: map[int]int64{}, Values: map[int]int64{},
+				Lower: map[int][]byte{idMetric: iceberg.StringBound(first.FirstMetric)},
+				Upper: map[int][]byte{idMetric: iceberg.StringBound(last.LastMetric)},
+			}
+			for i := range f.RowGroups {
+				g := &f.RowGroups[i]
+				minT, maxT = min(minT, g.MinT), max(maxT, g.MaxT)
+				d.Splits = append(d.Splits, slices.MinFunc(g.Columns, func(a, b block.Chunk) int { return int(a[0] - b[0]) })[0])
+				for id, n := range t.bytes(g) {
+					d.ColumnBytes[id] += n
+				}
+			}
+			for _, c := range t.columns {
+				d.Values[c.ID] = f.Rows
+			}
+			d.Lower[t.time], d.Upper[t.time] = iceberg.LongBound(minT), iceberg.LongBound(maxT)
+			out = append(out, d)
 		}
 	}
 	return out
-}
-
-func (t *table) dataFile(f *block.File, path string, dayStart int64) iceberg.DataFile {
-	first, last := &f.RowGroups[0], &f.RowGroups[len(f.RowGroups)-1]
-	minT, maxT := first.MinT, first.MaxT
-	d := iceberg.DataFile{
-		Path: path, Rows: f.Rows, Bytes: f.Bytes, Partition: dayStart, ColumnBytes: map[int]int64{}, Values: map[int]int64{},
-		Lower: map[int][]byte{idMetric: iceberg.StringBound(first.FirstMetric)},
-		Upper: map[int][]byte{idMetric: iceberg.StringBound(last.LastMetric)},
-	}
-	for i := range f.RowGroups {
-		g := &f.RowGroups[i]
-		minT, maxT = min(minT, g.MinT), max(maxT, g.MaxT)
-		d.Splits = append(d.Splits, slices.MinFunc(g.Columns, func(a, b block.Chunk) int { return int(a[0] - b[0]) })[0])
-		for id, n := range t.bytes(g) {
-			d.ColumnBytes[id] += n
-		}
-	}
-	for _, c := range t.columns {
-		d.Values[c.ID] = f.Rows
-	}
-	d.Lower[t.time], d.Upper[t.time] = iceberg.LongBound(minT), iceberg.LongBound(maxT)
-	return d
 }
