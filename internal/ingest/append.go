@@ -52,22 +52,11 @@ func (s *Stage) append(ctx context.Context, tenantID string, size int64, source 
 		}
 	}()
 	came := s.now().Truncate(time.Millisecond)
-	in, err := s.collect(ctx, t, size, source, came)
-	if err != nil {
-		return nil, err
-	}
-	refused = partial(in.Batch)
-	joined, err = s.keep(ctx, t, in, came)
-	return refused, err
-}
-
-// collect reads a source within the memory of requests in flight.
-func (s *Stage) collect(ctx context.Context, t *tenantIngest, size int64, source Source, came time.Time) (group.Request, error) {
 	charge := s.inflight.Admit(t.id)
 	size = min(size, s.set.MaxInflightBytes/2)
 	if err := charge.Await(ctx, s.set.InflightWait, size, true); err != nil {
 		charge.Release()
-		return group.Request{}, err
+		return nil, err
 	}
 	room := remotewrite.NewRoom(int(size), size, s.set.MaxInflightBytes, func(more int64) error {
 		alone, err := charge.Try(more)
@@ -85,8 +74,10 @@ func (s *Stage) collect(ctx context.Context, t *tenantIngest, size int64, source
 	}
 	if err != nil {
 		charge.Release()
-		return group.Request{}, err
+		return nil, err
 	}
 	charge.Settle(costRequest + b.Bytes)
-	return group.Request{Batch: b, Charge: charge}, nil
+	refused = partial(b)
+	joined, err = s.keep(ctx, t, group.Request{Batch: b, Charge: charge}, came)
+	return refused, err
 }

@@ -139,38 +139,34 @@ func (s *Stage) persist(ctx context.Context, t *tenantIngest, b *remotewrite.Bat
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)() // when Close gives up waiting
 	if s.set.Mode == Buffered {
-		return s.enqueue(ctx, t, b, came)
+		// The request is acknowledged only when all of it is durable on the queue.
+		ms, err := message.Split(b, t.id, came, s.maxMessage, s.set.MaxMessages)
+		if err != nil {
+			return err
+		}
+		bytes := 0
+		for _, m := range ms {
+			bytes += len(m.Body)
+		}
+		samples := remotewrite.TallyOf(b).Samples()
+		if err := s.queue.Send(ctx, ms...); err != nil {
+			e := notDurable(err)
+			s.log.Error("send to the queue failed; the sender was told to try again", "reference", e.reference, "tenant", t.id, "samples", samples,
+				"messages", len(ms), "bytes", bytes, "err", err)
+			return e
+		}
+		s.met.queued.Add(float64(samples))
+		s.met.queuedBytes.Add(float64(bytes))
+		s.met.queuedParts.Add(float64(len(ms)))
+		b.Generation.Queued.Note(b.Metadata)
+		b.Generation.Untimed.Note(b.Exemplars)
+		t.rotate()
+		return nil
 	}
 	if err := t.flush(ctx, []*remotewrite.Batch{b}); err != nil {
 		e := notDurable(err)
 		s.log.Error("write failed; the sender was told to try again", "reference", e.reference, "tenant", t.id, "samples", remotewrite.TallyOf(b).Samples(), "err", err)
 		return e
 	}
-	return nil
-}
-
-// enqueue puts a request on the queue. It returns nil only when all of it is durable there.
-func (s *Stage) enqueue(ctx context.Context, t *tenantIngest, b *remotewrite.Batch, came time.Time) error {
-	ms, err := message.Split(b, t.id, came, s.maxMessage, s.set.MaxMessages)
-	if err != nil {
-		return err
-	}
-	bytes := 0
-	for _, m := range ms {
-		bytes += len(m.Body)
-	}
-	samples := remotewrite.TallyOf(b).Samples()
-	if err := s.queue.Send(ctx, ms...); err != nil {
-		e := notDurable(err)
-		s.log.Error("send to the queue failed; the sender was told to try again", "reference", e.reference, "tenant", t.id, "samples", samples,
-			"messages", len(ms), "bytes", bytes, "err", err)
-		return e
-	}
-	s.met.queued.Add(float64(samples))
-	s.met.queuedBytes.Add(float64(bytes))
-	s.met.queuedParts.Add(float64(len(ms)))
-	b.Generation.Queued.Note(b.Metadata)
-	b.Generation.Untimed.Note(b.Exemplars)
-	t.rotate()
 	return nil
 }

@@ -84,15 +84,11 @@ func Windows(bs []*remotewrite.Batch, now int64) []*Window {
 	}
 	slices.SortFunc(out, func(a, b *Window) int { return cmp.Compare(a.Start, b.Start) })
 	if len(meta) > 0 {
-		out[len(out)-1].metadata = newestMetadata(meta)
+		// Keep the last description of each metric family, sorted by family.
+		slices.SortStableFunc(meta, func(a, b segment.Metadata) int { return strings.Compare(a.Metric, b.Metric) })
+		out[len(out)-1].metadata = keepLast(meta, func(a, b *segment.Metadata) bool { return a.Metric == b.Metric })
 	}
 	return out
-}
-
-// newestMetadata keeps the last description of each metric family, sorted by family.
-func newestMetadata(ms []segment.Metadata) []segment.Metadata {
-	slices.SortStableFunc(ms, func(a, b segment.Metadata) int { return strings.Compare(a.Metric, b.Metric) })
-	return keepLast(ms, func(a, b *segment.Metadata) bool { return a.Metric == b.Metric })
 }
 
 // keepLast reduces every run of equal neighbours to its last element, in place.

@@ -74,7 +74,12 @@ func (p *packer) pack(b *remotewrite.Batch) ([]byte, error) {
 	p.rest = p.exemplars(p.rest, b.Exemplars)
 	p.out = append(p.labels(p.out[:0]), p.floats...)
 	p.out = append(appendFloats(p.out, b), p.rest...)
-	p.out = appendMetadata(p.out, b.Metadata)
+	p.out = binary.AppendUvarint(p.out, uint64(len(b.Metadata)))
+	for _, m := range b.Metadata {
+		for _, s := range [...]string{m.Metric, m.Type, m.Help, m.Unit} {
+			p.out = appendText(p.out, s)
+		}
+	}
 	return p.out, nil
 }
 
@@ -205,16 +210,6 @@ func (p *packer) exemplars(dst []byte, es []remotewrite.Exemplar) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(e.Value))
 		dst = binary.AppendUvarint(dst, uint64(e.Labels.Len()))
 		e.Labels.Range(func(l labels.Label) { dst = appendText(appendText(dst, l.Name), l.Value) })
-	}
-	return dst
-}
-
-func appendMetadata(dst []byte, ms []segment.Metadata) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(ms)))
-	for _, m := range ms {
-		for _, s := range [...]string{m.Metric, m.Type, m.Help, m.Unit} {
-			dst = appendText(dst, s)
-		}
 	}
 	return dst
 }

@@ -19,7 +19,14 @@ func (p *packer) labels(dst []byte) []byte {
 		pairs := p.view.Pairs(r)
 		k := p.shape(pairs, guess)
 		p.kinds = binary.AppendUvarint(p.kinds, uint64(k))
-		p.row(p.view.Metric(r), pairs, p.shapes[k].metric)
+		at := p.shapes[k].metric
+		for _, pr := range pairs[:at] {
+			p.rows = p.columns[pr.Name+1].step(p.rows, pr.Value)
+		}
+		p.rows = p.columns[metricColumn].step(p.rows, p.view.Metric(r))
+		for _, pr := range pairs[at:] {
+			p.rows = p.columns[pr.Name+1].step(p.rows, pr.Value)
+		}
 		guess = k
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.used)))
@@ -28,7 +35,17 @@ func (p *packer) labels(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.shapes)))
 	for i := range p.shapes {
-		dst = p.appendShape(dst, &p.shapes[i])
+		s := &p.shapes[i]
+		dst = binary.AppendUvarint(dst, uint64(len(s.names)+1))
+		for i, n := range s.names {
+			if i == s.metric {
+				dst = binary.AppendUvarint(dst, uint64(p.columns[metricColumn].number-1))
+			}
+			dst = binary.AppendUvarint(dst, uint64(p.columns[n+1].number-1))
+		}
+		if s.metric == len(s.names) {
+			dst = binary.AppendUvarint(dst, uint64(p.columns[metricColumn].number-1))
+		}
 	}
 	for _, i := range p.used {
 		c := &p.columns[i]
@@ -102,32 +119,6 @@ func (p *packer) use(i uint32) {
 	p.used = append(p.used, i)
 	c.number = uint32(len(p.used))
 	c.numbers = zeros(c.numbers, len(c.values))
-}
-
-// appendShape appends the names of a shape, ascending.
-func (p *packer) appendShape(dst []byte, s *shape) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(s.names)+1))
-	for i, n := range s.names {
-		if i == s.metric {
-			dst = binary.AppendUvarint(dst, uint64(p.columns[metricColumn].number-1))
-		}
-		dst = binary.AppendUvarint(dst, uint64(p.columns[n+1].number-1))
-	}
-	if s.metric == len(s.names) {
-		dst = binary.AppendUvarint(dst, uint64(p.columns[metricColumn].number-1))
-	}
-	return dst
-}
-
-// row appends the values of a series, in the order of its shape.
-func (p *packer) row(metric uint32, pairs []series.Pair, at int) {
-	for _, pr := range pairs[:at] {
-		p.rows = p.columns[pr.Name+1].step(p.rows, pr.Value)
-	}
-	p.rows = p.columns[metricColumn].step(p.rows, metric)
-	for _, pr := range pairs[at:] {
-		p.rows = p.columns[pr.Name+1].step(p.rows, pr.Value)
-	}
 }
 
 // step appends a value.

@@ -27,10 +27,6 @@ type Quota struct {
 	daily    filter
 }
 
-func newQuota(now time.Time, b *memory.Budget) *Quota {
-	return &Quota{used: now, hourly: filter{period: time.Hour, memory: b}, daily: filter{period: 24 * time.Hour, memory: b}}
-}
-
 // RateError reports that a tenant exceeds a rate.
 type RateError struct {
 	Limit string  // its name in the runtime configuration
@@ -186,7 +182,7 @@ func (qs *Quotas) Of(tenant string, now time.Time) *Quota {
 	if qs.all == nil {
 		qs.all = map[string]*Quota{}
 	}
-	q := newQuota(now, qs.Memory)
+	q := &Quota{used: now, hourly: filter{period: time.Hour, memory: qs.Memory}, daily: filter{period: 24 * time.Hour, memory: qs.Memory}}
 	qs.all[tenant] = q
 	return q
 }

@@ -6,7 +6,6 @@ package appender
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 
@@ -36,12 +35,16 @@ var (
 // owns them then. add must not block for long: a scrape waits for it. Its error is that of the
 // commit.
 func New(add func(*Transaction) error) *Appendable {
-	return &Appendable{order: newOrder(), add: add}
+	return &Appendable{order: &order{series: newTable(), hists: map[*state]Histogram{}, newest: map[*state]newest{}, maxT: math.MinInt64, swept: math.MinInt64}, add: add}
 }
 
 // SetOutOfOrderWindow sets how far (ms) behind the newest sample of all series a sample may be that
 // is older than its predecessor. 0 refuses them all.
-func (a *Appendable) SetOutOfOrderWindow(ms int64) { a.order.setWindow(ms) }
+func (a *Appendable) SetOutOfOrderWindow(ms int64) {
+	a.order.mu.Lock()
+	defer a.order.mu.Unlock()
+	a.order.window = ms
+}
 
 // AppenderV2 implements storage.AppendableV2.
 func (a *Appendable) AppenderV2(context.Context) storage.AppenderV2 {
@@ -148,18 +151,6 @@ func (a *transactionAppender) Rollback() error {
 }
 
 var errDone = errors.New("the appender was already committed or rolled back")
-
-// validate returns a label set without empty values, or an error if it identifies no series.
-func validate(ls labels.Labels) (labels.Labels, error) {
-	ls = ls.WithoutEmpty()
-	if ls.IsEmpty() {
-		return ls, errors.New("empty labelset: invalid sample")
-	}
-	if name, dup := ls.HasDuplicateLabelNames(); dup {
-		return ls, fmt.Errorf("label name %q is not unique: invalid sample", name)
-	}
-	return ls, nil
-}
 
 // asHistogram makes a stale marker a histogram if the last sample of its series is one, as
 // Prometheus stores it.

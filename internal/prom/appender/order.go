@@ -2,6 +2,8 @@ package appender
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"math"
 	"sync"
 
@@ -81,31 +83,10 @@ func (o *order) last(s *state) Histogram {
 	return o.hists[s]
 }
 
-// follow makes a sample the last one of its series. The caller holds o.mu.
-func (o *order) follow(s *state, x *Sample) {
-	s.t, s.v, s.has = x.T, x.V, true
-	switch h := x.Histogram(); {
-	case h != (Histogram{}):
-		s.hist, o.hists[s] = true, h
-	case s.hist:
-		o.dropHistogram(s)
-	}
-}
-
 // dropHistogram forgets the histograms of the last sample of a series. The caller holds o.mu.
 func (o *order) dropHistogram(s *state) {
 	s.hist = false
 	delete(o.hists, s)
-}
-
-func newOrder() *order {
-	return &order{series: newTable(), hists: map[*state]Histogram{}, newest: map[*state]newest{}, maxT: math.MinInt64, swept: math.MinInt64}
-}
-
-func (o *order) setWindow(ms int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.window = ms
 }
 
 // admit completes a sample of the series with the labels ls, or returns upstream's error for one
@@ -136,9 +117,12 @@ func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
 			return s, nil
 		}
 	}
-	ls, err := validate(ls)
-	if err != nil {
-		return nil, err
+	ls = ls.WithoutEmpty()
+	if ls.IsEmpty() {
+		return nil, errors.New("empty labelset: invalid sample")
+	}
+	if name, dup := ls.HasDuplicateLabelNames(); dup {
+		return nil, fmt.Errorf("label name %q is not unique: invalid sample", name)
 	}
 	if s := o.series.find(ls); s != nil {
 		return s, nil
@@ -222,7 +206,13 @@ func (o *order) commit(tx *Transaction) (due bool) {
 		}
 		due = due || !s.has || i == len(tx.Samples)-1 && x.T/describeEvery != s.t/describeEvery
 		if !s.has || x.T > s.t {
-			o.follow(s, x)
+			s.t, s.v, s.has = x.T, x.V, true
+			switch h := x.Histogram(); {
+			case h != (Histogram{}):
+				s.hist, o.hists[s] = true, h
+			case s.hist:
+				o.dropHistogram(s)
+			}
 		}
 		x.known = s.memo.Known()
 		o.maxT = max(o.maxT, x.T)
@@ -244,21 +234,17 @@ func (o *order) commit(tx *Transaction) (due bool) {
 	}
 	tx.Samples, tx.Exemplars = tx.Samples[:kept], exemplars
 	if o.maxT > math.MinInt64 && (o.swept == math.MinInt64 || o.maxT-o.swept >= sweepEvery) {
-		o.sweep()
-	}
-	return due
-}
-
-// sweep forgets series whose last sample is old. The caller holds o.mu.
-func (o *order) sweep() {
-	o.swept = o.maxT
-	for _, s := range o.series.byRef {
-		if s != nil && s.t < o.maxT-forgetAfter {
-			if s.hist {
-				o.dropHistogram(s)
+		// Forget series whose last sample is old.
+		o.swept = o.maxT
+		for _, s := range o.series.byRef {
+			if s != nil && s.t < o.maxT-forgetAfter {
+				if s.hist {
+					o.dropHistogram(s)
+				}
+				delete(o.newest, s)
+				o.series.remove(s)
 			}
-			delete(o.newest, s)
-			o.series.remove(s)
 		}
 	}
+	return due
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/promlake/promlake/internal/format/jsontext"
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/format/series"
 )
@@ -77,7 +78,31 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	case Sketches:
 		return d.readPayload(d.sketchField, d.endSketches)
 	}
-	return d.readJSON()
+	p := jsontext.New(d.Body)
+	err := p.Object(func(name string) error {
+		if name != "series" {
+			_, err := p.Raw()
+			return err
+		}
+		return p.Array(func() error {
+			d.begin()
+			if err := p.Object(func(name string) error { return d.member(p, name) }); err != nil {
+				return fmt.Errorf("series %d: %w", d.count, err)
+			}
+			d.full = d.end()
+			return d.full
+		})
+	})
+	if d.full != nil {
+		return d.full
+	}
+	if err == nil {
+		err = p.End()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
 }
 
 // begin starts a series.

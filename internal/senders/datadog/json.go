@@ -8,35 +8,6 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 )
 
-// readJSON adds the series of JSON: {"series": […]}.
-func (d *decoder) readJSON() error {
-	p := jsontext.New(d.Body)
-	err := p.Object(func(name string) error {
-		if name != "series" {
-			_, err := p.Raw()
-			return err
-		}
-		return p.Array(func() error {
-			d.begin()
-			if err := p.Object(func(name string) error { return d.member(p, name) }); err != nil {
-				return fmt.Errorf("series %d: %w", d.count, err)
-			}
-			d.full = d.end()
-			return d.full
-		})
-	})
-	if d.full != nil {
-		return d.full
-	}
-	if err == nil {
-		err = p.End()
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return nil
-}
-
 // member reads a member of a series.
 func (d *decoder) member(p *jsontext.Parser, name string) (err error) {
 	switch {

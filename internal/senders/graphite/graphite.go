@@ -56,10 +56,25 @@ func add(c *remotewrite.Collector, line []byte, now int64, key *[]byte) error {
 	if known || err != nil {
 		return err
 	}
-	lset, err := labelsOf(path)
-	if err != nil {
-		return c.Refuse(invalid(line, err))
+	// Of equal tags the last counts, as in Graphite.
+	if !utf8.Valid(path) {
+		return c.Refuse(invalid(line, errors.New("the metric is not valid UTF-8")))
 	}
+	metric, tags, tagged := strings.Cut(string(path), ";")
+	if metric == "" {
+		return c.Refuse(invalid(line, errors.New("the metric has no name")))
+	}
+	out := []series.Label{{Name: model.MetricNameLabel, Value: metric}}
+	for tagged {
+		var tag string
+		tag, tags, tagged = strings.Cut(tags, ";")
+		name, value, ok := strings.Cut(tag, "=")
+		if !ok || name == "" || value == "" || name == model.MetricNameLabel {
+			return c.Refuse(invalid(line, fmt.Errorf("the tag %s is not a name and a value with = between them", remotewrite.Quote(tag))))
+		}
+		out = append(out, series.Label{Name: name, Value: value})
+	}
+	lset := series.LastOfEach(out)
 	return c.Learn(lset)
 }
 
@@ -95,29 +110,6 @@ func field(b []byte) (first, rest []byte) {
 		return b, nil
 	}
 	return b[:i], bytes.TrimLeft(b[i:], " \t")
-}
-
-// labelsOf returns the labels of a path with tags, sorted by name. Of equal tags the last counts,
-// as in Graphite.
-func labelsOf(path []byte) ([]series.Label, error) {
-	if !utf8.Valid(path) {
-		return nil, errors.New("the metric is not valid UTF-8")
-	}
-	metric, tags, tagged := strings.Cut(string(path), ";")
-	if metric == "" {
-		return nil, errors.New("the metric has no name")
-	}
-	out := []series.Label{{Name: model.MetricNameLabel, Value: metric}}
-	for tagged {
-		var tag string
-		tag, tags, tagged = strings.Cut(tags, ";")
-		name, value, ok := strings.Cut(tag, "=")
-		if !ok || name == "" || value == "" || name == model.MetricNameLabel {
-			return nil, fmt.Errorf("the tag %s is not a name and a value with = between them", remotewrite.Quote(tag))
-		}
-		out = append(out, series.Label{Name: name, Value: value})
-	}
-	return series.LastOfEach(out), nil
 }
 
 // text views bytes as a string, which is valid no longer than they are unchanged.

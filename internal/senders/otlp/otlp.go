@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/prometheus/otlptranslator"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
@@ -33,7 +34,7 @@ type Translator struct {
 // NewTranslator returns a translator for valid settings.
 func NewTranslator(s Settings) *Translator {
 	salt := sha256.Sum256(fmt.Appendf(nil, "%+v", s))
-	return &Translator{set: s, salt: string(salt[:8]), names: names{namer: s.metricNamer(), known: map[string]*family{}}}
+	return &Translator{set: s, salt: string(salt[:8]), names: names{namer: otlptranslator.NewMetricNamer("", s.strategy()), known: map[string]*family{}}}
 }
 
 // Result counts what Decode refused.
@@ -94,7 +95,8 @@ func (d *decoder) resourceMetrics(msg []byte) error {
 	if err != nil {
 		return err
 	}
-	d.begin(attributes.bytes)
+	d.text = append(appendText(append(d.text[:0], remotewrite.KeysOfOTLP, 'r'), d.salt), attributes.bytes...)
+	d.resource = resource{attributes: attributes.bytes, key: d.c.Key(d.text), from: ^uint64(0)}
 	if err := each(msg, 2, "ResourceMetrics", d.scopeMetrics); err != nil {
 		return err
 	}

@@ -37,12 +37,6 @@ type resource struct {
 	promoted      []series.Label
 }
 
-// begin begins a resource with the fields of its attributes.
-func (d *decoder) begin(attributes []byte) {
-	d.text = append(appendText(append(d.text[:0], remotewrite.KeysOfOTLP, 'r'), d.salt), attributes...)
-	d.resource = resource{attributes: attributes, key: d.c.Key(d.text), from: ^uint64(0)}
-}
-
 // see notes the time of a data point (ns) that is stored.
 func (r *resource) see(ns uint64) { r.from, r.to = min(r.from, ns), max(r.to, ns) }
 

@@ -51,10 +51,6 @@ func (s *Settings) strategy() otlptranslator.TranslationStrategyOption {
 	return otlptranslator.TranslationStrategyOption(s.TranslationStrategy)
 }
 
-func (s *Settings) metricNamer() otlptranslator.MetricNamer {
-	return otlptranslator.NewMetricNamer("", s.strategy())
-}
-
 func (s *Settings) labelNamer() otlptranslator.LabelNamer {
 	//lint:ignore SA1019 Prometheus has this setting, too
 	return otlptranslator.LabelNamer{UTF8Allowed: s.UTF8(), UnderscoreLabelSanitization: s.KeyPrefix, PreserveMultipleUnderscores: s.Underscores}

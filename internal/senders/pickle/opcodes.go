@@ -34,7 +34,20 @@ func (m *machine) step(op byte) error {
 		}
 		return err
 	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
-		return m.tuple(int(op) - 0x84)
+		n := int(op) - 0x84
+		if len(m.stack) < n {
+			return m.invalid("the stack is empty")
+		}
+		from := len(m.stack) - n
+		values := m.stack[from:]
+		for _, v := range values {
+			if v.Kind == mark {
+				return m.invalid("a mark in a tuple")
+			}
+		}
+		m.stack = m.stack[:from]
+		m.sequence(values)
+		return nil
 	case 'a': // APPEND
 		v, err := m.pop()
 		if err == nil && v.Kind == mark {
@@ -55,13 +68,26 @@ func (m *machine) step(op byte) error {
 		if err != nil {
 			return err
 		}
-		return m.put(key)
+		if len(m.stack) == 0 {
+			return m.invalid("the stack is empty")
+		}
+		if m.memo == nil {
+			m.memo = map[uint64]Value{}
+		}
+		m.left--
+		m.memo[key] = m.stack[len(m.stack)-1]
+		return nil
 	case 'g', 'h', 'j': // GET, BINGET, LONG_BINGET
 		key, err := m.key(op)
 		if err != nil {
 			return err
 		}
-		return m.get(key)
+		v, ok := m.memo[key]
+		if !ok {
+			return m.invalid("nothing was remembered as %d", key)
+		}
+		m.push(v)
+		return nil
 	}
 	if done, err := m.numeric(op); done || err != nil {
 		return err

@@ -158,23 +158,6 @@ func (m *machine) sequence(values []Value) {
 	m.push(Value{Kind: Sequence, items: &items})
 }
 
-// tuple pushes a tuple of the last n values.
-func (m *machine) tuple(n int) error {
-	if len(m.stack) < n {
-		return m.invalid("the stack is empty")
-	}
-	from := len(m.stack) - n
-	values := m.stack[from:]
-	for _, v := range values {
-		if v.Kind == mark {
-			return m.invalid("a mark in a tuple")
-		}
-	}
-	m.stack = m.stack[:from]
-	m.sequence(values)
-	return nil
-}
-
 // extend appends values to the list that is the last of the stack.
 func (m *machine) extend(values ...Value) error {
 	if len(m.stack) == 0 || m.stack[len(m.stack)-1].items == nil {
@@ -183,29 +166,6 @@ func (m *machine) extend(values ...Value) error {
 	list := m.stack[len(m.stack)-1].items
 	m.left -= len(values)
 	*list = append(*list, values...)
-	return nil
-}
-
-// put remembers the last value of the stack.
-func (m *machine) put(key uint64) error {
-	if len(m.stack) == 0 {
-		return m.invalid("the stack is empty")
-	}
-	if m.memo == nil {
-		m.memo = map[uint64]Value{}
-	}
-	m.left--
-	m.memo[key] = m.stack[len(m.stack)-1]
-	return nil
-}
-
-// get pushes a value that put has remembered.
-func (m *machine) get(key uint64) error {
-	v, ok := m.memo[key]
-	if !ok {
-		return m.invalid("nothing was remembered as %d", key)
-	}
-	m.push(v)
 	return nil
 }
 

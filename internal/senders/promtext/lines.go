@@ -22,25 +22,6 @@ import (
 // reads the rest of the body.
 const maxSingle = 64
 
-// readText reads a body in the text format 0.0.4.
-func (d *decoder) readText() error {
-	rest := d.Body
-	if bytes.IndexByte(rest, 0) >= 0 {
-		return d.parseRest(rest)
-	}
-	for len(rest) > 0 {
-		n, err := d.line(rest)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return d.parseRest(rest)
-		}
-		rest = rest[n:]
-	}
-	return d.described("")
-}
-
 // line reads the line at the beginning of b and returns its bytes, or 0 if the parser is to read
 // it.
 func (d *decoder) line(b []byte) (n int, err error) {

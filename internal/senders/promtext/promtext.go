@@ -3,6 +3,7 @@
 package promtext
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -51,7 +52,21 @@ type decoder struct {
 func (d *decoder) read(c *remotewrite.Collector) error {
 	d.c = c
 	if !d.OpenMetrics {
-		return d.readText()
+		rest := d.Body
+		if bytes.IndexByte(rest, 0) >= 0 {
+			return d.parseRest(rest)
+		}
+		for len(rest) > 0 {
+			n, err := d.line(rest)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				return d.parseRest(rest)
+			}
+			rest = rest[n:]
+		}
+		return d.described("")
 	}
 	p, err := textparse.New(d.Body, "application/openmetrics-text", labels.NewSymbolTable(), textparse.ParserOptions{})
 	if err != nil {

@@ -258,16 +258,3 @@ func (a *Aggregator) empty(x *entry) {
 	a.give(memberBytes * int64(len(x.members)))
 	x.members = map[uint64]struct{}{}
 }
-
-// forget removes an entry from all but order and known.
-func (a *Aggregator) forget(x *entry) {
-	a.empty(x)
-	delete(a.entries, view(x.key))
-	a.give(x.bytes)
-	a.series -= a.width(x.kind)
-	metric := metricOf(x.labels)
-	u := a.kinds[metric]
-	if u.entries--; u.entries == 0 {
-		delete(a.kinds, metric)
-	}
-}

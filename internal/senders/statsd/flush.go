@@ -59,7 +59,15 @@ func (a *Aggregator) Flush() *Flush {
 				}
 				f.points = append(f.points, p)
 			}
-			a.forget(x)
+			a.empty(x)
+			delete(a.entries, view(x.key))
+			a.give(x.bytes)
+			a.series -= a.width(x.kind)
+			metric := metricOf(x.labels)
+			u := a.kinds[metric]
+			if u.entries--; u.entries == 0 {
+				delete(a.kinds, metric)
+			}
 			continue
 		}
 		kept = append(kept, x)
