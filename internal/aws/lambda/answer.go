@@ -26,10 +26,6 @@ type recorder struct {
 	over   bool
 }
 
-func newRecorder(max int64) *recorder {
-	return &recorder{header: http.Header{}, max: max, body: takeBuffer()}
-}
-
 // restart discards the answer so far.
 func (w *recorder) restart() {
 	w.header, w.status, w.frozen, w.body, w.over = http.Header{}, 0, nil, w.body[:0], false

@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -106,7 +107,11 @@ func (f *function) messages(ctx context.Context, batch []Message) ([]byte, error
 	if err != nil {
 		return nil, fmt.Errorf("handle %d messages: %w", len(batch), err)
 	}
-	return encodeFailures(failed)
+	a := batchAnswer{Failures: make([]batchFailure, 0, len(failed))}
+	for _, id := range failed {
+		a.Failures = append(a.Failures, batchFailure{id})
+	}
+	return json.Marshal(a)
 }
 
 // serve runs the HTTP handler with w.
@@ -118,7 +123,7 @@ func (f *function) serve(w http.ResponseWriter, r *http.Request) error {
 func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 	r, release := e.request.request(ctx, e.kind)
 	defer release()
-	w := newRecorder(f.set.MaxAnswerBytes)
+	w := &recorder{header: http.Header{}, max: f.set.MaxAnswerBytes, body: takeBuffer()}
 	defer func() { giveBuffer(w.body) }() // grown since
 	// A handler that sends its answer in parts gives up when one is refused.
 	if err := f.serve(w, r); err != nil && (!w.over || errors.Is(err, errPanic)) {
@@ -140,7 +145,10 @@ func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *event) *events.LambdaFunctionURLStreamingResponse {
 	r, release := e.request.request(ctx, e.kind)
 	out, in := io.Pipe()
-	w := newStreamer(f.set.MaxStreamBytes, in)
+	w := &streamer{
+		header: http.Header{}, pipe: in, max: f.set.MaxStreamBytes,
+		begun: make(chan events.LambdaFunctionURLStreamingResponse, 1),
+	}
 	go func() {
 		defer cancel()
 		err := f.serve(w, r)

@@ -1,7 +1,6 @@
 package lambda
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -92,12 +91,4 @@ type batchAnswer struct {
 
 type batchFailure struct {
 	ID string `json:"itemIdentifier"`
-}
-
-func encodeFailures(failed []string) ([]byte, error) {
-	a := batchAnswer{Failures: make([]batchFailure, 0, len(failed))}
-	for _, id := range failed {
-		a.Failures = append(a.Failures, batchFailure{id})
-	}
-	return json.Marshal(a)
 }

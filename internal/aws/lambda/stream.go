@@ -28,13 +28,6 @@ type streamer struct {
 	begun   chan events.LambdaFunctionURLStreamingResponse // receives status and headers, once
 }
 
-func newStreamer(max int64, pipe *io.PipeWriter) *streamer {
-	return &streamer{
-		header: http.Header{}, pipe: pipe, max: max,
-		begun: make(chan events.LambdaFunctionURLStreamingResponse, 1),
-	}
-}
-
 // Header implements http.ResponseWriter.
 func (w *streamer) Header() http.Header { return w.header }
 

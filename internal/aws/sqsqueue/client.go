@@ -1,23 +1,14 @@
 package sqsqueue
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/smithy-go/logging"
 )
 
 // config is what a queue's client runs by.
@@ -33,46 +24,10 @@ type config struct {
 // maxWait is the longest time that SQS lets a Receive wait for a message.
 const maxWait = 20 * time.Second
 
-func defaults(u *url.URL) config {
-	c := config{
-		region: regionOf(u.Hostname()), maxAttempts: 5,
-		minBackoff: 50 * time.Millisecond, maxBackoff: 2 * time.Second, silence: 10 * time.Second,
-	}
-	host := u.Hostname()
-	if c.region == "" || !strings.HasPrefix(host, "sqs") && !strings.Contains(host, ".queue.amazonaws.") {
-		c.endpoint = u.Scheme + "://" + u.Host
-	}
-	return c
-}
-
 // delay is the wait after the failed attempt n, counted from 1: "full jitter" in
 // https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/.
 func (c config) delay(n int) time.Duration {
 	return time.Duration(rand.Float64() * math.Min(float64(c.maxBackoff), float64(c.minBackoff)*math.Exp2(float64(n-1))))
-}
-
-func (q *Queue) newClient(ctx context.Context) (*sqs.Client, error) {
-	opts := []func(*awsconfig.LoadOptions) error{
-		awsconfig.WithLogger(logging.Nop{}), // it warns of what comes back as an error, or is tried again
-	}
-	if q.config.region != "" {
-		opts = append(opts, awsconfig.WithRegion(q.config.region))
-	}
-	loaded, err := awsconfig.LoadDefaultConfig(ctx, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("load AWS configuration: %w", err)
-	}
-	if loaded.Region == "" && q.config.endpoint == "" {
-		return nil, errors.New("configure queue: region: neither the URL nor the AWS environment names one")
-	}
-	loaded.Region = cmp.Or(loaded.Region, "us-east-1")
-	return sqs.NewFromConfig(loaded, func(o *sqs.Options) {
-		o.HTTPClient = counting{q.name, q.met, newHTTPClient(q.config.silence)}
-		o.Retryer = newRetryer(q.config)
-		if o.BaseEndpoint == nil && q.config.endpoint != "" {
-			o.BaseEndpoint = aws.String(q.config.endpoint)
-		}
-	}), nil
 }
 
 func newHTTPClient(silence time.Duration) *awshttp.BuildableClient {

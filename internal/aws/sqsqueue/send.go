@@ -32,13 +32,18 @@ func (q *Queue) Send(ctx context.Context, ms ...queue.Message) error {
 	}
 	eg, ctx := errgroup.WithContext(ctx)
 	eg.SetLimit(maxParallelSends)
-	if q.fifo() {
+	if strings.HasSuffix(q.name, ".fifo") {
 		eg.SetLimit(1) // the messages of a group keep their order
 	}
 	for _, batch := range queue.Batches(ms) {
 		eg.Go(func() error {
 			if len(batch) == 1 {
-				return q.sendOne(ctx, client, batch[0])
+				m := batch[0]
+				_, err := client.SendMessage(withPayload(ctx, opSend, len(m.Body)), &sqs.SendMessageInput{
+					QueueUrl: &q.url, MessageBody: aws.String(m.Body),
+					MessageGroupId: optional(m.Group), MessageDeduplicationId: optional(m.Deduplication),
+				})
+				return err
 			}
 			return repeat(ctx, q.config, batch, "were not taken", func(ms []queue.Message) ([]types.BatchResultErrorEntry, error) {
 				return q.tryBatch(ctx, client, ms)
@@ -57,14 +62,6 @@ func optional(s string) *string {
 		return nil
 	}
 	return aws.String(s)
-}
-
-func (q *Queue) sendOne(ctx context.Context, client *sqs.Client, m queue.Message) error {
-	_, err := client.SendMessage(withPayload(ctx, opSend, len(m.Body)), &sqs.SendMessageInput{
-		QueueUrl: &q.url, MessageBody: aws.String(m.Body),
-		MessageGroupId: optional(m.Group), MessageDeduplicationId: optional(m.Deduplication),
-	})
-	return err
 }
 
 // repeat calls try with messages that fit a request, and again with those that failed. how is the

@@ -7,15 +7,20 @@
 package sqsqueue
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/promlake/promlake/internal/store/queue"
 )
@@ -46,7 +51,15 @@ func Open(_ context.Context, rawURL string, opts ...Option) (*Queue, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
 		return nil, fmt.Errorf("open queue: want https://host/account/name, got %q", rawURL)
 	}
-	q := &Queue{url: rawURL, name: path.Base(u.Path), config: defaults(u)}
+	c := config{
+		region: regionOf(u.Hostname()), maxAttempts: 5,
+		minBackoff: 50 * time.Millisecond, maxBackoff: 2 * time.Second, silence: 10 * time.Second,
+	}
+	host := u.Hostname()
+	if c.region == "" || !strings.HasPrefix(host, "sqs") && !strings.Contains(host, ".queue.amazonaws.") {
+		c.endpoint = u.Scheme + "://" + u.Host
+	}
+	q := &Queue{url: rawURL, name: path.Base(u.Path), config: c}
 	for _, o := range opts {
 		o(q)
 	}
@@ -54,12 +67,31 @@ func Open(_ context.Context, rawURL string, opts ...Option) (*Queue, error) {
 		q.met = newMetrics(nil)
 	}
 	q.patient = counting{q.name, q.met, newHTTPClient(q.config.silence + maxWait)}
-	q.connect = sync.OnceValues(func() (*sqs.Client, error) { return q.newClient(context.Background()) })
+	q.connect = sync.OnceValues(func() (*sqs.Client, error) {
+		opts := []func(*awsconfig.LoadOptions) error{
+			awsconfig.WithLogger(logging.Nop{}), // it warns of what comes back as an error, or is tried again
+		}
+		if q.config.region != "" {
+			opts = append(opts, awsconfig.WithRegion(q.config.region))
+		}
+		loaded, err := awsconfig.LoadDefaultConfig(context.Background(), opts...)
+		if err != nil {
+			return nil, fmt.Errorf("load AWS configuration: %w", err)
+		}
+		if loaded.Region == "" && q.config.endpoint == "" {
+			return nil, errors.New("configure queue: region: neither the URL nor the AWS environment names one")
+		}
+		loaded.Region = cmp.Or(loaded.Region, "us-east-1")
+		return sqs.NewFromConfig(loaded, func(o *sqs.Options) {
+			o.HTTPClient = counting{q.name, q.met, newHTTPClient(q.config.silence)}
+			o.Retryer = newRetryer(q.config)
+			if o.BaseEndpoint == nil && q.config.endpoint != "" {
+				o.BaseEndpoint = aws.String(q.config.endpoint)
+			}
+		}), nil
+	})
 	return q, nil
 }
 
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
-
-// fifo reports whether the queue keeps the order of messages within a group.
-func (q *Queue) fifo() bool { return strings.HasSuffix(q.name, ".fifo") }
