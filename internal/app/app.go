@@ -13,12 +13,10 @@ import (
 	"github.com/promlake/promlake/internal/app/doctorapp"
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
-	"github.com/promlake/promlake/internal/app/listenapp"
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/promapp"
 	"github.com/promlake/promlake/internal/app/promconfig"
-	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/ruleapp"
 	"github.com/promlake/promlake/internal/app/tenantapp"
@@ -39,13 +37,13 @@ type Settings struct {
 	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
 	Compact    compactapp.Settings `embed:"" group:"Compaction"`
 	Uploads    uploadapp.Settings  `embed:"" group:"Compaction"`
-	Publish    publishapp.Settings `embed:"" group:"Compaction"`
+	Publish    PublishSettings     `embed:"" group:"Compaction"`
 	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
 	Ruler      ruler.Settings      `embed:"" group:"Scraping and rules"`
 	Page       pageapp.Settings    `embed:"" group:"Page"`
 	Doctor     doctorapp.Served    `embed:"" group:"Page"`
 	Tenants    tenantapp.Served    `embed:"" group:"Page"`
-	Listeners  listenapp.Settings  `embed:"" group:"Ingest"`
+	Listeners  ListenerSettings    `embed:"" group:"Ingest"`
 	Flight     FlightSettings      `embed:"" group:"Query"`
 	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
 	Feeder     demo.Settings       `embed:"" group:"Demo"`
@@ -122,9 +120,9 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 	if s.Ruler.Enabled {
 		s.Query.API.Ruler, s.Query.API.Application = true, s.Ruler.Application
 	}
-	var lines *listenapp.Listeners
+	var lines *Listeners
 	if s.Listeners.Enabled() {
-		lines = listenapp.New(s.Listeners, s.Ingest.Lines)
+		lines = NewListeners(s.Listeners, s.Ingest.Lines)
 		writers = append(writers, func(in *ingest.Stage) { lines.WriteTo(in) })
 	}
 	kept := s.Compaction.Kept(s.Prometheus.Configured(), s.Compact.SettleDelay)
@@ -150,7 +148,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 		all = append(all, compactapp.Sharing(kept, s.Compact, s.Prometheus.Configured(), s.Compaction.Interval))
 	}
 	if s.Publish.Enabled {
-		all = append(all, publishapp.New(s.Publish, s.Process.Store))
+		all = append(all, NewPublishing(s.Publish, s.Process.Store))
 	}
 	if monitor != nil {
 		// Its last samples are still stored, because it ends before the stages that it uses.

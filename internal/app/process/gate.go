@@ -22,7 +22,7 @@ type gate struct {
 	draining atomic.Bool
 }
 
-// store is what a gate asks of a rooted.Store.
+// store is what a gate asks of a probe.Rooted.
 type store interface {
 	Root(ctx context.Context) error
 	Writes() error

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/store/objstore"
-	"github.com/promlake/promlake/internal/store/objstore/rooted"
+	"github.com/promlake/promlake/internal/store/objstore/probe"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestLostBucket(t *testing.T) {
 	bucket := &struct{ objstore.Store }{memstore.New(memstore.Settings{})}
 	now := time.Unix(1_700_000_000, 0)
-	root, err := rooted.New(t.Context(), bucket, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	root, err := probe.NewRooted(t.Context(), bucket, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	require.NoError(t, err)
 	root.AllowWrites()
 	_, err = root.Put(t.Context(), "v1/a/x", strings.NewReader("x"), objstore.Condition{})
@@ -46,6 +46,6 @@ func TestLostBucket(t *testing.T) {
 		w := ask()
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
 		require.Equal(t, "1", w.Header().Get("Retry-After"))
-		require.Contains(t, w.Body.String(), rooted.ErrRoot.Error())
+		require.Contains(t, w.Body.String(), probe.ErrRoot.Error())
 	}
 }

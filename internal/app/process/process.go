@@ -31,7 +31,6 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/instrument"
 	"github.com/promlake/promlake/internal/store/objstore/probe"
-	"github.com/promlake/promlake/internal/store/objstore/rooted"
 	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
@@ -144,7 +143,7 @@ type started struct {
 	handler http.Handler      // of all stages, behind the guard
 	self    *selfwrite.Writer // nil: the process does not write its own metrics
 	reg     *prometheus.Registry
-	root    *rooted.Store  // nil in a function
+	root    *probe.Rooted  // nil in a function
 	store   objstore.Store // below root, instrumented
 }
 
@@ -199,8 +198,8 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback
 // openRoot returns the store for the stages, and checks it if the settings ask for that. A store that
 // can be read, and does not answer the check, allows no writes: its disk may be full.
 func (made *started) openRoot(ctx context.Context, s Settings, store objstore.Store, p Parts) (objstore.Store, error) {
-	place, _ := store.(rooted.Place)
-	root, unread := rooted.New(ctx, made.store, place, p.Logger, p.Now)
+	place, _ := store.(probe.Place)
+	root, unread := probe.NewRooted(ctx, made.store, place, p.Logger, p.Now)
 	made.root = root
 	promauto.With(made.reg).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "promlake_objstore_refuses",

@@ -18,7 +18,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/store/objstore"
-	"github.com/promlake/promlake/internal/store/objstore/rooted"
+	"github.com/promlake/promlake/internal/store/objstore/probe"
 )
 
 // fakeStage has a handler that answers only once the stage drains, as ingest does with what it
@@ -200,7 +200,7 @@ func TestRunNoticesThatItsStoreIsGone(t *testing.T) {
 		for _, path := range []string{"/-/ready", "/object"} {
 			code, text := ask(http.MethodGet, path)
 			require.Equal(t, http.StatusServiceUnavailable, code, path)
-			require.Contains(t, text, rooted.ErrRoot.Error(), path)
+			require.Contains(t, text, probe.ErrRoot.Error(), path)
 		}
 		code, _ := ask(http.MethodGet, "/-/healthy")
 		require.Equal(t, http.StatusOK, code)

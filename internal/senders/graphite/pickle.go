@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
-	"github.com/promlake/promlake/internal/senders/pickle"
 )
 
 // MaxPickle is the longest message of Graphite's pickle protocol, in bytes, as in carbon.
@@ -28,14 +27,14 @@ const pickleLines = 64 << 10
 //
 // It calls add with lines of the plaintext protocol, which are valid until add returns. Points that
 // are no lines are left out: bad is their number, and why the reason of the first. The error is
-// pickle.ErrInvalid; what was added before it counts.
+// ErrPickle; what was added before it counts.
 func FromPickle(message []byte, add func(lines []byte)) (bad int, why, err error) {
-	all, err := pickle.Decode(message)
+	all, err := unpickle(message)
 	if err != nil {
 		return 0, nil, err
 	}
-	if all.Kind != pickle.Sequence {
-		return 0, nil, fmt.Errorf("%w: it is not a list of points (path, (time, value))", pickle.ErrInvalid)
+	if all.Kind != pickledSequence {
+		return 0, nil, fmt.Errorf("%w: it is not a list of points (path, (time, value))", ErrPickle)
 	}
 	var lines []byte
 	left := 4096 + maxPickleFactor*len(message)
@@ -51,7 +50,7 @@ func FromPickle(message []byte, add func(lines []byte)) (bad int, why, err error
 		}
 		lines = next
 		if left -= len(lines) - begin; left < 0 {
-			return bad, why, fmt.Errorf("%w: its lines take more than %d times its %d bytes: send fewer points of one metric in a message", pickle.ErrInvalid, maxPickleFactor, len(message))
+			return bad, why, fmt.Errorf("%w: its lines take more than %d times its %d bytes: send fewer points of one metric in a message", ErrPickle, maxPickleFactor, len(message))
 		}
 		if len(lines) >= pickleLines {
 			add(lines)
@@ -65,9 +64,9 @@ func FromPickle(message []byte, add func(lines []byte)) (bad int, why, err error
 }
 
 // appendPoint appends the line of a point.
-func appendPoint(dst []byte, point pickle.Value) ([]byte, error) {
+func appendPoint(dst []byte, point pickled) ([]byte, error) {
 	pair := point.Items()
-	if len(pair) != 2 || pair[0].Kind != pickle.Text || len(pair[1].Items()) != 2 {
+	if len(pair) != 2 || pair[0].Kind != pickledText || len(pair[1].Items()) != 2 {
 		return nil, errors.New("a point is not (path, (time, value))")
 	}
 	path := pair[0].Text
@@ -78,9 +77,9 @@ func appendPoint(dst []byte, point pickle.Value) ([]byte, error) {
 	for _, i := range [...]int{1, 0} { // value, time
 		v := pair[1].Items()[i]
 		switch v.Kind {
-		case pickle.Number:
+		case pickledNumber:
 			dst = strconv.AppendFloat(append(dst, ' '), v.Number, 'g', -1, 64)
-		case pickle.Text:
+		case pickledText:
 			f, err := strconv.ParseFloat(string(bytes.TrimSpace(v.Text)), 64)
 			if err != nil {
 				return nil, fmt.Errorf("path %s: %s is not a number", remotewrite.Quote(string(path)), remotewrite.Quote(string(v.Text)))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/senders/graphite"
-	"github.com/promlake/promlake/internal/senders/pickle"
 )
 
 // The points that Python 3 has written by pickle.dumps(points, protocol=index):
@@ -61,7 +60,7 @@ func TestPickle(t *testing.T) {
 		require.Equal(t, want, got, protocol)
 		for end := range dump {
 			_, _, _, err := lines(t, dump[:end])
-			require.ErrorIs(t, err, pickle.ErrInvalid, "protocol %d, %d bytes", protocol, end)
+			require.ErrorIs(t, err, graphite.ErrPickle, "protocol %d, %d bytes", protocol, end)
 		}
 	}
 	b := decode(t, remotewrite.NewGeneration(1), strings.Join(want, ""))
@@ -81,7 +80,7 @@ func TestPickle(t *testing.T) {
 func TestPickleRefuses(t *testing.T) {
 	for _, message := range refused {
 		_, _, _, err := lines(t, message)
-		require.ErrorIs(t, err, pickle.ErrInvalid)
+		require.ErrorIs(t, err, graphite.ErrPickle)
 		require.ErrorContains(t, err, "nothing is executed")
 	}
 	for message, want := range map[string]string{
@@ -103,7 +102,7 @@ func TestPickleRefuses(t *testing.T) {
 		"](U\xfa" + strings.Repeat("x", 250) + "K\x01K\x01\x86\x86q\x01" + strings.Repeat("h\x01", 5000) + "e.": "its lines take more than 16 times its 10",
 	} {
 		_, _, _, err := lines(t, message)
-		require.ErrorIs(t, err, pickle.ErrInvalid, "%.40q", message)
+		require.ErrorIs(t, err, graphite.ErrPickle, "%.40q", message)
 		require.ErrorContains(t, err, want, "%.40q", message)
 	}
 }
@@ -136,7 +135,7 @@ func FuzzPickle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		got, _, _, err := lines(t, string(message))
 		if err != nil {
-			require.ErrorIs(t, err, pickle.ErrInvalid)
+			require.ErrorIs(t, err, graphite.ErrPickle)
 		}
 		for _, line := range got {
 			b := decode(t, remotewrite.NewGeneration(1), line)

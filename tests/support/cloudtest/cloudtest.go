@@ -12,7 +12,10 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 	"github.com/promlake/promlake/tests/support/servertest"
 )
 
@@ -88,3 +91,22 @@ func Container(t testing.TB, endpoint string) string {
 }
 
 func newName() string { return "test-" + strings.ToLower(ulid.Make().String()) }
+
+// Check opens the store of a URL, puts an object, and expects errors of a missing bucket.
+func Check(t *testing.T, url string) {
+	t.Helper()
+	s, err := storeurl.Open(t.Context(), url)
+	require.NoError(t, err)
+	_, err = s.Put(t.Context(), "k", strings.NewReader("x"), objstore.Condition{IfAbsent: true})
+	require.NoError(t, err)
+	_, _, err = s.Get(t.Context(), "absent", 0, -1)
+	require.ErrorIs(t, err, objstore.ErrNotFound)
+	s, err = storeurl.Open(t.Context(), strings.Replace(url, "://", "://no-such-", 1))
+	require.NoError(t, err)
+	for _, err := range s.List(t.Context(), "", "") {
+		require.Error(t, err)
+	}
+	_, err = s.Put(t.Context(), "k", strings.NewReader("x"), objstore.Condition{IfAbsent: true})
+	require.Error(t, err)
+	require.NotErrorIs(t, err, objstore.ErrPrecondition)
+}

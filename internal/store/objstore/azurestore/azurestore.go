@@ -1,5 +1,6 @@
 // Package azurestore stores objects as block blobs in a container of Azure Blob Storage. Conditions
-// are those of ETags.
+// are those of ETags. It adds azblob://container/prefix to the URLs of package storeurl; parameters:
+// account, the storage account, and endpoint, the URL of another server.
 package azurestore
 
 import (
@@ -24,6 +25,7 @@ import (
 
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/remote"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
 const (
@@ -33,6 +35,22 @@ const (
 	// metadata are identifiers.
 	tokenName = "promlake_write"
 )
+
+func init() {
+	storeurl.Link("azblob", storeurl.Scheme{
+		Params: []string{"account", "endpoint"},
+		Open: func(ctx context.Context, b storeurl.Bucket) (objstore.Store, error) {
+			return New(ctx, Config{Container: b.Name, Prefix: b.Prefix, Account: b.Params["account"], Endpoint: b.Params["endpoint"]})
+		},
+		Location: func(b storeurl.Bucket) (string, error) {
+			account := Account(b.Params["account"])
+			if account == "" {
+				return "", errors.New("the storage account is unknown: set the parameter account or AZURE_STORAGE_ACCOUNT")
+			}
+			return "abfss://" + b.Name + "@" + account + ".dfs.core.windows.net", nil
+		},
+	})
+}
 
 // Config is the location of a store. Only Container is required.
 type Config struct {

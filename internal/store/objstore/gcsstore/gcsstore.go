@@ -1,6 +1,7 @@
 // Package gcsstore stores objects in a bucket of Google Cloud Storage, by its JSON API. ETags are
 // the generations of objects, which no other version of an object ever has, and conditions are
-// those of generations.
+// those of generations. It adds gs://bucket/prefix to the URLs of package storeurl; the parameter
+// endpoint is the URL of another server.
 package gcsstore
 
 import (
@@ -26,6 +27,7 @@ import (
 
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/remote"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
 const (
@@ -37,6 +39,16 @@ const (
 	objectFields = "name,size,generation,timeCreated,metadata"
 	listFields   = "nextPageToken,prefixes,items(name,size,generation,timeCreated)"
 )
+
+func init() {
+	storeurl.Link("gs", storeurl.Scheme{
+		Params: []string{"endpoint"},
+		Open: func(ctx context.Context, b storeurl.Bucket) (objstore.Store, error) {
+			return New(ctx, Config{Bucket: b.Name, Prefix: b.Prefix, Endpoint: b.Params["endpoint"]})
+		},
+		Location: func(b storeurl.Bucket) (string, error) { return "gs://" + b.Name, nil },
+	})
+}
 
 // Config is the location of a store. Only Bucket is required.
 type Config struct {

@@ -1,5 +1,4 @@
-// Package publishapp publishes Iceberg tables as a stage of a process.
-package publishapp
+package app
 
 import (
 	"context"
@@ -18,8 +17,8 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
-// Settings are those of the stage.
-type Settings struct {
+// PublishSettings are those of the stage that keeps Iceberg tables.
+type PublishSettings struct {
 	Enabled  bool          `name:"publish.iceberg" basic:"" default:"false" help:"Keep Iceberg tables over the blocks of all tenants, for other engines." when:"Set it in one process if Spark, Trino, DuckDB or others read the store."`
 	Interval time.Duration `name:"publish.interval" default:"1m" above:"0" help:"Time from the end of one publication of Iceberg tables to the start of the next. Must be below --compactor.deletion-delay." when:"Raise it to pay for fewer GET requests."`
 	Location string        `name:"publish.location" placeholder:"URI" help:"Where other engines find the store, such as s3a://bucket/prefix. Default: the URL of --store without parameters." when:"Set it if engines reach the store by another URI."`
@@ -49,8 +48,8 @@ type publications struct {
 	seen      map[string]uint64 // by tenant: the generation that its tables show
 }
 
-// New returns the builder of the stage over the store of a URL.
-func New(s Settings, store string) process.Builder {
+// NewPublishing returns the builder of the stage over the store of a URL.
+func NewPublishing(s PublishSettings, store string) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		locate, err := Locate(s.Location, store)
 		if err != nil {

@@ -1,4 +1,4 @@
-package pickle
+package graphite
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ func (m *machine) textual(op byte) (done bool, err error) {
 		return false, nil
 	}
 	if err == nil {
-		m.push(Value{Kind: Text, Text: b})
+		m.push(pickled{Kind: pickledText, Text: b})
 	}
 	return true, err
 }

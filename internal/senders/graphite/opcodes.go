@@ -1,4 +1,4 @@
-package pickle
+package graphite
 
 // step executes one opcode.
 func (m *machine) step(op byte) error {
@@ -13,7 +13,7 @@ func (m *machine) step(op byte) error {
 		_, err := m.bytes(8)
 		return err
 	case '(':
-		m.push(Value{Kind: mark})
+		m.push(pickled{Kind: pickledMark})
 		return nil
 	case '0': // POP
 		_, err := m.pop()
@@ -22,7 +22,7 @@ func (m *machine) step(op byte) error {
 		_, err := m.popMark()
 		return err
 	case 'N':
-		m.push(Value{})
+		m.push(pickled{})
 		return nil
 	case ']', ')': // EMPTY_LIST, EMPTY_TUPLE
 		m.sequence(nil)
@@ -41,7 +41,7 @@ func (m *machine) step(op byte) error {
 		from := len(m.stack) - n
 		values := m.stack[from:]
 		for _, v := range values {
-			if v.Kind == mark {
+			if v.Kind == pickledMark {
 				return m.invalid("a mark in a tuple")
 			}
 		}
@@ -50,7 +50,7 @@ func (m *machine) step(op byte) error {
 		return nil
 	case 'a': // APPEND
 		v, err := m.pop()
-		if err == nil && v.Kind == mark {
+		if err == nil && v.Kind == pickledMark {
 			err = m.invalid("a mark in a list")
 		}
 		if err != nil {
@@ -72,7 +72,7 @@ func (m *machine) step(op byte) error {
 			return m.invalid("the stack is empty")
 		}
 		if m.memo == nil {
-			m.memo = map[uint64]Value{}
+			m.memo = map[uint64]pickled{}
 		}
 		m.left--
 		m.memo[key] = m.stack[len(m.stack)-1]

@@ -1,4 +1,4 @@
-package listenapp_test
+package app_test
 
 import (
 	"io"
@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/ingestapp"
-	"github.com/promlake/promlake/internal/app/listenapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/base/settings"
@@ -26,16 +26,16 @@ import (
 // protocols are the listeners with an expression and its value for each sample of the lines that
 // the documentation has.
 var protocols = map[string]map[string]string{
-	listenapp.Graphite: {`{"servers.web01.load"}`: "0.7", `{"disk.used",host="web01",path="/"}`: "12.5"},
-	listenapp.Influx:   {`climate_temp{room="kitchen"}`: "20.5", `climate_open{room="kitchen"}`: "1"},
-	listenapp.OpenTSDB: {`{"sys.cpu.nice",host="web01",dc="lga"}`: "18"},
+	app.Graphite: {`{"servers.web01.load"}`: "0.7", `{"disk.used",host="web01",path="/"}`: "12.5"},
+	app.Influx:   {`climate_temp{room="kitchen"}`: "20.5", `climate_open{room="kitchen"}`: "1"},
+	app.OpenTSDB: {`{"sys.cpu.nice",host="web01",dc="lga"}`: "18"},
 }
 
 // documented returns the lines that the documentation has for a protocol: the first text in fences
 // of its section.
 func documented(t *testing.T, heading string) string {
 	t.Helper()
-	doc, err := os.ReadFile("../../../docs/listeners.md")
+	doc, err := os.ReadFile("../../docs/listeners.md")
 	require.NoError(t, err)
 	_, section, ok := strings.Cut(string(doc), "\n## "+heading+"\n")
 	require.True(t, ok)
@@ -47,8 +47,8 @@ func documented(t *testing.T, heading string) string {
 // TestLines sends the lines of the documentation over TCP and UDP and reads them by PromQL, also
 // after a restart.
 func TestLines(t *testing.T) {
-	s := settings.Default[listenapp.Settings]()
-	for _, l := range []*listenapp.Lines{&s.Graphite.Lines, &s.Influx, &s.OpenTSDB} {
+	s := settings.Default[app.ListenerSettings]()
+	for _, l := range []*app.Lines{&s.Graphite.Lines, &s.Influx, &s.OpenTSDB} {
 		l.Listen, l.Tenant, l.Interval = "127.0.0.1:0", "lines", time.Millisecond
 		require.True(t, s.Enabled())
 	}
@@ -56,8 +56,8 @@ func TestLines(t *testing.T) {
 	p := process.DefaultSettings()
 	p.Store = "file://" + t.TempDir()
 	in := ingest.DefaultSettings()
-	open := func() (h http.Handler, l *listenapp.Listeners, end func() error) {
-		l = listenapp.New(s, in.Lines)
+	open := func() (h http.Handler, l *app.Listeners, end func() error) {
+		l = app.NewListeners(s, in.Lines)
 		h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
 			ingestapp.New(in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(settings.Default[queryapp.Settings]()), l.Build)
 		require.NoError(t, err)
@@ -72,10 +72,10 @@ func TestLines(t *testing.T) {
 		return strings.Contains(w.Body.String(), `"value":[1700000000,"`+value+`"]`)
 	}
 	datagrams := map[string]string{
-		listenapp.Graphite: "over.udp 3 1700000000", listenapp.Influx: "over udp=3 1700000000000000000", listenapp.OpenTSDB: "put over:udp 1700000000 3",
+		app.Graphite: "over.udp 3 1700000000", app.Influx: "over udp=3 1700000000000000000", app.OpenTSDB: "put over:udp 1700000000 3",
 	}
-	received := map[string]string{listenapp.Graphite: `{"over.udp"}`, listenapp.Influx: "over_udp", listenapp.OpenTSDB: `over:udp`}
-	headings := map[string]string{listenapp.Graphite: "Graphite", listenapp.Influx: "InfluxDB", listenapp.OpenTSDB: "OpenTSDB"}
+	received := map[string]string{app.Graphite: `{"over.udp"}`, app.Influx: "over_udp", app.OpenTSDB: `over:udp`}
+	headings := map[string]string{app.Graphite: "Graphite", app.Influx: "InfluxDB", app.OpenTSDB: "OpenTSDB"}
 	h, l, end := open()
 	for name, samples := range protocols {
 		tcp, err := net.Dial("tcp", l.Addr(name))
@@ -108,14 +108,14 @@ func TestLines(t *testing.T) {
 }
 
 func TestBadSettings(t *testing.T) {
-	s := settings.Default[listenapp.Settings]()
+	s := settings.Default[app.ListenerSettings]()
 	require.False(t, s.Enabled())
 	s.Influx.Tenant, s.OpenTSDB.Tenant = "a|b", "a|b"
 	require.NoError(t, s.Validate(), "they are not listened for")
 	s.Influx.Listen = "127.0.0.1:0"
 	require.ErrorContains(t, s.Validate(), "influx.tenant: ")
 	require.NotContains(t, s.Validate().Error(), "opentsdb")
-	_, err := listenapp.New(s, lineprotocol.Naming{}).Build(t.Context(), process.Parts{})
+	_, err := app.NewListeners(s, lineprotocol.Naming{}).Build(t.Context(), process.Parts{})
 	require.ErrorContains(t, err, "it needs an ingest stage")
 }
 
@@ -124,14 +124,14 @@ func TestAddressInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	s := settings.Default[listenapp.Settings]()
+	s := settings.Default[app.ListenerSettings]()
 	s.Graphite.Listen, s.Influx.Listen = "127.0.0.1:0", taken.Addr().String()
 	p := process.DefaultSettings()
 	p.Store = "file://" + t.TempDir()
-	l := listenapp.New(s, lineprotocol.Naming{})
+	l := app.NewListeners(s, lineprotocol.Naming{})
 	_, _, err = process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
 		ingestapp.New(ingest.DefaultSettings(), func(in *ingest.Stage) { l.WriteTo(in) }), l.Build)
 	require.ErrorContains(t, err, "listen for influx: ")
-	_, err = net.Dial("tcp", l.Addr(listenapp.Graphite))
+	_, err = net.Dial("tcp", l.Addr(app.Graphite))
 	require.Error(t, err)
 }

@@ -1,4 +1,4 @@
-package listenapp_test
+package app_test
 
 import (
 	"encoding/binary"
@@ -15,24 +15,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/ingestapp"
-	"github.com/promlake/promlake/internal/app/listenapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/ingest"
 )
 
-// serve opens a process with listeners and returns them, and what evaluates an expression: the
+// listenFor opens a process with listeners and returns them, and what evaluates an expression: the
 // answer's body.
-func serve(t *testing.T, s listenapp.Settings) (l *listenapp.Listeners, ask func(expr string) string, end func() error) {
+func listenFor(t *testing.T, s app.ListenerSettings) (l *app.Listeners, ask func(expr string) string, end func() error) {
 	t.Helper()
 	require.True(t, s.Enabled())
 	require.NoError(t, s.Validate())
 	p := process.DefaultSettings()
 	p.Store = "file://" + t.TempDir()
 	in := ingest.DefaultSettings()
-	l = listenapp.New(s, in.Lines)
+	l = app.NewListeners(s, in.Lines)
 	h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
 		ingestapp.New(in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(settings.Default[queryapp.Settings]()), l.Build)
 	require.NoError(t, err)
@@ -47,14 +47,14 @@ func serve(t *testing.T, s listenapp.Settings) (l *listenapp.Listeners, ask func
 
 // TestStatsD sends the lines of the documentation over TCP, and others over UDP.
 func TestStatsD(t *testing.T) {
-	s := settings.Default[listenapp.Settings]()
+	s := settings.Default[app.ListenerSettings]()
 	s.StatsD.Listen, s.StatsD.Interval = "127.0.0.1:0", 20*time.Millisecond
-	l, ask, end := serve(t, s)
-	tcp, err := net.Dial("tcp", l.Addr(listenapp.StatsD))
+	l, ask, end := listenFor(t, s)
+	tcp, err := net.Dial("tcp", l.Addr(app.StatsD))
 	require.NoError(t, err)
 	_, err = io.WriteString(tcp, documented(t, "StatsD"))
 	require.NoError(t, err)
-	udp, err := net.Dial("udp", l.Addr(listenapp.StatsD))
+	udp, err := net.Dial("udp", l.Addr(app.StatsD))
 	require.NoError(t, err)
 	wanted := map[string]string{
 		`jobs_done{queue="mail"}`:                    `"3"]`,
@@ -87,10 +87,10 @@ func TestStatsD(t *testing.T) {
 func TestPickle(t *testing.T) {
 	dump, err := os.ReadFile("testdata/points.pickle")
 	require.NoError(t, err)
-	s := settings.Default[listenapp.Settings]()
+	s := settings.Default[app.ListenerSettings]()
 	s.Graphite.Pickle, s.Graphite.Interval = "127.0.0.1:0", time.Millisecond
-	l, ask, end := serve(t, s)
-	tcp, err := net.Dial("tcp", l.Addr(listenapp.Pickle))
+	l, ask, end := listenFor(t, s)
+	tcp, err := net.Dial("tcp", l.Addr(app.Pickle))
 	require.NoError(t, err)
 	for _, message := range []string{"cos\nsystem\n(S'true'\ntR.", string(dump)} {
 		head := binary.BigEndian.AppendUint32(nil, uint32(len(message)))

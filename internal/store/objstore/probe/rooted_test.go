@@ -1,4 +1,4 @@
-package rooted_test
+package probe_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/filestore"
-	"github.com/promlake/promlake/internal/store/objstore/rooted"
+	"github.com/promlake/promlake/internal/store/objstore/probe"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -33,8 +33,8 @@ type swapped struct{ objstore.Store }
 
 func open(t *testing.T, store objstore.Store, c *clock) objstore.Store {
 	t.Helper()
-	place, _ := store.(rooted.Place)
-	s, err := rooted.New(t.Context(), store, place, slog.New(slog.DiscardHandler), c.now)
+	place, _ := store.(probe.Place)
+	s, err := probe.NewRooted(t.Context(), store, place, slog.New(slog.DiscardHandler), c.now)
 	require.NoError(t, err)
 	s.AllowWrites()
 	return s.Objects()
@@ -61,16 +61,16 @@ func refused(t *testing.T, s objstore.Store) {
 	t.Helper()
 	ctx := t.Context()
 	_, err := list(ctx, s, "v1/none/")
-	require.ErrorIs(t, err, rooted.ErrRoot)
+	require.ErrorIs(t, err, probe.ErrRoot)
 	for _, err := range objstore.ListFolders(ctx, s, "v1/") {
-		require.ErrorIs(t, err, rooted.ErrRoot)
+		require.ErrorIs(t, err, probe.ErrRoot)
 	}
 	_, _, err = s.Get(ctx, "v1/a/manifest.json", 0, -1)
-	require.ErrorIs(t, err, rooted.ErrRoot)
-	require.ErrorIs(t, put(ctx, s, "v1/a/new"), rooted.ErrRoot)
-	require.ErrorIs(t, s.Delete(ctx, "v1/a/x"), rooted.ErrRoot)
+	require.ErrorIs(t, err, probe.ErrRoot)
+	require.ErrorIs(t, put(ctx, s, "v1/a/new"), probe.ErrRoot)
+	require.ErrorIs(t, s.Delete(ctx, "v1/a/x"), probe.ErrRoot)
 	_, err = objstore.DeleteAll(ctx, s, []string{"v1/a/x"})
-	require.ErrorIs(t, err, rooted.ErrRoot)
+	require.ErrorIs(t, err, probe.ErrRoot)
 }
 
 // TestDirectoryMovesAway: a directory that is gone, or an empty or other one in its place, is an
@@ -193,10 +193,10 @@ func TestStoresWithoutIdentity(t *testing.T) {
 func TestWritesWaitForTheCheck(t *testing.T) {
 	bucket := memstore.New(memstore.Settings{})
 	require.NoError(t, put(t.Context(), bucket, "v1/a/x"))
-	s, err := rooted.New(t.Context(), bucket, nil, slog.New(slog.DiscardHandler), (&clock{}).now)
+	s, err := probe.NewRooted(t.Context(), bucket, nil, slog.New(slog.DiscardHandler), (&clock{}).now)
 	require.NoError(t, err)
 	require.ErrorIs(t, put(t.Context(), s, "v1/a/y"), objstore.ErrReadOnly)
-	require.ErrorIs(t, s.Delete(t.Context(), "v1/a/x"), rooted.ErrUnchecked)
+	require.ErrorIs(t, s.Delete(t.Context(), "v1/a/x"), probe.ErrUnchecked)
 	found, err := list(t.Context(), s, "v1/")
 	require.NoError(t, err)
 	require.True(t, found)

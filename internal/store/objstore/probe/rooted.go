@@ -1,11 +1,4 @@
-// Package rooted refuses a store whose root is gone or is another one, such as the empty directory
-// below a file system that is no longer mounted: its empty listings would be answers without data,
-// and it would be written to. It also refuses writes until the store was checked.
-//
-// The object key.Identity identifies a store (schemas/keys.md). The first write creates it, on
-// condition that it does not exist. A store without it, from before there was one, or from a reader
-// that may not write, is used as it is.
-package rooted
+package probe
 
 import (
 	"bytes"
@@ -26,7 +19,6 @@ import (
 	"github.com/promlake/promlake/internal/format/checksum"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/objstore"
-	"github.com/promlake/promlake/internal/store/objstore/probe"
 )
 
 var (
@@ -38,7 +30,7 @@ var (
 )
 
 const (
-	version = 1
+	identityVersion = 1
 	// trusted is how long the identity of a bucket counts after it was read: an empty listing or a
 	// missing object makes a process read it again then. It is also the least time between two
 	// attempts to create an identity that fail.
@@ -55,8 +47,14 @@ type Place interface {
 	Reopen() error
 }
 
-// Store is an objstore.Store with one root.
-type Store struct {
+// Rooted is a store that refuses its use if its root is gone or is another one, such as the empty
+// directory below a file system that is no longer mounted: its empty listings would be answers
+// without data, and it would be written to. It also refuses writes until the store was checked.
+//
+// The object key.Identity identifies a store (schemas/keys.md). The first write creates it, on
+// condition that it does not exist. A store without it, from before there was one, or from a reader
+// that may not write, is used as it is.
+type Rooted struct {
 	objstore.Store
 	place  Place // nil: a bucket
 	now    func() time.Time
@@ -72,21 +70,21 @@ type Store struct {
 	tried time.Time // to create it
 }
 
-// New returns the store with the identity that it has at present. It allows no writes. place is nil
-// for a bucket. The store is valid, and without an identity, if reading that fails: the process may
-// not read the object, or the store does not answer.
-func New(ctx context.Context, store objstore.Store, place Place, logger *slog.Logger, now func() time.Time) (*Store, error) {
-	s := &Store{Store: store, place: place, now: now, logger: logger}
+// NewRooted returns the store with the identity that it has at present. It allows no writes. place is
+// nil for a bucket. The store is valid, and without an identity, if reading that fails: the process
+// may not read the object, or the store does not answer.
+func NewRooted(ctx context.Context, store objstore.Store, place Place, logger *slog.Logger, now func() time.Time) (*Rooted, error) {
+	s := &Rooted{Store: store, place: place, now: now, logger: logger}
 	id, err := s.identity(ctx)
 	s.learn(id)
 	return s, err
 }
 
 // Objects returns s as an objstore.Local exactly if the store below is one.
-func (s *Store) Objects() objstore.Store {
+func (s *Rooted) Objects() objstore.Store {
 	if l, ok := s.Store.(objstore.Local); ok {
 		return struct {
-			*Store
+			*Rooted
 			objstore.Local
 		}{s, l}
 	}
@@ -94,10 +92,10 @@ func (s *Store) Objects() objstore.Store {
 }
 
 // AllowWrites allows writes from now on.
-func (s *Store) AllowWrites() { s.writing.Store(true) }
+func (s *Rooted) AllowWrites() { s.writing.Store(true) }
 
 // Writes returns ErrUnchecked unless writes are allowed.
-func (s *Store) Writes() error {
+func (s *Rooted) Writes() error {
 	if s.writing.Load() {
 		return nil
 	}
@@ -106,10 +104,10 @@ func (s *Store) Writes() error {
 
 // Root returns ErrRoot if the root is another one. It costs a stat in a directory and nothing in a
 // bucket, where only requests that find nothing reveal it.
-func (s *Store) Root(ctx context.Context) error { return s.check(ctx, false) }
+func (s *Rooted) Root(ctx context.Context) error { return s.check(ctx, false) }
 
 // check is Root. Nothing was found where objects may be expected if empty.
-func (s *Store) check(ctx context.Context, empty bool) error {
+func (s *Rooted) check(ctx context.Context, empty bool) error {
 	if s.place != nil && s.place.Same() {
 		if s.lost.Load() {
 			s.found(true)
@@ -149,7 +147,7 @@ func (s *Store) check(ctx context.Context, empty bool) error {
 }
 
 // found notes whether the root is the right one.
-func (s *Store) found(same bool) {
+func (s *Rooted) found(same bool) {
 	if s.lost.Swap(!same) == !same {
 		return
 	}
@@ -160,9 +158,9 @@ func (s *Store) found(same bool) {
 	}
 }
 
-func (s *Store) age() time.Duration { return time.Duration(s.now().UnixNano() - s.read.Load()) }
+func (s *Rooted) age() time.Duration { return time.Duration(s.now().UnixNano() - s.read.Load()) }
 
-func (s *Store) learn(id string) {
+func (s *Rooted) learn(id string) {
 	s.id = id
 	s.known.Store(id != "")
 }
@@ -174,7 +172,7 @@ type document struct {
 }
 
 // identity reads the store's identity, "" if it has none.
-func (s *Store) identity(ctx context.Context) (string, error) {
+func (s *Rooted) identity(ctx context.Context) (string, error) {
 	b, _, err := objstore.ReadAll(ctx, s.Store, key.Identity)
 	s.read.Store(s.now().UnixNano())
 	if errors.Is(err, objstore.ErrNotFound) {
@@ -188,7 +186,7 @@ func (s *Store) identity(ctx context.Context) (string, error) {
 		err = json.Unmarshal(b, &d)
 	}
 	if err == nil {
-		err = checksum.CheckVersion("the identity of a store", strconv.Itoa(d.Version), version)
+		err = checksum.CheckVersion("the identity of a store", strconv.Itoa(d.Version), identityVersion)
 	}
 	if err == nil && d.ID == "" {
 		err = errors.New("it is empty")
@@ -201,14 +199,14 @@ func (s *Store) identity(ctx context.Context) (string, error) {
 
 // identify makes sure that the store has an identity. A store that refuses the object only is used
 // without it.
-func (s *Store) identify(ctx context.Context) {
+func (s *Rooted) identify(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known.Load() || s.now().Sub(s.tried) < trusted {
 		return
 	}
 	s.tried = s.now()
-	d := document{version, rand.Text()}
+	d := document{identityVersion, rand.Text()}
 	b, err := json.Marshal(d)
 	if err == nil {
 		b, err = checksum.Append(b)
@@ -227,12 +225,12 @@ func (s *Store) identify(ctx context.Context) {
 }
 
 // change begins a change of the store.
-func (s *Store) change(ctx context.Context) error {
+func (s *Rooted) change(ctx context.Context) error {
 	return errors.Join(s.check(ctx, false), s.Writes())
 }
 
 // Get implements objstore.Store.
-func (s *Store) Get(ctx context.Context, k string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+func (s *Rooted) Get(ctx context.Context, k string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	r, o, err := s.Store.Get(ctx, k, offset, length)
 	if errors.Is(err, objstore.ErrNotFound) {
 		if cerr := s.check(ctx, true); cerr != nil {
@@ -243,18 +241,18 @@ func (s *Store) Get(ctx context.Context, k string, offset, length int64) (io.Rea
 }
 
 // Put implements objstore.Store.
-func (s *Store) Put(ctx context.Context, k string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
+func (s *Rooted) Put(ctx context.Context, k string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
 	if err := s.change(ctx); err != nil {
 		return "", fmt.Errorf("put %q: %w", k, err)
 	}
-	if !s.known.Load() && !strings.HasPrefix(k, probe.Prefix) { // the store may fail its check
+	if !s.known.Load() && !strings.HasPrefix(k, Prefix) { // the store may fail its check
 		s.identify(ctx)
 	}
 	return s.Store.Put(ctx, k, body, cond)
 }
 
 // Delete implements objstore.Store.
-func (s *Store) Delete(ctx context.Context, k string) error {
+func (s *Rooted) Delete(ctx context.Context, k string) error {
 	if err := s.change(ctx); err != nil {
 		return fmt.Errorf("delete %q: %w", k, err)
 	}
@@ -262,7 +260,7 @@ func (s *Store) Delete(ctx context.Context, k string) error {
 }
 
 // DeleteAll implements objstore.BatchDeleter.
-func (s *Store) DeleteAll(ctx context.Context, keys []string) (int, error) {
+func (s *Rooted) DeleteAll(ctx context.Context, keys []string) (int, error) {
 	if err := s.change(ctx); err != nil {
 		return 0, fmt.Errorf("delete objects: %w", err)
 	}
@@ -270,23 +268,23 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) (int, error) {
 }
 
 // List implements objstore.Store.
-func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+func (s *Rooted) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
 	return listed(ctx, s, s.Store.List(ctx, prefix, startAfter))
 }
 
 // ListExcept implements objstore.ExceptLister.
-func (s *Store) ListExcept(ctx context.Context, prefix, startAfter string, skip func(key string) bool) iter.Seq2[objstore.Object, error] {
+func (s *Rooted) ListExcept(ctx context.Context, prefix, startAfter string, skip func(key string) bool) iter.Seq2[objstore.Object, error] {
 	return listed(ctx, s, objstore.ListExcept(ctx, s.Store, prefix, startAfter, skip))
 }
 
 // ListFolders implements objstore.FolderLister.
-func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+func (s *Rooted) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return listed(ctx, s, objstore.ListFolders(ctx, s.Store, prefix))
 }
 
 // listed returns a listing that fails if the root is another one before or, of an empty listing,
 // after it.
-func listed[T any](ctx context.Context, s *Store, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+func listed[T any](ctx context.Context, s *Rooted, all iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if err := s.check(ctx, false); err != nil {

@@ -1,4 +1,4 @@
-package listenapp
+package app
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"github.com/promlake/promlake/internal/senders/statsd"
 )
 
-// Settings are those of all listeners. The tags are those of package settings.
-type Settings struct {
+// ListenerSettings are those of all listeners. The tags are those of package settings.
+type ListenerSettings struct {
 	Graphite GraphiteLines `embed:"" prefix:"graphite."`
 	Influx   Lines         `embed:"" prefix:"influx."`
 	OpenTSDB Lines         `embed:"" prefix:"opentsdb."`
@@ -43,7 +43,7 @@ type Sums struct {
 }
 
 // Enabled reports whether there is something to listen for.
-func (s Settings) Enabled() bool {
+func (s ListenerSettings) Enabled() bool {
 	return s.Graphite.Listen != "" || s.Graphite.Pickle != "" || s.Influx.Listen != "" || s.OpenTSDB.Listen != "" || s.StatsD.Listen != ""
 }
 

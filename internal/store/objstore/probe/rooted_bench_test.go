@@ -1,4 +1,4 @@
-package rooted_test
+package probe_test
 
 import (
 	"log/slog"
@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/store/objstore/filestore"
-	"github.com/promlake/promlake/internal/store/objstore/rooted"
+	"github.com/promlake/promlake/internal/store/objstore/probe"
 )
 
 // BenchmarkRoot checks the root of a directory, as each request and each listing does.
 func BenchmarkRoot(b *testing.B) {
 	files, err := filestore.New(b.TempDir())
 	require.NoError(b, err)
-	s, err := rooted.New(b.Context(), files, files, slog.New(slog.DiscardHandler), (&clock{}).now)
+	s, err := probe.NewRooted(b.Context(), files, files, slog.New(slog.DiscardHandler), (&clock{}).now)
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,4 +1,4 @@
-package publishapp_test
+package app_test
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/store/catalog"
@@ -69,7 +69,7 @@ func TestPublishes(t *testing.T) {
 		}
 		return memstore.Fault{}
 	})
-	stage, err := publishapp.New(publishapp.Settings{Interval: time.Millisecond}, "s3://bucket")(t.Context(), p)
+	stage, err := app.NewPublishing(app.PublishSettings{Interval: time.Millisecond}, "s3://bucket")(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, stage.Routes())
 	const counts = `
@@ -91,7 +91,7 @@ promlake_publish_total{result="ok"} 1
 func TestEndsBeforeTheProcessIsReady(t *testing.T) {
 	store := memstore.New(memstore.Settings{})
 	p := process.Parts{Store: store, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Ready: make(chan struct{}), Now: time.Now}
-	stage, err := publishapp.New(publishapp.Settings{Interval: time.Millisecond}, "s3://bucket")(t.Context(), p)
+	stage, err := app.NewPublishing(app.PublishSettings{Interval: time.Millisecond}, "s3://bucket")(t.Context(), p)
 	require.NoError(t, err)
 	require.NoError(t, stage.Drain(t.Context()))
 	require.NoError(t, stage.Close())
@@ -103,12 +103,12 @@ func TestLocate(t *testing.T) {
 		{"", "s3://bucket/prefix?endpoint=http://localhost", "s3://bucket/prefix/k"}, {"s3a://bucket/prefix/", "s3://bucket", "s3a://bucket/prefix/k"},
 		{"", "/data", "file:///data/k"},
 	} {
-		f, err := publishapp.Locate(tc[0], tc[1])
+		f, err := app.Locate(tc[0], tc[1])
 		require.NoError(t, err)
 		require.Equal(t, tc[2], f("k"))
 	}
 	for _, tc := range [][2]string{{"bucket/prefix", "s3://bucket"}, {"", "s3://"}} {
-		_, err := publishapp.Locate(tc[0], tc[1])
+		_, err := app.Locate(tc[0], tc[1])
 		require.Error(t, err)
 	}
 }

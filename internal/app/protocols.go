@@ -1,4 +1,4 @@
-package listenapp
+package app
 
 import (
 	"time"
@@ -30,7 +30,7 @@ type protocol struct {
 
 // protocols returns those that are listened for. Lines of InfluxDB get their names by naming. What
 // StatsD adds up is charged to budget.
-func (s Settings) protocols(naming lineprotocol.Naming, budget *memory.Budget, now func() time.Time) (out []protocol) {
+func (s ListenerSettings) protocols(naming lineprotocol.Naming, budget *memory.Budget, now func() time.Time) (out []protocol) {
 	plaintext := func(lines []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 		return graphite.Decode(graphite.Request{Body: lines, Time: came.UnixMilli()}, g, rules, room)
 	}

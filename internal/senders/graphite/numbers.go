@@ -1,4 +1,4 @@
-package pickle
+package graphite
 
 import (
 	"bytes"

@@ -1,5 +1,4 @@
-// Package listenapp makes listeners for lines stages of a process.
-package listenapp
+package app
 
 import (
 	"context"
@@ -15,7 +14,7 @@ import (
 )
 
 // Validate reports settings that make no sense.
-func (s Settings) Validate() error {
+func (s ListenerSettings) Validate() error {
 	var errs []error
 	for _, p := range s.protocols(lineprotocol.Naming{}, nil, time.Now) {
 		if _, err := tenant.Parse(p.set.Tenant); err != nil {
@@ -29,14 +28,14 @@ func (s Settings) Validate() error {
 // they are built.
 type Listeners struct {
 	process.Idle
-	set    Settings
+	set    ListenerSettings
 	naming lineprotocol.Naming
 	sink   listen.Sink
 	open   map[string]*listen.Listener // by protocol
 }
 
-// New returns listeners for settings with an address. Lines of InfluxDB get their names by naming.
-func New(s Settings, naming lineprotocol.Naming) *Listeners {
+// NewListeners returns listeners for settings with an address. Lines of InfluxDB get their names by naming.
+func NewListeners(s ListenerSettings, naming lineprotocol.Naming) *Listeners {
 	return &Listeners{set: s, naming: naming, open: map[string]*listen.Listener{}}
 }
 

@@ -1,9 +1,4 @@
-// Package pickle reads plain data of Python's pickle format: numbers, texts, tuples and lists. It
-// executes nothing: opcodes that make objects of classes, or call functions, are refused.
-//
-// It knows the opcodes of all protocols (0 to 5) for such data. The format is that of Python's
-// Lib/pickletools.py.
-package pickle
+package graphite
 
 import (
 	"encoding/binary"
@@ -12,31 +7,30 @@ import (
 	"math"
 )
 
-// ErrInvalid marks data that is no pickle of plain data, or exceeds a limit.
-var ErrInvalid = errors.New("invalid pickle")
+// ErrPickle marks data that is no pickle of plain data, or exceeds a limit.
+var ErrPickle = errors.New("invalid pickle")
 
-// Kind is the kind of a value.
-type Kind uint8
+// pickledKind is the kind of a Python object.
+type pickledKind uint8
 
-// The kinds.
 const (
-	None Kind = iota
-	Number
-	Text
-	Sequence // a tuple or a list
-	mark
+	pickledNone pickledKind = iota
+	pickledNumber
+	pickledText
+	pickledSequence // a tuple or a list
+	pickledMark
 )
 
-// Value is a Python object.
-type Value struct {
-	Kind   Kind
+// pickled is a Python object.
+type pickled struct {
+	Kind   pickledKind
 	Number float64 // of an integer, a float or a truth value
 	Text   []byte
-	items  *[]Value // shared by all values that stand for one list
+	items  *[]pickled // shared by all values that stand for one list
 }
 
 // Items are those of a tuple or a list, which may contain itself.
-func (v Value) Items() []Value {
+func (v pickled) Items() []pickled {
 	if v.items == nil {
 		return nil
 	}
@@ -47,42 +41,45 @@ func (v Value) Items() []Value {
 // bytes each at most twice, since slices grow.
 const maxValues = 1 << 19
 
-// Decode returns the object of a pickle. Its texts are parts of data where that is possible.
-func Decode(data []byte) (Value, error) {
+// unpickle returns the object of a pickle. Its texts are parts of data where that is possible.
+func unpickle(data []byte) (pickled, error) {
 	m := machine{data: data, left: maxValues}
 	for {
 		op, err := m.byte()
 		if err != nil {
-			return Value{}, err
+			return pickled{}, err
 		}
 		if op == '.' {
 			break
 		}
 		if err := m.step(op); err != nil {
-			return Value{}, err
+			return pickled{}, err
 		}
 		if m.left < 0 {
-			return Value{}, fmt.Errorf("%w: it has more than %d values: send fewer points in a message", ErrInvalid, maxValues)
+			return pickled{}, fmt.Errorf("%w: it has more than %d values: send fewer points in a message", ErrPickle, maxValues)
 		}
 	}
 	v, err := m.pop()
-	if err == nil && v.Kind == mark {
+	if err == nil && v.Kind == pickledMark {
 		err = m.invalid("the stack ends with a mark")
 	}
 	return v, err
 }
 
-// machine is the stack machine of the format.
+// machine is the stack machine of Python's pickle format. It reads plain data: numbers, texts,
+// tuples and lists. It executes nothing: opcodes that make objects of classes, or call functions,
+// are refused. It knows the opcodes of all protocols (0 to 5) for such data. The format is that of
+// Python's Lib/pickletools.py.
 type machine struct {
 	data  []byte
 	at    int
-	stack []Value
-	memo  map[uint64]Value
+	stack []pickled
+	memo  map[uint64]pickled
 	left  int // values that may still be made
 }
 
 func (m *machine) invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %s at byte %d", ErrInvalid, fmt.Sprintf(format, args...), m.at)
+	return fmt.Errorf("%w: %s at byte %d", ErrPickle, fmt.Sprintf(format, args...), m.at)
 }
 
 func (m *machine) byte() (byte, error) {
@@ -123,16 +120,16 @@ func (m *machine) sized(n uint64) ([]byte, error) {
 	return m.bytes(size)
 }
 
-func (m *machine) push(v Value) {
+func (m *machine) push(v pickled) {
 	m.left--
 	m.stack = append(m.stack, v)
 }
 
-func (m *machine) number(v float64) { m.push(Value{Kind: Number, Number: v}) }
+func (m *machine) number(v float64) { m.push(pickled{Kind: pickledNumber, Number: v}) }
 
-func (m *machine) pop() (Value, error) {
+func (m *machine) pop() (pickled, error) {
 	if len(m.stack) == 0 {
-		return Value{}, m.invalid("the stack is empty")
+		return pickled{}, m.invalid("the stack is empty")
 	}
 	v := m.stack[len(m.stack)-1]
 	m.stack = m.stack[:len(m.stack)-1]
@@ -140,9 +137,9 @@ func (m *machine) pop() (Value, error) {
 }
 
 // popMark removes the values above the last mark, and the mark.
-func (m *machine) popMark() ([]Value, error) {
+func (m *machine) popMark() ([]pickled, error) {
 	for i := len(m.stack) - 1; i >= 0; i-- {
-		if m.stack[i].Kind == mark {
+		if m.stack[i].Kind == pickledMark {
 			above := m.stack[i+1:]
 			m.stack = m.stack[:i]
 			return above, nil
@@ -152,14 +149,14 @@ func (m *machine) popMark() ([]Value, error) {
 }
 
 // sequence pushes a tuple or list of copies of values.
-func (m *machine) sequence(values []Value) {
-	items := append([]Value(nil), values...)
+func (m *machine) sequence(values []pickled) {
+	items := append([]pickled(nil), values...)
 	m.left -= len(items)
-	m.push(Value{Kind: Sequence, items: &items})
+	m.push(pickled{Kind: pickledSequence, items: &items})
 }
 
 // extend appends values to the list that is the last of the stack.
-func (m *machine) extend(values ...Value) error {
+func (m *machine) extend(values ...pickled) error {
 	if len(m.stack) == 0 || m.stack[len(m.stack)-1].items == nil {
 		return m.invalid("append to what is no list")
 	}
