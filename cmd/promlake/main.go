@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/promlake/promlake/internal/app"
@@ -64,4 +65,12 @@ func main() {
 
 func run(ctx context.Context, args []string, io flags.Streams) int {
 	return flags.Main(ctx, program, description, newCLI(), args, io)
+}
+
+type versionCmd struct{}
+
+// Run prints one line.
+func (versionCmd) Run(io flags.Streams) error {
+	_, err := fmt.Fprintln(io.Out, telemetry.ReadBuild())
+	return err
 }

@@ -5,8 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
@@ -75,4 +83,79 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 		return fmt.Errorf("print answer: %w", err)
 	}
 	return nil
+}
+
+// parseTime reads a flag's point in time: "now", "now-1h" or "now+1h" with a duration as in PromQL,
+// RFC 3339, or seconds since 1970 with a fraction; "" is now.
+func parseTime(flag, text string, now time.Time) (time.Time, error) {
+	if offset, ok := strings.CutPrefix(text, "now"); ok || text == "" {
+		if offset == "" {
+			return now, nil
+		}
+		d, err := model.ParseDuration(offset[1:])
+		switch {
+		case err == nil && offset[0] == '-':
+			return now.Add(-time.Duration(d)), nil
+		case err == nil && offset[0] == '+':
+			return now.Add(time.Duration(d)), nil
+		}
+	}
+	if s, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(s) < 1<<40 {
+		return time.UnixMilli(int64(math.Round(s * 1000))).UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("--%s %q: want now-1h, RFC 3339 or seconds since 1970", flag, text)
+	}
+	return t, nil
+}
+
+type readCmd struct {
+	Store  string `name:"store" required:"" placeholder:"URL" help:"Object store to read."`
+	Socket string `name:"socket" required:"" placeholder:"PATH" help:"Unix socket to create. Whoever can open it reads every tenant, so its directory should be private."`
+
+	Log   telemetry.LogSettings `embed:""`
+	Query queryapp.Settings     `embed:"" group:"Query of a store"`
+}
+
+// readEnd is how long requests may take to notice that nobody waits for them.
+const readEnd = 20 * time.Second
+
+// Run serves the query API on the socket until the standard input or ctx ends. It writes a line
+// when it serves.
+func (c *readCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Values) (err error) {
+	h, done, err := queryOf(ctx, c.Store, c.Log, c.Query, streams, vs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	ln, err := new(net.ListenConfig).Listen(ctx, "unix", c.Socket)
+	if err != nil {
+		return fmt.Errorf("open socket: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// The process that started this one holds the other end of the input, and the kernel closes it
+	// when that process ends in any way.
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, streams.In) // an error is an end, too
+	}()
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	if _, err := fmt.Fprintln(streams.Out, "ready"); err != nil {
+		cancel()
+	}
+	select {
+	case err = <-served:
+		cancel()
+	case <-ctx.Done():
+	}
+	late, stop := context.WithTimeout(context.WithoutCancel(ctx), readEnd)
+	defer stop()
+	if failed := srv.Shutdown(late); failed != nil {
+		return errors.Join(err, fmt.Errorf("end requests: %w", failed), srv.Close())
+	}
+	return err
 }

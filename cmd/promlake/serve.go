@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/flags"
@@ -20,4 +22,23 @@ func (c *serveCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) e
 	}
 	c.Settings.Process.Flags = vs
 	return app.Run(ctx, c.Settings, io.Out, logger)
+}
+
+type configCmd struct {
+	PrintDefaults bool `name:"print-defaults" help:"Print the defaults of all settings instead."`
+
+	Settings app.Settings `embed:""`
+}
+
+// Run prints the settings that promlake serve would have as a settings file.
+func (c *configCmd) Run(io flags.Streams, vs flags.Values) error {
+	vs = slices.DeleteFunc(vs, func(v flags.Value) bool { return v.Name == "print-defaults" || v.Name == flags.SettingsFile })
+	text := vs.File()
+	if c.PrintDefaults {
+		text = vs.Defaults()
+	}
+	if _, err := fmt.Fprint(io.Out, text); err != nil {
+		return fmt.Errorf("print settings: %w", err)
+	}
+	return nil
 }

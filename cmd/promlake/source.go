@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/base/loopback"
 	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // connectTimeout is how long a command tries to connect to a server.
@@ -61,4 +64,39 @@ func queryOf(
 	p := process.DefaultSettings()
 	p.Store, p.Flags = store, vs
 	return process.Open(ctx, p, logger, queryapp.New(settings))
+}
+
+// identified adds the tenant to every request, and the token if there is one. It implements
+// http.RoundTripper.
+type identified struct {
+	tenant, token string
+	next          http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a identified) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if a.tenant != "" {
+		r.Header.Set(tenant.Header, a.tenant)
+	}
+	if a.token != "" {
+		r.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	return a.next.RoundTrip(r)
+}
+
+// withStore calls f with the store at a URL, which exists.
+func withStore(ctx context.Context, io flags.Streams, log telemetry.LogSettings, url string, f func(objstore.Store) error) (err error) {
+	logger, err := telemetry.NewLogger(io.Err, log)
+	if err != nil {
+		return err
+	}
+	p := process.DefaultSettings()
+	p.Store = url
+	store, end, err := process.OpenStore(ctx, p, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	return f(store)
 }

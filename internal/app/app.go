@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/demo"
 	"github.com/promlake/promlake/internal/app/doctorapp"
@@ -187,3 +189,17 @@ func lasting(s queryapp.Settings) queryapp.Settings {
 	s.Warm, s.KeepUsage = true, true
 	return s
 }
+
+// demonstration serves the machine's metrics and prints the welcome. It implements process.Stage.
+type demonstration struct {
+	process.Stage // prints the welcome
+	machine       http.Handler
+}
+
+// Routes implements process.Stage.
+func (d demonstration) Routes() []process.Route {
+	return []process.Route{{Pattern: "GET " + demo.NodePath, Name: demo.NodePath, Access: auth.Operate, Handler: d.machine}}
+}
+
+// Close implements process.Stage; Drain left nothing to release.
+func (demonstration) Close() error { return nil }

@@ -9,8 +9,13 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/senders/graphite"
 	"github.com/promlake/promlake/internal/senders/lineprotocol"
 	"github.com/promlake/promlake/internal/senders/listen"
+	"github.com/promlake/promlake/internal/senders/opentsdb"
+	"github.com/promlake/promlake/internal/senders/statsd"
 )
 
 // Validate reports settings that make no sense.
@@ -81,4 +86,120 @@ func (l *Listeners) Drain(ctx context.Context) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// ListenerSettings are those of all listeners. The tags are those of package settings.
+type ListenerSettings struct {
+	Graphite GraphiteLines `embed:"" prefix:"graphite."`
+	Influx   Lines         `embed:"" prefix:"influx."`
+	OpenTSDB Lines         `embed:"" prefix:"opentsdb."`
+	StatsD   Sums          `embed:"" prefix:"statsd."`
+}
+
+// Lines are the settings of the listener for one protocol, whose name is the prefix of the flags.
+type Lines struct {
+	Listen         string        `name:"listen" basic:"" placeholder:"HOST:PORT" help:"Address for lines of the protocol, over TCP and UDP. Usual ports: Graphite 2003, InfluxDB 8089, OpenTSDB 4242. Default: none." when:"Set it for senders that do not use HTTP. They need no token: see listeners.md."`
+	Tenant         string        `name:"tenant" default:"anonymous" help:"Tenant that the lines of the listener are written to." when:"Set it if the server has several tenants."`
+	QueueBytes     int64         `name:"queue-bytes" type:"bytes" default:"32MiB" min:"1MiB" help:"Lines of the listener that wait to be stored. Beyond it TCP senders wait, and lines that come over UDP are dropped." when:"Raise it if senders over UDP must bridge an outage of the store."`
+	MaxConnections int           `name:"max-connections" default:"1000" min:"1" help:"TCP connections to the listener at once. Each takes 16 KiB." when:"Raise it if there are more senders."`
+	Interval       time.Duration `name:"flush-interval" default:"1s" above:"0" help:"Longest time that a line of the listener waits for others before it is stored." when:"Raise it for fewer and larger objects in a bucket."`
+}
+
+// GraphiteLines are the settings of the listeners for Graphite's protocols.
+type GraphiteLines struct {
+	Lines  `embed:""`
+	Pickle string `name:"pickle-listen" placeholder:"HOST:PORT" help:"Address for Graphite's pickle protocol, over TCP, with the other settings of Graphite's lines. Usual port: 2004. Default: none." when:"Set it for carbon's relays, which send pickles."`
+}
+
+// Sums are the settings of the listener for StatsD.
+type Sums struct {
+	Listen         string        `name:"listen" basic:"" placeholder:"HOST:PORT" help:"Address for StatsD, over UDP and TCP. Usual port: 8125. Default: none." when:"Set it for senders of StatsD and DogStatsD. They need no token: see listeners.md."`
+	Tenant         string        `name:"tenant" default:"anonymous" help:"Tenant that the metrics of StatsD are written to." when:"Set it if the server has several tenants."`
+	MaxConnections int           `name:"max-connections" default:"1000" min:"1" help:"TCP connections to the listener at once. Each takes 16 KiB." when:"Raise it if there are more senders."`
+	Interval       time.Duration `name:"flush-interval" default:"10s" above:"0" help:"Time between two samples of each series of StatsD. Must be below the lookback of queries." when:"Raise it for fewer samples."`
+	Timers         statsd.Timers `name:"timers" default:"summary" enum:"summary,native-histogram" help:"What timers, histograms and distributions become, one of ${enum}. A summary has the quantiles 0.5, 0.9 and 0.99." when:"Set native-histogram for any quantile, also over several series."`
+	MaxSeries      int           `name:"max-series" default:"50000" min:"1" help:"Series of StatsD that are kept in memory. Events for more are left out. A summary takes five series." when:"Raise it if events are left out and memory is free."`
+	MaxSetValues   int           `name:"max-set-values" default:"200000" min:"1" help:"Distinct values of all sets of StatsD between two flushes. More are left out. Each takes about 50 bytes." when:"Raise it if values are left out and memory is free."`
+	MaxStateBytes  int64         `name:"max-state-bytes" type:"bytes" default:"1GiB" min:"1MiB" help:"Memory of what StatsD's events add up to, at most a quarter of memory-limit. Events that need more are left out. A summary counts as 128 KiB, a native histogram as 8 KiB." when:"Raise it if events are left out and memory is free."`
+	TTL            time.Duration `name:"ttl" default:"1h" min:"0" help:"Time after its last event at which a series of StatsD ends and is forgotten; 0 is never." when:"Lower it if names change often, raise it for gauges that are sent rarely."`
+}
+
+// Enabled reports whether there is something to listen for.
+func (s ListenerSettings) Enabled() bool {
+	return s.Graphite.Listen != "" || s.Graphite.Pickle != "" || s.Influx.Listen != "" || s.OpenTSDB.Listen != "" || s.StatsD.Listen != ""
+}
+
+// lines are those of a listener for StatsD that it shares with others.
+func (s Sums) lines() Lines {
+	return Lines{Listen: s.Listen, Tenant: s.Tenant, QueueBytes: 1, MaxConnections: s.MaxConnections, Interval: s.Interval}
+}
+
+// pickles are the settings of the listener for pickles.
+func (s GraphiteLines) pickles() Lines {
+	l := s.Lines
+	l.Listen = s.Pickle
+	return l
+}
+
+// The protocols, by the prefixes of their flags, except Pickle, which shares those of Graphite.
+const (
+	Graphite = "graphite"
+	Pickle   = "graphite-pickle"
+	Influx   = "influx"
+	OpenTSDB = "opentsdb"
+	StatsD   = "statsd"
+)
+
+// protocol is one that has a listener.
+type protocol struct {
+	listen.Protocol
+
+	set Lines
+}
+
+// protocols returns those that are listened for. Lines of InfluxDB get their names by naming. What
+// StatsD adds up is charged to budget.
+func (s ListenerSettings) protocols(naming lineprotocol.Naming, budget *memory.Budget, now func() time.Time) (out []protocol) {
+	plaintext := func(lines []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+		return graphite.Decode(graphite.Request{Body: lines, Time: came.UnixMilli()}, g, rules, room)
+	}
+	for _, p := range []protocol{
+		{listen.Protocol{Name: Graphite, Flags: Graphite, Decode: plaintext}, s.Graphite.Lines},
+		{listen.Protocol{Name: Pickle, Flags: Graphite, Decode: plaintext, Unpack: graphite.FromPickle, MaxMessage: graphite.MaxPickle}, s.Graphite.pickles()},
+		{listen.Protocol{
+			Name: Influx, Flags: Influx,
+			Decode: func(lines []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+				b, _, err := lineprotocol.Decode(lineprotocol.Request{Body: lines, Naming: naming, Precision: lineprotocol.Nanoseconds, Came: came}, g, rules, room)
+				return b, err
+			},
+		}, s.Influx},
+		{listen.Protocol{
+			Name: OpenTSDB, Flags: OpenTSDB,
+			Decode: func(lines []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+				return opentsdb.DecodeLines(lines, g, rules, room)
+			},
+		}, s.OpenTSDB},
+		{listen.Protocol{Name: StatsD, Flags: StatsD}, s.StatsD.lines()},
+	} {
+		if p.set.Listen == "" {
+			continue
+		}
+		if p.Name == StatsD {
+			p.Aggregate = sums{statsd.New(statsd.Settings{
+				Timers: s.StatsD.Timers, MaxSeries: s.StatsD.MaxSeries, MaxSetValues: s.StatsD.MaxSetValues, TTL: s.StatsD.TTL,
+				MaxStateBytes: s.StatsD.MaxStateBytes, Memory: budget,
+			}, now)}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// sums makes an aggregator that of a listener.
+type sums struct{ *statsd.Aggregator }
+
+// Flush implements listen.Aggregate.
+func (s sums) Flush() (samples int, size int64, source listen.Source) {
+	f := s.Aggregator.Flush()
+	return f.Len(), f.Size(), f.Batch
 }

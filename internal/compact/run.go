@@ -18,7 +18,7 @@ const cleanupTimeout = 30 * time.Second
 
 // Run runs one job of a plan. It may be called for any job at any time: a job whose sources have
 // changed, or that was planned more than catalog.MaxJobAge ago, is a Conflict, which is no error. A
-// job that takes too long is recorded as a split (slowness.go). The result is valid with an error
+// job that takes too long is recorded as a split (splitSlow). The result is valid with an error
 // too.
 func (s *Stage) Run(ctx context.Context, tenant string, job plan.Job) (Result, error) {
 	return s.run(ctx, Work{Tenant: tenant, Job: job}, nil)
@@ -149,4 +149,25 @@ func (s *Stage) explain(ctx context.Context, tenant string, job *plan.Job, err e
 		return cerr
 	}
 	return fmt.Errorf("a live object is missing: %w", err)
+}
+
+// Work runs the job of a message. The message is done unless there is an error: bytes that are no
+// job message (ErrNoJob), or a context that was cancelled before its deadline.
+//
+// A job that failed is no error. It is logged and counted, and a later plan has it again as soon as
+// the queue accepts the same message again. Redelivery of the old message would block its group
+// until then, and with it all other jobs of the day, which meanwhile become too old.
+func (s *Stage) Work(ctx context.Context, body []byte) (Result, error) {
+	w, err := Decode(body)
+	if err != nil {
+		s.log.ErrorContext(ctx, "a message is no job", "error", err)
+		return Result{}, err
+	}
+	r, err := s.run(ctx, w, nil)
+	if err != nil && ctx.Err() != nil {
+		return r, err
+	}
+	(&failures{stage: s}).add(ctx, w.Tenant, err)
+	s.ended(ctx, &r)
+	return r, nil
 }

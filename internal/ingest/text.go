@@ -10,6 +10,8 @@ import (
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/body"
+	"github.com/promlake/promlake/internal/senders/csvlines"
+	"github.com/promlake/promlake/internal/senders/jsonlines"
 	"github.com/promlake/promlake/internal/senders/promtext"
 )
 
@@ -81,4 +83,35 @@ func (s *Stage) packedReader(h http.Header, form string) (reader, error) {
 	return func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *body.Charge, error) {
 		return s.bodies.ReadPacked(w, r, tenant, packing, form)
 	}, nil
+}
+
+// JSONLinesHandler serves POST requests with lines of JSON in VictoriaMetrics' format.
+func (s *Stage) JSONLinesHandler() http.Handler {
+	return s.importer("json", func(r *http.Request) (p wireFormat, err error) {
+		if p.read, err = s.packedReader(r.Header, "json"); err != nil {
+			return p, err
+		}
+		p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+			return jsonlines.Decode(jsonlines.Request{Body: msg}, g, rules, room)
+		}
+		return p, nil
+	})
+}
+
+// CSVHandler serves POST requests with CSV, whose columns the parameter format describes as with
+// VictoriaMetrics.
+func (s *Stage) CSVHandler() http.Handler {
+	return s.importer("csv", func(r *http.Request) (p wireFormat, err error) {
+		if p.read, err = s.textReader(r.Header); err != nil {
+			return p, err
+		}
+		format, err := csvlines.ParseFormat(r.URL.Query().Get("format"))
+		if err != nil {
+			return p, errParameter{fmt.Errorf("format: %w", err)}
+		}
+		p.decode = func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+			return csvlines.Decode(csvlines.Request{Body: msg, Format: format, Time: came.UnixMilli()}, g, rules, room)
+		}
+		return p, nil
+	})
 }

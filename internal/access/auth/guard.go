@@ -1,3 +1,6 @@
+// Package auth authenticates and authorizes requests: a request has a bearer token, and a document
+// lists the tenants and kinds of access of each token. The document contains hashes of tokens, not
+// the tokens.
 package auth
 
 import (
@@ -169,5 +172,66 @@ func (g *grant) tenantOf(id string, named bool) (string, error) {
 		return "", fmt.Errorf("the token is for the tenants %s: name one of them in the header %s", strings.Join(g.tenants, ", "), tenant.Header)
 	default:
 		return "", fmt.Errorf("the token is not for tenant %q", id)
+	}
+}
+
+// Settings are the location of the document of tokens. The tags are those of package settings.
+type Settings struct {
+	Tokens string `name:"auth.tokens" basic:"" placeholder:"SOURCE" help:"Source of the document of tokens: file:PATH, or ssm:NAME for a parameter of AWS Systems Manager. Default: requests need no token." when:"Set it on every server that others reach."`
+}
+
+// Enabled reports whether requests need a token.
+func (s Settings) Enabled() bool { return s.Tokens != "" }
+
+// Validate returns an error that names the flag of an invalid setting.
+func (s Settings) Validate() error {
+	if s.Enabled() && !secret.IsReference(s.Tokens) {
+		return fmt.Errorf("auth.tokens: want file:PATH or ssm:NAME, got %q", s.Tokens)
+	}
+	return nil
+}
+
+// Access is a kind of request. The zero value is Read.
+type Access uint8
+
+const (
+	// Read is reading a tenant's data.
+	Read Access = iota
+	// Write is adding to a tenant's data.
+	Write
+	// Admin is deleting a tenant's data, and changing its rules.
+	Admin
+	// Operate concerns the process and all of its tenants: metrics, compaction. It requires access
+	// "admin" for tenants ["*"].
+	Operate
+	// Public is reading what holds no data, such as the page's scripts. It takes no token.
+	Public
+)
+
+// names maps the names of kinds of access in a document.
+var names = map[string]Access{"read": Read, "write": Write, "admin": Admin}
+
+// parseAccess parses the name of a kind of access: read, write or admin.
+func parseAccess(name string) (Access, error) {
+	a, ok := names[name]
+	if !ok {
+		return 0, fmt.Errorf("access %q: want read, write or admin", name)
+	}
+	return a, nil
+}
+
+// String returns the name in a document of the access that a token needs for a.
+func (a Access) String() string {
+	switch a {
+	case Read:
+		return "read"
+	case Write:
+		return "write"
+	case Admin, Operate:
+		return "admin"
+	case Public:
+		return "none"
+	default:
+		return fmt.Sprintf("Access(%d)", uint8(a))
 	}
 }

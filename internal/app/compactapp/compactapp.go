@@ -5,11 +5,19 @@ package compactapp
 import (
 	"context"
 	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/probe"
 	"github.com/promlake/promlake/internal/store/recent"
 )
 
@@ -47,4 +55,131 @@ func newStage(s Settings, p process.Parts) (*compact.Stage, error) {
 		return nil, fmt.Errorf("start compaction: %w", err)
 	}
 	return c, nil
+}
+
+// Driven is a compaction stage that its owner drives.
+type Driven struct {
+	stage   *compact.Stage
+	metrics prometheus.Gatherer
+	end     func() error
+}
+
+// Open returns a compaction stage over a store that exists, for all of its tenants or, if tenant is
+// not "", for that one. If p enables it, it first checks the store. It adds ahead to the time of
+// the store's clock. The caller closes it.
+func Open(ctx context.Context, p process.Settings, tenant string, s Settings, logger *slog.Logger, ahead time.Duration) (*Driven, error) {
+	d := &Driven{}
+	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (_ process.Stage, err error) {
+		d.metrics = parts.Registry
+		if p.CheckStore {
+			if err := probe.Check(ctx, parts.Store); err != nil {
+				return nil, err
+			}
+		}
+		if ahead != 0 {
+			parts.Store = shift(parts.Store, ahead)
+		}
+		if tenant != "" {
+			parts.Store = only(parts.Store, tenant)
+		}
+		d.stage, err = newStage(s, parts)
+		return process.Idle{}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.end = end
+	return d, nil
+}
+
+// Cycle executes all jobs that are due now.
+func (d *Driven) Cycle(ctx context.Context) error {
+	_, err := d.stage.Cycle(ctx)
+	return err
+}
+
+// UntilIdle runs cycles until no job is due.
+func (d *Driven) UntilIdle(ctx context.Context, progress compact.Progress) error {
+	return d.stage.UntilIdle(ctx, progress)
+}
+
+// Totals returns the sums of the finished work, including that of a failed cycle.
+func (d *Driven) Totals() (Totals, error) { return readTotals(d.metrics) }
+
+// Close releases the stage. None of its methods may run.
+func (d *Driven) Close() error { return d.end() }
+
+// shifted is a store whose clock is ahead.
+type shifted struct {
+	objstore.Store
+	ahead time.Duration
+}
+
+// Now implements objstore.Store.
+func (s shifted) Now(ctx context.Context) (time.Time, error) {
+	now, err := s.Store.Now(ctx)
+	return now.Add(s.ahead), err
+}
+
+// ListExcept implements objstore.ExceptLister.
+func (s shifted) ListExcept(ctx context.Context, prefix, startAfter string, skip func(key string) bool) iter.Seq2[objstore.Object, error] {
+	return objstore.ListExcept(ctx, s.Store, prefix, startAfter, skip)
+}
+
+// ListFolders implements objstore.FolderLister.
+func (s shifted) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return objstore.ListFolders(ctx, s.Store, prefix)
+}
+
+// DeleteAll implements objstore.BatchDeleter.
+func (s shifted) DeleteAll(ctx context.Context, keys []string) (int, error) {
+	return objstore.DeleteAll(ctx, s.Store, keys)
+}
+
+// shift returns store with a clock that is ahead. It is an objstore.Local exactly if store is.
+func shift(store objstore.Store, ahead time.Duration) objstore.Store {
+	s := shifted{store, ahead}
+	if l, ok := store.(objstore.Local); ok {
+		return struct {
+			shifted
+			objstore.Local
+		}{s, l}
+	}
+	return s
+}
+
+// view is a store in which one tenant's objects are all that is listed.
+type view struct {
+	objstore.Store
+	prefix string // of the tenant's keys
+}
+
+// only returns a view of store that lists no objects but the tenant's. It is an objstore.Local
+// exactly if store is one.
+func only(store objstore.Store, tenant string) objstore.Store {
+	v := view{Store: store, prefix: key.TenantPrefix(tenant)}
+	if l, ok := store.(objstore.Local); ok {
+		return struct {
+			view
+			objstore.Local
+		}{v, l}
+	}
+	return v
+}
+
+// List implements objstore.Store.
+func (v view) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	switch {
+	case strings.HasPrefix(prefix, v.prefix):
+		return v.Store.List(ctx, prefix, startAfter)
+	case strings.HasPrefix(v.prefix, prefix):
+		return v.Store.List(ctx, v.prefix, startAfter)
+	default:
+		return func(func(objstore.Object, error) bool) {}
+	}
+}
+
+// DeleteAll implements objstore.BatchDeleter.
+func (v view) DeleteAll(ctx context.Context, keys []string) (int, error) {
+	return objstore.DeleteAll(ctx, v.Store, keys)
 }

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/aws/sqsqueue"
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/store/queue"
@@ -115,4 +118,118 @@ func (s *invoked) Drain(context.Context) error {
 func (s *invoked) Close() error {
 	s.cancel()
 	return nil
+}
+
+// Tick does the work of a scheduled time: it sends the jobs to workers or, without a queue,
+// executes them. A tick without a queue that begins while a cycle runs does nothing, because that
+// cycle does its work.
+func (s *invoked) Tick(ctx context.Context, _ time.Time) error {
+	ctx, stop := s.until(ctx)
+	defer stop()
+	if s.queue != nil {
+		_, err := s.compact.Dispatch(ctx, s.queue)
+		return err
+	}
+	if !s.cycles.TryLock() {
+		return nil
+	}
+	defer s.cycles.Unlock()
+	_, err := s.compact.Tick(ctx)
+	return err
+}
+
+// Consume executes the jobs of a batch one after another. failed are the IDs of the messages from
+// the first one that is not done: it is no job message, the stage is draining, or less than half of
+// the batch's time was left. The queue delivers them again or moves them to the dead-letter queue.
+func (s *invoked) Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error) {
+	ctx, stop := s.until(ctx)
+	defer stop()
+	enough := half(ctx)
+	for i, m := range batch {
+		if i == 0 || enough() {
+			if _, err := s.compact.Work(ctx, []byte(m.Body)); err == nil {
+				continue
+			}
+		}
+		for _, left := range batch[i:] {
+			failed = append(failed, left.ID)
+		}
+		return failed, nil
+	}
+	return nil, nil
+}
+
+// until is ctx until the stage drains.
+func (s *invoked) until(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	if s.ctx.Err() != nil {
+		cancel() // AfterFunc takes its time
+	}
+	return ctx, func() { stop(); cancel() }
+}
+
+// half returns a function that reports whether at least half of the time from now until the
+// context's deadline is left.
+func half(ctx context.Context) func() bool {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return func() bool { return ctx.Err() == nil }
+	}
+	latest := end.Add(-time.Until(end) / 2)
+	return func() bool { return ctx.Err() == nil && time.Now().Before(latest) }
+}
+
+// Totals are the sums of a stage's metrics since it was created. Sizes are bytes.
+type Totals struct {
+	Jobs           int64 `json:"jobs"`      // that were done
+	Conflicts      int64 `json:"conflicts"` // that another compactor was faster with
+	Failed         int64 `json:"failed"`
+	SamplesRead    int64 `json:"samples_read"`
+	SamplesWritten int64 `json:"samples_written"`
+	SamplesDeleted int64 `json:"samples_deleted"`
+	BytesRead      int64 `json:"bytes_read"`
+	BytesWritten   int64 `json:"bytes_written"`
+	ObjectsRemoved int64 `json:"objects_removed"` // garbage
+	BytesRemoved   int64 `json:"bytes_removed"`
+}
+
+// readTotals sums up the counters of the stage whose metrics are in reg.
+func readTotals(reg prometheus.Gatherer) (Totals, error) {
+	families, err := reg.Gather()
+	if err != nil {
+		return Totals{}, fmt.Errorf("read compaction's metrics: %w", err)
+	}
+	var t Totals
+	outcomes := map[string]*int64{"done": &t.Jobs, "conflict": &t.Conflicts, "failed": &t.Failed}
+	sums := map[string]*int64{
+		"promlake_compact_samples_read_total":            &t.SamplesRead,
+		"promlake_compact_samples_written_total":         &t.SamplesWritten,
+		"promlake_compact_samples_deleted_total":         &t.SamplesDeleted,
+		"promlake_compact_bytes_read_total":              &t.BytesRead,
+		"promlake_compact_bytes_written_total":           &t.BytesWritten,
+		"promlake_compact_garbage_deleted_objects_total": &t.ObjectsRemoved,
+		"promlake_compact_garbage_deleted_bytes_total":   &t.BytesRemoved,
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			sum, ok := sums[f.GetName()]
+			if f.GetName() == "promlake_compact_jobs_total" {
+				sum, ok = outcomes[label(m, "outcome")]
+			}
+			if ok {
+				*sum += int64(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return t, nil
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
 }

@@ -1,10 +1,13 @@
 package copyapp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/rules/rulestore"
@@ -47,4 +50,48 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, f func(from, to o
 		}
 	}
 	return f(from, to, tenants)
+}
+
+// memoryBytes is the size up to which an object is copied through memory; larger ones go through a
+// temporary file.
+const memoryBytes = 4 << 20
+
+// copyObject copies one immutable object of a known size.
+func copyObject(ctx context.Context, from, to objstore.Store, key string, size int64) (err error) {
+	r, obj, err := from.Get(ctx, key, 0, -1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if obj.Size != size {
+		return fmt.Errorf("%s has %d bytes, was listed with %d", key, obj.Size, size)
+	}
+	body, end, err := spool(r, size)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", key, err)
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	_, err = to.Put(ctx, key, body, objstore.Condition{})
+	return err
+}
+
+// spool reads size bytes to where they can be read again.
+func spool(r io.Reader, size int64) (body io.ReadSeeker, end func() error, err error) {
+	if size <= memoryBytes {
+		b := make([]byte, size)
+		_, err := io.ReadFull(r, b)
+		return bytes.NewReader(b), func() error { return nil }, err
+	}
+	f, err := os.CreateTemp("", "promlake-copy-*")
+	if err != nil {
+		return nil, nil, fmt.Errorf("create temporary file: %w", err)
+	}
+	end = func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+	if _, err = io.CopyN(f, r, size); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return f, end, nil
 }

@@ -3,8 +3,11 @@ package demo
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/procfs"
@@ -64,5 +67,54 @@ func collectLoad(fs procfs.FS, e emit) error {
 	e(load1, prometheus.GaugeValue, l.Load1)
 	e(load5, prometheus.GaugeValue, l.Load5)
 	e(load15, prometheus.GaugeValue, l.Load15)
+	return nil
+}
+
+// collectMemory reports all fields of meminfo with node_exporter's names; those in bytes end with
+// _bytes.
+func collectMemory(procPath string, e emit) error {
+	text, err := os.ReadFile(filepath.Join(procPath, "meminfo"))
+	if err != nil {
+		return fmt.Errorf("read memory: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(line, ":") // such as Active(anon): 4000000 kB
+		amount, unit, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		v, err := strconv.ParseFloat(amount, 64)
+		if err != nil {
+			return fmt.Errorf("read memory: field %s: %w", name, err)
+		}
+		name = strings.NewReplacer("(", "_", ")", "").Replace(name)
+		if unit == "kB" {
+			name, v = name+"_bytes", v*1024
+		}
+		e(desc("node_memory_"+name, "Memory information field "+name+"."), prometheus.GaugeValue, v)
+	}
+	return nil
+}
+
+// pressures are the totals of resources with the names and help texts of node_exporter. stalled is
+// "" where no total is reported.
+var pressures = []struct{ resource, waiting, stalled string }{
+	{"cpu", "Total time in seconds that processes have waited for CPU time.", ""},
+	{"io", "Total time in seconds that processes have waited due to IO congestion.", "Total time in seconds no process could make progress due to IO congestion."},
+	{"memory", "Total time in seconds that processes have waited for memory.", "Total time in seconds no process could make progress due to memory congestion."},
+}
+
+// collectPressure reports /proc/pressure (Linux 4.20), whose totals are in microseconds.
+func collectPressure(fs procfs.FS, e emit) error {
+	for _, r := range pressures {
+		s, err := fs.PSIStatsForResource(r.resource)
+		if err != nil {
+			return fmt.Errorf("read pressure of %s: %w", r.resource, err)
+		}
+		total := func(name, help string, line *procfs.PSILine) {
+			if line != nil && help != "" {
+				e(desc("node_pressure_"+r.resource+"_"+name+"_seconds_total", help), prometheus.CounterValue, float64(line.Total)/1e6)
+			}
+		}
+		total("waiting", r.waiting, s.Some)
+		total("stalled", r.stalled, s.Full)
+	}
 	return nil
 }

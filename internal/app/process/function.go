@@ -6,9 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/base/telemetry"
@@ -140,4 +146,118 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 		}
 	}
 	return h, nil
+}
+
+// functionMetrics measure what AWS bills for a function:
+//
+//	promlake_function_invocations_total{event}    invocations, by lambda.Event
+//	promlake_function_duration_seconds{event}     histogram, from event's arrival to end of work
+//	promlake_function_billed_gb_seconds_total     duration × memory, starts included
+//	promlake_function_cold_starts_total           1 from the first invocation on; its sum over instances
+//	                                              is the number of starts
+type functionMetrics struct {
+	invocations *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	billed      prometheus.Counter
+	cold        prometheus.Counter
+
+	gb    float64       // memory of the function
+	start time.Duration // how long the start took, which is billed with the first invocation
+	first sync.Once
+}
+
+func newFunctionMetrics(reg prometheus.Registerer, memory int64, start time.Duration) *functionMetrics {
+	f := promauto.With(reg)
+	return &functionMetrics{
+		invocations: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "promlake_function_invocations_total",
+			Help: "Invocations of this function's environment, by kind of event.",
+		}, []string{"event"}),
+		duration: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "promlake_function_duration_seconds",
+			Help:    "Seconds from an event's arrival until its work was done, by kind of event.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900},
+		}, []string{"event"}),
+		billed: f.NewCounter(prometheus.CounterOpts{
+			Name: "promlake_function_billed_gb_seconds_total",
+			Help: "Seconds of work, each invocation's rounded up to a millisecond, times the function's memory in GB (2^30 bytes).",
+		}),
+		cold: f.NewCounter(prometheus.CounterOpts{
+			Name: "promlake_function_cold_starts_total",
+			Help: "Environments of this function that were started for an invocation.",
+		}),
+		gb:    float64(memory) / (1 << 30),
+		start: start,
+	}
+}
+
+// begin counts the start of the environment with its first invocation.
+func (m *functionMetrics) begin() {
+	m.first.Do(func() {
+		m.cold.Inc()
+		m.bill(m.start)
+	})
+}
+
+// end counts an invocation.
+func (m *functionMetrics) end(ctx context.Context, now time.Time) {
+	i, ok := lambda.Current(ctx)
+	if !ok {
+		return
+	}
+	took := now.Sub(i.Start)
+	m.invocations.WithLabelValues(string(i.Event)).Inc()
+	m.duration.WithLabelValues(string(i.Event)).Observe(took.Seconds())
+	m.bill(took)
+}
+
+// bill rounds up to a millisecond, as AWS does (https://aws.amazon.com/lambda/pricing).
+func (m *functionMetrics) bill(d time.Duration) {
+	m.billed.Add(math.Ceil(d.Seconds()*1000) / 1000 * m.gb)
+}
+
+// requestKey is the attribute by which CloudWatch and Lambda's own JSON lines name an invocation.
+const requestKey = "requestId"
+
+// currentRequest is the ID of the current invocation, if there can be only one at a time. Lines
+// that are logged without the invocation's context get this ID too.
+type currentRequest struct{ id atomic.Pointer[string] }
+
+func (c *currentRequest) enter(ctx context.Context) {
+	if i, ok := lambda.Current(ctx); ok && lambda.Concurrency() == 1 {
+		c.id.Store(&i.ID)
+	}
+}
+
+func (c *currentRequest) leave() { c.id.Store(nil) }
+
+// requestHandler adds the invocation's id to each line.
+type requestHandler struct {
+	slog.Handler
+	current *currentRequest
+}
+
+// Handle implements slog.Handler.
+func (h requestHandler) Handle(ctx context.Context, r slog.Record) error {
+	id := ""
+	if i, ok := lambda.Current(ctx); ok {
+		id = i.ID
+	} else if p := h.current.id.Load(); p != nil {
+		id = *p
+	}
+	if id != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String(requestKey, id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h requestHandler) WithAttrs(as []slog.Attr) slog.Handler {
+	return requestHandler{h.Handler.WithAttrs(as), h.current}
+}
+
+// WithGroup implements slog.Handler.
+func (h requestHandler) WithGroup(name string) slog.Handler {
+	return requestHandler{h.Handler.WithGroup(name), h.current}
 }

@@ -2,10 +2,12 @@ package process
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -111,4 +113,120 @@ func (all stages) close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// background does its work until it is drained.
+type background struct {
+	Idle
+	name   string
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the work has ended
+}
+
+// InBackground returns a stage that calls f once the process is ready. The context of f ends when
+// the stage is drained; Drain and Close wait until f returns. The name is for errors.
+func InBackground(p Parts, name string, f func(context.Context)) Stage {
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &background{name: name, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		select {
+		case <-p.Ready:
+			f(ctx)
+		case <-ctx.Done():
+		}
+	}()
+	return b
+}
+
+// Drain implements Stage.
+func (b *background) Drain(ctx context.Context) error {
+	b.cancel()
+	select {
+	case <-b.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("end %s: %w", b.name, ctx.Err())
+	}
+}
+
+// Close implements Stage.
+func (b *background) Close() error {
+	b.cancel()
+	<-b.done
+	return nil
+}
+
+// Repeat calls f again and again, with pauses in between, until ctx ends.
+func Repeat(ctx context.Context, pause time.Duration, f func()) {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			f()
+			t.Reset(pause)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// ExclusiveWork answers a request with data and the name of the result for the counter. An error is
+// answered with status 400 if result names it, and otherwise with 503, as "failed". Its context
+// ends when the client goes away.
+type ExclusiveWork func(r *http.Request) (data any, result string, err error)
+
+// Exclusive is a stage that does nothing but serve ExclusiveWork at a path, to operators.
+type Exclusive struct {
+	Idle
+	path    string
+	busy    string // the answer to others while ExclusiveWork runs
+	work    ExclusiveWork
+	results *prometheus.CounterVec // by the label result; a request that found ExclusiveWork running is "busy"
+	turn    sync.Mutex             // held while ExclusiveWork runs
+}
+
+// NewExclusive returns a stage that answers GET requests at path.
+func NewExclusive(path, busy string, results *prometheus.CounterVec, work ExclusiveWork) *Exclusive {
+	return &Exclusive{path: path, busy: busy, work: work, results: results}
+}
+
+// Routes implements Exclusive.
+func (s *Exclusive) Routes() []Route {
+	return []Route{{Pattern: "GET " + s.path, Name: s.path, Access: auth.Operate, Handler: s}}
+}
+
+// reply has the form of the Prometheus API's answers.
+type reply struct {
+	Status    string `json:"status"`
+	ErrorType string `json:"errorType,omitempty"`
+	Error     string `json:"error,omitempty"`
+	Data      any    `json:"data,omitempty"`
+}
+
+// ServeHTTP does the work.
+func (s *Exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	status, result, body := s.answer(r)
+	s.results.WithLabelValues(result).Inc()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// A client that went away needs no answer.
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func (s *Exclusive) answer(r *http.Request) (status int, result string, body reply) {
+	if !s.turn.TryLock() {
+		return http.StatusConflict, "busy", reply{Status: "error", ErrorType: "unavailable", Error: s.busy}
+	}
+	defer s.turn.Unlock()
+	data, result, err := s.work(r)
+	switch {
+	case err == nil:
+		return http.StatusOK, result, reply{Status: "success", Data: data}
+	case result != "":
+		return http.StatusBadRequest, result, reply{Status: "error", ErrorType: "bad_data", Error: err.Error()}
+	default:
+		return http.StatusServiceUnavailable, "failed", reply{Status: "error", ErrorType: "unavailable", Error: err.Error()}
+	}
 }

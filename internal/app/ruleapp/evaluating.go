@@ -1,3 +1,5 @@
+// Package ruleapp connects the rules of tenants to a process: the API that changes them, and their
+// evaluation by functions.
 package ruleapp
 
 import (
@@ -11,14 +13,18 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/aws/sqsqueue"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/rules/rulefn"
+	"github.com/promlake/promlake/internal/rules/ruler"
 )
 
 // Evaluator evaluates the rules of tenants at each event of a schedule, and shows them. The
@@ -151,4 +157,48 @@ func passes(err error) bool {
 	}
 	// Upstream's engine gives errors of selectors that it reads itself no type, but this text.
 	return errors.As(err, &storage) || errors.As(err, &gone) || strings.Contains(err.Error(), "expanding series: ")
+}
+
+// Settings of the evaluation by a function. The tags are those of package settings.
+type Settings struct {
+	Scheduled bool   `name:"ruler.scheduled" negatable:"" default:"false" help:"Evaluate the rules of tenants at each event of a schedule. The function then writes segments." when:"The AWS stack sets it in the function that evaluates rules."`
+	QueueURL  string `name:"ruler.queue-url" placeholder:"URL" help:"URL of the SQS FIFO queue to which the function sends rule groups beyond --ruler.max-rules-per-invocation, and from which such functions receive them." when:"The AWS stack sets it."`
+
+	Rules rulefn.Settings `embed:""`
+}
+
+// Validate returns an error that names the flags of invalid settings.
+func (s Settings) Validate() error {
+	var alone error
+	if s.QueueURL != "" && !s.Scheduled {
+		alone = errors.New("ruler.queue-url: want --ruler.scheduled, too")
+	}
+	return errors.Join(settings.Check(s), s.Rules.Validate(), alone)
+}
+
+// rulesAPI serves the API for the rules of tenants. It implements process.Stage.
+type rulesAPI struct {
+	process.Idle
+
+	routes []process.Route
+}
+
+// Routes implements process.Stage.
+func (a rulesAPI) Routes() []process.Route { return a.routes }
+
+// Editing returns the builder of the API for the rules of tenants. limits bound their expressions.
+// changed is called after each edit.
+func Editing(set ruler.Settings, limits expression.Limits, changed func()) process.Builder {
+	set.Parser, set.Expressions = query.ParserOptions(), limits
+	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+		var a rulesAPI
+		for _, r := range ruler.Routes(set, p.Store, changed, p.Memory, p.Registry, p.Logger) {
+			access := auth.Read
+			if r.Changes {
+				access = auth.Admin
+			}
+			a.routes = append(a.routes, process.Route{Pattern: r.Pattern, Name: r.Name, Access: access, Handler: r.Handler})
+		}
+		return a, nil
+	}
 }

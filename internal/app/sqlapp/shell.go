@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/promlake/promlake/internal/app/human"
@@ -212,4 +213,106 @@ func (s *Shell) print(text string) error {
 		return fmt.Errorf("print the answer: %w", err)
 	}
 	return nil
+}
+
+// Split divides a text into statements, each without its semicolon, and the rest that no semicolon
+// ends. Semicolons in texts, names and comments end nothing. Empty statements are left out, as is a
+// rest of blanks and comments.
+func Split(text string) (statements []string, rest string) {
+	begin, some := 0, false // some: the statement has more than blanks and comments
+	for i := 0; i < len(text); {
+		end, blank := token(text[i:])
+		switch {
+		case text[i] == ';':
+			if some {
+				statements = append(statements, strings.TrimSpace(text[begin:i]))
+			}
+			begin, some = i+1, false
+		case !blank:
+			some = true
+		}
+		i += end
+	}
+	if rest = strings.TrimLeft(text[begin:], " \t\r\n"); !some && !strings.HasPrefix(rest, "/*") {
+		rest = ""
+	}
+	return statements, rest
+}
+
+// token returns the length of the text, name, comment or character at the beginning of s, and
+// whether it is a blank or a comment. What has no end reaches to the end of s.
+func token(s string) (n int, blank bool) {
+	until := func(from int, end string) int {
+		if i := strings.Index(s[from:], end); i >= 0 {
+			return from + i + len(end)
+		}
+		return len(s)
+	}
+	switch {
+	case s[0] == '\'' || s[0] == '"': // a doubled quote is two texts here, which ends the same
+		return until(1, s[:1]), false
+	case strings.HasPrefix(s, "--"):
+		return until(2, "\n"), true
+	case strings.HasPrefix(s, "/*"):
+		return until(2, "*/"), true
+	case s[0] == '$':
+		if i := strings.IndexByte(s[1:], '$'); i >= 0 && !strings.ContainsAny(s[1:i+1], " \t\n;,()0123456789") {
+			return until(i+2, s[:i+2]), false
+		}
+	}
+	return 1, strings.ContainsRune(" \t\r\n", rune(s[0]))
+}
+
+// words are completed beside the names of the tables and columns.
+var words = strings.Fields(`SELECT FROM WHERE GROUP BY ALL ORDER LIMIT JOIN USING HAVING WITH AS AND OR NOT NULL IN LIKE BETWEEN INTERVAL DISTINCT UNION
+	DESCRIBE EXPLAIN ANALYZE SUMMARIZE VALUES CASE WHEN THEN ELSE END OVER PARTITION DESC ASC
+	promlake_metric( promql( now() time_bucket( date_trunc( count(*) count( sum( avg( min( max( arg_max( arg_min( median( quantile_cont( unnest( map_keys(
+	prom_rate( prom_increase( prom_delta( prom_irate( prom_avg_over_time( prom_min_over_time( prom_max_over_time( prom_sum_over_time(
+	prom_count_over_time( prom_last_over_time( prom_quantile_over_time( \d \pager \q \?`)
+
+// Names returns the words that a shell completes, sorted: also without an answer, then those that
+// are always there.
+func Names(ctx context.Context, ask Asker) []string {
+	names := slices.Clone(words)
+	a, err := ask(ctx, "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'main'")
+	if err == nil {
+		defer a.Close()
+		for {
+			row, err := a.Next()
+			if errors.Is(err, io.EOF) || err != nil {
+				break
+			}
+			names = append(names, row...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Complete returns the words that the word before a position (in characters) of a line may become,
+// and what is before and behind it.
+func Complete(names []string, line string, position int) (head string, completions []string, tail string) {
+	chars := []rune(line)
+	before, tail := string(chars[:position]), string(chars[position:])
+	begin := strings.LastIndexFunc(before, func(r rune) bool { return strings.ContainsRune(" \t,;()[]'\"=<>+-*/.", r) }) + 1
+	head, word := before[:begin], before[begin:]
+	if word == "" {
+		return head, nil, tail
+	}
+	// All completions begin with the same letters, because the line editor writes what they have in
+	// common in the place of the word: with those of the word, or else in the case of the first
+	// name.
+	if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, word) }) {
+		i := slices.IndexFunc(names, func(n string) bool { return len(n) >= len(word) && strings.EqualFold(n[:len(word)], word) })
+		if i < 0 {
+			return head, nil, tail
+		}
+		word = names[i][:len(word)]
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, word) {
+			completions = append(completions, n)
+		}
+	}
+	return head, completions, tail
 }

@@ -108,3 +108,49 @@ func (w *sheet) grouped(n float64) {
 	w.add(Servers, "hours", count*Month.Hours(), InstanceHour, "at least 3; more where half of their cores does not suffice")
 	w.add(Writes, "objects", w.segments(), S3Put, "at most one a second and tenant")
 }
+
+// rules adds the evaluation of tenants' rules, each once a minute. Results that rules write are
+// samples like others, beside the object that carries them.
+func (w *sheet) rules() {
+	if w.Rules == 0 {
+		return
+	}
+	groups := math.Ceil(w.Rules / w.RulesPerGroup)
+	workers := math.Ceil(w.Rules / w.m.RulesAtOnce.Value) // invocations that evaluate
+	ticks := workers                                      // all invocations of a minute
+	if workers > 1 {
+		ticks++ // the one that divides the work
+		w.add(Rules, "messages", 3*minutes*workers, SQSFIFOChunk, "sent, received and deleted for each invocation beyond the first")
+	}
+	share := groups / workers
+	reads := w.m.QueryGets.Value + share
+	results := 1.0 // objects with results
+	if workers > 1 {
+		results++ // those of the minute before, which another process has evaluated
+	}
+	k := work{
+		cpu: w.Rules/workers*w.m.RuleCPU.Value + (reads+share+1+results+w.m.QueryLists.Value)*w.m.RequestCPU.Value,
+		// States are read and written 16 at a time.
+		wait: (2*math.Ceil(share/w.m.StatesAtOnce.Value) + w.m.QueryRounds.Value + 1 + results) * w.m.S3Seconds.Value,
+	}
+	w.function(Rules, minutes*workers, k, w.Memory.Rules, "one a minute for each 1,000 rules")
+	if ticks > workers {
+		w.function(Rules, minutes, work{cpu: 2 * w.m.RequestCPU.Value, wait: w.m.S3Seconds.Value + w.m.QueueSeconds.Value}, w.Memory.Rules, "one a minute that divides the work")
+	}
+	w.add(Rules, "PUT", minutes*(groups+results*workers), S3Put, "states of groups, and the objects with their results; with a queue, these once more by the next process")
+	w.add(Rules, "GET", minutes*(groups+workers*w.m.QueryGets.Value), S3Get, "states of groups, and the samples that rules read")
+	w.add(Rules, "LIST", minutes*(1+workers*w.m.QueryLists.Value), S3Put, "rules, and segments, every minute")
+	w.add(Rules, "polled in vain", w.idlePolls(minutes*(ticks-1)), SQSFIFOChunk, "pollers × month ÷ 20 s, less what messages answer")
+}
+
+// AMP returns the price of a load on Amazon Managed Service for Prometheus. The service keeps
+// samples for 150 days by default; other retentions are priced as if they could be chosen freely.
+func AMP(l Load, p *Prices, m *Measured) *Bill {
+	w := sheet{Load: l, m: m, bill: Bill{Samples: l.Samples()}}
+	w.add(Ingest, "samples ingested", w.bill.Samples, AMPSample, "series × month ÷ scrape interval")
+	kept := w.bill.Samples * l.Retention.Hours() / Month.Hours()
+	w.add(Storage, "samples kept", kept*m.AMPBytes.Value/bytesOfGB, AMPStorage, "samples kept × bytes")
+	w.add(Query, "samples processed", l.QueriesPerDay*days*l.SamplesPerQuery, AMPQuerySample, "queries × samples of a query")
+	w.bill.settle(p)
+	return &w.bill
+}

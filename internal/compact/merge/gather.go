@@ -1,11 +1,15 @@
 package merge
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
@@ -97,4 +101,136 @@ func (*Gather) hists(_ *rest, dst []segment.Hist) ([]segment.Hist, error) { retu
 
 func (*Gather) exemplars(_ *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
 	return dst, nil
+}
+
+// readFloats reads the floats of all rows, one row after the other.
+func (m *merger) readFloats() error {
+	f := &m.floats
+	f.Reset()
+	for _, a := range m.rows {
+		f.Begin(int(a.source))
+		s, from := m.sources[a.source], len(f.TS)
+		r := s.row(a.row)
+		if r.floats == 0 {
+			continue
+		}
+		if err := s.content.floats(r, &f.Run); err != nil {
+			return s.fail(err)
+		}
+		m.stats.Read += int64(len(f.TS) - from)
+		if s.mixed {
+			f.Divide(from)
+		}
+		if !m.hasST {
+			f.ST = nil
+		} else { // a source without start timestamps
+			known := len(f.ST)
+			f.ST = slices.Grow(f.ST, len(f.TS)-known)[:len(f.TS)]
+			clear(f.ST[known:])
+		}
+		m.stats.Deleted += int64(f.Cut(from, m.gone(a.source)))
+	}
+	return nil
+}
+
+// histRuns are the histograms of all rows of a series, one row after the other.
+type histRuns struct {
+	samples []segment.Hist
+	sources []int // aligned with samples
+}
+
+// inOrder reports whether the timestamps ascend, each once.
+func (h *histRuns) inOrder() bool {
+	for i := 1; i < len(h.samples); i++ {
+		if h.samples[i-1].T >= h.samples[i].T {
+			return false
+		}
+	}
+	return true
+}
+
+// readHists reads the histograms of all rows.
+func (m *merger) readHists() (err error) {
+	h := &m.hists
+	clear(h.samples) // releases those of the series before
+	h.samples, h.sources = h.samples[:0], h.sources[:0]
+	for _, a := range m.rows {
+		s := m.sources[a.source]
+		if s.rest == nil || s.rest[a.row].hists == 0 {
+			continue
+		}
+		from := len(h.samples)
+		if h.samples, err = s.content.hists(&s.rest[a.row], h.samples); err != nil {
+			return s.fail(err)
+		}
+		m.stats.Read += int64(len(h.samples) - from)
+		if gone := m.gone(a.source); len(gone) > 0 {
+			kept := slices.DeleteFunc(h.samples[from:], func(x segment.Hist) bool { return live.Within(x.T, gone) })
+			m.stats.Deleted += int64(len(h.samples) - from - len(kept))
+			h.samples = h.samples[:from+len(kept)]
+		}
+		for range h.samples[from:] {
+			h.sources = append(h.sources, int(a.source))
+		}
+	}
+	return nil
+}
+
+// mixer merges the histograms of a series with each other and with its floats.
+type mixer struct {
+	samples []live.Sample
+	floats  live.Run
+	hists   []segment.Hist
+}
+
+func (x *mixer) merge(m *merger) {
+	x.samples = m.floats.Samples(x.samples[:0])
+	for i := range m.hists.samples {
+		x.samples = append(x.samples, live.Sample{T: m.hists.samples[i].T, Object: m.hists.sources[i], Hist: true, At: i})
+	}
+	x.floats.Reset()
+	clear(x.hists)
+	x.hists = x.hists[:0]
+	for _, s := range live.Pick(x.samples) {
+		if s.Hist {
+			x.hists = append(x.hists, m.hists.samples[s.At])
+		} else {
+			x.floats.Append(m.floats.Slice(s.At, s.At+1))
+		}
+	}
+	m.out.TS, m.out.V, m.out.ST, m.out.Hists = x.floats.TS, x.floats.V, x.floats.ST, x.hists
+	if !m.hasST {
+		m.out.ST = nil
+	}
+}
+
+// readExemplars reads the exemplars of all rows into out, ascending in time, equal ones once.
+// Tombstones delete exemplars as they delete samples.
+func (m *merger) readExemplars() (err error) {
+	out := m.out.Exemplars
+	clear(out)
+	out = out[:0]
+	for _, a := range m.rows {
+		s := m.sources[a.source]
+		if s.rest == nil || s.rest[a.row].exemplars == 0 {
+			continue
+		}
+		from := len(out)
+		if out, err = s.content.exemplars(&s.rest[a.row], out); err != nil {
+			return s.fail(err)
+		}
+		if gone := m.gone(a.source); len(gone) > 0 {
+			kept := slices.DeleteFunc(out[from:], func(e exemplar.Exemplar) bool { return live.Within(e.Ts, gone) })
+			out = out[:from+len(kept)]
+		}
+	}
+	slices.SortStableFunc(out, compareExemplars)
+	m.out.Exemplars = slices.CompactFunc(out, func(a, b exemplar.Exemplar) bool { return compareExemplars(a, b) == 0 })
+	return nil
+}
+
+// compareExemplars orders by time, then by value and labels, so that equal ones are neighbours and
+// the result does not depend on the order of the sources.
+func compareExemplars(a, b exemplar.Exemplar) int {
+	return cmp.Or(cmp.Compare(a.Ts, b.Ts), cmp.Compare(math.Float64bits(a.Value), math.Float64bits(b.Value)), labels.Compare(a.Labels, b.Labels))
 }

@@ -2,10 +2,14 @@ package merge
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
@@ -131,4 +135,37 @@ func (in *Into) keep() func(id uint64) bool {
 		return nil
 	}
 	return in.Slice.Contains
+}
+
+// Descriptions are the descriptions of metric families, by metric.
+type Descriptions map[string]segment.Metadata
+
+// Add adds the descriptions of the next source, whose rank is higher than those of the sources
+// before it: of each family, the last description counts.
+func (d Descriptions) Add(ms []segment.Metadata) {
+	for _, m := range ms {
+		d[m.Metric] = m
+	}
+}
+
+// Sorted returns the descriptions by metric.
+func (d Descriptions) Sorted() []segment.Metadata {
+	out := make([]segment.Metadata, 0, len(d))
+	for _, name := range slices.Sorted(maps.Keys(d)) {
+		out = append(out, d[name])
+	}
+	return out
+}
+
+// lset fills b with the labels of a label set.
+func lset(b *labels.ScratchBuilder, v *series.View, r series.Ref) labels.Labels {
+	b.Reset()
+	if m := v.Metrics[v.Metric(r)]; m != "" {
+		b.Add(model.MetricNameLabel, m)
+	}
+	for _, p := range v.Pairs(r) {
+		b.Add(v.Names[p.Name], v.Values[p.Name][p.Value])
+	}
+	b.Sort()
+	return b.Labels()
 }

@@ -1,3 +1,20 @@
+// Package publish keeps the metadata of Iceberg tables beside the blocks of a tenant, so that other
+// engines read the blocks' files without a copy:
+//
+//	v1/<tenant>/iceberg/<table>/metadata/v<n>.metadata.json   the table; the newest n counts
+//	                                     version-hint.text    the newest n, or a little less
+//	                                     <ulid>-list.avro     the manifests of a snapshot
+//	                                     <day>-<digest>-<n>-<ulid>.avro
+//	                                                          the data files of a UTC day, n of
+//	                                                          whose blocks are left out
+//
+// This is the layout of Iceberg's file system tables ("Hadoop tables"). The commit point is the put
+// of the next v<n>.metadata.json on condition that it does not exist. Everything else is written
+// before it under new keys, except the hint, which is only raised, by compare-and-swap.
+//
+// A publication reads the manifest (package catalog), chooses the blocks (plan.go), and writes one
+// Iceberg manifest for each day whose blocks differ from those published before. It deletes
+// metadata that no version younger than Keep needs, and never a file of a block.
 package publish
 
 import (
@@ -6,9 +23,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/promlake/promlake/internal/format/block"
+	"github.com/promlake/promlake/internal/format/iceberg"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -143,3 +162,51 @@ func (s *state) meta(ctx context.Context, b catalog.Block) (*block.Meta, error) 
 // Keep is how long metadata is kept after it was replaced, for readers that opened it before. The
 // files of blocks that it names may be deleted earlier, after --compactor.deletion-delay.
 const Keep = time.Hour
+
+// clean deletes the metadata that no version needs which was the newest within Keep. Younger
+// objects stay in any case: they may belong to a publication under way. current are the manifests
+// of the newest version.
+func (v *version) clean(ctx context.Context, current []iceberg.ManifestFile) error {
+	needed := map[string]bool{hintFile: true}
+	for i := range v.data.Snapshots {
+		s := &v.data.Snapshots[i]
+		needed[base(s.ManifestList)] = true
+		list := current
+		if s.ID != v.data.CurrentSnapshotID {
+			var err error
+			if list, err = v.readList(ctx, s); errors.Is(err, objstore.ErrNotFound) {
+				return nil // a later publication cleans
+			} else if err != nil {
+				return fmt.Errorf("clean: %w", err)
+			}
+		}
+		for _, m := range list {
+			needed[base(m.Path)] = true
+		}
+	}
+	written := map[int64]time.Time{} // versions
+	var old []string
+	until := time.UnixMilli(v.now).Add(-Keep)
+	for o, err := range v.store.List(ctx, v.prefix(), "") {
+		if err != nil {
+			return fmt.Errorf("clean: list metadata: %w", err)
+		}
+		name := strings.TrimPrefix(o.Key, v.prefix())
+		if n, ok := parseVersion(name); ok {
+			written[n] = o.Modified
+		} else if !needed[name] && o.Modified.Before(until) {
+			old = append(old, o.Key)
+		}
+	}
+	for n := range written {
+		if next, ok := written[n+1]; ok && next.Before(until) {
+			old = append(old, v.versionKey(n))
+		}
+	}
+	for _, k := range old {
+		if err := v.store.Delete(ctx, k); err != nil {
+			return fmt.Errorf("clean: %w", err)
+		}
+	}
+	return nil
+}

@@ -2,6 +2,8 @@ package block
 
 import (
 	"math"
+	"math/bits"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
@@ -109,4 +111,117 @@ func (w *seriesWriter) group(rows *entries, from, to int) error {
 		w.pq.Alias(a.name, a.of)
 	}
 	return w.endGroup(g)
+}
+
+// entry is a row of the series table.
+type entry struct {
+	id                       uint64
+	minT, maxT               int64
+	ref                      series.Ref
+	floats, hists, exemplars uint32
+}
+
+func (e *entry) see(first, last int64) { e.minT, e.maxT = min(e.minT, first), max(e.maxT, last) }
+
+// entries are the rows of the series table. A block may have millions, and most have neither
+// histograms nor exemplars, and the identifier of their labels: those take 24 bytes.
+type entries struct {
+	refs   []series.Ref
+	floats []uint32
+	times  [][2]int64        // minT and maxT
+	rest   [][2]uint32       // histograms and exemplars; nil: no row has any
+	moved  map[uint32]uint64 // by row: its identifier, if it is not that of its labels
+}
+
+func (s *entries) len() int { return len(s.refs) }
+
+// add appends a row. id is the identifier of its labels.
+func (s *entries) add(e *entry, id uint64) {
+	n := len(s.refs)
+	s.refs, s.floats, s.times = append(s.refs, e.ref), append(s.floats, e.floats), append(s.times, [2]int64{e.minT, e.maxT})
+	if s.rest == nil && e.hists|e.exemplars != 0 {
+		s.rest = make([][2]uint32, n, cap(s.refs))
+	}
+	if s.rest != nil {
+		s.rest = append(s.rest, [2]uint32{e.hists, e.exemplars})
+	}
+	if e.id != id {
+		s.moved[uint32(n)] = e.id
+	}
+}
+
+// at returns a row, whose labels are in v.
+func (s *entries) at(i int, v *series.View) entry {
+	e := entry{ref: s.refs[i], id: v.ID(s.refs[i]), floats: s.floats[i], minT: s.times[i][0], maxT: s.times[i][1]}
+	if s.rest != nil {
+		e.hists, e.exemplars = s.rest[i][0], s.rest[i][1]
+	}
+	if id, ok := s.moved[uint32(i)]; ok {
+		e.id = id
+	}
+	return e
+}
+
+// idSet makes identifiers unique within a block: of label sets with equal hashes, each later one in
+// block order gets the next free identifier. It is a hash table with linear probing. The place of
+// an identifier depends on a random number, so that a sender cannot choose label sets whose places
+// collide.
+type idSet struct {
+	mask  uint64   // bits of the hash that count: all, but in tests
+	slots []uint64 // identifiers plus one; 0 = empty
+	n     int
+	full  bool // the largest identifier, which has no place in slots, is taken
+	odd   uint64
+}
+
+// newIDSet returns a set with room for n identifiers.
+func newIDSet(mask uint64, n int) idSet {
+	slots := 64
+	for 4*n > 3*slots {
+		slots *= 2
+	}
+	return idSet{mask: mask, slots: make([]uint64, slots), odd: rand.Uint64() | 1}
+}
+
+func (s *idSet) assign(hash uint64) uint64 {
+	id := hash & s.mask
+	for !s.take(id) {
+		id++
+	}
+	return id
+}
+
+// take adds an identifier and reports whether it was free.
+func (s *idSet) take(id uint64) bool {
+	if id+1 == 0 {
+		free := !s.full
+		s.full = true
+		return free
+	}
+	at := s.place(id)
+	if s.slots[at] != 0 {
+		return false
+	}
+	s.slots[at] = id + 1
+	s.n++
+	if 4*s.n > 3*len(s.slots) {
+		old := s.slots
+		s.slots = make([]uint64, 2*len(old))
+		for _, x := range old {
+			if x != 0 {
+				s.slots[s.place(x-1)] = x
+			}
+		}
+	}
+	return true
+}
+
+// place returns the slot of an identifier, or the empty one that it would have.
+func (s *idSet) place(id uint64) uint64 {
+	last := uint64(len(s.slots) - 1)
+	at := id * s.odd >> (64 - uint(bits.Len64(last)))
+	for s.slots[at] != 0 && s.slots[at] != id+1 {
+		at = (at + 1) & last
+	}
+	return at
 }

@@ -75,3 +75,95 @@ func DecodeValues(dst []float64, ints []int64, div []float64) []float64 {
 func gives(i int64, div, v float64) bool {
 	return math.Float64bits(Value(i, div)) == math.Float64bits(v)
 }
+
+const (
+	maxScale = 12 // most decimals
+	// maxNoise is the largest distance (in units in the last place) of a value with rounding noise
+	// from its decimal.
+	maxNoise = 64
+)
+
+var pow10 = [maxScale + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12}
+
+// scales counts the values of a series by their number of decimals.
+type scales struct {
+	n     int               // values that could be decimals
+	exact [maxScale + 2]int // by the smallest scale at which the value is a decimal; the last: none
+	near  [maxScale + 2]int // by the smallest scale at which it is one but for rounding noise
+}
+
+// guess returns the scale of a series from a few of its values, or one above maxScale if it has
+// none.
+func (e *Encoder) guess(vals []float64) int {
+	step := 1
+	if few := 4 + len(vals)/64; few < len(vals) {
+		step = len(vals) / few
+	}
+	// The scale of the family is mostly that of the series: then only smaller scales remain to be
+	// ruled out.
+	if s := survey(vals, step); s.n > 0 {
+		return s.choose()
+	}
+	return e.scale
+}
+
+// survey counts every step-th value.
+func survey(vals []float64, step int) scales {
+	var s scales
+	for j := 0; j < len(vals); j += step {
+		v := vals[j]
+		if special(v) && math.Float64bits(v) != 0 {
+			continue
+		}
+		s.n++
+		exact, near := scaleOf(v)
+		s.exact[exact]++
+		s.near[near]++
+	}
+	return s
+}
+
+// scaleOf returns the smallest number of decimals of v, exactly and up to rounding noise;
+// maxScale+1 if there is none. Noise must be small compared with the last decimal, or every value
+// would be near one.
+func scaleOf(v float64) (exact, near int) {
+	const beside = 8
+	noise, near := maxNoise*ulp(v), maxScale+1
+	for k, p := range pow10 {
+		x := v * p
+		if math.Abs(x) >= maxInt {
+			break
+		}
+		q := math.RoundToEven(x) / p
+		if q == v {
+			return k, min(k, near)
+		}
+		if near > maxScale && math.Abs(v-q) <= noise && noise*beside*p < 1 {
+			near = k
+		}
+	}
+	return maxScale + 1, near
+}
+
+// choose returns the smallest scale that all but one in maxMiss of the values have exactly; else
+// the smallest with noise, made fine enough for it; else one above maxScale.
+func (s scales) choose() int {
+	if k := quantile(&s.exact, s.n); k <= maxScale {
+		return k
+	}
+	if k := quantile(&s.near, s.n); k <= maxScale {
+		return fineScale(k)
+	}
+	return maxScale + 1
+}
+
+// quantile returns the smallest index up to which all but one in maxMiss of n are counted.
+func quantile(counts *[maxScale + 2]int, n int) int {
+	left := n
+	for k, c := range counts {
+		if left -= c; left*maxMiss <= n {
+			return k
+		}
+	}
+	return maxScale + 1
+}

@@ -1,6 +1,17 @@
+// Package iceberg encodes and decodes the metadata of Apache Iceberg tables, format version 2
+// (https://iceberg.apache.org/spec):
+//
+//	Metadata (JSON)  the table: schema, partitions, snapshots; a new object for each version
+//	└─ List (Avro)   a snapshot: its manifests, with the range of partitions of each
+//	   └─ Manifest (Avro)  data files, with their sizes and the ranges of their values
+//
+// Every object is immutable. Which Metadata is the newest is known to the table's catalog, of which
+// this package knows nothing. It has what tables over files of others need: data files in Parquet,
+// top-level columns, at most one partition field whose values are integers, and no deletes.
 package iceberg
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,3 +134,9 @@ func (m *Metadata) Snapshot() *Snapshot {
 	}
 	return nil
 }
+
+// LongBound returns a long as bounds have it (appendix D).
+func LongBound(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
+
+// StringBound returns a string as bounds have it.
+func StringBound(v string) []byte { return []byte(v) }

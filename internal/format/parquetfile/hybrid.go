@@ -1,6 +1,9 @@
 package parquetfile
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // hybrid encodes runs in Parquet's RLE / bit-packed hybrid encoding. Its cost depends on the number
 // of runs, not on the number of rows.
@@ -95,4 +98,141 @@ func (h *hybrid) flush() {
 		acc >>= 8
 	}
 	h.pending = h.pending[:0]
+}
+
+// hybridReader decodes dictionary indexes in the RLE / bit-packed hybrid encoding from the
+// beginning of a page; see hybrid.
+type hybridReader struct {
+	b     []byte // bytes after the current run
+	width int    // bits per index
+	left  int    // unread values of the current run
+	value int    // of the current run, if it is an RLE run
+	bits  []byte // of the current run, if it is bit-packed, else nil
+	pos   int    // number of values of bits that were read
+}
+
+// reset starts a page of dictionary indexes.
+func (h *hybridReader) reset(b []byte) error {
+	if len(b) == 0 {
+		return fmt.Errorf("%w: dictionary indexes: %w", ErrFormat, errCut)
+	}
+	if b[0] > 32 {
+		return fmt.Errorf("%w: values of %d bits", ErrFormat, b[0])
+	}
+	*h = hybridReader{b: b[1:], width: int(b[0])}
+	return nil
+}
+
+// open starts the next run.
+func (h *hybridReader) open() error {
+	head, k := binary.Uvarint(h.b)
+	if k <= 0 {
+		return fmt.Errorf("%w: runs: %w", ErrFormat, errCut)
+	}
+	b := h.b[k:]
+	n, size := head>>1, (h.width+7)/8
+	if head&1 == 1 {
+		size = int(min(n, uint64(len(b))+1)) * h.width
+		n = min(n, 1<<31) * 8
+	}
+	if size > len(b) {
+		return fmt.Errorf("%w: runs: %w", ErrFormat, errCut)
+	}
+	if n == 0 {
+		return fmt.Errorf("%w: an empty run", ErrFormat)
+	}
+	h.left, h.bits, h.pos = int(min(n, 1<<34)), nil, 0
+	if head&1 == 1 {
+		h.bits = b[:size:size]
+	} else {
+		h.value = 0
+		for i := size - 1; i >= 0; i-- {
+			h.value = h.value<<8 | int(b[i])
+		}
+	}
+	h.b = b[size:]
+	return nil
+}
+
+// skip skips n values.
+func (h *hybridReader) skip(n int) error {
+	for n > 0 {
+		if h.left == 0 {
+			if err := h.open(); err != nil {
+				return err
+			}
+		}
+		k := min(n, h.left)
+		h.left -= k
+		h.pos += k
+		n -= k
+	}
+	return nil
+}
+
+// equal skips at most n values that are known to be equal. It returns their entry of dict and their
+// number, which is 0 if the next values may differ.
+func (h *hybridReader) equal(n int, dict []uint64) (bits uint64, equal int, err error) {
+	if h.left == 0 {
+		if err := h.open(); err != nil {
+			return 0, 0, err
+		}
+	}
+	if h.bits != nil {
+		return 0, 0, nil
+	}
+	if h.value >= len(dict) {
+		return 0, 0, errIndex(h.value, len(dict))
+	}
+	equal = min(n, h.left)
+	h.left -= equal
+	return dict[h.value], equal, nil
+}
+
+// read fills dst with the entries of dict at the next indexes.
+func (h *hybridReader) read(dst, dict []uint64) error {
+	for len(dst) > 0 {
+		if h.left == 0 {
+			if err := h.open(); err != nil {
+				return err
+			}
+		}
+		k := min(len(dst), h.left)
+		if h.bits == nil {
+			if h.value >= len(dict) {
+				return errIndex(h.value, len(dict))
+			}
+			fill(dst[:k], dict[h.value])
+		} else if err := h.readPacked(dst[:k], dict); err != nil {
+			return err
+		}
+		h.left -= k
+		dst = dst[k:]
+	}
+	return nil
+}
+
+func (h *hybridReader) readPacked(dst, dict []uint64) error {
+	for i := range dst {
+		v := 0
+		if h.width > 0 {
+			v = int(h.packed(h.pos))
+		}
+		if v >= len(dict) {
+			return errIndex(v, len(dict))
+		}
+		dst[i] = dict[v]
+		h.pos++
+	}
+	return nil
+}
+
+// packed returns value i of the current bit-packed run.
+func (h *hybridReader) packed(i int) uint64 {
+	bit := i * h.width
+	rest := h.bits[bit>>3:]
+	if len(rest) < 8 { // the last bytes; a value has at most 32 bits
+		rest = append(make([]byte, 0, 8), rest...)[:8]
+	}
+	return binary.LittleEndian.Uint64(rest) >> (bit & 7) & (1<<h.width - 1)
 }

@@ -254,3 +254,24 @@ func (b *Builder) AddMetadata(m segment.Metadata) {
 	m.Metric, m.Type, m.Help, m.Unit = strings.Clone(m.Metric), strings.Clone(m.Type), strings.Clone(m.Help), strings.Clone(m.Unit)
 	b.Batch.Metadata = append(b.Batch.Metadata, m)
 }
+
+// relabel applies the relabeling rules to the label set at hand, and reports whether they keep it.
+// The set must have the form of one, so that the rules see all of it; what its names and values
+// are is checked afterwards.
+func (b *Builder) relabel() (keep bool, err error) {
+	if err := b.Limits.sort(b.labels); err != nil {
+		return false, err
+	}
+	b.scratch.Reset()
+	for _, l := range b.labels {
+		b.scratch.Add(l.Name, l.Value)
+	}
+	lb := labels.NewBuilder(b.scratch.Labels())
+	if !relabel.ProcessBuilder(lb, b.Relabel...) {
+		return false, nil
+	}
+	b.ClearLabels()
+	// Rules may add labels; one more than the limit is enough to refuse the set.
+	lb.Labels().Range(func(l labels.Label) { b.AppendLabel(series.Label{Name: l.Name, Value: l.Value}) })
+	return true, nil
+}

@@ -1,8 +1,11 @@
 package remotewrite
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
@@ -144,4 +147,132 @@ func metadataBytes(m segment.Metadata) int64 {
 		return 0
 	}
 	return perEntry + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))
+}
+
+// KeySpace begins the texts of keys (Collector.Key) of one decoder, so that no two decoders give
+// equal texts to different series. Texts of remote_write itself are label fields of its messages,
+// which begin with a tag, 0x0a.
+type KeySpace = byte
+
+// The key spaces.
+const (
+	KeysOfAppender     KeySpace = 'A' // scrapes and rules
+	KeysOfCSV          KeySpace = 'C'
+	KeysOfOpenTSDB     KeySpace = 'D' // over HTTP
+	KeysOfGraphite     KeySpace = 'G'
+	KeysOfJSONLines    KeySpace = 'J'
+	KeysOfLineProtocol KeySpace = 'L'
+	KeysOfOTLP         KeySpace = 'O'
+	KeysOfPushes       KeySpace = 'P'
+	KeysOfStatsD       KeySpace = 'S'
+	KeysOfText         KeySpace = 'T'
+	KeysOfTelnet       KeySpace = 'U' // of OpenTSDB
+	KeysOfDatadog      KeySpace = 'W'
+)
+
+// The compiler refuses a map with equal keys.
+var _ = map[KeySpace]struct{}{
+	KeysOfAppender: {}, KeysOfCSV: {}, KeysOfOpenTSDB: {}, KeysOfGraphite: {}, KeysOfJSONLines: {}, KeysOfLineProtocol: {},
+	KeysOfOTLP: {}, KeysOfPushes: {}, KeysOfStatsD: {}, KeysOfText: {}, KeysOfTelnet: {}, KeysOfDatadog: {},
+	0x0a: {},
+}
+
+// seedOf returns the seed of the keys of a message. The keys that senders' texts have without the
+// labels of the rules name other series, so each set of these labels has a seed of its own.
+func seedOf(table *series.Table, labels []series.Label) uint64 {
+	seed := table.Seed()
+	if len(labels) == 0 {
+		return seed
+	}
+	var text []byte
+	for _, l := range labels {
+		text = AppendKey(AppendKey(text, l.Name), l.Value)
+	}
+	return seed ^ xxh3.HashSeed(text, seed)
+}
+
+// Extend adds labels to a label set, instead of those of the same name. It uses lset's memory.
+func Extend(lset, labels []series.Label) []series.Label {
+	return append(slices.DeleteFunc(lset, func(x series.Label) bool {
+		return slices.ContainsFunc(labels, func(l series.Label) bool { return l.Name == x.Name })
+	}), labels...)
+}
+
+// CheckExtra checks labels that a request adds to all of its series. It returns them as Rules has
+// them.
+func (l *Limits) CheckExtra(labels []series.Label) ([]series.Label, error) {
+	labels = series.LastOfEach(labels)
+	if err := l.checkNumber(labels); err != nil {
+		return nil, err
+	}
+	for _, x := range labels {
+		if err := l.checkLabel(x); err != nil {
+			return nil, err
+		}
+	}
+	return labels, nil
+}
+
+// Memo keeps what a generation knows of a series, or of metadata, for a sender that has an object of
+// its own for each of them. The zero Memo knows nothing. It is safe for concurrent use.
+type Memo struct {
+	// word is the number of the Series or, for metadata, of the generation << 32 | what it knows: the
+	// reference of the series, NoRef if relabeling drops it, or the changes of the durable metadata at
+	// a time when this was there.
+	word atomic.Uint64
+}
+
+// Known is what a Memo knew at a time. It spares a sender that had the Memo at hand a while ago an
+// access to its memory. The zero Known is nothing.
+type Known uint64
+
+// Known returns what the memo knows.
+func (m *Memo) Known() Known { return Known(m.word.Load()) }
+
+// of returns what was known of what has a number.
+func (k Known) of(number uint32) (what uint32, ok bool) { return uint32(k), uint32(k>>32) == number }
+
+// of returns what the memo knows of what has a number.
+func (m *Memo) of(number uint32) (what uint32, ok bool) { return m.Known().of(number) }
+
+func (m *Memo) note(number, what uint32) { m.word.Store(uint64(number)<<32 | uint64(what)) }
+
+// Remembers reports whether series may be given by memos: the labels of the rules make them other
+// series.
+func (c *Collector) Remembers() bool { return len(c.d.Labels) == 0 }
+
+// Recall is Series for a series with a memo instead of a key. k is what the memo knew before.
+func (c *Collector) Recall(m *Memo, k Known) (known bool, err error) {
+	if err := c.d.Reserve(0); err != nil {
+		return false, err
+	}
+	c.begin, c.end, c.memo = c.end, c.d.Batch.Mark(), m
+	if c.begin == c.end {
+		return true, nil
+	}
+	number := c.d.Batch.Generation.Series.number
+	ref, ok := k.of(number)
+	if !ok {
+		ref, ok = m.of(number)
+	}
+	if !ok || series.Ref(ref) == NoRef {
+		return false, nil
+	}
+	c.d.Batch.Assign(c.begin, c.end, series.Ref(ref))
+	return true, nil
+}
+
+// Described is Describes for metadata with a memo, which spares it the look-up.
+func (c *Collector) Described(memo *Memo, m segment.Metadata) bool {
+	g := c.d.Batch.Generation
+	// Read first: what is noted meanwhile may replace what the look-up finds.
+	changes := c.d.durable.changes.Load()
+	if then, ok := memo.of(g.number); ok && then == changes {
+		return true
+	}
+	if !c.d.durable.has(m) {
+		return false
+	}
+	memo.note(g.number, changes)
+	return true
 }

@@ -18,9 +18,13 @@
 package segment
 
 import (
+	"github.com/parquet-go/parquet-go/format"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/format/parquetfile"
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // FormatVersion is written to every file's key-value metadata under "promlake.segment.version". This
@@ -115,3 +119,62 @@ func HasColumn(name string) bool {
 // MaxLabelColumns is the largest number of label columns in a file. Names that sort after them are
 // in the labels MAP.
 const MaxLabelColumns = 512
+
+// Batch is the content of one segment in columns. Row i is the label set Rows[i] with the float
+// samples [End[i-1], End[i]) of TS, V and ST.
+type Batch struct {
+	View  *series.View
+	Order *series.Order // of View's label sets; nil: not known
+	Rows  []series.Ref  // strictly ascending in the order of View.Compare
+	End   []int         // by row
+	TS    []int64       // ms; ascending and unique within a row
+	V     []float64
+	ST    []int64 // ms, 0 = unknown; nil if all are unknown
+
+	Hists     []RowHists     // ascending rows
+	Exemplars []RowExemplars // ascending rows
+	Metadata  []Metadata     // sorted by Metric
+}
+
+// RowHists are the native histograms of a row, strictly ascending in time.
+type RowHists struct {
+	Row     int
+	Samples []Hist
+}
+
+// RowExemplars are the exemplars of a row, ascending in time.
+type RowExemplars struct {
+	Row       int
+	Exemplars []exemplar.Exemplar
+}
+
+const createdBy = "promlake segment version 2"
+
+// shape is the set of optional sample columns of a file.
+type shape struct{ st, hist, exemplars bool }
+
+// schema returns the schema of a file with the label columns of c.
+func (s shape) schema(c *SeriesColumns) []format.SchemaElement {
+	els := parquetfile.NewSchema("promlake_segment")
+	c.Schema(els)
+	ts := parquetfile.Timestamp("element")
+	double := parquetfile.Bare("element", format.Double)
+	list := func(name string, element format.SchemaElement) { els.Add(parquetfile.List(name, element)...) }
+	list(ColTS, ts)
+	list(ColValue, double)
+	if s.st {
+		list(ColST, ts)
+	}
+	if s.hist {
+		list(ColHistTS, ts)
+		list(ColHistCount, double)
+		list(ColHistSum, double)
+		list(ColHist, parquetfile.Bare("element", format.ByteArray))
+	}
+	if s.exemplars {
+		list(ColExTS, ts)
+		list(ColExValue, double)
+		list(ColExLabels, parquetfile.String("element"))
+	}
+	return els.Elements()
+}

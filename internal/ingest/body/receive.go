@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
 	"sync"
+	"time"
 )
 
 // The memory (bytes) of a body grows with what has arrived, whatever its header announces: from
@@ -81,3 +84,75 @@ func (r *Reader) receive(p *Paced, head []byte, length int64, grow func(int64) e
 	}
 	return b, nil
 }
+
+// SlowError reports a body that arrives more slowly than it must. The answer is 503: the samples
+// may be good, and senders give up on 408.
+type SlowError struct {
+	got   int64 // bytes
+	grace time.Duration
+	rate  int64 // bytes/s
+}
+
+func (e *SlowError) Error() string {
+	return fmt.Sprintf("request body arrives too slowly: %d bytes so far, the limit is %d bytes a second (min-body-rate) after %s (body-grace); try again", e.got, e.rate, e.grace)
+}
+
+// Paced reads a request's body as long as it arrives in time: n bytes may take the grace period and
+// n/rate seconds.
+type Paced struct {
+	body  io.Reader
+	conn  *http.ResponseController
+	now   func() time.Time
+	began time.Time
+	most  time.Duration // 0: no limit
+	grace time.Duration
+	rate  int64
+	got   int64
+}
+
+// NewPaced returns the reader of a request's body. now is the clock, grace the time in which the
+// body may arrive at any rate, and rate what it must have afterwards, in bytes/s.
+func NewPaced(w http.ResponseWriter, req *http.Request, now func() time.Time, grace time.Duration, rate int64) *Paced {
+	return &Paced{body: req.Body, conn: http.NewResponseController(w), now: now, began: now(), grace: grace, rate: rate}
+}
+
+// paced reads the body no longer than the server's own limit for a request, too.
+func (r *Reader) paced(w http.ResponseWriter, req *http.Request) *Paced {
+	p := NewPaced(w, req, r.now, r.limits.Grace, r.limits.MinRate)
+	if server, ok := req.Context().Value(http.ServerContextKey).(*http.Server); ok {
+		p.most = server.ReadTimeout
+	}
+	return p
+}
+
+// Read implements io.Reader. Errors: *SlowError.
+func (p *Paced) Read(b []byte) (int, error) {
+	allowed := p.grace + time.Duration(float64(p.got)/float64(p.rate)*float64(time.Second))
+	if p.most > 0 {
+		allowed = min(allowed, p.most)
+	}
+	left := allowed - p.now().Sub(p.began)
+	if left <= 0 {
+		return 0, &SlowError{p.got, p.grace, p.rate}
+	}
+	// Deadlines are by the system's clock. A request that is no connection, such as an event of
+	// Lambda, has none and does not stall.
+	_ = p.conn.SetReadDeadline(time.Now().Add(left))
+	n, err := p.body.Read(b)
+	p.got += int64(n)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = &SlowError{p.got, p.grace, p.rate}
+	}
+	return n, err
+}
+
+// pause calls f, whose time does not count as the sender's.
+func (p *Paced) pause(f func() error) error {
+	begin := p.now()
+	err := f()
+	p.began = p.began.Add(p.now().Sub(begin))
+	return err
+}
+
+// End removes the deadline: the connection must stay readable while the request is served.
+func (p *Paced) End() { _ = p.conn.SetReadDeadline(time.Time{}) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -23,4 +24,92 @@ func Parse(s string) (time.Time, error) {
 		return t, nil
 	}
 	return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", s)
+}
+
+// Clock is a format of times.
+type Clock struct {
+	unit   int64  // ns; 0: layout
+	layout string // of package time
+}
+
+// ParseClock parses unix_s, unix_ms, unix_us, unix_ns, rfc3339, or custom: with a layout of Go's
+// package time.
+func ParseClock(text string) (Clock, error) {
+	switch text {
+	case "unix_s":
+		return Clock{unit: int64(time.Second)}, nil
+	case "unix_ms":
+		return Clock{unit: int64(time.Millisecond)}, nil
+	case "unix_us":
+		return Clock{unit: int64(time.Microsecond)}, nil
+	case "unix_ns":
+		return Clock{unit: 1}, nil
+	case "rfc3339":
+		return Clock{layout: time.RFC3339}, nil
+	}
+	if layout, ok := strings.CutPrefix(text, "custom:"); ok && layout != "" {
+		return Clock{layout: layout}, nil
+	}
+	return Clock{}, fmt.Errorf("time %q is not one of unix_s, unix_ms, unix_us, unix_ns, rfc3339, custom:<layout>", text)
+}
+
+// Millis parses a time. Seconds and milliseconds may have decimals.
+func (c Clock) Millis(text string) (int64, error) {
+	if c.unit == 0 {
+		t, err := time.Parse(c.layout, text)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a time like %s", text, c.layout)
+		}
+		return t.UnixMilli(), nil
+	}
+	const ms = int64(time.Millisecond)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if c.unit < ms {
+			return n / (ms / c.unit), nil
+		}
+		if per := c.unit / ms; n <= math.MaxInt64/per && n >= math.MinInt64/per {
+			return n * per, nil
+		}
+	} else if v, err := strconv.ParseFloat(text, 64); err == nil && c.unit >= ms {
+		if out := v * float64(c.unit/ms); math.Abs(out) < math.MaxInt64 {
+			return int64(math.Round(out)), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a number of %s", text, c.name())
+}
+
+// Append writes a time (ms). Seconds get decimals if the time is none.
+func (c Clock) Append(dst []byte, t int64) []byte {
+	switch c.unit {
+	case 0:
+		return time.UnixMilli(t).UTC().AppendFormat(dst, c.layout)
+	case int64(time.Second):
+		if t%1000 != 0 {
+			return strconv.AppendFloat(dst, float64(t)/1000, 'f', -1, 64)
+		}
+		return strconv.AppendInt(dst, t/1000, 10)
+	}
+	dst = strconv.AppendInt(dst, t, 10)
+	if t == 0 {
+		return dst
+	}
+	switch c.unit {
+	case int64(time.Microsecond):
+		return append(dst, "000"...)
+	case int64(time.Nanosecond):
+		return append(dst, "000000"...)
+	}
+	return dst
+}
+
+func (c Clock) name() string {
+	switch c.unit {
+	case int64(time.Second):
+		return "seconds"
+	case int64(time.Millisecond):
+		return "milliseconds"
+	case int64(time.Microsecond):
+		return "microseconds"
+	}
+	return "nanoseconds"
 }

@@ -1,10 +1,23 @@
 package promblock
 
 import (
+	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/tsdb/index"
+	"github.com/prometheus/prometheus/tsdb/tombstones"
 )
 
 // histogramHeader is the number of bytes before the layout in the chunks of native histograms: the
@@ -78,4 +91,70 @@ func (r *bitReader) varbit() uint64 {
 		ones++
 	}
 	return r.bits(varbitSizes[ones])
+}
+
+// guard is deferred around upstream's decoders. They trust bytes whose checksums match, and panic
+// where these make no sense. A server reads the blocks of its clients, so this must be an error.
+func guard(err *error) {
+	if x := recover(); x != nil {
+		*err = fmt.Errorf("%w: it cannot be decoded: %v", ErrFormat, x)
+	}
+}
+
+func openBlock(dir string, pool chunkenc.Pool) (b *tsdb.Block, err error) {
+	defer guard(&err)
+	if err := checkTombstones(dir); err != nil {
+		return nil, err
+	}
+	return tsdb.OpenBlock(slog.New(slog.DiscardHandler), dir, pool, nil)
+}
+
+// all returns the postings of all series.
+func (b *Block) all(ctx context.Context) (p index.Postings, err error) {
+	defer guard(&err)
+	name, value := index.AllPostingsKey()
+	return b.index.Postings(ctx, name, value)
+}
+
+// series reads the labels and the places of the chunks of a series.
+func (b *Block) series(ref storage.SeriesRef, builder *labels.ScratchBuilder, metas *[]chunks.Meta) (err error) {
+	defer guard(&err)
+	return b.index.Series(ref, builder, metas)
+}
+
+// Bytes of a file of tombstones before and after its intervals: magic number and version; checksum.
+const (
+	tombstonesHead = 5
+	tombstonesTail = 4
+)
+
+// checkTombstones returns an error unless the intervals of each series ascend without touching, as
+// Prometheus writes them. Upstream's reader inserts every interval among those before it, so a few
+// megabytes in another order would take it hours. Upstream's reader reports what else is wrong with
+// the file.
+//
+//	intervals = *(series first-time last-time)   ; uvarint, varint, varint
+func checkTombstones(dir string) error {
+	raw, err := os.ReadFile(filepath.Join(dir, tombstones.TombstonesFilename))
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(raw) < tombstonesHead+tombstonesTail {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	last := map[uint64]int64{} // the latest time of a series' intervals
+	for rest := raw[tombstonesHead : len(raw)-tombstonesTail]; len(rest) > 0; {
+		ref, n := binary.Uvarint(rest)
+		from, k := binary.Varint(rest[max(n, 0):])
+		to, j := binary.Varint(rest[max(n, 0)+max(k, 0):])
+		if n <= 0 || k <= 0 || j <= 0 {
+			return nil
+		}
+		rest = rest[n+k+j:]
+		if before, ok := last[ref]; ok && (from == math.MinInt64 || from-1 <= before) {
+			return fmt.Errorf("tombstones of series %d are not in the order of time", ref)
+		}
+		last[ref] = max(to, from)
+	}
+	return nil
 }

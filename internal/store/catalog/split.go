@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -106,4 +107,66 @@ func (m Manifest) split(id ulid.ULID) (Split, bool) {
 		return Split{}, false
 	}
 	return m.Splits[i], true
+}
+
+// Resplit replaces a split by one of the same sources in more slices, because a slice is too large
+// for a job. The finished slices are retired. It conflicts if the split is gone, and as BeginSplit
+// does.
+func (m Manifest) Resplit(now time.Time, split ulid.ULID, by Split) (Manifest, error) {
+	old, ok := m.split(split)
+	if !ok {
+		return Manifest{}, fmt.Errorf("split again: split %s is gone: %w", split, ErrConflict)
+	}
+	if by.Of <= old.Of || by.Level != old.Level || by.Window != old.Window {
+		return Manifest{}, fmt.Errorf("split again: %s %s in %d slices is no finer than %s %s in %d: %w", by.Level, by.Window, by.Of, old.Level, old.Window, old.Of, ErrInvalid)
+	}
+	by.Sources = old.Sources
+	return m.dropSplit(now, split).BeginSplit(now, by)
+}
+
+// MaxSlices bounds the slices of a split.
+const MaxSlices = 1 << 16
+
+// Slice is the part Index of Of equal parts of the series ids: those in [Index·2⁶⁴/Of,
+// (Index+1)·2⁶⁴/Of). {0, 0} and {0, 1} are the whole.
+type Slice struct {
+	Index int `json:"index"`
+	Of    int `json:"of"`
+}
+
+// Contains reports whether the series with this id (series.ID of its labels) is in the slice.
+func (s Slice) Contains(id uint64) bool {
+	if s.Of <= 1 {
+		return true
+	}
+	hi, _ := bits.Mul64(id, uint64(s.Of)) // ⌊id·Of / 2⁶⁴⌋
+	return hi == uint64(s.Index)
+}
+
+// Shares reports whether two slices have identifiers in common.
+func (s Slice) Shares(o Slice) bool {
+	if s.Of <= 1 || o.Of <= 1 {
+		return true
+	}
+	return s.Index*o.Of < (o.Index+1)*s.Of && o.Index*s.Of < (s.Index+1)*o.Of
+}
+
+// Within reports whether all of s is in o.
+func (s Slice) Within(o Slice) bool {
+	if o.Of <= 1 {
+		return true
+	}
+	return s.Of > 1 && o.Index*s.Of <= s.Index*o.Of && (s.Index+1)*o.Of <= (o.Index+1)*s.Of
+}
+
+// String returns "2/8" for the third of eight, and "whole".
+func (s Slice) String() string {
+	if s.Of <= 1 {
+		return "whole"
+	}
+	return fmt.Sprintf("%d/%d", s.Index, s.Of)
+}
+
+func (s Slice) valid() bool {
+	return s.Index == 0 && s.Of == 0 || s.Index >= 0 && s.Index < s.Of && s.Of <= MaxSlices
 }

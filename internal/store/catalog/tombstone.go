@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
@@ -80,4 +82,129 @@ func (m Matcher) compile() (*labels.Matcher, error) {
 		return c, nil
 	}
 	return nil, fmt.Errorf("compile matcher of type %q: %w", m.Type, ErrInvalid)
+}
+
+// untouchable is the DeletesThrough of an object that no tombstone covers.
+var untouchable = ulid.ULID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
+
+// deletesThrough returns the identifier above which all tombstones of m cover the segment.
+func (m Manifest) deletesThrough(s SegmentID) ulid.ULID {
+	first := untouchable
+	if i, ok := m.sealed(s); ok {
+		first = m.Sealed[i].By
+	}
+	if i := m.covering(s); i < len(m.Tombstones) && m.Tombstones[i].ID.Compare(first) < 0 {
+		first = m.Tombstones[i].ID
+	}
+	if first == untouchable {
+		return untouchable
+	}
+	return predecessor(first)
+}
+
+// covering returns the place of the first tombstone that covers the segment although it is not
+// sealed.
+func (m Manifest) covering(s SegmentID) int {
+	if s.Queued {
+		// QueuedThrough ascends. The time of ID is when the queue got the newest message, ms.
+		i, _ := slices.BinarySearchFunc(m.Tombstones, int64(s.ID.Time()), func(t Tombstone, sent int64) int {
+			if t.QueuedThrough < sent {
+				return -1
+			}
+			return 1
+		})
+		return i
+	}
+	for i, t := range m.Tombstones {
+		if t.Before == (ulid.ULID{}) { // those of version 1 come first
+			break
+		}
+		if s.ID.Compare(t.Before) < 0 {
+			return i
+		}
+	}
+	return len(m.Tombstones)
+}
+
+func (m Manifest) sealed(s SegmentID) (int, bool) {
+	return slices.BinarySearchFunc(m.Sealed, s, func(x Sealed, s SegmentID) int { return compareSegments(x.SegmentID, s) })
+}
+
+// predecessor returns the largest identifier below id, which is not zero.
+func predecessor(id ulid.ULID) ulid.ULID {
+	for i := len(id) - 1; i >= 0; i-- {
+		id[i]--
+		if id[i] != 255 {
+			break
+		}
+	}
+	return id
+}
+
+// Limits of deletions. Every query reads all tombstones and compares their matchers with the series
+// that it finds, so what they may hold is bounded.
+const (
+	// MaxTombstones bounds the tombstones of a manifest. Compaction applies and drops them.
+	MaxTombstones = 4096
+	// MaxMatcherBytes bounds the names and values of the matchers of one tombstone.
+	MaxMatcherBytes = 64 << 10
+	// MaxTombstoneBytes bounds the names and values of the matchers of all tombstones of a
+	// manifest.
+	MaxTombstoneBytes = 1 << 20
+	// MaxSealed bounds the segments that a manifest has as sealed. Compaction takes them away.
+	MaxSealed = 1 << 16
+)
+
+// ErrFull: the manifest has no room for another tombstone. Compaction makes some by applying those
+// that are there.
+var ErrFull = errors.New("no room for another deletion until compaction has applied earlier ones")
+
+// LimitError is a deletion that exceeds a limit. It wraps ErrInvalid if no manifest could take the
+// deletion, and ErrFull if this one cannot take it now.
+type LimitError struct {
+	Limit    string // "tombstones", "tombstone_bytes", "matcher_bytes" or "sealed"
+	Got, Max int
+	cause    error
+}
+
+// Error implements error.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("delete: %d %s, the limit is %d: %v", e.Got, limitNouns[e.Limit], e.Max, e.cause)
+}
+
+// Unwrap returns ErrInvalid or ErrFull.
+func (e *LimitError) Unwrap() error { return e.cause }
+
+var limitNouns = map[string]string{
+	"tombstones":      "deletions in the manifest",
+	"tombstone_bytes": "bytes of matchers in the manifest's deletions",
+	"matcher_bytes":   "bytes of matchers in one deletion",
+	"sealed":          "segments that wait for compaction and for a deletion",
+}
+
+// admits checks that the manifest has room for t. Limits do not concern the tombstones that a
+// manifest already has: one from before the limits stays readable.
+func (m Manifest) admits(t Tombstone) error {
+	size := t.matcherBytes()
+	if size > MaxMatcherBytes {
+		return &LimitError{"matcher_bytes", size, MaxMatcherBytes, ErrInvalid}
+	}
+	if n := len(m.Tombstones) + 1; n > MaxTombstones {
+		return &LimitError{"tombstones", n, MaxTombstones, ErrFull}
+	}
+	for _, other := range m.Tombstones {
+		size += other.matcherBytes()
+	}
+	if size > MaxTombstoneBytes {
+		return &LimitError{"tombstone_bytes", size, MaxTombstoneBytes, ErrFull}
+	}
+	return nil
+}
+
+// matcherBytes is the size of the names and values of t's matchers.
+func (t Tombstone) matcherBytes() (n int) {
+	for _, m := range t.Matchers {
+		n += len(m.Name) + len(m.Value)
+	}
+	return n
 }

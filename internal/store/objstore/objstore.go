@@ -17,9 +17,15 @@ package objstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
+	"math/rand/v2"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	smithytime "github.com/aws/smithy-go/time"
 )
 
 // Sentinel errors. Implementations wrap them with %w and the key.
@@ -102,4 +108,64 @@ type Local interface {
 	// LocalPath returns the absolute path of key's file, which may not exist; for an invalid key it
 	// never exists. Callers must not write to the file.
 	LocalPath(key string) string
+}
+
+// ValidKey returns an error that wraps ErrInvalidKey unless every implementation can store key.
+// Valid keys have 1 to MaxKeyLen bytes of UTF-8 without control characters, and consist of elements
+// of 1 to MaxElementLen bytes between slashes. No element is "." or "..", and the first one does
+// not begin with a dot, because a directory store keeps its own files under such names.
+func ValidKey(key string) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("%w: it is empty", ErrInvalidKey)
+	case len(key) > MaxKeyLen:
+		return fmt.Errorf("%w: %.64q… has %d bytes, the limit is %d", ErrInvalidKey, key, len(key), MaxKeyLen)
+	case key[0] == '/':
+		return fmt.Errorf("%w: %q is absolute", ErrInvalidKey, key)
+	case key[0] == '.':
+		return fmt.Errorf("%w: %q begins with a dot", ErrInvalidKey, key)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("%w: %q is not UTF-8", ErrInvalidKey, key)
+	case strings.ContainsFunc(key, func(r rune) bool { return r < 0x20 || r == 0x7f || r == 0xfffe || r == 0xffff }):
+		// XML 1.0 listings or URLs cannot represent it safely.
+		return fmt.Errorf("%w: %q contains a control character", ErrInvalidKey, key)
+	}
+	for e := range strings.SplitSeq(key, "/") {
+		if e == "" || e == "." || e == ".." {
+			return fmt.Errorf("%w: %q contains the element %q", ErrInvalidKey, key, e)
+		}
+		if len(e) > MaxElementLen {
+			return fmt.Errorf("%w: %.64q… contains an element of %d bytes, the limit is %d", ErrInvalidKey, key, len(e), MaxElementLen)
+		}
+	}
+	return nil
+}
+
+// Span resolves the offset and length of a Get for an object of size bytes to n bytes from start,
+// clipped to the object. Errors: ErrRange.
+func Span(offset, length, size int64) (start, n int64, err error) {
+	switch {
+	case offset < 0:
+		start = max(0, size+offset)
+	case offset < size, offset == 0 && length < 0:
+		start = offset
+	default:
+		return 0, 0, fmt.Errorf("%w: offset %d of %d bytes", ErrRange, offset, size)
+	}
+	n = size - start
+	if length >= 0 {
+		n = min(n, length)
+	}
+	return start, n, nil
+}
+
+const (
+	firstWait = 20 * time.Millisecond
+	longWait  = 2 * time.Second
+)
+
+// AfterRace sleeps before the n-th attempt after the first of a compare-and-swap that others
+// preceded, for a random time that grows with n. It fails if ctx ends.
+func AfterRace(ctx context.Context, n int) error {
+	return smithytime.SleepWithContext(ctx, rand.N(min(longWait, firstWait<<min(n, 10))))
 }

@@ -1,6 +1,28 @@
+// Package head keeps the float samples that a process has stored within the last minutes, by
+// series. Rules and panels that read a few minutes find them at once, without a search in each of
+// the many segments and in the parts that these have been merged to.
+//
+// A head has all samples of some live objects in a range of time, or it is not used. It begins when
+// recent samples are read often. From then on it gets each segment that the process stores, and it
+// records each block that the process merges from them. So it has every sample of these objects
+// after the floor; older ones are dropped. Objects that it did not get, of other processes or from
+// before it began, end at some time. A read that begins after that time and after the floor finds
+// all of its samples in the head.
+//
+// Segments wait in a head until they are merged. Its log records, for each segment in order of
+// arrival, which series have samples in it. Part uses the log to extract exactly the samples of a
+// set of segments.
+//
+// Series that get their samples together share their times. Each has its newest sample, and the
+// differences that lead from there to older ones.
+//
+// A head has one sample of a series and time. If a segment has samples that are not later than all
+// before of their series, or start timestamps, the head restarts and drops what it had. Series with
+// native histograms are read elsewhere.
 package head
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -82,4 +104,36 @@ func (h *Heads) pause(n int) {
 	defer h.mu.Unlock()
 	h.paused += n
 	h.exceeded.Set(float64(min(1, h.paused)))
+}
+
+// keptSamples and keptSeries bound the memory of a room that is used again: one of a large query
+// would stay while nobody needs so much.
+const (
+	keptSamples = 64 << 10
+	keptSeries  = 4 << 10
+)
+
+// Room is memory for what Select returns. The zero value is ready.
+type Room struct {
+	t      []int64
+	v      []float64
+	series []Series
+}
+
+// Reset takes all memory back. What Select has returned must not be used any more: it has no
+// labels, and its samples are no numbers, at the beginning of time unless their times are those of
+// the head, so that whoever does it nevertheless is found out.
+func (r *Room) Reset() {
+	if cap(r.t) > keptSamples || cap(r.v) > keptSamples || cap(r.series) > keptSeries {
+		*r = Room{}
+		return
+	}
+	for i := range r.t {
+		r.t[i] = math.MinInt64
+	}
+	for i := range r.v {
+		r.v[i] = math.NaN()
+	}
+	clear(r.series)
+	r.t, r.v, r.series = r.t[:0], r.v[:0], r.series[:0]
 }

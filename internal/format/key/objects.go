@@ -1,0 +1,146 @@
+package key
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+)
+
+const manifestExt = ".json"
+
+// Manifest returns the key of a tenant's manifest, its only mutable object.
+func Manifest(tenant string) string { return TenantPrefix(tenant) + "manifest" + manifestExt }
+
+// ManifestsPrefix returns the prefix of the copies of a tenant's earlier manifests.
+func ManifestsPrefix(tenant string) string { return TenantPrefix(tenant) + "manifests/" }
+
+// ManifestCopy returns the key of the copy of the manifest with an ID.
+func ManifestCopy(tenant string, id ulid.ULID) string {
+	return ManifestsPrefix(tenant) + id.String() + manifestExt
+}
+
+// ParseManifestCopy is the inverse of ManifestCopy.
+func ParseManifestCopy(k string) (tenant string, id ulid.ULID, err error) {
+	p := strings.Split(k, "/")
+	if len(p) != 4 || p[0] != Version || p[1] == "" || p[2] != "manifests" {
+		return "", ulid.ULID{}, fmt.Errorf("parse manifest key %q: %w", k, ErrSyntax)
+	}
+	name, ok := strings.CutSuffix(p[3], manifestExt)
+	if !ok {
+		return "", ulid.ULID{}, fmt.Errorf("parse manifest key %q: %w", k, ErrSyntax)
+	}
+	id, err = parseID(name)
+	if err != nil {
+		return "", ulid.ULID{}, fmt.Errorf("parse manifest key %q: %w", k, err)
+	}
+	return p[1], id, nil
+}
+
+// Identity is the key of the object that tells a store from all others. It is written once.
+const Identity = "store.json"
+
+// Usage returns the key of the counts of a tenant's queries.
+func Usage(tenant string) string { return TenantPrefix(tenant) + "usage/queries.json" }
+
+// IcebergPrefix returns the prefix of the objects of a tenant's Iceberg table. The table's metadata
+// is below metadata/ there; its data are the files of blocks.
+func IcebergPrefix(tenant, table string) string {
+	return TenantPrefix(tenant) + "iceberg/" + table + "/"
+}
+
+// RulesPrefix is the prefix of the rules of all tenants. They lie beside the tenants' data, so that
+// one listing shows whose rules have changed.
+const RulesPrefix = "rules/"
+
+// Rules returns the key of the rules of a tenant, a mutable object.
+func Rules(tenant string) string { return RulesPrefix + tenant + manifestExt }
+
+// ParseRules is the inverse of Rules.
+func ParseRules(k string) (tenant string, err error) {
+	rest, ok := strings.CutPrefix(k, RulesPrefix)
+	tenant, is := strings.CutSuffix(rest, manifestExt)
+	if !ok || !is || tenant == "" || strings.Contains(tenant, "/") {
+		return "", fmt.Errorf("parse rules key %q: %w", k, ErrSyntax)
+	}
+	return tenant, nil
+}
+
+// RuleStatesPrefix is the prefix of the states of all rule groups.
+const RuleStatesPrefix = "rules-state/"
+
+// stateIDBytes is the length of the hash that names a state.
+const stateIDBytes = 16
+
+// RuleState returns the key of the state of a rule group of a tenant, a mutable object. It is named
+// by a hash, because names of namespaces and groups may have any characters and lengths.
+func RuleState(tenant, namespace, group string) string {
+	// The length of the first name keeps pairs apart whose names are the same text together.
+	hash := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(namespace), namespace, group))
+	return RuleStatesPrefix + tenant + "/" + hex.EncodeToString(hash[:stateIDBytes]) + manifestExt
+}
+
+// RuleStatesOf returns the prefix of the states of a tenant's rule groups.
+func RuleStatesOf(tenant string) string { return RuleStatesPrefix + tenant + "/" }
+
+// ParseRuleState returns the tenant and the hash of a key that RuleState has made.
+func ParseRuleState(k string) (tenant, hash string, err error) {
+	rest, ok := strings.CutPrefix(k, RuleStatesPrefix)
+	tenant, name, is := strings.Cut(rest, "/")
+	hash, json := strings.CutSuffix(name, manifestExt)
+	raw, bad := hex.DecodeString(hash)
+	if !ok || !is || !json || tenant == "" || bad != nil || len(raw) != stateIDBytes || strings.ToLower(hash) != hash {
+		return "", "", fmt.Errorf("parse rule state key %q: %w", k, ErrSyntax)
+	}
+	return tenant, hash, nil
+}
+
+// pushIDLen is the length of the identifier of a group.
+const pushIDLen = 32
+
+// PushesPrefix returns the prefix of the states of a tenant's groups of pushed metrics.
+func PushesPrefix(tenant string) string { return TenantPrefix(tenant) + "pushes/" }
+
+// Push returns the key of the state of a group of pushed metrics. Its identifier has 32 lower-case
+// hexadecimal digits.
+func Push(tenant, id string) string { return PushesPrefix(tenant) + id + manifestExt }
+
+// ParsePush is the inverse of Push.
+func ParsePush(k string) (tenant, id string, err error) {
+	p := strings.Split(k, "/")
+	if len(p) != 4 || p[0] != Version || p[1] == "" || p[2] != "pushes" {
+		return "", "", fmt.Errorf("parse push key %q: %w", k, ErrSyntax)
+	}
+	id, ok := strings.CutSuffix(p[3], manifestExt)
+	if !ok || len(id) != pushIDLen || strings.Trim(id, "0123456789abcdef") != "" {
+		return "", "", fmt.Errorf("parse push key %q: %w", k, ErrSyntax)
+	}
+	return p[1], id, nil
+}
+
+// ImportsPrefix returns the prefix of the records of a tenant's imports.
+func ImportsPrefix(tenant string) string { return TenantPrefix(tenant) + "imports/" }
+
+// Import returns the key of the record of an import, which has the identifier of its block.
+func Import(tenant string, id ulid.ULID) string {
+	return ImportsPrefix(tenant) + id.String() + manifestExt
+}
+
+// ParseImport is the inverse of Import.
+func ParseImport(k string) (tenant string, id ulid.ULID, err error) {
+	p := strings.Split(k, "/")
+	if len(p) != 4 || p[0] != Version || p[1] == "" || p[2] != "imports" {
+		return "", ulid.ULID{}, fmt.Errorf("parse import key %q: %w", k, ErrSyntax)
+	}
+	name, ok := strings.CutSuffix(p[3], manifestExt)
+	if !ok {
+		return "", ulid.ULID{}, fmt.Errorf("parse import key %q: %w", k, ErrSyntax)
+	}
+	id, err = parseID(name)
+	if err != nil {
+		return "", ulid.ULID{}, fmt.Errorf("parse import key %q: %w", k, err)
+	}
+	return p[1], id, nil
+}
