@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -68,19 +69,11 @@ func (q question) request() (path string, form url.Values) {
 // seconds writes ms as the API takes times and durations.
 func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 
-// envelope holds the fields of the HTTP API's responses except data.
-type envelope struct {
-	Status    string   `json:"status"`
-	ErrorType string   `json:"errorType"`
-	Error     string   `json:"error"`
-	Warnings  []string `json:"warnings"`
-	Infos     []string `json:"infos"`
-}
-
-// answer is what the HTTP API answers to queries.
+// answer is what the HTTP API answers to queries that succeed.
 type answer struct {
-	envelope
-	Data resultData `json:"data"`
+	Warnings []string   `json:"warnings"`
+	Infos    []string   `json:"infos"`
+	Data     resultData `json:"data"`
 }
 
 // resultData is a query's result as the API writes it.
@@ -89,34 +82,38 @@ type resultData struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// ask sends the question to the server at base.
-func (q question) ask(ctx context.Context, client *http.Client, base string) (answer, error) {
-	path, form := q.request()
-	var a answer
-	if err := post(ctx, client, base+path, form, &a); err != nil {
-		return answer{}, err
-	}
-	return a, a.failure()
-}
-
-// failure is the error that the API answered with, nil if it did not.
-func (e envelope) failure() error {
-	if e.Status != "success" {
-		return fmt.Errorf("query: %s: %s", e.ErrorType, e.Error)
-	}
-	return nil
-}
-
-// post sends a form and decodes the JSON that is answered.
-func post(ctx context.Context, client *http.Client, address string, form url.Values, into any) error {
+// post sends a form and returns the answer of success, whose body the caller closes.
+func post(ctx context.Context, client *http.Client, address string, form url.Values) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
-		return fmt.Errorf("make request: %w", err)
+		return nil, fmt.Errorf("make request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("send query: %w", err)
+		return nil, fmt.Errorf("send request: %w", err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	const most = 64 << 10
+	b, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	var e struct {
+		Kind  string `json:"errorType"`
+		Error string `json:"error"`
+	}
+	if err != nil || json.Unmarshal(b, &e) != nil || e.Error == "" {
+		return nil, fmt.Errorf("the server answers %s: %s", resp.Status, strings.TrimSpace(string(b)))
+	}
+	return nil, fmt.Errorf("%s: %s", e.Kind, e.Error)
+}
+
+// postJSON is post of a query, and decodes the JSON that is answered.
+func postJSON(ctx context.Context, client *http.Client, address string, form url.Values, into any) error {
+	resp, err := post(ctx, client, address, form)
+	if err != nil {
+		return fmt.Errorf("query: %w", err)
 	}
 	if err := errors.Join(json.NewDecoder(resp.Body).Decode(into), resp.Body.Close()); err != nil {
 		return fmt.Errorf("read answer of status %d: %w", resp.StatusCode, err)

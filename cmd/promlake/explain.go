@@ -22,13 +22,9 @@ func (q question) explain(ctx context.Context, client *http.Client, base string,
 		form.Set("analyze", "true")
 	}
 	var a struct {
-		envelope
 		Data json.RawMessage `json:"data"`
 	}
-	if err := post(ctx, client, base+"/api/v1/explain", form, &a); err != nil {
-		return err
-	}
-	if err := a.failure(); err != nil {
+	if err := postJSON(ctx, client, base+"/api/v1/explain", form, &a); err != nil {
 		return err
 	}
 	if format == "json" {

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/promlake/promlake/internal/app/exportapp"
@@ -112,19 +111,11 @@ func (c *exportCmd) lines(ctx context.Context, client *http.Client, address stri
 		return []string{strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64)}
 	}
 	form := url.Values{"match[]": match, "start": at(s.Start), "end": at(s.End)}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/api/v1/export", strings.NewReader(form.Encode()))
-	if err != nil {
-		return fmt.Errorf("make a request: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := client.Do(req)
+	resp, err := post(ctx, client, address+"/api/v1/export", form)
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return refusal(resp)
-	}
 	if _, err := io.Copy(out, resp.Body); err != nil {
 		return fmt.Errorf("read the export, which is incomplete: %w", err)
 	}

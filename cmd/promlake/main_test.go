@@ -149,7 +149,7 @@ func TestUnreachable(t *testing.T) {
 	for _, args := range [][]string{{"query", "up", "--store", store}, {"sql", "SELECT 1", "--store", store}, {"inspect", "--store", store}, {"query", "up", "--url", "http://" + address}} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 1, run(t.Context(), args, flags.Streams{Out: &out, Err: &errs}))
-		require.Regexp(t, `^promlake: error: (connect to the store's endpoint|send query: Post ).*`+regexp.QuoteMeta(address)+`.*connection refused\n$`, errs.String())
+		require.Regexp(t, `^promlake: error: (connect to the store's endpoint|query: send request: Post ).*`+regexp.QuoteMeta(address)+`.*connection refused\n$`, errs.String())
 	}
 }
 

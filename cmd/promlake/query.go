@@ -58,8 +58,9 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 	if c.Explain {
 		return q.explain(ctx, client, from.address(), c.Analyze, io.Out, c.Format)
 	}
-	a, err := q.ask(ctx, client, from.address())
-	if err != nil {
+	path, form := q.request()
+	var a answer
+	if err := postJSON(ctx, client, from.address()+path, form, &a); err != nil {
 		return err
 	}
 	for _, note := range slices.Concat(a.Warnings, a.Infos) {

@@ -129,7 +129,7 @@ func (c *sqlCmd) ask(ctx context.Context, client *http.Client, address, query st
 	if format == "table" {
 		format = "json"
 	}
-	resp, err := c.post(ctx, client, address, query, format)
+	resp, err := c.send(ctx, client, address, query, format)
 	if err != nil {
 		return err
 	}
@@ -148,27 +148,14 @@ func (c *sqlCmd) ask(ctx context.Context, client *http.Client, address, query st
 	return nil
 }
 
-// post sends a statement to the endpoint and returns the answer of success, whose body the caller
+// send sends a statement to the endpoint and returns the answer of success, whose body the caller
 // closes.
-func (c *sqlCmd) post(ctx context.Context, client *http.Client, address, text, format string) (*http.Response, error) {
+func (c *sqlCmd) send(ctx context.Context, client *http.Client, address, text, format string) (*http.Response, error) {
 	form := url.Values{"query": {text}, "format": {format}}
 	if len(c.Param) > 0 {
 		form.Set("params", params(c.Param))
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/api/v1/sql", strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, fmt.Errorf("make a request: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask for SQL: %w", err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		return nil, refusal(resp)
-	}
-	return resp, nil
+	return post(ctx, client, address+"/api/v1/sql", form)
 }
 
 // params are the values as a JSON array.
@@ -181,18 +168,4 @@ func params(values []string) string {
 		}
 	}
 	return "[" + strings.Join(out, ",") + "]"
-}
-
-// refusal is the error of an answer that is none of success.
-func refusal(resp *http.Response) error {
-	const most = 64 << 10
-	b, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	var e struct {
-		Kind  string `json:"errorType"`
-		Error string `json:"error"`
-	}
-	if err != nil || json.Unmarshal(b, &e) != nil || e.Error == "" {
-		return fmt.Errorf("the server answers %s: %s", resp.Status, strings.TrimSpace(string(b)))
-	}
-	return fmt.Errorf("%s: %s", e.Kind, e.Error)
 }

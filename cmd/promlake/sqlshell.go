@@ -46,7 +46,7 @@ func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Valu
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	ask := func(ctx context.Context, statement string) (*sqlapp.Answer, error) {
-		resp, err := c.post(ctx, client, s.address(), statement, "json")
+		resp, err := c.send(ctx, client, s.address(), statement, "json")
 		if err != nil {
 			return nil, err
 		}
