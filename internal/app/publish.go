@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/compact/publish"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
@@ -57,9 +57,7 @@ func NewPublishing(s PublishSettings, store string) process.Builder {
 		}
 		b := &publications{
 			publisher: publish.New(p.Store, publish.Settings{Location: locate}), store: p.Store, log: p.Logger, seen: map[string]uint64{},
-			results: promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
-				Name: "promlake_publish_total", Help: "Publications of a tenant's Iceberg tables after its blocks had changed, by result.",
-			}, []string{"result"}),
+			results: telemetry.Metrics{Registerer: p.Registry, Prefix: "promlake_"}.Counters("publish_total", "Publications of a tenant's Iceberg tables after its blocks had changed, by result.", "result"),
 		}
 		// At the end the publication under way is cancelled, which leaves the tables in their former
 		// or their new state.

@@ -2,8 +2,8 @@ package compact
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/format/key"
 )
@@ -35,46 +35,30 @@ type metrics struct {
 	deletedBytes   *prometheus.CounterVec // by kind
 }
 
-// newMetrics registers the metrics with reg, which may be nil. It panics if reg has them already.
+// newMetrics registers the metrics with reg, which may be nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
-	const ns, sub = "promlake", "compact"
-	f := promauto.With(reg)
-	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return f.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
-	}
-	counter := func(name, help string) prometheus.Counter {
-		return f.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
-	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return f.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
-	}
-	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return f.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
-	}
+	m := telemetry.Metrics{Registerer: reg, Prefix: "promlake_compact_"}
 	return &metrics{
-		jobs: counters("jobs_total", "Jobs by kind, level and outcome (done, conflict, failed).", "kind", "level", "outcome"),
-		jobSeconds: f.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: ns, Subsystem: sub, Name: "job_duration_seconds", Help: "Duration of the finished jobs, by level.",
-			Buckets: prometheus.ExponentialBuckets(0.01, 3, 12),
-		}, []string{"level"}),
-		samplesRead:    counter("samples_read_total", "Samples read from the sources of merges."),
-		samplesWritten: counter("samples_written_total", "Samples written to blocks that were committed."),
-		samplesDeleted: counter("samples_deleted_total", "Samples that merges left out because of a deletion."),
-		segmentsMerged: counters("merged_segments_total", "Segments that merges took, by from: store (read), or memory (this process wrote them lately).", "from"),
-		bytesRead:      counter("bytes_read_total", "Bytes of the sources of merges."),
-		bytesWritten:   counter("bytes_written_total", "Bytes of the blocks that were written."),
-		cycles:         counters("cycles_total", "Cycles over all tenants by result.", "result"),
-		lag:            gauge("lag_seconds", "How long ago the oldest window was due that is not yet a block."),
-		queue:          gauge("queue_jobs", "Jobs that the last plans had and that are not done."),
-		tenants:        gauge("tenants", "Tenants that have objects."),
-		segments:       gauge("live_segments", "Segments that no block stands for yet."),
-		segmentBytes:   gauge("live_segment_bytes", "Bytes of the segments that no block stands for yet."),
-		blocks:         gauges("live_blocks", "Live blocks by level.", "level"),
-		blockBytes:     gauges("live_block_bytes", "Bytes of the live blocks by level.", "level"),
-		tombstones:     gauge("tombstones", "Deletions that are not yet applied to all blocks."),
-		garbage:        gauges("garbage_objects", "Superseded segments and blocks that are not yet deleted.", "kind"),
-		deletedObjects: counters("garbage_deleted_objects_total", "Objects deleted by kind (segment, block, manifest).", "kind"),
-		deletedBytes:   counters("garbage_deleted_bytes_total", "Bytes of the objects deleted by kind.", "kind"),
+		jobs:           m.Counters("jobs_total", "Jobs by kind, level and outcome (done, conflict, failed).", "kind", "level", "outcome"),
+		jobSeconds:     m.Histograms("job_duration_seconds", "Duration of the finished jobs, by level.", prometheus.ExponentialBuckets(0.01, 3, 12), "level"),
+		samplesRead:    m.Counter("samples_read_total", "Samples read from the sources of merges."),
+		samplesWritten: m.Counter("samples_written_total", "Samples written to blocks that were committed."),
+		samplesDeleted: m.Counter("samples_deleted_total", "Samples that merges left out because of a deletion."),
+		segmentsMerged: m.Counters("merged_segments_total", "Segments that merges took, by from: store (read), or memory (this process wrote them lately).", "from"),
+		bytesRead:      m.Counter("bytes_read_total", "Bytes of the sources of merges."),
+		bytesWritten:   m.Counter("bytes_written_total", "Bytes of the blocks that were written."),
+		cycles:         m.Counters("cycles_total", "Cycles over all tenants by result.", "result"),
+		lag:            m.Gauge("lag_seconds", "How long ago the oldest window was due that is not yet a block."),
+		queue:          m.Gauge("queue_jobs", "Jobs that the last plans had and that are not done."),
+		tenants:        m.Gauge("tenants", "Tenants that have objects."),
+		segments:       m.Gauge("live_segments", "Segments that no block stands for yet."),
+		segmentBytes:   m.Gauge("live_segment_bytes", "Bytes of the segments that no block stands for yet."),
+		blocks:         m.Gauges("live_blocks", "Live blocks by level.", "level"),
+		blockBytes:     m.Gauges("live_block_bytes", "Bytes of the live blocks by level.", "level"),
+		tombstones:     m.Gauge("tombstones", "Deletions that are not yet applied to all blocks."),
+		garbage:        m.Gauges("garbage_objects", "Superseded segments and blocks that are not yet deleted.", "kind"),
+		deletedObjects: m.Counters("garbage_deleted_objects_total", "Objects deleted by kind (segment, block, manifest).", "kind"),
+		deletedBytes:   m.Counters("garbage_deleted_bytes_total", "Bytes of the objects deleted by kind.", "kind"),
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/remotewrite"
 )
 
@@ -57,51 +57,33 @@ func (m *metrics) tenantLabel(id string) string {
 	return id
 }
 
-// newMetrics registers the metrics with reg, and panics if it has them already.
+// newMetrics registers the metrics with reg.
 func newMetrics(reg prometheus.Registerer, mode Mode) *metrics {
-	const ns, sub = "promlake", "ingest"
-	f := promauto.With(reg)
-	counter := func(name, help string) prometheus.Counter {
-		return f.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
-	}
-	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return f.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
-	}
+	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_ingest_"}
 	m := &metrics{
-		named:      map[string]bool{},
-		refused:    vec("tenant_discarded_samples_total", "Samples refused, dropped by relabeling, and strings left out, by tenant and reason; exemplars and metadata have reasons of their own. Tenants after the first 100 that were refused something are <others>.", "tenant", "reason"),
-		requests:   vec("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol; text: Prometheus' text formats; otlp; json: lines of JSON; csv; opentsdb) and HTTP status code.", "protocol", "code"),
-		samples:    counter("samples_total", "Float samples made durable."),
-		histograms: counter("histograms_total", "Native histogram samples made durable."),
-		exemplars:  counter("exemplars_total", "Exemplars made durable."),
-		discarded:  vec("discarded_samples_total", "Samples refused, dropped by relabeling, and strings of the line protocol left out, by reason; exemplars and metadata have reasons of their own.", "reason"),
-		flushes:    vec("flushes_total", "Flushes by result.", "result"),
-		flushSeconds: f.NewHistogram(prometheus.HistogramOpts{
-			Namespace: ns, Subsystem: sub, Name: "flush_duration_seconds", Help: "Time from the start of a flush, of a group of requests or a batch of messages, until its segments are durable.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
-		}),
-		flushSamples: f.NewHistogram(prometheus.HistogramOpts{
-			Namespace: ns, Subsystem: sub, Name: "flush_samples", Help: "Samples of a flush.",
-			Buckets: prometheus.ExponentialBuckets(1, 4, 12),
-		}),
-		segments:     counter("segments_total", "Segments written."),
-		segmentBytes: counter("segment_bytes_total", "Bytes of the segments written."),
-		bodyBytes:    vec("body_bytes_total", "Bytes of request bodies: as sent (snappy, gzip, zstd, or their form if not compressed) and decompressed (protobuf, json, text).", "form"),
-		tenants:      f.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote within about --ingest.tenant-idle."}),
-		mode: f.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "mode", Help: "1 for the mode in which requests are handled."},
-			[]string{"mode"}),
-		queued:      counter("queued_samples_total", "Float and histogram samples put on the queue (mode buffered)."),
-		queuedBytes: counter("queued_bytes_total", "Bytes of the messages put on the queue (mode buffered)."),
-		queuedParts: counter("queued_messages_total", "Messages put on the queue (mode buffered)."),
-		messages:    vec("messages_total", "Messages taken from the queue: ok, failed (to be delivered again) or unreadable.", "result"),
-		queueSeconds: f.NewHistogram(prometheus.HistogramOpts{
-			Namespace: ns, Subsystem: sub, Name: "queue_delay_seconds", Help: "Time from a request's arrival until its samples are in the store, by message (mode buffered).",
-			Buckets: prometheus.ExponentialBuckets(0.25, 2, 14),
-		}),
+		named:        map[string]bool{},
+		refused:      f.Counters("tenant_discarded_samples_total", "Samples refused, dropped by relabeling, and strings left out, by tenant and reason; exemplars and metadata have reasons of their own. Tenants after the first 100 that were refused something are <others>.", "tenant", "reason"),
+		requests:     f.Counters("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol; text: Prometheus' text formats; otlp; json: lines of JSON; csv; opentsdb) and HTTP status code.", "protocol", "code"),
+		samples:      f.Counter("samples_total", "Float samples made durable."),
+		histograms:   f.Counter("histograms_total", "Native histogram samples made durable."),
+		exemplars:    f.Counter("exemplars_total", "Exemplars made durable."),
+		discarded:    f.Counters("discarded_samples_total", "Samples refused, dropped by relabeling, and strings of the line protocol left out, by reason; exemplars and metadata have reasons of their own.", "reason"),
+		flushes:      f.Counters("flushes_total", "Flushes by result.", "result"),
+		flushSeconds: f.Histogram("flush_duration_seconds", "Time from the start of a flush, of a group of requests or a batch of messages, until its segments are durable.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		flushSamples: f.Histogram("flush_samples", "Samples of a flush.", prometheus.ExponentialBuckets(1, 4, 12)),
+		segments:     f.Counter("segments_total", "Segments written."),
+		segmentBytes: f.Counter("segment_bytes_total", "Bytes of the segments written."),
+		bodyBytes:    f.Counters("body_bytes_total", "Bytes of request bodies: as sent (snappy, gzip, zstd, or their form if not compressed) and decompressed (protobuf, json, text).", "form"),
+		tenants:      f.Gauge("tenants", "Tenants that wrote within about --ingest.tenant-idle."),
+		mode:         f.Gauges("mode", "1 for the mode in which requests are handled.", "mode"),
+		queued:       f.Counter("queued_samples_total", "Float and histogram samples put on the queue (mode buffered)."),
+		queuedBytes:  f.Counter("queued_bytes_total", "Bytes of the messages put on the queue (mode buffered)."),
+		queuedParts:  f.Counter("queued_messages_total", "Messages put on the queue (mode buffered)."),
+		messages:     f.Counters("messages_total", "Messages taken from the queue: ok, failed (to be delivered again) or unreadable.", "result"),
+		queueSeconds: f.Histogram("queue_delay_seconds", "Time from a request's arrival until its samples are in the store, by message (mode buffered).", prometheus.ExponentialBuckets(0.25, 2, 14)),
 	}
-	m.inflightBytes = f.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "inflight_bytes",
-		Help: "Memory charged to requests that are being received, decoded or written."})
-	m.limited = vec("limited_requests_total", "Requests refused by a limit of the process, by the limit's flag.", "limit")
+	m.inflightBytes = f.Gauge("inflight_bytes", "Memory charged to requests that are being received, decoded or written.")
+	m.limited = f.Counters("limited_requests_total", "Requests refused by a limit of the process, by the limit's flag.", "limit")
 	m.mode.WithLabelValues(string(mode)).Set(1)
 	return m
 }

@@ -50,10 +50,10 @@ var allowed = map[string][]string{
 	"internal/app/queryapp":   {"internal/access/admission", "internal/access/auth", "internal/app/flags", "internal/app/process", "internal/base/settings", "internal/base/telemetry", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/api/respond", "internal/query/api/weights", "internal/query/duck", "internal/query/duck/promsql", "internal/query/usage", "internal/store/objstore", "internal/store/recent"},
 	"internal/app/ruleapp":    {"internal/access/auth", "internal/access/tenant", "internal/app/process", "internal/aws/lambda", "internal/aws/sqsqueue", "internal/base/settings", "internal/format/remotewrite", "internal/ingest", "internal/prom/expression", "internal/query", "internal/rules/rulefn", "internal/rules/ruler"},
 	"internal/app/rulesapp":   {"internal/access/tenant", "internal/app/human", "internal/app/importapp", "internal/app/process", "internal/app/queryapp", "internal/base/memory", "internal/compact/bulk", "internal/format/key", "internal/format/segment", "internal/format/series", "internal/query", "internal/query/request", "internal/rules/ruleeval", "internal/store/live", "internal/store/objstore", "internal/store/objstore/probe"},
-	"internal/app/selfwrite":  {"internal/access/secret", "internal/access/tenant", "internal/base/loopback", "internal/base/settings"},
+	"internal/app/selfwrite":  {"internal/access/secret", "internal/access/tenant", "internal/base/loopback", "internal/base/settings", "internal/base/telemetry"},
 	"internal/app/sqlapp":     {"internal/app/human", "internal/query/duck", "internal/query/duck/promsql", "internal/sql/statement"},
 	"internal/app/tenantapp":  {"internal/app/process", "internal/aws/cost", "internal/base/telemetry", "internal/format/key", "internal/query/inventory", "internal/store/catalog", "internal/store/objstore"},
-	"internal/app/uploadapp":  {"internal/access/auth", "internal/access/tenant", "internal/app/importapp", "internal/app/process", "internal/base/memory", "internal/compact/bulk", "internal/format/checksum", "internal/format/key", "internal/ingest/body", "internal/senders/promblock", "internal/store/catalog", "internal/store/objstore"},
+	"internal/app/uploadapp":  {"internal/access/auth", "internal/access/tenant", "internal/app/importapp", "internal/app/process", "internal/base/memory", "internal/base/telemetry", "internal/compact/bulk", "internal/format/checksum", "internal/format/key", "internal/ingest/body", "internal/senders/promblock", "internal/store/catalog", "internal/store/objstore"},
 
 	"internal/base/loopback":  {},
 	"internal/base/memory":    {},
@@ -75,7 +75,7 @@ var allowed = map[string][]string{
 
 	"internal/prom/appender":   {"internal/format/remotewrite", "internal/format/segment"},
 	"internal/prom/expression": {"internal/base/settings"},
-	"internal/prom/spool":      {"internal/format/remotewrite", "internal/prom/appender"},
+	"internal/prom/spool":      {"internal/base/telemetry", "internal/format/remotewrite", "internal/prom/appender"},
 	"internal/prom/timeparam":  {},
 
 	"internal/store/catalog":             {"internal/format/checksum", "internal/format/key", "internal/store/objstore"},
@@ -90,8 +90,8 @@ var allowed = map[string][]string{
 	"internal/store/objstore/s3store":    {"internal/store/objstore", "internal/store/objstore/remote"},
 	"internal/store/objstore/storeurl":   {"internal/store/objstore", "internal/store/objstore/filestore", "internal/store/objstore/s3store"},
 	"internal/store/queue":               {},
-	"internal/store/recent":              {"internal/base/memory", "internal/format/segment", "internal/format/series", "internal/store/recent/head"},
-	"internal/store/recent/head":         {"internal/format/series"},
+	"internal/store/recent":              {"internal/base/memory", "internal/base/telemetry", "internal/format/segment", "internal/format/series", "internal/store/recent/head"},
+	"internal/store/recent/head":         {"internal/base/telemetry", "internal/format/series"},
 	"internal/store/replica":             {},
 
 	"internal/aws/cost":     {},
@@ -99,7 +99,7 @@ var allowed = map[string][]string{
 	"internal/aws/sqsqueue": {"internal/base/telemetry", "internal/store/queue"},
 
 	"internal/access/admission": {"internal/access/tenant", "internal/base/telemetry", "internal/format/remotewrite", "internal/store/objstore", "internal/store/replica"},
-	"internal/access/auth":      {"internal/access/secret", "internal/access/tenant"},
+	"internal/access/auth":      {"internal/access/secret", "internal/access/tenant", "internal/base/telemetry"},
 	"internal/access/secret":    {},
 	"internal/access/tenant":    {},
 

@@ -49,11 +49,12 @@ type Runtime struct {
 
 // New reads the document for the first time, and returns an error if that fails.
 func New(ctx context.Context, s Settings, store objstore.Getter, defaults Limits, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Runtime, error) {
+	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_runtime_config_"}
 	r := &Runtime{
 		period: s.Period, now: now, logger: logger, turn: make(chan struct{}, 1),
-		reloads: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "promlake", Name: "runtime_config_reads_total", Help: "Reads of the runtime configuration by result: changed, unchanged or failed."}, []string{"result"})),
-		good:    telemetry.Registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_last_reload_successful", Help: "1 if the runtime configuration could be read and was valid when it was read last."})),
-		tenants: telemetry.Registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_tenants", Help: "Tenants with limits of their own."})),
+		reloads: f.Counters("reads_total", "Reads of the runtime configuration by result: changed, unchanged or failed.", "result"),
+		good:    f.Gauge("last_reload_successful", "1 if the runtime configuration could be read and was valid when it was read last."),
+		tenants: f.Gauge("tenants", "Tenants with limits of their own."),
 	}
 	r.known.Store(Defaults(defaults))
 	r.good.Set(1)

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/access/secret"
 	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // Guard authenticates and authorizes requests before the handlers of a process. A nil Guard accepts
@@ -41,10 +41,7 @@ func New(s Settings, reg prometheus.Registerer, logger *slog.Logger, now func() 
 	if err != nil {
 		return nil, err
 	}
-	requests := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
-		Name: "promlake_auth_requests_total",
-		Help: "Requests to protected handlers by the result of authorization: ok, absent, malformed, unknown, access and tenant (not allowed by the token), unavailable (no document of tokens could be read).",
-	}, []string{"result"})
+	requests := telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Counters("auth_requests_total", "Requests to protected handlers by the result of authorization: ok, absent, malformed, unknown, access and tenant (not allowed by the token), unavailable (no document of tokens could be read).", "result")
 	file, ok := from.(secret.File)
 	if !ok {
 		return newGuard(newRemoteKeys(from, logger, now), requests), nil

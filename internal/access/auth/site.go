@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // SiteSettings are the names by which browsers reach a server. The tags are those of package
@@ -59,10 +60,7 @@ func NewSite(s SiteSettings, loopback bool, reg prometheus.Registerer) (*Site, e
 	for _, h := range s.AllowedHosts {
 		site.hosts = append(site.hosts, strings.ToLower(h))
 	}
-	site.refused = promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
-		Name: "promlake_http_cross_site_requests_total",
-		Help: "Rejected requests: sent by a page of another site (origin), or for a host name that is not of this server (host).",
-	}, []string{"reason"})
+	site.refused = telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Counters("http_cross_site_requests_total", "Rejected requests: sent by a page of another site (origin), or for a host name that is not of this server (host).", "reason")
 	return site, nil
 }
 

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/access/tenant"
@@ -148,10 +146,7 @@ type Served struct {
 //	promlake_doctor_requests_total{result}   ok, damaged, limit, busy, failed
 func New(s Served) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		results := promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
-			Name: "promlake_doctor_requests_total",
-			Help: "Requests to examine a tenant by result: ok, damaged, limit (more objects than --web.doctor-max-objects), busy (another examination ran) and failed (the store did not answer).",
-		}, []string{"result"})
+		results := telemetry.Metrics{Registerer: p.Registry, Prefix: "promlake_"}.Counters("doctor_requests_total", "Requests to examine a tenant by result: ok, damaged, limit (more objects than --web.doctor-max-objects), busy (another examination ran) and failed (the store did not answer).", "result")
 		return process.NewExclusive(Path, "another examination of the store is running: try again when it is over", results, func(r *http.Request) (any, string, error) {
 			id, err := tenant.FromRequest(r)
 			if err != nil {

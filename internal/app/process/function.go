@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/base/telemetry"
@@ -167,27 +166,15 @@ type functionMetrics struct {
 }
 
 func newFunctionMetrics(reg prometheus.Registerer, memory int64, start time.Duration) *functionMetrics {
-	f := promauto.With(reg)
+	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_function_"}
 	return &functionMetrics{
-		invocations: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "promlake_function_invocations_total",
-			Help: "Invocations of this function's environment, by kind of event.",
-		}, []string{"event"}),
-		duration: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "promlake_function_duration_seconds",
-			Help:    "Seconds from an event's arrival until its work was done, by kind of event.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900},
-		}, []string{"event"}),
-		billed: f.NewCounter(prometheus.CounterOpts{
-			Name: "promlake_function_billed_gb_seconds_total",
-			Help: "Seconds of work, each invocation's rounded up to a millisecond, times the function's memory in GB (2^30 bytes).",
-		}),
-		cold: f.NewCounter(prometheus.CounterOpts{
-			Name: "promlake_function_cold_starts_total",
-			Help: "Environments of this function that were started for an invocation.",
-		}),
-		gb:    float64(memory) / (1 << 30),
-		start: start,
+		invocations: f.Counters("invocations_total", "Invocations of this function's environment, by kind of event.", "event"),
+		duration: f.Histograms("duration_seconds", "Seconds from an event's arrival until its work was done, by kind of event.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}, "event"),
+		billed: f.Counter("billed_gb_seconds_total", "Seconds of work, each invocation's rounded up to a millisecond, times the function's memory in GB (2^30 bytes)."),
+		cold:   f.Counter("cold_starts_total", "Environments of this function that were started for an invocation."),
+		gb:     float64(memory) / (1 << 30),
+		start:  start,
 	}
 }
 

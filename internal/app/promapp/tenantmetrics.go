@@ -4,8 +4,9 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/prometheus/rules"
+
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // tenantMetrics are those of the rules that tenants have set.
@@ -57,18 +58,15 @@ func (m *tenantMetrics) of(tenant string) *rules.Metrics {
 }
 
 func newTenantMetrics(reg prometheus.Registerer) *tenantMetrics {
-	f := promauto.With(reg)
-	name := func(name, help string) prometheus.Opts {
-		return prometheus.Opts{Namespace: "promlake", Subsystem: "ruler", Name: name, Help: help}
-	}
+	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_ruler_"}
 	m := &tenantMetrics{
-		polls:    f.NewCounterVec(prometheus.CounterOpts(name("polls_total", "Listings of the store for changed rules of tenants by result: ok or failed.")), []string{"result"}),
-		failures: f.NewCounter(prometheus.CounterOpts(name("load_failures_total", "Changed rules of tenants that could not be read or loaded. The former ones stay, and the next listing tries again."))),
-		tenants:  f.NewGauge(prometheus.GaugeOpts(name("tenants", "Tenants whose rules this process evaluates."))),
-		refused:  f.NewGauge(prometheus.GaugeOpts(name("groups_refused", "Rule groups of tenants that this process does not evaluate because of a limit. /api/v1/rules shows some to their tenant."))),
+		polls:    f.Counters("polls_total", "Listings of the store for changed rules of tenants by result: ok or failed.", "result"),
+		failures: f.Counter("load_failures_total", "Changed rules of tenants that could not be read or loaded. The former ones stay, and the next listing tries again."),
+		tenants:  f.Gauge("tenants", "Tenants whose rules this process evaluates."),
+		refused:  f.Gauge("groups_refused", "Rule groups of tenants that this process does not evaluate because of a limit. /api/v1/rules shows some to their tenant."),
 		shared:   rules.NewGroupMetrics(nil),
-		groups:   f.NewGauge(prometheus.GaugeOpts(name("groups", "Rule groups of tenants that this process evaluates."))),
-		updating: f.NewGauge(prometheus.GaugeOpts(name("updating_tenants", "Tenants whose changed rules are being loaded. They wait for evaluations of the groups that they replace."))),
+		groups:   f.Gauge("groups", "Rule groups of tenants that this process evaluates."),
+		updating: f.Gauge("updating_tenants", "Tenants whose changed rules are being loaded. They wait for evaluations of the groups that they replace."),
 	}
 	for _, result := range []string{"ok", "failed"} {
 		m.polls.WithLabelValues(result)

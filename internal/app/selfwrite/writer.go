@@ -13,12 +13,12 @@ import (
 
 	"github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/promlake/promlake/internal/access/secret"
 	"github.com/promlake/promlake/internal/base/loopback"
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 const (
@@ -104,12 +104,8 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 		logger:   logger,
 		now:      now,
 		met: metrics{
-			writes: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
-				Name: "promlake_self_writes_total", Help: "Writes of the process's own metrics.",
-			}, []string{"result"}),
-			samples: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
-				Name: "promlake_self_samples", Help: "Samples in the last write of the process's own metrics.",
-			}),
+			writes:  telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Counters("self_writes_total", "Writes of the process's own metrics.", "result"),
+			samples: telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("self_samples", "Samples in the last write of the process's own metrics."),
 		},
 	}
 	w.tried.Store(now().UnixMilli())

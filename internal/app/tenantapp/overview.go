@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/app/process"
@@ -122,10 +121,7 @@ type Served struct {
 //	promlake_tenants_requests_total{result}   ok, limit, busy, failed
 func New(s Served) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		results := telemetry.Registered(p.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "promlake_tenants_requests_total",
-			Help: "Requests to describe all tenants by result: ok, limit (more tenants than --web.max-tenants), busy (another one ran) and failed (the store did not answer).",
-		}, []string{"result"}))
+		results := telemetry.Metrics{Registerer: p.Registry, Prefix: "promlake_"}.Counters("tenants_requests_total", "Requests to describe all tenants by result: ok, limit (more tenants than --web.max-tenants), busy (another one ran) and failed (the store did not answer).", "result")
 		return process.NewExclusive(Path, "another request reads the tenants: try again when it is over", results, func(r *http.Request) (any, string, error) {
 			tenants, err := overview(r.Context(), p.Store, s.MaxTenants)
 			if tooMany, ok := errors.AsType[*TooManyError](err); ok {

@@ -21,12 +21,12 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -113,13 +113,8 @@ func New(set Settings, im importapp.Settings) process.Builder {
 func build(set Settings, im importapp.Settings, t times) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		s := &stage{Stage: process.Idle{}, set: set, im: im, store: p.Store, memory: p.Memory, log: p.Logger, now: p.Now, times: t}
-		s.ended = promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
-			Name: "promlake_block_uploads_total",
-			Help: "Uploads of blocks that ended, by result: complete, failed, expired (nobody finished them within --compactor.block-upload-deletion-delay), and unreadable (their state in the store cannot be decoded, so they are not imported).",
-		}, []string{"result"})
-		s.limited = promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
-			Name: "promlake_block_upload_limited_requests_total", Help: "Uploads of blocks that were refused by a limit.",
-		}, []string{"limit"})
+		s.ended = telemetry.Metrics{Registerer: p.Registry, Prefix: "promlake_"}.Counters("block_uploads_total", "Uploads of blocks that ended, by result: complete, failed, expired (nobody finished them within --compactor.block-upload-deletion-delay), and unreadable (their state in the store cannot be decoded, so they are not imported).", "result")
+		s.limited = telemetry.Metrics{Registerer: p.Registry, Prefix: "promlake_"}.Counters("block_upload_limited_requests_total", "Uploads of blocks that were refused by a limit.", "limit")
 		if !set.Enabled {
 			return s, nil
 		}

@@ -35,14 +35,10 @@ func Metrics(reg prometheus.Registerer) Option {
 
 // newMetrics registers the counters with reg, unless it is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
-	const ns, sub = "promlake", "queue"
+	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_queue_"}
 	return &metrics{
-		requests: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: ns, Subsystem: sub, Name: "requests_total", Help: "Requests to queues, repeated ones included, by HTTP status.",
-		}, []string{"queue", "op", "status"})),
-		chunks: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: ns, Subsystem: sub, Name: "chunks_total", Help: "64 KiB chunks of payload in requests to queues, at least one a request: what SQS charges.",
-		}, []string{"queue", "op"})),
+		requests: f.Counters("requests_total", "Requests to queues, repeated ones included, by HTTP status.", "queue", "op", "status"),
+		chunks:   f.Counters("chunks_total", "64 KiB chunks of payload in requests to queues, at least one a request: what SQS charges.", "queue", "op"),
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/store/recent/head"
 )
@@ -67,10 +67,7 @@ func (h *held) cost() int64 {
 func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Segments {
 	return &Segments{
 		limit: limit, now: now, all: map[string]*list.Element{}, order: list.New(), footers: newFooters(limit / footerShare),
-		kept: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
-			Namespace: "promlake", Subsystem: "recent", Name: "segment_bytes",
-			Help: "Memory of stored segments that are kept until this process merges them.",
-		}),
+		kept: telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("recent_segment_bytes", "Memory of stored segments that are kept until this process merges them."),
 	}
 }
 

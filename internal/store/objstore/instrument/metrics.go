@@ -21,24 +21,13 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_objstore_"}
 	m := &metrics{
-		requests: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "promlake_objstore_requests_total",
-			Help: "Object store calls by operation and outcome.",
-		}, []string{"op", "status"})),
-		bytes: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "promlake_objstore_bytes_total",
-			Help: "Bytes read from and written to the object store.",
-		}, []string{"op"})),
-		duration: telemetry.Registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "promlake_objstore_request_duration_seconds",
-			Help:    "Duration of object store calls in seconds; of get, until the body can be read.",
-			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30},
-		}, []string{"op"})),
-		readFailures: telemetry.Registered(reg, prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "promlake_objstore_read_failures_total",
-			Help: "Bodies of successful gets that failed while they were read.",
-		})),
+		requests: f.Counters("requests_total", "Object store calls by operation and outcome.", "op", "status"),
+		bytes:    f.Counters("bytes_total", "Bytes read from and written to the object store.", "op"),
+		duration: f.Histograms("request_duration_seconds", "Duration of object store calls in seconds; of get, until the body can be read.",
+			[]float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30}, "op"),
+		readFailures: f.Counter("read_failures_total", "Bodies of successful gets that failed while they were read."),
 	}
 	// create all series at the start, so that rates include the first call
 	for _, op := range []string{opGet, opPut, opList, opDelete} {

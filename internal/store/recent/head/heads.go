@@ -27,7 +27,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // Heads are the heads of tenants within a bound on memory. They are safe for concurrent use. The
@@ -50,14 +51,8 @@ type Heads struct {
 func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Heads {
 	return &Heads{
 		limit: limit, now: now, all: map[string]*Head{}, sizes: map[*Head]int64{},
-		held: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
-			Namespace: "promlake", Subsystem: "head", Name: "bytes",
-			Help: "Memory for the samples of the last minutes, by series, of tenants whose recent samples are read often.",
-		}),
-		exceeded: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
-			Namespace: "promlake", Subsystem: "head", Name: "limit_reached",
-			Help: "1 if the samples of the last minutes took more than --query.head-bytes within the last hour, so that those of a tenant are not kept.",
-		}),
+		held:     telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("head_bytes", "Memory for the samples of the last minutes, by series, of tenants whose recent samples are read often."),
+		exceeded: telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("head_limit_reached", "1 if the samples of the last minutes took more than --query.head-bytes within the last hour, so that those of a tenant are not kept."),
 	}
 }
 
