@@ -1,8 +1,6 @@
 package admin
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Limits of a request, by their names in metrics. Those of a manifest are named by
 // catalog.LimitError.

@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"github.com/promlake/promlake/internal/query/request"
-)
+import "github.com/promlake/promlake/internal/query/request"
 
 // Bytes that upstream's engine and API allocate, and its limit.
 const (

@@ -100,7 +100,8 @@ func (t *translation) window(e *parser.Call, name string, at place, ordered bool
 	case *parser.MatrixSelector:
 		l.window = w.Range.Milliseconds()
 		return t.selector(w.VectorSelector.(*parser.VectorSelector), at, ordered, l)
-	case *parser.SubqueryExpr:
+	case *parser.SubqueryExpr: // its values are those at steps of its own
+		// Source: evaluator.subqueryTimeRange in upstream's promql/engine.go.
 		offset, reason := offsetOf(at, w.Timestamp, w.OriginalOffset.Milliseconds())
 		if reason != "" {
 			return relation{}, reason

@@ -24,12 +24,12 @@ type side struct {
 
 // matchSeries matches the series of two sides.
 func matchSeries(m *parser.VectorMatching, left, right []labels.Labels) matched {
-	sorted := slices.Clone(m.MatchingLabels)
+	// Source: evaluator.rangeEval in upstream's promql/engine.go.
+	names, t := slices.Clone(m.MatchingLabels), takeTools()
 	if !m.On {
-		sorted = append(sorted, model.MetricNameLabel)
+		names = append(names, model.MetricNameLabel)
 	}
-	slices.Sort(sorted)
-	names, t := sorted, takeTools()
+	slices.Sort(names)
 	defer t.release()
 	keys := make([]uint32, len(left)+len(right))
 	number := func(i int, l labels.Labels) {

@@ -109,7 +109,7 @@ func (c *counter) alive(ts []int64, gone tombstones.Intervals) int64 {
 	return int64(n)
 }
 
-// blocks counts the samples of a kind in the rows that whole has left, by their times.
+// blocks counts the samples of a kind in the rows that are left, by their times.
 func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index.Table, row int) (first, n int64)) error {
 	p := c.plan(ctx, k.Times(), c.MinT, places, nil)
 	counts := make([][]int64, len(p.groups)) // by row group and member
