@@ -39,7 +39,8 @@ type Listeners struct {
 	open   map[string]*listen.Listener // by protocol
 }
 
-// NewListeners returns listeners for settings with an address. Lines of InfluxDB get their names by naming.
+// NewListeners returns listeners for settings with an address. Lines of InfluxDB get their names by
+// naming.
 func NewListeners(s ListenerSettings, naming lineprotocol.Naming) *Listeners {
 	return &Listeners{set: s, naming: naming, open: map[string]*listen.Listener{}}
 }
