@@ -63,8 +63,8 @@ func NewPublishing(s PublishSettings, store string) process.Builder {
 		// or their new state.
 		return process.InBackground(p, "publication", func(ctx context.Context) {
 			process.Repeat(ctx, s.Interval, func() {
-				// Publish the tenants whose manifest has changed. A failure is counted and logged, and
-				// the tenant's turn comes again.
+				// Publish the tenants whose manifest has changed. A failure is counted and logged,
+				// and the tenant's turn comes again.
 				tenants, err := catalog.Tenants(ctx, b.store)
 				if err != nil {
 					b.ended(ctx, "", err)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs stages one after another, prints the start and the end of each, and at the end the seconds
-# and the CPU seconds that each target took. It ends after the first stage that fails. A stage is a target of make, or
-# several lanes that run at once. A lane is one target, or several that run one after another; the
-# output of lanes follows when all have ended. After a target has failed, no lane starts another.
+# and the CPU seconds that each target took. It ends after the first stage that fails. A stage is a
+# target of make, or several lanes that run at once. A lane is one target, or several that run one
+# after another; the output of lanes follows when all have ended. After a target has failed, no lane
+# starts another.
 # usage: stages.sh STAGE...     STAGE: LANE[+LANE]..., LANE: TARGET[,TARGET]...
 # MAKE names the make program.
 set -euo pipefail

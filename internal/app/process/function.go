@@ -111,8 +111,8 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 			current.leave()
 		},
 		Shutdown: func(ctx context.Context) error {
-			// The stages end in the same order as in shutdown. The metrics are written first, in half
-			// of the time at most, because a write stage of this process takes them.
+			// The stages end in the same order as in shutdown. The metrics are written first, in
+			// half of the time at most, because a write stage of this process takes them.
 			g.drain()
 			flush, cancel := ctx, func() {}
 			if end, ok := ctx.Deadline(); ok {

@@ -28,8 +28,8 @@ type Preview struct {
 	Bytes   int64 `json:"bytes"`   // the samples' share of their objects' bytes
 }
 
-// deleteSeries adds a tombstone for every match[], from start to end. All of them take effect in one
-// commit. With dry_run it only counts.
+// deleteSeries adds a tombstone for every match[], from start to end. All of them take effect in
+// one commit. With dry_run it only counts.
 func (a *api) deleteSeries(r *http.Request) (any, error) {
 	var d deletion
 	var err error

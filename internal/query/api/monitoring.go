@@ -46,8 +46,8 @@ func (s *server) externalLabels(ctx context.Context) labels.Labels {
 	return s.settings.Monitoring.ExternalLabels(ctx)
 }
 
-// shown returns what upstream's API asks of m: what get returns. Where m has nothing, it answers as a
-// Prometheus without a configuration, which is instead.
+// shown returns what upstream's API asks of m: what get returns. Where m has nothing, it answers as
+// a Prometheus without a configuration, which is instead.
 func shown[T comparable](m Monitoring, get func(Monitoring, context.Context) T, instead T) func(context.Context) T {
 	var none T
 	return func(ctx context.Context) T {

@@ -16,8 +16,8 @@ type absentNode struct {
 	titled
 }
 
-// compileAbsent compiles absent(), and absent_over_time() as absent(last_over_time()): that function has
-// a value wherever there is a sample, and keeps metric names.
+// compileAbsent compiles absent(), and absent_over_time() as absent(last_over_time()): that
+// function has a value wherever there is a sample, and keeps metric names.
 func compileAbsent(b *building, e *parser.Call, at place) (in Node, reason string) {
 	at.unordered = true
 	sel, _ := e.Args[0].(*parser.VectorSelector)

@@ -73,8 +73,8 @@ func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
 		var found *kept
 		index.Held(r.reader.cache, 2, keys.of, func(_ int, k *kept) { found = k })
 		if found == nil {
-			// All samples are decoded to be kept if most are in the range: rules and panels read the
-			// same rows again, in windows that move on.
+			// All samples are decoded to be kept if most are in the range: rules and panels read
+			// the same rows again, in windows that move on.
 			inside, own := 2*(min(g.group.MaxT, r.MaxT)-max(g.group.MinT, r.MinT)) >= g.group.MaxT-g.group.MinT, strings.Clone(keys.of(1))
 			if misses++; bytes <= room && (inside || r.reader.repeats.Enough(own, g.samples())) {
 				room -= bytes

@@ -44,8 +44,8 @@ func (g *graph) parts() []*part {
 		for j, reach := range reads {
 			whole[i] = whole[i] || reach == unbounded
 			whole[j] = whole[j] || g.rules[j].record == "" // for and keep_firing_for reach back
-			// When the reader is evaluated at a time, a rule that it reads may not yet have written all
-			// samples up to there. They are evaluated time after time then.
+			// When the reader is evaluated at a time, a rule that it reads may not yet have written
+			// all samples up to there. They are evaluated time after time then.
 			reader, r := g.rules[i], g.rules[j]
 			later := r.group == reader.group && r.index > reader.index
 			offset, readers := r.group.QueryOffset(), reader.group.QueryOffset()

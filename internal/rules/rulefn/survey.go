@@ -48,8 +48,9 @@ func (r *Runner) survey(ctx context.Context, at time.Time) (all []work, errs []e
 			continue
 		}
 		for _, g := range t.groups {
-			// The state of a group is read within the time of catching up, since an evaluation may not
-			// be made, and once in each such time after it, since notifications may not be sent.
+			// The state of a group is read within the time of catching up, since an evaluation may
+			// not be made, and once in each such time after it, since notifications may not be
+			// sent.
 			after := at.Sub(g.Last(at))
 			if after < r.set.CatchUp || after%r.set.CatchUp < tick {
 				w.groups = append(w.groups, g)

@@ -53,8 +53,8 @@ func (s *Store) shown(ctx context.Context, r Read) [][]*labels.Matcher {
 	return out
 }
 
-// resolve matches the series of a scan, which it charges to the statement's budgets; res is nil if it
-// reads nothing.
+// resolve matches the series of a scan, which it charges to the statement's budgets; res is nil if
+// it reads nothing.
 func (s *Store) resolve(from Reader) (ctx context.Context, res *lookup.Resolution, r Read, err error) {
 	ctx, r, err = from.Read()
 	if err == nil && r.MinT <= r.MaxT {

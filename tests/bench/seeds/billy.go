@@ -68,7 +68,8 @@ func billy(sensors, days int) (set *query.Set, read map[string]float64) {
 }
 
 // temperature returns a sensor's readings in degrees with two decimals: exponentially distributed
-// above a least one, which is another one each day. The reading at one time (-1: none) is the needle.
+// above a least one, which is another one each day. The reading at one time (-1: none) is the
+// needle.
 func temperature(rng *rand.Rand, needleAt int) func() float64 {
 	n, least := -1, 0.0
 	return func() float64 {
@@ -90,8 +91,8 @@ type rate struct {
 	Published float64 `json:"published,omitempty"` // of VictoriaMetrics in 2020: 66 written and 380 read by 32 processors
 }
 
-// rates are those of the rows of a set, of which each query reads a number of samples (nil: no rates
-// are wanted). A server that keeps results of whole windows need not read them.
+// rates are those of the rows of a set, of which each query reads a number of samples (nil: no
+// rates are wanted). A server that keeps results of whole windows need not read them.
 func rates(set string, rows []table.Comparison, read map[string]float64) (all []rate) {
 	per := func(samples, seconds float64) float64 {
 		if seconds == 0 {

@@ -1,6 +1,6 @@
 // Package seeds runs public benchmarks of time-series databases at the scale of this machine, on
-// Promlake and VictoriaMetrics in one run: generators of our own make the data and the queries after
-// the published descriptions, the same in each run.
+// Promlake and VictoriaMetrics in one run: generators of our own make the data and the queries
+// after the published descriptions, the same in each run.
 package seeds
 
 import (

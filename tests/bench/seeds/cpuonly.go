@@ -97,7 +97,8 @@ func each(fields []field, text func(metric string) string) string {
 	return strings.Join(union, " or ")
 }
 
-// cpuOnly returns the queries of TSBS. Those of one metric are as it words them for VictoriaMetrics.
+// cpuOnly returns the queries of TSBS. Those of one metric are as it words them for
+// VictoriaMetrics.
 func (a *asker) cpuOnly() (all []query.Question) {
 	maximum := func(name string, fields, hosts int, length, step time.Duration) {
 		all = append(all, a.kind(name, tsbsVariants, length, step, func() string {

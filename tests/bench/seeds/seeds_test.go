@@ -51,8 +51,8 @@ func take(t *testing.T, set *query.Set, n int) (all []taken, hash uint64) {
 	return all, h.Sum64()
 }
 
-// parsed checks that upstream's parser accepts all queries, and that each lies within the data as far
-// as there is room.
+// parsed checks that upstream's parser accepts all queries, and that each lies within the data as
+// far as there is room.
 func parsed(t *testing.T, set *query.Set) (texts map[string]string) {
 	t.Helper()
 	texts = map[string]string{}

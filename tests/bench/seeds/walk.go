@@ -6,8 +6,8 @@ import (
 )
 
 // A walk returns a function that returns the values of a series, one after the other. Its steps are
-// normally distributed around a mean, with a standard deviation of 1 if it is not given. Measurements
-// are the whole part of a walk, if nothing else is said.
+// normally distributed around a mean, with a standard deviation of 1 if it is not given.
+// Measurements are the whole part of a walk, if nothing else is said.
 type walk func(*rand.Rand) func() float64
 
 // between is a walk from a value that stays within limits.

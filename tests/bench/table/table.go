@@ -82,7 +82,8 @@ func Count(n int64) string {
 	return text
 }
 
-// Named reports whether a name contains one of the texts, in upper or lower case, or there are none.
+// Named reports whether a name contains one of the texts, in upper or lower case, or there are
+// none.
 func Named(texts []string, name string) bool {
 	return len(texts) == 0 || slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(name), strings.ToLower(text)) })
 }

@@ -42,8 +42,8 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 }
 
 // written disconnects clients that do not read: each piece of an answer must be written within
-// Guard.WriteTimeout. The whole answer has no time limit but the query's. It answers a panic with 500
-// and logs it. If the response has begun, it aborts the connection instead, so that the client
+// Guard.WriteTimeout. The whole answer has no time limit but the query's. It answers a panic with
+// 500 and logs it. If the response has begun, it aborts the connection instead, so that the client
 // notices that the response is incomplete.
 func (g *Guard) written(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

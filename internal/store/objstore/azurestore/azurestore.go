@@ -1,6 +1,6 @@
 // Package azurestore stores objects as block blobs in a container of Azure Blob Storage. Conditions
-// are those of ETags. It adds azblob://container/prefix to the URLs of package storeurl; parameters:
-// account, the storage account, and endpoint, the URL of another server.
+// are those of ETags. It adds azblob://container/prefix to the URLs of package storeurl;
+// parameters: account, the storage account, and endpoint, the URL of another server.
 package azurestore
 
 import (

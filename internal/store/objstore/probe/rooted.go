@@ -70,9 +70,9 @@ type Rooted struct {
 	tried time.Time // to create it
 }
 
-// NewRooted returns the store with the identity that it has at present. It allows no writes. place is
-// nil for a bucket. The store is valid, and without an identity, if reading that fails: the process
-// may not read the object, or the store does not answer.
+// NewRooted returns the store with the identity that it has at present. It allows no writes. place
+// is nil for a bucket. The store is valid, and without an identity, if reading that fails: the
+// process may not read the object, or the store does not answer.
 func NewRooted(ctx context.Context, store objstore.Store, place Place, logger *slog.Logger, now func() time.Time) (*Rooted, error) {
 	s := &Rooted{Store: store, place: place, now: now, logger: logger}
 	id, err := s.identity(ctx)

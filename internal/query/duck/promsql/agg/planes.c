@@ -1,5 +1,5 @@
-// The overloads of the aggregates with an ordinal keep all series and add them in the order of their
-// ordinals, as upstream's engine does, so results equal upstream's to the bit. Their state is
+// The overloads of the aggregates with an ordinal keep all series and add them in the order of
+// their ordinals, as upstream's engine does, so results equal upstream's to the bit. Their state is
 // agg_rows. The overloads without an ordinal keep one state per group and add in any order.
 #include "planes.h"
 

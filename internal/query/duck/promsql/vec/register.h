@@ -19,7 +19,8 @@ typedef struct {
 	vec_run run;
 } vec_scalar;
 
-// An aggregate of DuckDB. Its functions return false with a message; extra is that of the aggregate.
+// An aggregate of DuckDB. Its functions return false with a message; extra is that of the
+// aggregate.
 typedef struct {
 	const char *name;
 	vec_type parameters[VEC_MAX_PARAMETERS + 1], result;
@@ -40,8 +41,8 @@ typedef struct {
 	bool (*finish)(void *state, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]);
 } vec_aggregate;
 
-// What a registered function has: extra is its vec_scalar or vec_aggregate. own counts the memory of all its calls, whatever budget their
-// specs name; NULL: the spec decides.
+// What a registered function has: extra is its vec_scalar or vec_aggregate. own counts the memory
+// of all its calls, whatever budget their specs name; NULL: the spec decides.
 typedef struct {
 	const void *extra;
 	prom_budget *own; // a reference
