@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,8 +91,12 @@ func TestTLS(t *testing.T) {
 		require.Equal(t, 2, resp.ProtoMajor)
 		require.NoError(t, resp.Body.Close())
 	}
-	_, err := client(&tls.Config{RootCAs: config.RootCAs}).Get(url)
+	// Without a write, which might fail before the alert is read.
+	c, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), &tls.Config{RootCAs: config.RootCAs})
+	require.NoError(t, err)
+	_, err = c.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "certificate required")
+	_ = c.Close() // the server has closed it
 	resp, err := http.Get("http" + url[len("https"):])
 	require.NoError(t, err)
 	require.Equal(t, http.StatusBadRequest, resp.StatusCode) // net/http tells that it speaks TLS
