@@ -99,11 +99,14 @@ func post(ctx context.Context, client *http.Client, address string, form url.Val
 	defer resp.Body.Close()
 	const most = 64 << 10
 	b, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err != nil {
+		return nil, fmt.Errorf("read answer of status %d: %w", resp.StatusCode, err)
+	}
 	var e struct {
 		Kind  string `json:"errorType"`
 		Error string `json:"error"`
 	}
-	if err != nil || json.Unmarshal(b, &e) != nil || e.Error == "" {
+	if json.Unmarshal(b, &e) != nil || e.Error == "" {
 		return nil, fmt.Errorf("the server answers %s: %s", resp.Status, strings.TrimSpace(string(b)))
 	}
 	return nil, fmt.Errorf("%s: %s", e.Kind, e.Error)
