@@ -157,8 +157,8 @@ func (b *bar) busy(ctx context.Context) (running context.Context, stop func()) {
 	}
 }
 
-// busyLine is the line of a statement that has been running for some time: none at first, and without
-// a gauge if it is not known how far the statement is, as it is with a server.
+// busyLine is the line of a statement that has been running for some time: none at first, and
+// without a gauge if it is not known how far the statement is, as it is with a server.
 func busyLine(ran time.Duration, share func() (part float64, ok bool)) string {
 	if ran < busyAfter {
 		return ""

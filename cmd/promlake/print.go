@@ -91,8 +91,8 @@ type pager struct {
 
 func (t *terminal) pager(out *os.File) pager { return pager{t, out} }
 
-// show shows a text that is longer or wider than the screen with $PAGER, or less. It reports whether
-// the pager has shown it.
+// show shows a text that is longer or wider than the screen with $PAGER, or less. It reports
+// whether the pager has shown it.
 func (p pager) show(text string) bool {
 	width, height, err := term.GetSize(int(p.out.Fd()))
 	if err != nil || p.usual == nil || p.editing == nil || fits(text, width, height-1) {

@@ -55,14 +55,14 @@ const entrances = (ingestUrl) => {
   const url = (name) => ({ Namespace: 'AWS/Lambda', Dimensions: ofFunction(name).Dimensions });
   const ofUrl = { failed: 'Url5xxCount', refused: 'Url4xxCount', all: 'UrlRequestCount' };
   return [
-    { name: 'Api', text: 'The HTTP API', metrics: api, failed: '5xx', refused: '4xx', all: 'Count' },
+    { name: 'Api', text: 'The HTTP API', writes: true, metrics: api, failed: '5xx', refused: '4xx', all: 'Count' },
     { name: 'QueryUrl', text: "The query function's URL", metrics: url('query'), ...ofUrl },
-    ...(ingestUrl ? [{ name: 'IngestUrl', text: "The ingest function's URL", metrics: url('ingest'), ...ofUrl }] : []),
+    ...(ingestUrl ? [{ name: 'IngestUrl', text: "The ingest function's URL", writes: true, metrics: url('ingest'), ...ofUrl }] : []),
   ];
 };
 
-// refusals is an alarm on the share of the requests that an entrance refuses. A sender loses what is
-// refused; who reads sees it.
+// refusals is an alarm on the share of the requests that an entrance for writes refuses: a sender
+// loses what is refused, but whoever queries sees the error.
 const refusals = (entrance, actions) => {
   const sum = (Id, MetricName) => ({ Id, ReturnData: false, MetricStat: { Metric: { ...entrance.metrics, MetricName }, Period: 300, Stat: 'Sum' } });
   const share = { Id: 'share', ReturnData: true, Label: 'share of refused requests', Expression: '100 * refused / all' };
@@ -112,7 +112,7 @@ module.exports = async ({ resolveVariable }) => {
     const failing = `${entrance.text} answers with 5xx: writes or queries fail, see the log groups of its functions.`;
     const failed = { ...entrance.metrics, MetricName: entrance.failed, Statistic: 'Sum', Threshold: 1 };
     Resources[`${entrance.name}FailuresAlarm`] = alarm(failing, failed, actions);
-    if (entrance.name !== 'QueryUrl') Resources[`${entrance.name}RefusalsAlarm`] = refusals(entrance, actions);
+    if (entrance.writes) Resources[`${entrance.name}RefusalsAlarm`] = refusals(entrance, actions);
   }
   if (s.rulesOn) {
     // An invocation from the queue does not fail, because its message need not be delivered again.

@@ -161,7 +161,8 @@ func (t *tenantIngest) learning(l *admission.Limits) *knowledge {
 // hour is the number of the clock's hour.
 func (t *tenantIngest) hour() int64 { return t.stage.now().Unix() / 3600 }
 
-// unlearn gives back the memory of a forgotten tenant, and removes it from the sum over all tenants.
+// unlearn gives back the memory of a forgotten tenant, and removes it from the sum over all
+// tenants.
 func (t *tenantIngest) unlearn() {
 	t.stage.memory.Release(tenantBytes)
 	t.rotating.Lock()

@@ -175,8 +175,8 @@ func (c *Connections) Accept() (net.Conn, error) {
 	}
 }
 
-// watchedConn ends a connection whose client does not read, and sends the head of an answer together
-// with its body.
+// watchedConn ends a connection whose client does not read, and sends the head of an answer
+// together with its body.
 type watchedConn struct {
 	net.Conn
 	connections *Connections
@@ -258,8 +258,8 @@ func (w *watchedConn) send(part []byte) (int, error) {
 }
 
 // openingBytes is the size of the buffer in which net/http assembles an answer. A longer answer is
-// written in two pieces: the full buffer, and then the rest. One write of both takes a twentieth less
-// of a small query's time: the client is woken once.
+// written in two pieces: the full buffer, and then the rest. One write of both takes a twentieth
+// less of a small query's time: the client is woken once.
 const openingBytes = 4 << 10
 
 // opening is the first piece of an answer.

@@ -122,8 +122,8 @@ func draining(next http.Handler) http.Handler {
 	})
 }
 
-// drainedBody knows whether its end was read. Only then does net/http wait for the next request, and
-// a deadline would end that wait.
+// drainedBody knows whether its end was read. Only then does net/http wait for the next request,
+// and a deadline would end that wait.
 type drainedBody struct {
 	io.ReadCloser
 	ended bool

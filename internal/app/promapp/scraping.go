@@ -97,7 +97,8 @@ func (s *scraping) stop() {
 	s.running.Wait()
 }
 
-// Bounds of how long scrapes and results of rules wait for each other before they go to a directory.
+// Bounds of how long scrapes and results of rules wait for each other before they go to a
+// directory.
 const (
 	minLinger = time.Second
 	maxLinger = 4 * time.Second
@@ -105,9 +106,9 @@ const (
 	lingerShare = 4
 )
 
-// pace sets how long samples wait for each other, by the shortest interval of all scrapes and groups
-// of rules: fewer segments cost less to write, to read and to merge. It is safe for concurrent use.
-// The nil pace sets nothing.
+// pace sets how long samples wait for each other, by the shortest interval of all scrapes and
+// groups of rules: fewer segments cost less to write, to read and to merge. It is safe for
+// concurrent use. The nil pace sets nothing.
 type pace struct {
 	queue *spool.Spool
 

@@ -98,10 +98,10 @@ const (
 	garbageShare = 16
 )
 
-// Collect is called after work that has left n bytes of garbage in large pieces, such as the columns
-// of a block, and before it. It collects what is garbage if n is a large share of the heap, so that
-// the next large pieces use that memory: these do not fit between small objects, and would make the
-// process grow although its heap has room.
+// Collect is called after work that has left n bytes of garbage in large pieces, such as the
+// columns of a block, and before it. It collects what is garbage if n is a large share of the heap,
+// so that the next large pieces use that memory: these do not fit between small objects, and would
+// make the process grow although its heap has room.
 func Collect(n int64) {
 	if n < leastGarbage {
 		return

@@ -118,11 +118,12 @@ type Policy struct {
 	MaxJobSamples   int64 `name:"compactor.max-job-samples" placeholder:"N" default:"0" min:"0" help:"Samples above which a job is split by series. 0 is half a million for each second of --compactor.job-timeout." when:"Lower it if jobs end at their timeout."`
 	MinPartSegments int   `name:"compactor.min-part-segments" default:"8" min:"2" help:"Segments of an open 2h window that start a merge." when:"Lower it if queries of recent data read too many segments. If not set, 60 in a process with --config.file that compacts; with rules, segments wait there until the oldest is five minutes old, or until they are 512."`
 	PartBytes       int64 `name:"compactor.part-bytes" type:"bytes" default:"8MiB" min:"1" help:"Size of a window's segments that starts a merge of fewer than --compactor.min-part-segments." when:"Rarely. If not set, 64MiB in a process with --config.file that compacts."`
-	// PartAge, if not 0, starts a merge of the segments of an open window when the oldest is so old,
-	// instead of MinPartSegments, for a tenant whose segments take little memory while they wait.
+	// PartAge, if not 0, starts a merge of the segments of an open window when the oldest is so
+	// old, instead of MinPartSegments, for a tenant whose segments take little memory while they
+	// wait.
 	PartAge time.Duration `kong:"-"`
-	// PartFrom is since when such segments were written: if the oldest is from before, the segments are
-	// also merged as soon as they are MinPartSegments or have PartBytes.
+	// PartFrom is since when such segments were written: if the oldest is from before, the segments
+	// are also merged as soon as they are MinPartSegments or have PartBytes.
 	PartFrom    time.Time     `kong:"-"`
 	SettleDelay time.Duration `name:"compactor.settle-delay" default:"1m" above:"0" help:"Age at which a segment may be merged. In a bucket, it must exceed --ingest.flush-timeout of every writer." when:"Only together with --ingest.settle-delay."`
 	WindowDelay time.Duration `name:"compactor.window-delay" default:"10m" above:"0" help:"Time after the end of a window at which it becomes a block." when:"Raise it if much data arrives late."`

@@ -175,8 +175,8 @@ var fused = runtime.GOARCH == "arm64" || cpu.X86.HasFMA
 // mostFused bounds the divisors of divideFused, with a margin of 2^5.
 const mostFused = 1 << 46
 
-// divideFused is divideAll for whole divisors of at most mostFused. It multiplies by the reciprocal,
-// which takes a third of the time of a division, and has its bits:
+// divideFused is divideAll for whole divisors of at most mostFused. It multiplies by the
+// reciprocal, which takes a third of the time of a division, and has its bits:
 //
 //	hi + lo is the reciprocal but for 2^-106 of it, and rounding x*lo loses at most 2^-106 of the
 //	quotient. So what is rounded in the end, once, differs from the quotient by at most 2^-105 of it.

@@ -125,8 +125,8 @@ func (l *Layout) check(size int64) error {
 const schemaField = 2
 
 const (
-	// keptSchemas is the number of schemas whose leaves are kept, and maxKeptSchema the bytes of the
-	// largest one of them.
+	// keptSchemas is the number of schemas whose leaves are kept, and maxKeptSchema the bytes of
+	// the largest one of them.
 	keptSchemas   = 8
 	maxKeptSchema = 16 << 10
 )

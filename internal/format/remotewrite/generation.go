@@ -213,12 +213,12 @@ func (l *Limits) CheckExtra(labels []series.Label) ([]series.Label, error) {
 	return labels, nil
 }
 
-// Memo keeps what a generation knows of a series, or of metadata, for a sender that has an object of
-// its own for each of them. The zero Memo knows nothing. It is safe for concurrent use.
+// Memo keeps what a generation knows of a series, or of metadata, for a sender that has an object
+// of its own for each of them. The zero Memo knows nothing. It is safe for concurrent use.
 type Memo struct {
-	// word is the number of the Series or, for metadata, of the generation << 32 | what it knows: the
-	// reference of the series, NoRef if relabeling drops it, or the changes of the durable metadata at
-	// a time when this was there.
+	// word is the number of the Series or, for metadata, of the generation << 32 | what it knows:
+	// the reference of the series, NoRef if relabeling drops it, or the changes of the durable
+	// metadata at a time when this was there.
 	word atomic.Uint64
 }
 

@@ -225,8 +225,8 @@ func (c *SeriesColumns) appendKnown(v *series.View, row int, ranks []uint32, m *
 	}
 }
 
-// inSome reports whether one of some label sets, by their ranks, has the label. first is the rank of
-// the metric's first one.
+// inSome reports whether one of some label sets, by their ranks, has the label. first is the rank
+// of the metric's first one.
 func (l *labelColumnOf) inSome(ranks []uint32, first uint32) bool {
 	return l.all || slices.ContainsFunc(ranks, func(r uint32) bool {
 		if l.near != nil {

@@ -104,8 +104,8 @@ type Family struct {
 	next atomic.Pointer[Family] // what followed it lately
 }
 
-// maxFamilies and maxFamilyBytes are the number of families, and of bytes of their texts, from which
-// on they are forgotten, and learned again.
+// maxFamilies and maxFamilyBytes are the number of families, and of bytes of their texts, from
+// which on they are forgotten, and learned again.
 const (
 	maxFamilies    = 1 << 14
 	maxFamilyBytes = 16 << 20

@@ -29,8 +29,8 @@ func NewOften(after int, most int64) *Often {
 	return &Often{after: after, counts: lru.New[*int](most)}
 }
 
-// Enough counts a read of what key names, and reports whether there were enough for this one to do
-// more than it needs itself. Then the count begins anew.
+// Enough counts a read of what key names. It reports whether there were enough reads to make more
+// work than this one needs worthwhile, and then counts from 0 again.
 func (o *Often) Enough(key string, cost int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -125,8 +125,8 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 			r.plan.Pushed = append(r.plan.Pushed, p)
 			sel := &parser.VectorSelector{LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, p.Name)}, PosRange: p.Pos}
 			if r.invariant {
-				// With @ the engine knows that the value at the first step holds at all steps, as it did
-				// for the replaced expression.
+				// With @ the engine knows that the value at the first step holds at all steps, as
+				// it did for the replaced expression.
 				start := at.start
 				sel.Timestamp = &start
 			}

@@ -60,8 +60,8 @@ func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr 
 			}
 			c.Args[i] = r.rewrite(a, at, to)
 			if _, ok := c.Args[i].(*parser.VectorSelector); ok && selectorMatters(e.Func.Name) {
-				// The unary plus changes no value, but keeps the function from treating the selector of
-				// the pushed subtree as a selector of the query.
+				// The unary plus changes no value, but keeps the function from treating the
+				// selector of the pushed subtree as a selector of the query.
 				c.Args[i] = &parser.UnaryExpr{Op: parser.ADD, Expr: c.Args[i], StartPos: c.Args[i].PositionRange().Start}
 			}
 		}

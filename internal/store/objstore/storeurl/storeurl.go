@@ -142,8 +142,8 @@ func Exists(rawURL string) error {
 // connectTimeout is how long Reachable tries to connect.
 const connectTimeout = 3 * time.Second
 
-// Reachable returns an error if nothing accepts connections at the endpoint that rawURL names, if it
-// names one and no proxy is set. Programs that a user waits for call it first, because stores
+// Reachable returns an error if nothing accepts connections at the endpoint that rawURL names, if
+// it names one and no proxy is set. Programs that a user waits for call it first, because stores
 // repeat requests for longer.
 func Reachable(ctx context.Context, rawURL string) error {
 	_, parameters, _ := strings.Cut(rawURL, "?")
