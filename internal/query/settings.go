@@ -57,9 +57,6 @@ type Settings struct {
 	// Written knows when this process last wrote to a tenant. Later queries see that write. nil:
 	// others write.
 	Written snapshot.Writes `kong:"-"`
-	// SpareDatabase lets each SQL statement find a database that was opened after the one before,
-	// in the background: for a process that runs between requests.
-	SpareDatabase bool `kong:"-"`
 
 	// CacheDir belongs to one process at a time. A temporary directory is removed on Close.
 	CacheDir string `name:"query.cache-dir" placeholder:"DIR" help:"Directory for fetched objects and DuckDB's spilled data, emptied at the start. Default: a temporary directory, /tmp/promlake in a function." when:"Set it to a fast local disk."`

@@ -114,7 +114,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		settings: s, work: work, db: db, exec: x, engine: e, usage: asked,
 	}
 	statements := sql.Parts{
-		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads, Spare: s.SpareDatabase},
+		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads},
 		Snapshots: snapshots, Store: &views.Store{Files: files, Series: shown, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m},
 		Engine: e, Queryable: stage, Remote: !files.Local(), Work: work, Logger: logger,
 	}

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -73,27 +74,33 @@ func called(text string, kinds ...statement.Kind) (out []string) {
 	return out
 }
 
-// registerFunctions prepares the database for the functions.
-func (x *execution) registerFunctions(conn mapping.Connection) error {
-	windows := called(x.stmt.Text, statement.Windows)
-	for i := range windows {
-		windows[i] = strings.TrimPrefix(windows[i], functionPrefix)
+// register adds the functions that a text mentions, if the database does not have them.
+func (s *session) register(ctx context.Context, text string) error {
+	missing := func(kinds ...statement.Kind) (out []string) {
+		for _, name := range called(text, kinds...) {
+			if !s.has[name] {
+				s.has[name] = true
+				out = append(out, name)
+			}
+		}
+		return out
 	}
-	err := promsql.RegisterWindows(conn, x.budget, windows)
-	if err == nil {
-		err = promsql.RegisterLists(conn, x.budget, called(x.stmt.Text, statement.Lists, statement.Plain))
-	}
-	if err == nil && len(called(x.stmt.Text, statement.Macro)) > 0 {
-		err = duck.Run(conn, macros)
-	}
-	return err
-}
-
-func (x *execution) closeBudget() error {
-	if x.budget == nil {
+	windows, lists, macro := missing(statement.Windows), missing(statement.Lists, statement.Plain), missing(statement.Macro)
+	if len(windows)+len(lists)+len(macro) == 0 {
 		return nil
 	}
-	x.stopCancel()
-	x.budget.Reclaim() // states of a statement that failed
-	return x.budget.Close()
+	return s.With(ctx, func(conn mapping.Connection) error {
+		for i := range windows {
+			windows[i] = strings.TrimPrefix(windows[i], functionPrefix)
+		}
+		err := promsql.RegisterWindows(conn, s.budget, windows)
+		if err == nil {
+			err = promsql.RegisterLists(conn, s.budget, lists)
+		}
+		if err == nil && len(macro) > 0 && !s.has[macros] {
+			s.has[macros] = true
+			err = duck.Run(conn, macros)
+		}
+		return err
+	})
 }

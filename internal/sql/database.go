@@ -4,60 +4,66 @@ import (
 	"context"
 	"errors"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query/duck"
-	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/sql/pushdown"
 	"github.com/promlake/promlake/internal/sql/statement"
 )
 
-// open takes the database of the statement.
-func (x *execution) open() (err error) {
-	// The functions' memory has a budget, if the statement may call any, until closeBudget.
-	if len(called(x.stmt.Text, statement.Windows, statement.Lists, statement.Plain, statement.Macro)) > 0 {
-		x.budget = promsql.NewBudget(x.Settings.MemoryBytes)
-		x.stopCancel = context.AfterFunc(x.ctx, x.budget.Cancel)
-	}
-	if x.spare != nil {
-		x.db, err = x.spare.take(x.ctx)
-	} else {
-		x.db, err = x.Runner.open()
-	}
-	if err != nil {
+// open takes a session for the statement.
+func (x *execution) open() error { return x.enter(false) }
+
+// enter takes a session, plain or not, and prepares it for the functions that the statement may
+// call.
+func (x *execution) enter(plain bool) (err error) {
+	if x.db, err = x.sessions.take(tenant.From(x.ctx), plain); err != nil {
 		return err
 	}
 	x.db.of.Store(x)
-	// The guard of the session stops when the context ends. What it counts is memory of the
-	// statement.
+	// The guard of the session stops when the context ends, and so does what PromQL's functions
+	// compute. What the guard counts is memory of the statement.
 	x.leave = x.db.guard.Enter()
 	memory.Of(x.ctx).Holds(x.db.guard.Held)
 	stopped := make(chan struct{})
 	unwatch := context.AfterFunc(x.ctx, func() {
 		defer close(stopped)
 		x.db.guard.Stop()
+		x.db.budget.Cancel()
 	})
-	x.unguard = func() {
-		if !unwatch() {
-			<-stopped
+	x.unguard = func() (untouched bool) {
+		if unwatch() {
+			return true
 		}
+		<-stopped
+		return false
 	}
-	if x.budget == nil {
-		return nil
-	}
-	return x.db.With(x.ctx, x.registerFunctions)
+	return x.db.register(x.ctx, x.stmt.Text)
 }
 
-func (x *execution) close() error {
-	if x.db == nil {
-		return x.closeBudget()
-	}
-	x.unguard()
+// exit gives the session back. Another statement may use it if all that this one did has ended.
+func (x *execution) exit(reusable bool) error {
+	untouched := x.unguard()
 	memory.Of(x.ctx).Holds(nil)
+	x.db.CloseIdle()
+	reusable = reusable && untouched && x.db.idle()
 	x.leave()
-	if x.spare != nil && x.budget == nil { // a budget must outlive the database
-		return x.spare.end(x.db)
+	x.db.of.Store(&execution{Runner: x.Runner})
+	s := x.db
+	x.db = nil
+	return x.sessions.end(s, reusable)
+}
+
+// close ends the statement, which had an error or not. After the errors of a text or of data, the
+// session is as it was.
+func (x *execution) close(err error) error {
+	if x.db == nil {
+		return nil
 	}
-	return errors.Join(x.db.Close(), x.closeBudget())
+	var refused *statement.RefusedError
+	var failed *FailedError
+	var unplanned *pushdown.PlanError
+	return x.exit(err == nil || errors.As(err, &refused) || errors.As(err, &failed) || errors.As(err, &unplanned))
 }
 
 // treeFactor is about the memory that Go takes for a byte of DuckDB's trees.

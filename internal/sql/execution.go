@@ -13,7 +13,6 @@ import (
 	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/duck"
-	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/sql/encode"
@@ -31,12 +30,9 @@ type execution struct {
 	out      Output
 	stmt     statement.Statement
 	db       *session
-	leave    func() // the guard of the session
-	unguard  func() // ends the watch that stops the guard when the context ends
+	leave    func()      // the guard of the session
+	unguard  func() bool // ends the watch that stops the guard; false: it was stopped
 	enc      encode.Writer
-
-	budget     *promsql.Budget // of PromQL's functions as aggregates; nil: the statement calls none
-	stopCancel func() bool     // of the budget's cancellation
 
 	scans      []scan // by plan
 	mint, maxt int64  // ms: of all scans
@@ -71,11 +67,21 @@ func (s scan) String() string { return s.name + ": " + s.constraint.String() }
 
 // prepare checks the statement, and prepares the database for what it calls.
 func (x *execution) prepare() error {
-	if err := x.check(); err != nil || x.stmt.MakesMaps() {
+	if err := x.check(); err != nil {
 		return err
 	}
 	// Of other maps, DuckDB would cast some to have them looked up as labels are.
-	return x.db.With(x.ctx, table.RegisterLookup)
+	switch maps := x.stmt.MakesMaps(); {
+	case maps && x.db.lookup:
+		if err := x.exit(true); err != nil {
+			return err
+		}
+		return x.enter(true)
+	case !maps && !x.db.lookup:
+		x.db.lookup = true
+		return x.db.With(x.ctx, table.RegisterLookup)
+	}
+	return nil
 }
 
 // plan reads from DuckDB's plan what the tables of the statement have to deliver. The statement
@@ -309,7 +315,7 @@ func (x *execution) because(err error) error {
 	x.mu.Unlock()
 	var d *duck.Error
 	switch {
-	case err == nil || errors.Is(err, x.ctx.Err()):
+	case err == nil || x.db == nil || errors.Is(err, x.ctx.Err()):
 		return err
 	case x.ctx.Err() != nil:
 		return fmt.Errorf("run a statement: %w", x.ctx.Err()) // whatever it made of DuckDB's answer
@@ -320,7 +326,7 @@ func (x *execution) because(err error) error {
 			return err
 		}
 		return x.tooMuchMemory()
-	case x.db.guard.Exceeded() || x.budget != nil && x.budget.Err() != nil:
+	case x.db.guard.Exceeded() || x.db.budget.Err() != nil:
 		return x.tooMuchMemory()
 	case x.db.guard.Planned():
 		return x.planTooLarge()

@@ -18,7 +18,7 @@ import (
 const secret = "s3cr3t-of-the-host"
 
 // TestLockedDatabase: even without the rules, a statement's database neither reads nor writes
-// files, and its configuration stays as it is. All but the first one are opened ahead.
+// files, and its configuration stays as it is.
 func TestLockedDatabase(t *testing.T) {
 	t.Setenv("PROMLAKE_TEST_SECRET", secret)
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func TestLockedDatabase(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "tests", "sql", "testdata", "hostile.sql"))
 	require.NoError(t, err)
 	names := strings.NewReplacer("{dir}", dir, "{out}", filepath.Join(dir, "out"), "{file}", path, "{json}", path, "{parquet}", path, "{db}", path)
-	r := New(Parts{Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1, Spare: true}, Work: &tempdir.WorkDir{Configured: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
+	r := New(Parts{Settings: Settings{MemoryBytes: 64 << 20, SpillBytes: 1 << 20, Threads: 1}, Work: &tempdir.WorkDir{Configured: t.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { require.NoError(t, errors.Join(r.Close(), r.Work.Close())) })
 	rules, _, found := strings.Cut(string(text), "-- Types whose fields double\n")
 	require.True(t, found, "types of any size are the rules' alone")
@@ -41,7 +41,7 @@ func TestLockedDatabase(t *testing.T) {
 		for setting, want := range map[string]string{"enable_external_access": "false", "lock_configuration": "true"} {
 			require.Equal(t, "v\n"+want+"\n", answerOf(x, "SELECT current_setting('"+setting+"')::VARCHAR AS v"), line)
 		}
-		require.NoError(t, x.close())
+		require.NoError(t, x.exit(false))
 	}
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/duckdb/duckdb-go/v2/mapping"
 
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/duck/table"
 )
 
@@ -36,12 +37,15 @@ var lockText = func() string {
 	return b.String()
 }()
 
-// session is a locked database for one statement, which may be opened before the statement is
-// known.
+// session is a locked database for the statements of a tenant, one at a time.
 type session struct {
 	*duck.DB
-	guard *duck.Guard
-	of    atomic.Pointer[execution] // whose tables the functions read; at first one without data
+	guard  *duck.Guard
+	budget *promsql.Budget           // of PromQL's functions
+	of     atomic.Pointer[execution] // whose tables the functions read; between statements one without data
+	tenant string
+	has    map[string]bool // PromQL's functions that are registered
+	lookup bool            // RegisterLookup was called
 }
 
 // The guard of a session admits this multiple of the memory that DuckDB counts, and these bytes: it
@@ -57,7 +61,7 @@ func (r *Runner) open() (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a database for SQL: %w", err)
 	}
-	s := &session{guard: g}
+	s := &session{guard: g, budget: promsql.NewBudget(r.Settings.MemoryBytes), has: map[string]bool{}}
 	s.of.Store(&execution{Runner: r})
 	s.DB = duck.New(duck.Settings{
 		MemoryLimitBytes: r.Settings.MemoryBytes, TempBytes: r.Settings.SpillBytes, Threads: r.Settings.Threads, Connections: 1, Guard: g,
@@ -75,13 +79,20 @@ func (r *Runner) open() (*session, error) {
 	return s, nil
 }
 
+// idle reports whether the last statement has left nothing behind that counts against the next one.
+func (s *session) idle() bool {
+	g := s.guard
+	return !g.Exceeded() && !g.Crowded() && !g.Planned() && g.Held() == 0 && s.budget.Err() == nil && s.budget.Used() == 0
+}
+
 // Close closes the database and its guard, which no thread of the caller may have entered.
 func (s *session) Close() error {
 	leave := s.guard.Enter()
 	err := s.DB.Close()
 	leave()
 	s.guard.Close()
-	return err
+	s.budget.Reclaim() // states of a statement that failed
+	return errors.Join(err, s.budget.Close())
 }
 
 // setup registers the functions, creates the views and locks the database.

@@ -50,14 +50,13 @@ type Settings struct {
 	MemoryBytes int64 // of DuckDB for one statement
 	SpillBytes  int64 // disk space of one statement beyond its memory
 	Threads     int   // of one statement
-	Spare       bool  // keep a database open for the next statement, once there was one
 }
 
 // Runner runs statements. It is safe for concurrent use.
 type Runner struct {
 	Parts
-	spare *spare       // nil: every statement opens its database
-	count atomic.Int64 // statements, for the names of their directories
+	sessions sessions
+	count    atomic.Int64 // sessions, for the names of their directories
 }
 
 // Parts are what a runner needs.
@@ -79,19 +78,12 @@ type Parts struct {
 // New returns a runner.
 func New(p Parts) *Runner {
 	r := &Runner{Parts: p}
-	if p.Settings.Spare {
-		r.spare = &spare{open: r.open, logger: p.Logger}
-	}
+	r.sessions.open, r.sessions.most = r.open, p.Settings.Threads
 	return r
 }
 
 // Close frees what the runner holds. No statement may run or begin.
-func (r *Runner) Close() error {
-	if r.spare == nil {
-		return nil
-	}
-	return r.spare.Close()
-}
+func (r *Runner) Close() error { return r.sessions.Close() }
 
 // Question is a statement with its parameters and the format of its result.
 type Question struct {
@@ -123,7 +115,7 @@ func (r *Runner) Run(ctx context.Context, q Question, out Output) error {
 			return err
 		}
 		x := &execution{Runner: r, ctx: ctx, question: q, out: out, stmt: s, metrics: map[string]*metricTable{}, reached: nothing}
-		defer func() { err = errors.Join(err, x.close()) }()
+		defer func() { err = errors.Join(err, x.close(err)) }()
 		if err := x.open(); err != nil {
 			return err
 		}
@@ -193,7 +185,7 @@ func (e *FailedError) Error() string { return e.Message }
 // QueryFailed marks an error that the HTTP API answers with 422: the same statement fails again.
 func (*FailedError) QueryFailed() bool { return true }
 
-// directory returns the directory to which the next statement spills. DuckDB creates and removes
+// directory returns the directory to which the next session spills. DuckDB creates and removes
 // it.
 func (r *Runner) directory() (string, error) {
 	dir, err := r.Work.Path(tempdir.Spill)

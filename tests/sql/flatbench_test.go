@@ -88,7 +88,7 @@ func writeMonth(b *testing.B, store *laketest.Dir, series int) (l *laketest.Lake
 		}
 		rows += len(all[i].Floats)
 	}
-	l = laketest.New(b, store, query.Settings{SpareDatabase: true})
+	l = laketest.New(b, store, query.Settings{})
 	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h, GroupRows: 128 << 10, FileBytes: 64 << 20, Rollups: true}, all)
 	return l, rows
 }

@@ -39,7 +39,6 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 		if !s.KeepUsage {
 			s.Query.UsageInterval = 0
 		}
-		s.Query.SpareDatabase = s.Warm
 		promsql.LimitProcess(p.Memory.Limit())
 		p.Memory.Outside(duck.Room)
 		if s.Query.Tenants == nil && s.Tenants.File != "" {

@@ -14,10 +14,10 @@ import (
 	"github.com/promlake/promlake/tests/support/laketest"
 )
 
-// TestSQLSpareDatabase: tenants whose statements alternate and run at once, and fail or are
-// cancelled in between, each read their own data in databases that were opened ahead.
-func TestSQLSpareDatabase(t *testing.T) {
-	l := laketest.New(t, laketest.NewDir(t), query.Settings{SpareDatabase: true})
+// TestSQLSessions: tenants whose statements alternate and run at once, and fail or are cancelled in
+// between, each read their own data in databases that serve many statements.
+func TestSQLSessions(t *testing.T) {
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
 	tenants := []string{"team-a", "team-b"}
 	for i, name := range tenants {
 		l.Write(name, []segment.Row{{Labels: laketest.Metric("up", "tenant", name), Floats: []segment.Float{{T: laketest.Now().UnixMilli() - minute, V: float64(i)}, {T: laketest.Now().UnixMilli(), V: float64(i + 10)}}}})
