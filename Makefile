@@ -150,11 +150,14 @@ lint: $(VENV_READY) ## Run gofmt, go vet, staticcheck, ruff and shellcheck.
 rie: $(VENV_READY)
 	@PYTHON=$(VENV)/bin/python tests/functions/fetch-rie.sh .cache/rie
 
+# The packages whose tests take longest, which begin first: one that began last would run alone.
+LONGEST := $(addprefix ./,tests/resource tests/sql tests/bench/all tests/promql internal/app internal/query internal/compact)
+
 .PHONY: test-go
 test-go: build rie versitygw | system ## Run the Go tests.
 	@tests/tools/system.sh package
 	@tests/tools/system.sh shells
-	PROMLAKE_PROGRAMS=$(CURDIR)/bin $(GO) test $(GOTEST) -p 3 ./...
+	PROMLAKE_PROGRAMS=$(CURDIR)/bin $(GO) test $(GOTEST) -p 3 $(LONGEST) ./...
 
 # Packages whose tests run goroutines that share memory. The detector finds nothing in others, and
 # compiles all that they import once more. In make soak, all run with it.
