@@ -273,3 +273,34 @@ func TestSQLSumsWithTheirBits(t *testing.T) {
 		}
 	}
 }
+
+// TestSQLTimeBucket: time_bucket returns what DuckDB's own returns, with its type and its errors.
+func TestSQLTimeBucket(t *testing.T) {
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	both := func(arguments string) string {
+		return fmt.Sprintf("SELECT time_bucket(%[1]s)::VARCHAR, typeof(time_bucket(%[1]s)) UNION ALL SELECT system.main.time_bucket(%[1]s)::VARCHAR, typeof(system.main.time_bucket(%[1]s))", arguments)
+	}
+	widths := []string{"1 MINUTE", "90 SECONDS", "7 HOURS", "1 DAY", "5 DAYS", "2 WEEKS", "1 MONTH", "7 MONTHS", "3 YEARS"}
+	for _, width := range widths {
+		text := fmt.Sprintf("SELECT make_timestamptz(i * 7919000000123) FROM range(-30, 250) t(i) WHERE time_bucket(INTERVAL '%[1]s', make_timestamptz(i * 7919000000123)) IS DISTINCT FROM system.main.time_bucket(INTERVAL '%[1]s', make_timestamptz(i * 7919000000123))", width)
+		require.Empty(t, l.Rows(text), width)
+	}
+	for _, arguments := range []string{
+		"INTERVAL 1 DAY, TIMESTAMPTZ '2026-01-11 10:00:00+00'", "INTERVAL 1 DAY, TIMESTAMP '2026-01-11 10:00:00'", "INTERVAL 1 DAY, DATE '2026-01-11'",
+		"'1 day', TIMESTAMPTZ '2026-01-11 10:00:00+00'", "INTERVAL 1 DAY, NULL", "NULL, TIMESTAMPTZ '2026-01-11 10:00:00+00'", "INTERVAL 1 DAY, TIMESTAMPTZ 'infinity'",
+		"INTERVAL 1 DAY, TIMESTAMPTZ '2026-01-11 10:00:00+00', INTERVAL 3 HOURS", "INTERVAL 1 DAY, TIMESTAMPTZ '2026-01-11 10:00:00+00', 'Europe/Berlin'",
+		"INTERVAL 1 DAY, TIMESTAMPTZ '2026-01-11 10:00:00+00', TIMESTAMPTZ '2026-01-01 03:00:00+00'",
+	} {
+		rows := l.Rows(both(arguments))
+		require.Len(t, rows, 2, arguments)
+		require.Equal(t, rows[0], rows[1], arguments)
+	}
+	for _, arguments := range []string{"INTERVAL '1 month 1 day', now()", "INTERVAL 1 DAY, 5", "INTERVAL 1 DAY, '2026-01-11'"} {
+		var errs [2]error
+		for i, name := range []string{"time_bucket", "system.main.time_bucket"} {
+			errs[i] = l.SQL(t.Context(), query.Statement{Text: "SELECT " + name + "(" + arguments + ")", Format: "csv"}, &laketest.Result{})
+			require.Error(t, errs[i], arguments)
+		}
+		require.Equal(t, errs[1].Error(), errs[0].Error(), arguments)
+	}
+}
