@@ -187,9 +187,9 @@ func (c *ChunkReader) content(dst []byte, p storedPage) (body []byte, err error)
 	return body, nil
 }
 
-// zstdSlack is how much more room than a page lets the decoder copy without looking for its end. A
-// frame that is longer than it says may be copied as far beyond the room, where memory is ours,
-// too.
+// zstdSlack is room behind a page with which the decoder copies without a check of the end. The
+// memory has it twice: of a frame that is longer than its header says, the decoder may copy as much
+// beyond the room.
 const zstdSlack = 16
 
 // decompress decodes a zstd frame into the memory of dst, all of which the result keeps for the

@@ -22,7 +22,7 @@ type Generation struct {
 	number uint32 // of the generation in this process, from 1 on
 }
 
-// Series are the label sets of a generation, and of those after it that have them, too.
+// Series are the label sets of a generation. The next generations share them.
 type Series struct {
 	Table   *series.Table
 	Order   series.Order    // of Table's label sets; guarded by whoever encodes segments

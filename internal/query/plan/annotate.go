@@ -58,8 +58,8 @@ func (s *Shape) grouped(feeds []uint32, n int) ([]note, string) {
 	return out, ""
 }
 
-// image returns the outputs that the ordinals in on feed. It returns false if other ordinals feed
-// them too, or if one of on feeds no output.
+// image returns the outputs of the ordinals in on; feeds has the output of each ordinal. It returns
+// false if another ordinal has one of these outputs, or if one of on has none.
 func image(on, feeds []uint32, n int) ([]uint32, bool) {
 	const mixed, some = 1, 2
 	state := make([]byte, n)

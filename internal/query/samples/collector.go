@@ -167,9 +167,9 @@ type readPlan struct {
 	spans [][2]int64 // memory for those of a row group
 }
 
-// plan plans the read of a kind of files. places returns which of their rows a row of a series
-// table has. Row groups without such a row, or outside of [mint, r.MaxT] (ms), are left out, and
-// those for which held, if it is not nil, returns true: it has their samples.
+// plan plans the read of a kind of files. places returns the rows in them that belong to a row of a
+// series table. A row group is left out if it has none of these rows, if it lies outside of [mint,
+// r.MaxT] (ms), or if held, which may be nil, returns true: then its samples are in memory.
 func (r *Collector) plan(ctx context.Context, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64), held func(*rowGroup) bool) *readPlan {
 	out := &readPlan{}
 	for i := range r.Objects {

@@ -9,10 +9,10 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 )
 
-// assumed is how much of a counter that began before the points that were read is taken to be there
-// already, as a multiple of what the points count. Prometheus' rate does not extrapolate to times
-// at which a counter would be negative. With twice the increase in the range, it never would be:
-// rate extrapolates by at most 1.1 times the mean distance of two samples.
+// assumed is the first value of a counter that began before the points that were read, as a
+// multiple of their sum. Prometheus' rate does not extrapolate to times at which a counter would be
+// negative. With twice the increase in the range, it never would be: rate extrapolates by at most
+// 1.1 times the mean distance of two samples.
 const assumed = 2
 
 // totals returns the running totals of points of delta temporality, at the same times, as functions

@@ -234,8 +234,8 @@ func (s *Segment) Others() (rows []int) {
 	return rows
 }
 
-// columns is memory of segments whose samples a head has taken: such a segment lives as long as it
-// takes to store it, so that the next one finds the memory.
+// columns is memory of a segment. Once the segment is stored and a head has its samples, the next
+// segment uses the memory.
 type columns struct {
 	rows   []series.Ref
 	values []float64

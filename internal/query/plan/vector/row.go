@@ -53,7 +53,7 @@ func Sort(rows []Row) {
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.I, b.I) })
 }
 
-// Renumber returns rows with the ordinals that to has for theirs, without those that it leaves out.
+// Renumber replaces the ordinal i of each row by to[i], and drops rows for which that is NoOrdinal.
 func Renumber(rows []Row, to []uint32) []Row {
 	out := make([]Row, 0, len(rows))
 	for _, r := range rows {
