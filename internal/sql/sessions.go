@@ -6,13 +6,16 @@ import (
 	"sync"
 )
 
+// keptSessions is how many sessions wait for statements. Each has 3 MB, and as many threads as a
+// statement.
+const keptSessions = 4
+
 // sessions keeps the sessions of statements that ended well for later statements of the same
 // tenant: to open a database takes longer than most statements. A SELECT changes nothing in a
 // database, and each statement has a connection of its own, which ends with it. It is safe for
 // concurrent use.
 type sessions struct {
 	open func() (*session, error)
-	most int // that are kept
 
 	mu     sync.Mutex
 	idle   []*session // in the order of their last use
@@ -46,7 +49,7 @@ func (s *sessions) end(x *session, reusable bool) error {
 	if reusable && !s.closed {
 		s.idle = append(s.idle, x)
 		x = nil
-		if len(s.idle) > s.most {
+		if len(s.idle) > keptSessions {
 			x = s.idle[0]
 			s.idle = slices.Delete(s.idle, 0, 1)
 		}

@@ -78,7 +78,7 @@ type Parts struct {
 // New returns a runner.
 func New(p Parts) *Runner {
 	r := &Runner{Parts: p}
-	r.sessions.open, r.sessions.most = r.open, p.Settings.Threads
+	r.sessions.open = r.open
 	return r
 }
 
