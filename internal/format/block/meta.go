@@ -199,16 +199,17 @@ func (m *Meta) Columns() []ColumnBytes {
 	return out
 }
 
-// kind names the kind of a file.
+// Leaves are the names of the columns of files of a kind, in the order of the file.
+func Leaves(kind string) []string { return leaves[kind] }
+
+// Rollups is the kind of rollups as ColumnBytes has it.
+const Rollups = "rollups"
+
+// kind names the kind of a file: the part of its name before its number or extension.
 func (f *File) kind() string {
-	for _, k := range []string{samplesPrefix, histogramsPrefix} {
-		if strings.HasPrefix(f.Name, k) {
-			return strings.TrimSuffix(k, "-")
-		}
+	kind, _, _ := strings.Cut(f.Name, ".")
+	if kind, _, _ = strings.Cut(kind, "-"); kind == "rollup" {
+		return Rollups
 	}
-	switch f.Name {
-	case SeriesFile, ExemplarsFile, MetadataFile:
-		return strings.TrimSuffix(f.Name, ".parquet")
-	}
-	return "rollups" // the files that AddFile named
+	return kind
 }
