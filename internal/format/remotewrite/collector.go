@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -22,7 +23,8 @@ type Collector struct {
 	begin Mark // of the last series
 	end   Mark
 	last  series.Key
-	memo  *Memo // of the last series; nil: it has the key last
+	memo  *Memo  // of the last series; nil: it has the key last
+	text  []byte // of the last call of Of
 }
 
 // Collect calls read, which adds samples to the collector, and returns the batch of them. Samples
@@ -138,6 +140,41 @@ func (c *Collector) Series(k series.Key) (known bool, err error) {
 	}
 	c.begin, c.end, c.last, c.memo = c.end, c.d.Batch.Mark(), k, nil
 	return c.begin == c.end || c.d.known(k, c.begin), nil
+}
+
+// Text begins the text of a key, in the memory of the last one that Of got.
+func (c *Collector) Text(space KeySpace) []byte { return append(c.text[:0], space) }
+
+// Of is Series for a text of the sender, with what must follow: the labels of a series that is not
+// known are learned, or it is refused if they break a rule. rejection makes a *Rejection of their
+// error. An error of Of means that there is no room.
+func (c *Collector) Of(text []byte, labels func() ([]series.Label, error), rejection func(error) error) error {
+	c.text = text
+	known, err := c.Series(c.Key(text))
+	if known || err != nil {
+		return err
+	}
+	lset, err := labels()
+	if err != nil {
+		return c.Refuse(rejection(err))
+	}
+	return c.Learn(lset)
+}
+
+// CollectLines is Collect for a text with a sample in each line that is not empty. add adds it; its
+// error means that there is no room.
+func CollectLines(g *Generation, rules Rules, room Room, body []byte, add func(c *Collector, line []byte) error) (*Batch, error) {
+	return Collect(g, rules, room, func(c *Collector) error {
+		for line := range bytes.Lines(body) {
+			if line = bytes.TrimSpace(line); len(line) == 0 {
+				continue
+			}
+			if err := add(c, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Learn gives the labels of the last series, in any order. Their texts are copied.

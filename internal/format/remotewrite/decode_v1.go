@@ -277,9 +277,9 @@ func labelV1(b []byte) (l series.Label, err error) {
 		b = rest
 		switch {
 		case f.num == 1 && f.wire == wireBytes:
-			l.Name = text(f.data)
+			l.Name = View(f.data)
 		case f.num == 2 && f.wire == wireBytes:
-			l.Value = text(f.data)
+			l.Value = View(f.data)
 		case f.num <= 2:
 			return l, errWire("Label", f)
 		}

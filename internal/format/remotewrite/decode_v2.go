@@ -37,7 +37,7 @@ func (d *decoder) walkV2(msg []byte) error {
 				return err
 			}
 			h := xxh3.Hash128Seed(f.data, seed)
-			s.text = append(s.text, text(f.data))
+			s.text = append(s.text, View(f.data))
 			s.hashes = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s.hashes, h.Lo), h.Hi)
 		}
 	}

@@ -355,7 +355,7 @@ func (d *decoder) sample(b []byte, version Protocol) error {
 	return nil
 }
 
-// text views bytes as a string, which is valid no longer than the message.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// View is a string of bytes that do not change while it is used.
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func double(bits uint64) float64 { return math.Float64frombits(bits) }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -71,6 +73,20 @@ func (r *Rejection) Unwrap() error { return r.Err }
 
 func rejectf(r Reason, format string, args ...any) error {
 	return &Rejection{r, fmt.Errorf(format, args...)}
+}
+
+// InvalidLine is the rejection of a line, which is named by its number or by itself (see Quote).
+func InvalidLine[T int | string](line T, err error) error {
+	return rejectf(ReasonLine, "line %v: %w", line, err)
+}
+
+// Tag reads a tag that a sender writes as name=value.
+func Tag(text string) (series.Label, error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" || value == "" || name == model.MetricNameLabel {
+		return series.Label{}, fmt.Errorf("the tag %s is not a name and a value with = between them", Quote(text))
+	}
+	return series.Label{Name: name, Value: value}, nil
 }
 
 // ErrMalformed marks messages that cannot be decoded at all.

@@ -71,7 +71,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 			line, err = bad.Line, &badLine{fmt.Errorf("column %d: %w", bad.Column, bad.Err)}
 		}
 		if bad, ok := errors.AsType[*badLine](err); ok {
-			err = c.Reject(&remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: fmt.Errorf("line %d: %w", line, bad.err)}, 1)
+			err = c.Reject(remotewrite.InvalidLine(line, bad.err), 1)
 		}
 		if err != nil {
 			return err
@@ -130,14 +130,8 @@ func (d *decoder) line(fields []string, prefix int) error {
 		}
 		d.c.Float(t, d.values[i])
 		d.key = append(d.key[:shared], m.name...)
-		known, err := d.c.Series(d.c.Key(d.key))
-		if err != nil {
+		if err := d.c.Of(d.key, func() ([]series.Label, error) { return d.labelsOf(fields, m.name), nil }, nil); err != nil {
 			return err
-		}
-		if !known {
-			if err := d.c.Learn(d.labelsOf(fields, m.name)); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -53,8 +53,7 @@ func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room 
 type decoder struct {
 	Request
 	c     *remotewrite.Collector
-	count int // of series
-	key   []byte
+	count int   // of series
 	full  error // there is no room
 
 	// The series at hand. Its labels are added before its tags, which they replace.
@@ -115,7 +114,7 @@ func (d *decoder) begin() {
 // end adds the series at hand. An error means that there is no room.
 func (d *decoder) end() error {
 	delta := d.addPoints()
-	key := append(d.key[:0], remotewrite.KeysOfDatadog, 0)
+	key := append(d.c.Text(remotewrite.KeysOfDatadog), 0)
 	if delta {
 		key[1] = 1
 	}
@@ -127,16 +126,9 @@ func (d *decoder) end() error {
 	for _, t := range d.tags {
 		key = remotewrite.AppendKey(key, t)
 	}
-	d.key = key
-	known, err := d.c.Series(d.c.Key(key))
-	if known || err != nil || len(d.points)+d.hists == 0 {
-		return err
-	}
-	lset, err := d.labelSet(delta)
-	if err != nil {
-		return d.c.Refuse(&remotewrite.Rejection{Reason: remotewrite.ReasonPoint, Err: fmt.Errorf("series %d: %w", d.count, err)})
-	}
-	return d.c.Learn(lset)
+	return d.c.Of(key, func() ([]series.Label, error) { return d.labelSet(delta) }, func(err error) error {
+		return &remotewrite.Rejection{Reason: remotewrite.ReasonPoint, Err: fmt.Errorf("series %d: %w", d.count, err)}
+	})
 }
 
 // labelSet returns the labels of the series at hand, sorted by name. Of equal tags the last counts.

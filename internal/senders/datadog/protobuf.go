@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -53,18 +53,18 @@ func (d *decoder) field(num protowire.Number, data []byte, v uint64) error {
 		err := fields(data, func(num protowire.Number, data []byte, _ uint64) error {
 			switch num {
 			case 1:
-				l.Name = view(data)
+				l.Name = remotewrite.View(data)
 			case 2:
-				l.Value = view(data)
+				l.Value = remotewrite.View(data)
 			}
 			return nil
 		})
 		d.labels = append(d.labels, l)
 		return err
 	case 2:
-		d.metric = view(data)
+		d.metric = remotewrite.View(data)
 	case 3:
-		d.tags = append(d.tags, view(data))
+		d.tags = append(d.tags, remotewrite.View(data))
 	case 4: // value = 1, timestamp = 2
 		var v float64
 		var seconds int64
@@ -121,9 +121,6 @@ func fields(b []byte, use func(num protowire.Number, data []byte, val uint64) er
 	}
 	return nil
 }
-
-// view is a string of bytes that do not change while it is used.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // kind is the type of a series as far as it matters for what its points mean. The numbers are those
 // of version 2.

@@ -48,13 +48,13 @@ func (d *decoder) sketchField(num protowire.Number, data []byte, _ uint64) error
 	}
 	switch num {
 	case 1:
-		d.metric = view(data)
+		d.metric = remotewrite.View(data)
 	case 2:
 		if len(data) > 0 {
-			d.labels = append(d.labels, series.Label{Name: "host", Value: view(data)})
+			d.labels = append(d.labels, series.Label{Name: "host", Value: remotewrite.View(data)})
 		}
 	case 4:
-		d.tags = append(d.tags, view(data))
+		d.tags = append(d.tags, remotewrite.View(data))
 	case 7:
 		d.sketches = append(d.sketches, data)
 	}

@@ -62,7 +62,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 			return err
 		}
 		if err := d.parse(line); err != nil {
-			if err := c.Reject(rejection(number, err), 1); err != nil {
+			if err := c.Reject(remotewrite.InvalidLine(number, err), 1); err != nil {
 				return err
 			}
 			continue
@@ -71,28 +71,11 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 			c.Float(t, d.values[i])
 		}
 		d.key = append(d.key[:prefix], d.metric...)
-		known, err := c.Series(c.Key(d.key))
-		if err != nil {
-			return err
-		}
-		if known {
-			continue
-		}
-		lset, err := d.labels()
-		if err != nil {
-			err = c.Refuse(rejection(number, err))
-		} else {
-			err = c.Learn(lset)
-		}
-		if err != nil {
+		if err := c.Of(d.key, d.labels, func(err error) error { return remotewrite.InvalidLine(number, err) }); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func rejection(line int, err error) error {
-	return &remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: fmt.Errorf("line %d: %w", line, err)}
 }
 
 // room takes the memory for the numbers of a line, if it is more than that of the lines before.

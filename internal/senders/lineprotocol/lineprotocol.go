@@ -13,7 +13,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
-	"unsafe"
+
+	"github.com/promlake/promlake/internal/format/remotewrite"
 )
 
 // Kind is the type of a field's value.
@@ -257,18 +258,18 @@ func (p *Parser) field() error {
 
 // number reads a value that is not a string.
 func number(b []byte) (Kind, float64, error) {
-	text := view(b)
+	text := remotewrite.View(b)
 	switch last := b[len(b)-1]; last {
 	case 'i':
 		v, err := strconv.ParseInt(text[:len(text)-1], 10, 64)
 		if err != nil || text[0] == '+' {
-			return 0, 0, fmt.Errorf("value %s is not a 64-bit integer", quote(b))
+			return 0, 0, fmt.Errorf("value %s is not a 64-bit integer", remotewrite.Quote(string(b)))
 		}
 		return Integer, float64(v), nil
 	case 'u':
 		v, err := strconv.ParseUint(text[:len(text)-1], 10, 64)
 		if err != nil {
-			return 0, 0, fmt.Errorf("value %s is not a 64-bit unsigned integer", quote(b))
+			return 0, 0, fmt.Errorf("value %s is not a 64-bit unsigned integer", remotewrite.Quote(string(b)))
 		}
 		return Unsigned, float64(v), nil
 	}
@@ -280,12 +281,12 @@ func number(b []byte) (Kind, float64, error) {
 	}
 	for _, c := range b { // ParseFloat also reads infinities, NaN, hexadecimals and underscores
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
-			return 0, 0, fmt.Errorf("value %s is neither a number, a boolean nor a string in quotes", quote(b))
+			return 0, 0, fmt.Errorf("value %s is neither a number, a boolean nor a string in quotes", remotewrite.Quote(string(b)))
 		}
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(v, 0) || b[0] == '+' {
-		return 0, 0, fmt.Errorf("value %s is not a 64-bit floating-point number", quote(b))
+		return 0, 0, fmt.Errorf("value %s is not a 64-bit floating-point number", remotewrite.Quote(string(b)))
 	}
 	return Float, v, nil
 }
@@ -300,7 +301,7 @@ func (p *Parser) time() error {
 	if n == 0 {
 		return nil
 	}
-	t, err := strconv.ParseInt(view(p.rest[:n]), 10, 64)
+	t, err := strconv.ParseInt(remotewrite.View(p.rest[:n]), 10, 64)
 	if err != nil || p.rest[0] == '+' {
 		return errTime
 	}
@@ -342,7 +343,7 @@ func Unescape(b []byte) string { return unescape(b, inName) }
 func unescape(b []byte, escaped uint8) string {
 	at := bytes.IndexByte(b, '\\')
 	if at < 0 {
-		return view(b)
+		return remotewrite.View(b)
 	}
 	out := append(make([]byte, 0, len(b)), b[:at]...)
 	for i := at; i < len(b); i++ {
@@ -352,16 +353,4 @@ func unescape(b []byte, escaped uint8) string {
 		out = append(out, b[i])
 	}
 	return string(out)
-}
-
-// view is the text of bytes that do not change.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// quote shortens and quotes a text of the body for an error.
-func quote(b []byte) string {
-	const most = 40
-	if len(b) > most {
-		return strconv.Quote(string(b[:most])) + "…"
-	}
-	return strconv.Quote(string(b))
 }

@@ -187,15 +187,7 @@ func (d *decoder) add() error {
 	}
 	d.c.Float(d.time, d.value)
 	d.key = append(remotewrite.AppendKey(d.key[:d.prefix], d.metric), d.tags...)
-	known, err := d.c.Series(d.c.Key(d.key))
-	if known || err != nil {
-		return err
-	}
-	lset, err := d.labels()
-	if err != nil {
-		return d.c.Refuse(d.rejection(err))
-	}
-	return d.c.Learn(lset)
+	return d.c.Of(d.key, d.labels, d.rejection)
 }
 
 func (d *decoder) rejection(err error) error {

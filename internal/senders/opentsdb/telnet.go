@@ -1,7 +1,6 @@
 package opentsdb
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -24,25 +23,12 @@ import (
 // Lines that cannot be read, other commands among them, are left out and reported as offences with
 // the reason ReasonLine.
 func DecodeLines(body []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-	return remotewrite.Collect(g, rules, room, func(c *remotewrite.Collector) error {
-		key := []byte{remotewrite.KeysOfTelnet}
-		for line := range bytes.Lines(body) {
-			if line = bytes.TrimSpace(line); len(line) == 0 {
-				continue
-			}
-			if err := addLine(c, line, &key); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return remotewrite.CollectLines(g, rules, room, body, addLine)
 }
 
 // addLine adds the sample of a line. An error means that there is no room.
-func addLine(c *remotewrite.Collector, line []byte, key *[]byte) error {
-	invalid := func(err error) error {
-		return &remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: fmt.Errorf("line %s: %w", remotewrite.Quote(string(line)), err)}
-	}
+func addLine(c *remotewrite.Collector, line []byte) error {
+	invalid := func(err error) error { return remotewrite.InvalidLine(remotewrite.Quote(string(line)), err) }
 	fields := strings.Fields(string(line))
 	if len(fields) < 4 || fields[0] != "put" {
 		return c.Reject(invalid(errors.New("want put, a metric, a timestamp, a value and tags, with spaces between them")), 1)
@@ -56,19 +42,11 @@ func addLine(c *remotewrite.Collector, line []byte, key *[]byte) error {
 		return c.Reject(invalid(fmt.Errorf("the value %s is not a number", remotewrite.Quote(fields[3]))), 1)
 	}
 	c.Float(t, v)
-	*key = append((*key)[:1], fields[1]...)
+	key := append(c.Text(remotewrite.KeysOfTelnet), fields[1]...)
 	for _, tag := range fields[4:] {
-		*key = append(append(*key, ' '), tag...)
+		key = append(append(key, ' '), tag...)
 	}
-	known, err := c.Series(c.Key(*key))
-	if known || err != nil {
-		return err
-	}
-	lset, err := lineLabels(fields[1], fields[4:])
-	if err != nil {
-		return c.Refuse(invalid(err))
-	}
-	return c.Learn(lset)
+	return c.Of(key, func() ([]series.Label, error) { return lineLabels(fields[1], fields[4:]) }, invalid)
 }
 
 // lineTime reads a time in seconds, also with a fraction, or in milliseconds.
@@ -87,11 +65,11 @@ func lineTime(text string) (int64, error) {
 func lineLabels(metric string, tags []string) ([]series.Label, error) {
 	out := []series.Label{{Name: model.MetricNameLabel, Value: metric}}
 	for _, tag := range tags {
-		name, value, ok := strings.Cut(tag, "=")
-		if !ok || name == "" || value == "" || name == model.MetricNameLabel {
-			return nil, fmt.Errorf("the tag %s is not a name and a value with = between them", remotewrite.Quote(tag))
+		l, err := remotewrite.Tag(tag)
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, series.Label{Name: name, Value: value})
+		out = append(out, l)
 	}
 	for _, l := range out {
 		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {

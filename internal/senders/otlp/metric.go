@@ -3,7 +3,6 @@ package otlp
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/otlptranslator"
@@ -152,7 +151,7 @@ func (d *decoder) readData(data protowire.Number, msg []byte) error {
 	if err := each(msg, 1, "data", readPoint); err != nil {
 		return err
 	}
-	return d.describe(segment.Metadata{Metric: m.family.name, Type: d.typeName(), Help: view(m.help), Unit: m.family.unit})
+	return d.describe(segment.Metadata{Metric: m.family.name, Type: d.typeName(), Help: remotewrite.View(m.help), Unit: m.family.unit})
 }
 
 // errFalling is the reason why delta points of sums that may fall are refused: the value of such a
@@ -182,9 +181,6 @@ func (d *decoder) identifyMetric() {
 func invalidName(err error) error {
 	return &remotewrite.Rejection{Reason: remotewrite.ReasonInvalidName, Err: err}
 }
-
-// view is a string of bytes that do not change while it is used.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func quote(b []byte) string { return remotewrite.Quote(string(b)) }
 

@@ -6,12 +6,13 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/model/value"
+
+	"github.com/promlake/promlake/internal/format/remotewrite"
 )
 
 // Prometheus' parser takes most of the time of a body in the text format. Here, lines of known
@@ -154,7 +155,7 @@ func sampleOf(b []byte) (series []byte, v float64, t int64, timed bool, n int) {
 	for at < len(b) && b[at] != ' ' && b[at] != '\t' && b[at] != '\n' && b[at] != '{' {
 		at++
 	}
-	word := view(b[from:at])
+	word := remotewrite.View(b[from:at])
 	v, err := strconv.ParseFloat(word, 64)
 	if err != nil || strings.ContainsAny(word, "pP_") {
 		return nil, 0, 0, false, 0
@@ -167,7 +168,7 @@ func sampleOf(b []byte) (series []byte, v float64, t int64, timed bool, n int) {
 		for at < len(b) && '0' <= b[at] && b[at] <= '9' {
 			at++
 		}
-		if t, err = strconv.ParseInt(view(b[from:at]), 10, 64); err != nil {
+		if t, err = strconv.ParseInt(remotewrite.View(b[from:at]), 10, 64); err != nil {
 			return nil, 0, 0, false, 0
 		}
 		timed = true
@@ -206,6 +207,3 @@ func nameLen(b []byte) int {
 	}
 	return n
 }
-
-// view is a string of bytes that do not change while it is used.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -67,11 +67,8 @@ func (c *Change) add(to *remotewrite.Collector, s *sample) error {
 		}
 		to.Exemplar(e)
 	}
-	known, err := to.Series(to.Key(append([]byte{remotewrite.KeysOfPushes}, s.series.Labels.Bytes(nil)...)))
-	if known || err != nil {
-		return err
-	}
-	var lset []series.Label
-	s.series.Labels.Range(func(l labels.Label) { lset = append(lset, series.Label{Name: l.Name, Value: l.Value}) })
-	return to.Learn(lset)
+	return to.Of(append(to.Text(remotewrite.KeysOfPushes), s.series.Labels.Bytes(nil)...), func() (lset []series.Label, _ error) {
+		s.series.Labels.Range(func(l labels.Label) { lset = append(lset, series.Label{Name: l.Name, Value: l.Value}) })
+		return lset, nil
+	}, nil)
 }

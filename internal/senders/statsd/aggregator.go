@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/zeebo/xxh3"
 
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -188,7 +189,7 @@ func (a *Aggregator) find(e *event) (known, error) {
 		return known{}, refuse(ReasonLine, "metric %s: %w", quote(e.name), err)
 	}
 	key := keyOf(lset)
-	x, ok := a.entries[view(key)]
+	x, ok := a.entries[remotewrite.View(key)]
 	if !ok || x.kind != e.kind {
 		if x, err = a.create(e.kind, lset, key); err != nil {
 			return known{}, err
@@ -239,7 +240,7 @@ func (a *Aggregator) create(k kind, lset []series.Label, key []byte) (*entry, er
 	}
 	u.entries++
 	a.series += a.width(k)
-	a.entries[view(key)] = x // whose key does not change
+	a.entries[remotewrite.View(key)] = x // whose key does not change
 	a.order = append(a.order, x)
 	return x, nil
 }

@@ -60,7 +60,7 @@ func (a *Aggregator) Flush() *Flush {
 				f.points = append(f.points, p)
 			}
 			a.empty(x)
-			delete(a.entries, view(x.key))
+			delete(a.entries, remotewrite.View(x.key))
 			a.give(x.bytes)
 			a.series -= a.width(x.kind)
 			metric := metricOf(x.labels)
@@ -206,11 +206,7 @@ func (p *point) add(c *remotewrite.Collector) error {
 			return c.Reject(err, 1)
 		}
 	}
-	known, err := c.Series(c.Key(p.key))
-	if known || err != nil {
-		return err
-	}
-	return c.Learn(p.labels)
+	return c.Of(p.key, func() ([]series.Label, error) { return p.labels, nil }, nil)
 }
 
 // Size is roughly the memory of the samples, in bytes.

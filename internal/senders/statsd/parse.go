@@ -5,7 +5,8 @@ import (
 	"errors"
 	"math"
 	"strconv"
-	"unsafe"
+
+	"github.com/promlake/promlake/internal/format/remotewrite"
 )
 
 // event is one value of a line. Its texts are parts of the line.
@@ -68,7 +69,7 @@ func parse(line []byte, use func(*event), drop func(error)) {
 // isOrigin reports whether a parameter says where an event of DogStatsD is from, such as c:ID for a
 // container. These have a colon and come last.
 func isOrigin(name []byte) bool {
-	return view(name) == "c" || view(name) == "e" || view(name) == "card"
+	return remotewrite.View(name) == "c" || remotewrite.View(name) == "e" || remotewrite.View(name) == "card"
 }
 
 // cutName returns the part of a line before the colon that ends its name. Tags of SignalFx are in
@@ -107,7 +108,7 @@ func (e *event) read(value, parameters []byte) error {
 		p, rest, more = bytes.Cut(rest, []byte("|"))
 		switch {
 		case len(p) > 0 && p[0] == '@':
-			if r, err := strconv.ParseFloat(view(p[1:]), 64); err == nil && r > 0 && r <= 1 {
+			if r, err := strconv.ParseFloat(remotewrite.View(p[1:]), 64); err == nil && r > 0 && r <= 1 {
 				rate = r
 			} else {
 				e.ignored = refuse(ReasonRate, "metric %s: the sample rate %s is not a number above 0 and at most 1", quote(e.name), quote(p[1:]))
@@ -121,7 +122,7 @@ func (e *event) read(value, parameters []byte) error {
 		}
 	}
 	scale := 1.0
-	switch view(typ) {
+	switch remotewrite.View(typ) {
 	case "c", "m":
 		e.kind = counter
 	case "g":
@@ -136,7 +137,7 @@ func (e *event) read(value, parameters []byte) error {
 	default:
 		return errors.New("the type is none of c, g, ms, h, d, s and m")
 	}
-	v, err := strconv.ParseFloat(view(value), 64)
+	v, err := strconv.ParseFloat(remotewrite.View(value), 64)
 	if err != nil || e.kind != gauge && (math.IsNaN(v) || math.IsInf(v, 0)) {
 		return errors.New("the value is not a number")
 	}
@@ -160,6 +161,3 @@ func (e *event) read(value, parameters []byte) error {
 const maxQuoted = 100
 
 func quote(line []byte) string { return strconv.Quote(string(line[:min(len(line), maxQuoted)])) }
-
-// view is a string of bytes that do not change while it is used.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
