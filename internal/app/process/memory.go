@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -47,27 +46,16 @@ const firstRequestsBytes = 8 << 20
 // that it ends last.
 type watch struct {
 	Idle
-	stop context.CancelFunc
-	done chan struct{}
+	*Work
 }
 
 // watching makes a watch.
-func watching(ctx context.Context, p Parts) (Stage, error) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w := watch{stop: stop, done: make(chan struct{})}
-	go func() {
-		defer close(w.done)
-		p.Memory.Watch(ctx)
-	}()
-	return w, nil
+func watching(_ context.Context, p Parts) (Stage, error) {
+	return watch{Work: Begin("the measuring of memory", p.Memory.Watch)}, nil
 }
 
 // Close implements Stage.
-func (w watch) Close() error {
-	w.stop()
-	<-w.done
-	return nil
-}
+func (w watch) Close() error { return w.End(context.Background()) }
 
 // writePath is where a write stage takes remote_write.
 const writePath = "/api/v1/write"
@@ -88,9 +76,8 @@ func (all stages) writeHandler() http.Handler {
 // selfWriting lets a process write its own metrics as long as it serves. It implements Stage.
 type selfWriting struct {
 	Idle
+	*Work
 	writer *selfwrite.Writer
-	cancel context.CancelFunc
-	done   chan struct{} // closed when nothing is written any more
 }
 
 // keepWriting returns the stage that runs w, which may be nil.
@@ -98,23 +85,14 @@ func keepWriting(w *selfwrite.Writer) Stage {
 	if w == nil {
 		return Idle{}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &selfWriting{writer: w, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(s.done)
-		w.Run(ctx)
-	}()
-	return s
+	return selfWriting{Work: Begin("the writing of own metrics", w.Run), writer: w}
 }
 
 // Drain implements Stage: the last values are written.
-func (s *selfWriting) Drain(ctx context.Context) error {
-	s.cancel()
-	select {
-	case <-s.done:
-		s.writer.Flush(ctx)
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("end the writing of own metrics: %w", ctx.Err())
+func (s selfWriting) Drain(ctx context.Context) error {
+	if err := s.End(ctx); err != nil {
+		return err
 	}
+	s.writer.Flush(ctx)
+	return nil
 }

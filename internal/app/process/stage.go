@@ -115,47 +115,58 @@ func (all stages) close() error {
 	return errors.Join(errs...)
 }
 
-// background does its work until it is drained.
-type background struct {
-	Idle
+// Work goes on beside requests until it is ended.
+type Work struct {
 	name   string
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the work has ended
 }
 
+// Begin calls f. The name is for errors.
+func Begin(name string, f func(context.Context)) *Work {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Work{name: name, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		f(ctx)
+	}()
+	return w
+}
+
+// End ends the context of f and waits until f returns, or ctx ends.
+func (w *Work) End(ctx context.Context) error {
+	w.cancel()
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("end %s: %w", w.name, ctx.Err())
+	}
+}
+
+// background works until it is drained.
+type background struct {
+	Idle
+	*Work
+}
+
 // InBackground returns a stage that calls f once the process is ready. The context of f ends when
 // the stage is drained; Drain and Close wait until f returns. The name is for errors.
 func InBackground(p Parts, name string, f func(context.Context)) Stage {
-	ctx, cancel := context.WithCancel(context.Background())
-	b := &background{name: name, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(b.done)
+	return background{Work: Begin(name, func(ctx context.Context) {
 		select {
 		case <-p.Ready:
 			f(ctx)
 		case <-ctx.Done():
 		}
-	}()
-	return b
+	})}
 }
 
 // Drain implements Stage.
-func (b *background) Drain(ctx context.Context) error {
-	b.cancel()
-	select {
-	case <-b.done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("end %s: %w", b.name, ctx.Err())
-	}
-}
+func (b background) Drain(ctx context.Context) error { return b.End(ctx) }
 
 // Close implements Stage.
-func (b *background) Close() error {
-	b.cancel()
-	<-b.done
-	return nil
-}
+func (b background) Close() error { return b.End(context.Background()) }
 
 // Repeat calls f again and again, with pauses in between, until ctx ends.
 func Repeat(ctx context.Context, pause time.Duration, f func()) {

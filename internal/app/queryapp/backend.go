@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/tsdb"
 
+	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/query/api/respond"
@@ -57,9 +58,8 @@ func (b backend) Stats(ctx context.Context, statsByLabelName string, limit int) 
 
 // keptUsage lets a process save what its queries ask for. nil saves nothing.
 type keptUsage struct {
-	counter *usage.Counter
-	stop    context.CancelFunc
-	done    chan struct{} // closed when nothing is saved at intervals any more
+	*process.Work // saves at intervals
+	counter       *usage.Counter
 }
 
 // keepUsage begins to save at intervals. A function saves after requests instead, because Lambda
@@ -68,15 +68,11 @@ func keepUsage(s Settings, c *usage.Counter) *keptUsage {
 	if s.Query.UsageInterval == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	k := &keptUsage{c, cancel, make(chan struct{})}
-	go func() {
-		defer close(k.done)
-		if !s.function {
-			c.Run(ctx)
-		}
-	}()
-	return k
+	run := c.Run
+	if s.function {
+		run = func(context.Context) {}
+	}
+	return &keptUsage{process.Begin("the saving of what queries ask for", run), c}
 }
 
 // lastSave is the longest time that the save at the end takes: other stages end after this one.
@@ -87,18 +83,15 @@ func (k *keptUsage) end(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
-	k.stop()
-	select {
-	case <-k.done:
-		pause := lastSave
-		if end, ok := ctx.Deadline(); ok {
-			pause = min(pause, time.Until(end)/2)
-		}
-		ctx, cancel := context.WithTimeout(ctx, pause)
-		defer cancel()
-		k.counter.Save(ctx)
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("save what queries asked for: %w", ctx.Err())
+	if err := k.End(ctx); err != nil {
+		return err
 	}
+	pause := lastSave
+	if end, ok := ctx.Deadline(); ok {
+		pause = min(pause, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, pause)
+	defer cancel()
+	k.counter.Save(ctx)
+	return nil
 }
