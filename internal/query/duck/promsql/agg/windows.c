@@ -117,7 +117,7 @@ static bool add_row(chunk *c, const window_function *f, window_state *s, idx_t i
 }
 
 void window_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
-	const window_function *f = duckdb_aggregate_function_get_extra_info(info);
+	const window_function function = window_of(info), *f = &function;
 	chunk c = open_chunk(in, f);
 	idx_t n = duckdb_data_chunk_get_size(in);
 	char err[PROM_ERROR_BYTES];
@@ -133,7 +133,7 @@ void window_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggre
 
 // The source stays as it is: windows that overlap have sources in common.
 void window_combine(duckdb_function_info info, duckdb_aggregate_state *src, duckdb_aggregate_state *dst, idx_t n) {
-	const window_function *f = duckdb_aggregate_function_get_extra_info(info);
+	const window_function function = window_of(info), *f = &function;
 	char err[PROM_ERROR_BYTES];
 	bool ok = true;
 	for (idx_t i = 0; i < n && ok; i++) {
@@ -178,7 +178,7 @@ static int value_of(const window_function *f, window_state *s, prom_scratch *scr
 }
 
 void window_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	const window_function *f = duckdb_aggregate_function_get_extra_info(info);
+	const window_function function = window_of(info), *f = &function;
 	bool lists = f->form == WINDOW_GRID;
 	prom_scratch scratch = {.budget = f->budget};
 	char err[PROM_ERROR_BYTES];

@@ -8,17 +8,20 @@
 // are keys of the spec.
 #pragma once
 
-#include "../vec/vec.h"
+#include "../vec/register.h"
 #include "windowstate.h"
 
 typedef enum { WINDOW_BOUNDS, WINDOW_SLIDES, WINDOW_GRID, WINDOW_FORMS } window_form; // the last one is their number
 
-// The extra info of an aggregate.
+// What an aggregate computes, and the budget of its memory.
 typedef struct {
 	int fn;
 	window_form form;
-	prom_budget *budget; // a reference
+	prom_budget *budget;
 } window_function;
+
+// That of a call.
+window_function window_of(duckdb_function_info info);
 
 // Most parameters of an aggregate.
 #define WINDOW_COLUMNS 6

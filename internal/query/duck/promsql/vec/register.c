@@ -9,7 +9,7 @@ static duckdb_logical_type plain_type(vec_type t) {
 	static const duckdb_type types[] = {
 	    [VEC_DOUBLE] = DUCKDB_TYPE_DOUBLE,   [VEC_BIGINT] = DUCKDB_TYPE_BIGINT,          [VEC_UINTEGER] = DUCKDB_TYPE_UINTEGER,
 	    [VEC_UBIGINT] = DUCKDB_TYPE_UBIGINT, [VEC_TIMESTAMP] = DUCKDB_TYPE_TIMESTAMP_TZ, [VEC_VARCHAR] = DUCKDB_TYPE_VARCHAR,
-	    [VEC_BLOB] = DUCKDB_TYPE_BLOB,
+	    [VEC_BLOB] = DUCKDB_TYPE_BLOB,       [VEC_INTERVAL] = DUCKDB_TYPE_INTERVAL,
 	};
 	return duckdb_create_logical_type(types[t]);
 }
@@ -38,7 +38,7 @@ static duckdb_logical_type type_of(vec_type t) {
 static void run_scalar(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
 	const vec_extra *x = duckdb_scalar_function_get_extra_info(info);
 	char err[PROM_ERROR_BYTES];
-	if (duckdb_data_chunk_get_size(in) > 0 && !((const vec_scalar *)x->extra)->run(in, out, x->own, err)) {
+	if (duckdb_data_chunk_get_size(in) > 0 && !x->scalar->run(in, out, x->own, err)) {
 		duckdb_scalar_function_set_error(info, err);
 	}
 }
@@ -52,12 +52,12 @@ static void drop(void *extra) {
 }
 
 // NULL: there is no memory or no such budget.
-static vec_extra *extra_of(const void *extra, int64_t budget) {
-	vec_extra *x = malloc(sizeof *x);
+static vec_extra *extra_of(int64_t budget) {
+	vec_extra *x = calloc(1, sizeof *x);
 	if (x == NULL) {
 		return NULL;
 	}
-	*x = (vec_extra){extra, budget == 0 ? NULL : prom_budget_acquire(budget)};
+	x->own = budget == 0 ? NULL : prom_budget_acquire(budget);
 	if (budget != 0 && x->own == NULL) {
 		free(x);
 		return NULL;
@@ -74,10 +74,11 @@ static vec_extra *extra_of(const void *extra, int64_t budget) {
 	} while (0)
 
 static duckdb_state add_scalar(duckdb_connection conn, const vec_scalar *s, int64_t budget) {
-	vec_extra *extra = extra_of(s, budget);
+	vec_extra *extra = extra_of(budget);
 	if (extra == NULL) {
 		return DuckDBError;
 	}
+	extra->scalar = s;
 	duckdb_scalar_function f = duckdb_create_scalar_function();
 	duckdb_scalar_function_set_name(f, s->name);
 	for (const vec_type *p = s->parameters; *p != VEC_END; p++) {
@@ -98,7 +99,7 @@ static void init(duckdb_function_info info, duckdb_aggregate_state s) { memset(s
 
 static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
 	const vec_extra *x = vec_extra_of(info);
-	const vec_aggregate *a = x->extra;
+	const vec_aggregate *a = &x->aggregate;
 	char err[PROM_ERROR_BYTES];
 	vec_column ordinals = vec_column_of(in, 0);
 	vec_lists lists;
@@ -155,10 +156,11 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, 
 
 // NULL: there is no memory or no such budget.
 static duckdb_aggregate_function overload(const vec_aggregate *a, bool spec, int64_t budget) {
-	vec_extra *extra = extra_of(a, budget);
+	vec_extra *extra = extra_of(budget);
 	if (extra == NULL) {
 		return NULL;
 	}
+	extra->aggregate = *a;
 	duckdb_aggregate_function f = duckdb_create_aggregate_function();
 	duckdb_aggregate_function_set_name(f, a->name);
 	for (const vec_type *p = a->parameters; *p != VEC_END; p++) {
@@ -169,7 +171,8 @@ static duckdb_aggregate_function overload(const vec_aggregate *a, bool spec, int
 	}
 	GIVE(duckdb_aggregate_function_set_return_type, f, type_of(a->result));
 	duckdb_aggregate_function_set_special_handling(f);
-	duckdb_aggregate_function_set_functions(f, size, init, a->update == NULL ? update : a->update, combine, a->finalize == NULL ? finalize : a->finalize);
+	duckdb_aggregate_function_set_functions(f, size, init, a->update == NULL ? update : a->update, a->combine == NULL ? combine : a->combine,
+	                                        a->finalize == NULL ? finalize : a->finalize);
 	duckdb_aggregate_function_set_destructor(f, a->destroy);
 	duckdb_aggregate_function_set_extra_info(f, extra, drop);
 	return f;

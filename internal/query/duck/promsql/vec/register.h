@@ -4,9 +4,9 @@
 #include "vec.h"
 
 // Types of parameters and results.
-typedef enum { VEC_END, VEC_DOUBLE, VEC_BIGINT, VEC_UINTEGER, VEC_UBIGINT, VEC_TIMESTAMP, VEC_VARCHAR, VEC_BLOB, VEC_LIST, VEC_CHOSEN, VEC_POINTS } vec_type;
+typedef enum { VEC_END, VEC_DOUBLE, VEC_BIGINT, VEC_UINTEGER, VEC_UBIGINT, VEC_TIMESTAMP, VEC_VARCHAR, VEC_BLOB, VEC_INTERVAL, VEC_LIST, VEC_CHOSEN, VEC_POINTS } vec_type;
 
-#define VEC_MAX_PARAMETERS 5
+#define VEC_MAX_PARAMETERS 6
 
 // Fills out for the rows of a chunk, which has some. own is as in vec_specs. Returns false with a
 // message.
@@ -29,6 +29,7 @@ typedef struct {
 	size_t size;                          // of a state, which starts as zeros
 	duckdb_aggregate_destroy_t destroy;   // of states
 	duckdb_aggregate_update_t update;     // NULL: by add
+	duckdb_aggregate_combine_t combine;   // NULL: by move
 	duckdb_aggregate_finalize_t finalize; // NULL: by finish
 	uint32_t keys;                        // that the spec of add must have
 	// Adds the list of a row to a state: of the rows (ordinal, list, spec) that have an ordinal and
@@ -41,16 +42,18 @@ typedef struct {
 	bool (*finish)(void *state, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]);
 } vec_aggregate;
 
-// What a registered function has: extra is its vec_scalar or vec_aggregate. own counts the memory
-// of all its calls, whatever budget their specs name; NULL: the spec decides.
+// What a registered function has: its scalar, or its aggregate, whose name and parameters are not
+// read any more. own counts the memory of all its calls, whatever budget their specs name; NULL: the
+// spec decides.
 typedef struct {
-	const void *extra;
+	const vec_scalar *scalar;
+	vec_aggregate aggregate;
 	prom_budget *own; // a reference
 } vec_extra;
 
 // Those of an aggregate.
 VEC_INLINE const vec_extra *vec_extra_of(duckdb_function_info info) { return duckdb_aggregate_function_get_extra_info(info); }
-VEC_INLINE const vec_aggregate *vec_aggregate_of(duckdb_function_info info) { return vec_extra_of(info)->extra; }
+VEC_INLINE const vec_aggregate *vec_aggregate_of(duckdb_function_info info) { return &vec_extra_of(info)->aggregate; }
 
 // The budget of a call without a spec.
 VEC_INLINE prom_budget *vec_budget_of(const vec_extra *x) { return x->own != NULL ? x->own : prom_budget_default(); }
