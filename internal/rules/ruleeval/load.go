@@ -10,7 +10,6 @@
 package ruleeval
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +18,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 
@@ -66,42 +63,19 @@ type Rule struct {
 	ranged   bool
 }
 
-// loader reads rule files and remembers the order of their groups. It implements rules.GroupLoader.
-type loader struct {
-	parser parser.Parser
-	place  map[string]int // by rules.GroupKey
-}
-
-// Load implements rules.GroupLoader.
-func (l *loader) Load(path string, ignoreUnknownFields bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
-	out, errs := ruletemplate.Limits{}.ParseFile(path, ignoreUnknownFields, scheme, l.parser, slog.New(slog.DiscardHandler))
-	if errs == nil {
-		for _, g := range out.Groups {
-			l.place[rules.GroupKey(path, g.Name)] = len(l.place)
-		}
-	}
-	return out, errs
-}
-
-// Parse implements rules.GroupLoader.
-func (l *loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
-
 // Load reads the rules of files.
 func Load(f Files) (*Rules, error) {
-	l := &loader{f.Parser, map[string]int{}}
-	m := rules.NewManager(&rules.ManagerOptions{
-		Context: context.Background(), Logger: slog.New(slog.DiscardHandler), Parser: f.Parser, GroupLoader: l,
+	loaded, errs := ruletemplate.Limits{}.Load(&rules.ManagerOptions{
+		Context: context.Background(), Logger: slog.New(slog.DiscardHandler), Parser: f.Parser,
 		DefaultRuleQueryOffset: func() time.Duration { return f.QueryOffset },
-	})
-	loaded, errs := m.LoadGroups(f.Interval, f.ExternalLabels, f.ExternalURL, nil, false, f.Paths...)
+	}, f.Interval, f.ExternalLabels, f.ExternalURL, false, f.Paths)
 	if errs != nil {
 		return nil, fmt.Errorf("read rules: %w", errors.Join(errs...))
 	}
 	out := &Rules{files: f}
-	for key, g := range loaded {
-		out.groups = append(out.groups, &group{g, l.place[key]})
+	for i, g := range loaded {
+		out.groups = append(out.groups, &group{g, i})
 	}
-	slices.SortFunc(out.groups, func(a, b *group) int { return cmp.Compare(a.place, b.place) })
 	for _, g := range out.groups {
 		for i, upstream := range g.Rules() {
 			r := &Rule{group: g, index: i, name: upstream.Name(), expr: upstream.Query(), text: upstream.Query().String(), labels: upstream.Labels()}

@@ -5,16 +5,20 @@ package ruletemplate
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/promlake/promlake/internal/base/settings"
@@ -139,6 +143,41 @@ func (l Limits) ParseFile(path string, ignoreUnknown bool, scheme model.Validati
 	}
 	return groups, errs
 }
+
+// Load returns the groups of rule files, in the order of the files, as a manager of upstream's with
+// the options loads them. Their templates are within the limits.
+func (l Limits) Load(o *rules.ManagerOptions, interval time.Duration, external labels.Labels, url string, ignoreUnknown bool, paths []string) ([]*rules.Group, []error) {
+	from := &loader{l, o, map[string]int{}}
+	o.GroupLoader = from
+	loaded, errs := rules.NewManager(o).LoadGroups(interval, external, url, nil, ignoreUnknown, paths...)
+	if errs != nil {
+		return nil, errs
+	}
+	return slices.SortedFunc(maps.Values(loaded), func(a, b *rules.Group) int {
+		return cmp.Compare(from.place[rules.GroupKey(a.File(), a.Name())], from.place[rules.GroupKey(b.File(), b.Name())])
+	}), nil
+}
+
+// loader reads rule files and remembers the order of their groups. It implements rules.GroupLoader.
+type loader struct {
+	limits Limits
+	of     *rules.ManagerOptions
+	place  map[string]int // by rules.GroupKey
+}
+
+// Load implements rules.GroupLoader.
+func (l *loader) Load(path string, ignoreUnknown bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
+	out, errs := l.limits.ParseFile(path, ignoreUnknown, scheme, l.of.Parser, l.of.Logger)
+	if errs == nil {
+		for _, g := range out.Groups {
+			l.place[rules.GroupKey(path, g.Name)] = len(l.place)
+		}
+	}
+	return out, errs
+}
+
+// Parse implements rules.GroupLoader.
+func (l *loader) Parse(expr string) (parser.Expr, error) { return l.of.Parser.ParseExpr(expr) }
 
 // deeper reports whether the blocks and parentheses of a text nest deeper than limit. It finds the
 // actions as the lexer of text/template does, up to the first text that the lexer refuses. A chain

@@ -8,10 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 
 	"github.com/promlake/promlake/internal/rules/ruletemplate"
@@ -117,47 +114,18 @@ func (e *evaluation) evaluate(ctx context.Context, at time.Time) (failed []error
 // load reads the rule files. Groups that order does not name have the rank of its first; groups of
 // equal rank are in the order of the files.
 func (e *evaluation) load(files []string, order map[string]int) []error {
-	logger := slog.New(slog.DiscardHandler)
-	l := &loader{parser: e.Parser, logger: logger, place: map[string]int{}}
-	m := rules.NewManager(&rules.ManagerOptions{
+	groups, errs := ruletemplate.Limits{}.Load(&rules.ManagerOptions{
 		QueryFunc: ruletemplate.NewGuard(ruletemplate.Limits{}, nil).Around(rules.EngineQueryFunc(e.engine, e.store)), Appendable: e.store, Context: context.Background(),
-		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Logger: logger, Parser: e.Parser, GroupLoader: l,
-	})
-	groups, errs := m.LoadGroups(time.Duration(e.Interval), e.ExternalLabels, e.ExternalURL, nil, e.IgnoreUnknownFields, files...)
-	if errs != nil {
-		return errs
-	}
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Logger: slog.New(slog.DiscardHandler), Parser: e.Parser,
+	}, time.Duration(e.Interval), e.ExternalLabels, e.ExternalURL, e.IgnoreUnknownFields, files)
 	for _, g := range groups {
-		e.groups = append(e.groups, g)
 		for _, rule := range g.Rules() {
 			if a, ok := rule.(*rules.AlertingRule); ok {
 				a.SetRestored(true) // otherwise it writes no ALERTS
 			}
 		}
 	}
-	slices.SortFunc(e.groups, func(a, b *rules.Group) int {
-		return cmp.Or(cmp.Compare(order[a.Name()], order[b.Name()]), cmp.Compare(l.place[rules.GroupKey(a.File(), a.Name())], l.place[rules.GroupKey(b.File(), b.Name())]))
-	})
-	return nil
+	slices.SortStableFunc(groups, func(a, b *rules.Group) int { return cmp.Compare(order[a.Name()], order[b.Name()]) })
+	e.groups = groups
+	return errs
 }
-
-// loader reads rule files and remembers the order of their groups. It implements rules.GroupLoader.
-type loader struct {
-	parser parser.Parser
-	logger *slog.Logger
-	place  map[string]int // by rules.GroupKey
-}
-
-// Load implements rules.GroupLoader.
-func (l *loader) Load(path string, ignoreUnknownFields bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
-	out, errs := ruletemplate.Limits{}.ParseFile(path, ignoreUnknownFields, scheme, l.parser, l.logger)
-	if errs == nil {
-		for _, g := range out.Groups {
-			l.place[rules.GroupKey(path, g.Name)] = len(l.place)
-		}
-	}
-	return out, errs
-}
-
-// Parse implements rules.GroupLoader.
-func (l *loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
