@@ -131,7 +131,7 @@ var allowed = map[string][]string{
 
 	"internal/rules/notify":       {"internal/access/secret", "internal/access/tenant", "internal/rules/rulestate"},
 	"internal/rules/ruleeval":     {"internal/prom/appender", "internal/rules/ruletemplate"},
-	"internal/rules/rulefn":       {"internal/access/tenant", "internal/base/settings", "internal/format/key", "internal/prom/appender", "internal/prom/expression", "internal/rules/notify", "internal/rules/ruleeval", "internal/rules/rulestate", "internal/rules/rulestore", "internal/rules/ruletemplate", "internal/store/objstore", "internal/store/queue"},
+	"internal/rules/rulefn":       {"internal/access/tenant", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/appender", "internal/prom/expression", "internal/rules/notify", "internal/rules/ruleeval", "internal/rules/rulestate", "internal/rules/rulestore", "internal/rules/ruletemplate", "internal/store/objstore", "internal/store/queue"},
 	"internal/rules/ruler":        {"internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/base/telemetry", "internal/prom/expression", "internal/rules/rulestore", "internal/rules/ruletemplate"},
 	"internal/rules/rulestate":    {"internal/format/checksum", "internal/format/key", "internal/store/objstore"},
 	"internal/rules/rulestore":    {"internal/format/checksum", "internal/format/key", "internal/store/objstore"},

@@ -60,16 +60,13 @@ func (m *tenantMetrics) of(tenant string) *rules.Metrics {
 func newTenantMetrics(reg prometheus.Registerer) *tenantMetrics {
 	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_ruler_"}
 	m := &tenantMetrics{
-		polls:    f.Counters("polls_total", "Listings of the store for changed rules of tenants by result: ok or failed.", "result"),
+		polls:    f.CountersOf("polls_total", "Listings of the store for changed rules of tenants by result: ok or failed.", "result", "ok", "failed"),
 		failures: f.Counter("load_failures_total", "Changed rules of tenants that could not be read or loaded. The former ones stay, and the next listing tries again."),
 		tenants:  f.Gauge("tenants", "Tenants whose rules this process evaluates."),
 		refused:  f.Gauge("groups_refused", "Rule groups of tenants that this process does not evaluate because of a limit. /api/v1/rules shows some to their tenant."),
 		shared:   rules.NewGroupMetrics(nil),
 		groups:   f.Gauge("groups", "Rule groups of tenants that this process evaluates."),
 		updating: f.Gauge("updating_tenants", "Tenants whose changed rules are being loaded. They wait for evaluations of the groups that they replace."),
-	}
-	for _, result := range []string{"ok", "failed"} {
-		m.polls.WithLabelValues(result)
 	}
 	reg.MustRegister(m)
 	prefixed := prometheus.WrapRegistererWithPrefix("promlake_", reg)

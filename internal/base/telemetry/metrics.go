@@ -18,6 +18,16 @@ func (m Metrics) Counters(name, help string, labels ...string) *prometheus.Count
 	return Registered(m.Registerer, prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Prefix + name, Help: help}, labels))
 }
 
+// CountersOf makes a counter with a label whose values exist from the start, so that rates see the
+// first count of each.
+func (m Metrics) CountersOf(name, help, label string, values ...string) *prometheus.CounterVec {
+	c := m.Counters(name, help, label)
+	for _, v := range values {
+		c.WithLabelValues(v)
+	}
+	return c
+}
+
 // Gauge makes a gauge without labels.
 func (m Metrics) Gauge(name, help string) prometheus.Gauge {
 	return Registered(m.Registerer, prometheus.NewGauge(prometheus.GaugeOpts{Name: m.Prefix + name, Help: help}))

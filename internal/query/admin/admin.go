@@ -75,13 +75,9 @@ func New(s Settings, store catalog.Store, counter Counter, logger *slog.Logger, 
 	if s.Queued {
 		s.Timeout += catalog.MaxDeleteWait
 	}
-	c := telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "promlake_admin_limited_total",
-		Help: "Deletions that were refused because of a limit: selectors and expression of a request, matcher_bytes of a deletion, tombstones, tombstone_bytes and sealed of a manifest.",
-	}, []string{"limit"}))
-	for _, name := range []string{limitSelectors, limitMatch, "matcher_bytes", "tombstones", "tombstone_bytes", "sealed"} {
-		c.WithLabelValues(name) // series exist from the start, so that rates see the first refusal
-	}
+	c := telemetry.Metrics{Registerer: reg, Prefix: "promlake_admin_"}.CountersOf("limited_total",
+		"Deletions that were refused because of a limit: selectors and expression of a request, matcher_bytes of a deletion, tombstones, tombstone_bytes and sealed of a manifest.",
+		"limit", limitSelectors, limitMatch, "matcher_bytes", "tombstones", "tombstone_bytes", "sealed")
 	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), logger: logger, limited: c}
 	instrument := telemetry.Instrument(reg)
 	mux := http.NewServeMux()

@@ -102,10 +102,6 @@ func New(s Settings, p Parts) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	met, err := newMetrics(p.Registry)
-	if err != nil {
-		return nil, err
-	}
 	o := &Options{
 		Parser: p.Parser, Interval: s.Interval, QueryOffset: s.QueryOffset, ResendDelay: s.Notify.Repeat(), ExternalURL: u, ExternalLabels: external,
 		OutageTolerance: s.OutageTolerance, GracePeriod: s.GracePeriod,
@@ -114,7 +110,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 		Templates: ruletemplate.NewGuard(s.Templates, p.Registry),
 	}
 	o.Prepare()
-	return &Runner{Parts: p, set: s, options: o, met: met, tenants: map[string]*tenantRules{}, delivered: map[string]string{}}, nil
+	return &Runner{Parts: p, set: s, options: o, met: newMetrics(p.Registry), tenants: map[string]*tenantRules{}, delivered: map[string]string{}}, nil
 }
 
 // Tick does the work of a scheduled time: it finds the groups of all tenants that are due, and

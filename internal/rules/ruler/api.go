@@ -57,13 +57,9 @@ func Routes(s Settings, store rulestore.Store, changed func(), budget *memory.Bu
 		return nil
 	}
 	settings.Fill(&s)
-	c := telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "promlake_ruler_limited_total",
-		Help: "Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name, fields of a mapping.",
-	}, []string{"limit"}))
-	for _, name := range []string{limitGroups, limitRules, limitBytes, limitFields, limitExpression, limitTemplate, rulestore.LimitName, rulestore.LimitMemory} {
-		c.WithLabelValues(name)
-	}
+	c := telemetry.Metrics{Registerer: reg, Prefix: "promlake_ruler_"}.CountersOf("limited_total",
+		"Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name, fields of a mapping.",
+		"limit", limitGroups, limitRules, limitBytes, limitFields, limitExpression, limitTemplate, rulestore.LimitName, rulestore.LimitMemory)
 	a := &api{settings: s, store: store, parser: parser.NewParser(s.Parser), changed: changed, limited: limited{c}, memory: budget, logger: logger}
 	var all []Route
 	for _, r := range []struct {

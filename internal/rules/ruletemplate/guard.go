@@ -36,14 +36,8 @@ type Guard struct {
 //
 //	promlake_rule_templates_limited_total{limit}   evaluations of rules that failed by a limit
 func NewGuard(l Limits, reg prometheus.Registerer) *Guard {
-	g := &Guard{limits: l.filled(), refused: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "promlake_rule_templates_limited_total",
-		Help: "Evaluations of alerting rules that failed because a template exceeded a limit: bytes and depth of its text, text that it makes, steps.",
-	}, []string{"limit"}))}
-	for _, name := range Names() {
-		g.refused.WithLabelValues(name)
-	}
-	return g
+	return &Guard{l.filled(), telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.CountersOf("rule_templates_limited_total",
+		"Evaluations of alerting rules that failed because a template exceeded a limit: bytes and depth of its text, text that it makes, steps.", "limit", Names()...)}
 }
 
 // Evaluation is one evaluation of rules, with what their templates can see.
