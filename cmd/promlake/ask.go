@@ -1,18 +1,15 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/app/ask"
 )
 
 // question is an instant query (step 0, at end) or a range query.
@@ -57,17 +54,14 @@ func newQuestion(expr, at, start, end string, step time.Duration, now time.Time)
 func (q question) request() (path string, form url.Values) {
 	form = url.Values{"query": {q.expr}}
 	if q.step == 0 {
-		form.Set("time", seconds(q.end.UnixMilli()))
+		form.Set("time", ask.Seconds(q.end.UnixMilli()))
 		return "/api/v1/query", form
 	}
-	form.Set("start", seconds(q.start.UnixMilli()))
-	form.Set("end", seconds(q.end.UnixMilli()))
-	form.Set("step", seconds(q.step.Milliseconds()))
+	form.Set("start", ask.Seconds(q.start.UnixMilli()))
+	form.Set("end", ask.Seconds(q.end.UnixMilli()))
+	form.Set("step", ask.Seconds(q.step.Milliseconds()))
 	return "/api/v1/query_range", form
 }
-
-// seconds writes ms as the API takes times and durations.
-func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 
 // answer is what the HTTP API answers to queries that succeed.
 type answer struct {
@@ -80,48 +74,6 @@ type answer struct {
 type resultData struct {
 	Type   model.ValueType `json:"resultType"`
 	Result json.RawMessage `json:"result"`
-}
-
-// post sends a form and returns the answer of success, whose body the caller closes.
-func post(ctx context.Context, client *http.Client, address string, form url.Values) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("send request: %w", err)
-	}
-	if resp.StatusCode == http.StatusOK {
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	const most = 64 << 10
-	b, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	if err != nil {
-		return nil, fmt.Errorf("read answer of status %d: %w", resp.StatusCode, err)
-	}
-	var e struct {
-		Kind  string `json:"errorType"`
-		Error string `json:"error"`
-	}
-	if json.Unmarshal(b, &e) != nil || e.Error == "" {
-		return nil, fmt.Errorf("the server answers %s: %s", resp.Status, strings.TrimSpace(string(b)))
-	}
-	return nil, fmt.Errorf("%s: %s", e.Kind, e.Error)
-}
-
-// postJSON is post of a query, and decodes the JSON that is answered.
-func postJSON(ctx context.Context, client *http.Client, address string, form url.Values, into any) error {
-	resp, err := post(ctx, client, address, form)
-	if err != nil {
-		return fmt.Errorf("query: %w", err)
-	}
-	if err := errors.Join(json.NewDecoder(resp.Body).Decode(into), resp.Body.Close()); err != nil {
-		return fmt.Errorf("read answer of status %d: %w", resp.StatusCode, err)
-	}
-	return nil
 }
 
 // value decodes the result.

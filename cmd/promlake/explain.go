@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/query/explain"
@@ -24,8 +26,8 @@ func (q question) explain(ctx context.Context, client *http.Client, base string,
 	var a struct {
 		Data json.RawMessage `json:"data"`
 	}
-	if err := postJSON(ctx, client, base+"/api/v1/explain", form, &a); err != nil {
-		return err
+	if err := ask.PostJSON(ctx, client, base+"/api/v1/explain", form, math.MaxInt64, &a); err != nil {
+		return fmt.Errorf("query: %w", err)
 	}
 	if format == "json" {
 		_, err := fmt.Fprintf(w, "%s\n", a.Data)

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"time"
 
+	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/app/exportapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
@@ -107,11 +107,8 @@ func (c *exportCmd) lines(ctx context.Context, client *http.Client, address stri
 	if len(match) == 0 {
 		match = []string{`{__name__=~".+"}`}
 	}
-	at := func(t time.Time) []string {
-		return []string{strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64)}
-	}
-	form := url.Values{"match[]": match, "start": at(s.Start), "end": at(s.End)}
-	resp, err := post(ctx, client, address+"/api/v1/export", form)
+	form := url.Values{"match[]": match, "start": {ask.Seconds(s.Start.UnixMilli())}, "end": {ask.Seconds(s.End.UnixMilli())}}
+	resp, err := ask.Post(ctx, client, address+"/api/v1/export", form)
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/base/telemetry"
@@ -60,8 +61,8 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 	}
 	path, form := q.request()
 	var a answer
-	if err := postJSON(ctx, client, from.address()+path, form, &a); err != nil {
-		return err
+	if err := ask.PostJSON(ctx, client, from.address()+path, form, math.MaxInt64, &a); err != nil {
+		return fmt.Errorf("query: %w", err)
 	}
 	for _, note := range slices.Concat(a.Warnings, a.Infos) {
 		if _, err := fmt.Fprintln(io.Err, "note:", note); err != nil {

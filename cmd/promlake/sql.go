@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/sqlapp"
@@ -155,7 +156,7 @@ func (c *sqlCmd) send(ctx context.Context, client *http.Client, address, text, f
 	if len(c.Param) > 0 {
 		form.Set("params", params(c.Param))
 	}
-	return post(ctx, client, address+"/api/v1/sql", form)
+	return ask.Post(ctx, client, address+"/api/v1/sql", form)
 }
 
 // params are the values as a JSON array.

@@ -4,13 +4,9 @@ package exportapp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	config_util "github.com/prometheus/common/config"
@@ -21,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/storage/remote"
 
+	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/format/key"
 )
 
@@ -113,37 +110,17 @@ func Run(ctx context.Context, client *http.Client, address string, s Settings, s
 	return nil
 }
 
+// maxAnswer bounds the answer to the question for a series, bytes.
+const maxAnswer = 1 << 20
+
 // occupied reports whether there are series in a range (ms, inclusive).
 func (e *export) occupied(ctx context.Context, from, to int64) (bool, error) {
-	form := url.Values{"match[]": e.s.Match, "start": {seconds(from)}, "end": {seconds(to)}, "limit": {"1"}}
+	form := url.Values{"match[]": e.s.Match, "start": {ask.Seconds(from)}, "end": {ask.Seconds(to)}, "limit": {"1"}}
 	ctx, cancel := context.WithTimeout(ctx, e.s.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.address+"/api/v1/series", strings.NewReader(form.Encode()))
-	if err != nil {
-		return false, fmt.Errorf("make a request: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := e.client.Do(req)
-	if err != nil {
+	var answer struct{ Data []json.RawMessage }
+	if err := ask.PostJSON(ctx, e.client, e.address+"/api/v1/series", form, maxAnswer, &answer); err != nil {
 		return false, fmt.Errorf("ask for series: %w", err)
 	}
-	defer resp.Body.Close()
-	const most = 1 << 20
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	var answer struct {
-		Status, Error string
-		Data          []json.RawMessage
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &answer)
-	}
-	if err != nil || answer.Status != "success" {
-		return false, errors.Join(fmt.Errorf("ask for series: the server answers %s: %s", resp.Status, answer.Error), err)
-	}
 	return len(answer.Data) > 0, nil
-}
-
-// seconds formats a time as the API takes it.
-func seconds(ms int64) string {
-	return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64)
 }

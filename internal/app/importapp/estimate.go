@@ -3,14 +3,12 @@ package importapp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/promlake/promlake/internal/app/ask"
 )
 
 // estimate is about how many samples a server has: at some times, how many series.
@@ -42,7 +40,7 @@ func (s *server) estimate(ctx context.Context, first, last int64) (e estimate) {
 	counts := map[int64]float64{}
 	for _, match := range s.Match {
 		values, err := s.query(ctx, "/api/v1/query_range", url.Values{
-			"query": {"count(" + match + ")"}, "start": {seconds(first)}, "end": {seconds(last)}, "step": {seconds(step)},
+			"query": {"count(" + match + ")"}, "start": {ask.Seconds(first)}, "end": {ask.Seconds(last)}, "step": {ask.Seconds(step)},
 		})
 		if err != nil {
 			return estimate{err: err}
@@ -53,7 +51,7 @@ func (s *server) estimate(ctx context.Context, first, last int64) (e estimate) {
 	}
 	e.interval = usualInterval
 	const span = 600_000
-	values, err := s.query(ctx, "/api/v1/query", url.Values{"query": {"avg(count_over_time(up[10m]))"}, "time": {seconds(last)}})
+	values, err := s.query(ctx, "/api/v1/query", url.Values{"query": {"avg(count_over_time(up[10m]))"}, "time": {ask.Seconds(last)}})
 	for _, v := range values {
 		if err == nil && v > 0 {
 			e.interval = span / v
@@ -65,38 +63,20 @@ func (s *server) estimate(ctx context.Context, first, last int64) (e estimate) {
 	return e
 }
 
-// seconds formats a time or duration in ms as the API takes it.
-func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
-
 // query asks a query whose answer has one series at most, and returns its values by time in ms.
 func (s *server) query(ctx context.Context, path string, form url.Values) (map[int64]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, fmt.Errorf("make a request: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := s.http.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask for the number of series: %w", err)
-	}
-	defer resp.Body.Close()
 	var answer struct {
-		Status, Error string
-		Data          struct {
+		Data struct {
 			Result []struct {
 				Value  sample
 				Values []sample
 			}
 		}
 	}
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err == nil {
-		err = json.Unmarshal(raw, &answer)
-	}
-	if err != nil || answer.Status != "success" {
-		return nil, errors.Join(fmt.Errorf("ask for the number of series: the server answers %s: %s", resp.Status, answer.Error), err)
+	if err := ask.PostJSON(ctx, s.http, s.base+path, form, maxAnswer, &answer); err != nil {
+		return nil, fmt.Errorf("ask for the number of series: %w", err)
 	}
 	out := map[int64]float64{}
 	for _, r := range answer.Data.Result {
