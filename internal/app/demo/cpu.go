@@ -9,23 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/procfs"
-)
-
-var (
-	cpuSeconds      = desc("node_cpu_seconds_total", "Seconds the CPUs spent in each mode.", "cpu", "mode")
-	cpuGuestSeconds = desc("node_cpu_guest_seconds_total", "Seconds the CPUs spent in guests (VMs) for each mode.", "cpu", "mode")
-	bootTime        = desc("node_boot_time_seconds", "Node boot time, in unixtime.")
-	contextSwitches = desc("node_context_switches_total", "Total number of context switches.")
-	forks           = desc("node_forks_total", "Total number of forks.")
-	interrupts      = desc("node_intr_total", "Total number of interrupts serviced.")
-	procsRunning    = desc("node_procs_running", "Number of processes in runnable state.")
-	procsBlocked    = desc("node_procs_blocked", "Number of processes blocked waiting for I/O to complete.")
-	load1           = desc("node_load1", "1m load average.")
-	load5           = desc("node_load5", "5m load average.")
-	load15          = desc("node_load15", "15m load average.")
-	nodeTime        = desc("node_time_seconds", "System time in seconds since epoch (1970).")
 )
 
 func collectCPU(fs procfs.FS, e emit) error {
@@ -36,12 +20,12 @@ func collectCPU(fs procfs.FS, e emit) error {
 	for _, id := range slices.Sorted(maps.Keys(s.CPU)) {
 		emitCPU(strconv.FormatInt(id, 10), s.CPU[id], e)
 	}
-	e(bootTime, prometheus.GaugeValue, float64(s.BootTime))
-	e(contextSwitches, prometheus.CounterValue, float64(s.ContextSwitches))
-	e(forks, prometheus.CounterValue, float64(s.ProcessCreated))
-	e(interrupts, prometheus.CounterValue, float64(s.IRQTotal))
-	e(procsRunning, prometheus.GaugeValue, float64(s.ProcessesRunning))
-	e(procsBlocked, prometheus.GaugeValue, float64(s.ProcessesBlocked))
+	e.gauge("node_boot_time_seconds", "Node boot time, in unixtime.", float64(s.BootTime))
+	e.counter("node_context_switches_total", "Total number of context switches.", float64(s.ContextSwitches))
+	e.counter("node_forks_total", "Total number of forks.", float64(s.ProcessCreated))
+	e.counter("node_intr_total", "Total number of interrupts serviced.", float64(s.IRQTotal))
+	e.gauge("node_procs_running", "Number of processes in runnable state.", float64(s.ProcessesRunning))
+	e.gauge("node_procs_blocked", "Number of processes blocked waiting for I/O to complete.", float64(s.ProcessesBlocked))
 	return nil
 }
 
@@ -53,10 +37,11 @@ func emitCPU(cpu string, s procfs.CPUStat, e emit) {
 		{"idle", s.Idle}, {"iowait", s.Iowait}, {"irq", s.IRQ}, {"nice", s.Nice},
 		{"softirq", s.SoftIRQ}, {"steal", s.Steal}, {"system", s.System}, {"user", s.User},
 	} {
-		e(cpuSeconds, prometheus.CounterValue, m.v, cpu, m.mode)
+		e.counter("node_cpu_seconds_total", "Seconds the CPUs spent in each mode.", m.v, "cpu", cpu, "mode", m.mode)
 	}
-	e(cpuGuestSeconds, prometheus.CounterValue, s.GuestNice, cpu, "nice")
-	e(cpuGuestSeconds, prometheus.CounterValue, s.Guest, cpu, "user")
+	const guests, help = "node_cpu_guest_seconds_total", "Seconds the CPUs spent in guests (VMs) for each mode."
+	e.counter(guests, help, s.GuestNice, "cpu", cpu, "mode", "nice")
+	e.counter(guests, help, s.Guest, "cpu", cpu, "mode", "user")
 }
 
 func collectLoad(fs procfs.FS, e emit) error {
@@ -64,9 +49,9 @@ func collectLoad(fs procfs.FS, e emit) error {
 	if err != nil {
 		return fmt.Errorf("read load average: %w", err)
 	}
-	e(load1, prometheus.GaugeValue, l.Load1)
-	e(load5, prometheus.GaugeValue, l.Load5)
-	e(load15, prometheus.GaugeValue, l.Load15)
+	e.gauge("node_load1", "1m load average.", l.Load1)
+	e.gauge("node_load5", "5m load average.", l.Load5)
+	e.gauge("node_load15", "15m load average.", l.Load15)
 	return nil
 }
 
@@ -88,7 +73,7 @@ func collectMemory(procPath string, e emit) error {
 		if unit == "kB" {
 			name, v = name+"_bytes", v*1024
 		}
-		e(desc("node_memory_"+name, "Memory information field "+name+"."), prometheus.GaugeValue, v)
+		e.gauge("node_memory_"+name, "Memory information field "+name+".", v)
 	}
 	return nil
 }
@@ -110,7 +95,7 @@ func collectPressure(fs procfs.FS, e emit) error {
 		}
 		total := func(name, help string, line *procfs.PSILine) {
 			if line != nil && help != "" {
-				e(desc("node_pressure_"+r.resource+"_"+name+"_seconds_total", help), prometheus.CounterValue, float64(line.Total)/1e6)
+				e.counter("node_pressure_"+r.resource+"_"+name+"_seconds_total", help, float64(line.Total)/1e6)
 			}
 		}
 		total("waiting", r.waiting, s.Some)

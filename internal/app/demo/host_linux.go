@@ -3,12 +3,8 @@ package demo
 import (
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 )
-
-var unameInfo = desc("node_uname_info", "Labeled system information as provided by the uname system call.",
-	"sysname", "release", "version", "machine", "nodename", "domainname")
 
 func statFilesystem(path string) (filesystemStat, error) {
 	var s unix.Statfs_t
@@ -31,7 +27,8 @@ func collectUname(e emit) error {
 		return fmt.Errorf("read uname: %w", err)
 	}
 	text := unix.ByteSliceToString
-	e(unameInfo, prometheus.GaugeValue, 1,
-		text(u.Sysname[:]), text(u.Release[:]), text(u.Version[:]), text(u.Machine[:]), text(u.Nodename[:]), text(u.Domainname[:]))
+	e.gauge("node_uname_info", "Labeled system information as provided by the uname system call.", 1,
+		"sysname", text(u.Sysname[:]), "release", text(u.Release[:]), "version", text(u.Version[:]),
+		"machine", text(u.Machine[:]), "nodename", text(u.Nodename[:]), "domainname", text(u.Domainname[:]))
 	return nil
 }

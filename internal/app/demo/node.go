@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,8 +12,17 @@ import (
 	"github.com/prometheus/procfs/blockdevice"
 )
 
-// emit passes one value to the registry. All values of a name have the same number of labels.
-type emit func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string)
+// emit passes one value to the registry. Labels are names, each before its value; all values of a
+// metric have the same ones.
+type emit func(name, help string, kind prometheus.ValueType, v float64, labels ...string)
+
+func (e emit) counter(name, help string, v float64, labels ...string) {
+	e(name, help, prometheus.CounterValue, v, labels...)
+}
+
+func (e emit) gauge(name, help string, v float64, labels ...string) {
+	e(name, help, prometheus.GaugeValue, v, labels...)
+}
 
 // part collects the metrics of one file of proc.
 type part struct {
@@ -46,7 +56,7 @@ func NewCollector(procPath string, logger *slog.Logger, now func() time.Time) (*
 		{"netdev", func(e emit) error { return collectNetwork(fs, e) }},
 		{"pressure", func(e emit) error { return collectPressure(fs, e) }},
 		{"time", func(e emit) error {
-			e(nodeTime, prometheus.GaugeValue, float64(now().UnixMilli())/1000)
+			e.gauge("node_time_seconds", "System time in seconds since epoch (1970).", float64(now().UnixMilli())/1000)
 			return nil
 		}},
 		{"uname", collectUname},
@@ -56,12 +66,15 @@ func NewCollector(procPath string, logger *slog.Logger, now func() time.Time) (*
 // Describe sends nothing, because the metrics depend on the machine.
 func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
-var success = desc("node_scrape_collector_success", "Whether a collector succeeded.", "collector")
-
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
-		m, err := prometheus.NewConstMetric(d, kind, v, labels...)
+	var send emit = func(name, help string, kind prometheus.ValueType, v float64, labels ...string) {
+		var names, values []string
+		for pair := range slices.Chunk(labels, 2) {
+			names, values = append(names, pair[0]), append(values, pair[1])
+		}
+		d := prometheus.NewDesc(name, help, names, nil)
+		m, err := prometheus.NewConstMetric(d, kind, v, values...)
 		if err != nil {
 			m = prometheus.NewInvalidMetric(d, err)
 		}
@@ -73,12 +86,8 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 			ok = 0
 			c.logger.Debug("part of the machine's metrics is missing", "collector", p.name, "err", err)
 		}
-		send(success, prometheus.GaugeValue, ok, p.name)
+		send.gauge("node_scrape_collector_success", "Whether a collector succeeded.", ok, "collector", p.name)
 	}
-}
-
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
 }
 
 // errUnsupported is the error of parts that this operating system does not have.

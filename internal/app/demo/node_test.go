@@ -164,9 +164,9 @@ func TestFilesystems(t *testing.T) {
 		}
 		return filesystemStat{size: 100, free: 50, avail: 40, files: 10, filesFree: 5}, nil
 	}
-	require.NoError(t, collectFilesystems(fs, stat, func(d *prometheus.Desc, _ prometheus.ValueType, v float64, labels ...string) {
-		name := strings.Split(d.String(), `"`)[1]
-		got = append(got, fmt.Sprintf("%s%v %v", name, labels, v))
+	require.NoError(t, collectFilesystems(fs, stat, func(name, _ string, _ prometheus.ValueType, v float64, labels ...string) {
+		require.Equal(t, []string{"device", "mountpoint", "fstype"}, []string{labels[0], labels[2], labels[4]})
+		got = append(got, fmt.Sprintf("%s%v %v", name, []string{labels[1], labels[3], labels[5]}, v))
 	}))
 	require.Equal(t, []string{
 		"node_filesystem_device_error[/dev/sda1 / ext4] 0",
