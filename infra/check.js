@@ -18,18 +18,24 @@ const pair = (given) => {
   return [given.slice(0, at), given.slice(at + 1)];
 };
 
-const main = async (stage, arch, ...parameters) => {
+// values returns the text of every parameter of a stage, where given are those of the command line.
+const values = async (stage, arch, given) => {
   if (!STAGE.test(stage)) throw new Error(`stage "${stage}": want a lower-case name of letters, digits and -, 20 at most`);
-  const given = Object.fromEntries(parameters.map(pair));
   if ('architecture' in given) throw new Error('parameter architecture: set ARCH= instead, which also selects the build');
 
   const { params } = yaml.load(fs.readFileSync(path.join(__dirname, 'serverless.yml'), 'utf8'));
   const all = { ...params.default, ...params[stage], ...given, architecture: arch };
   const resolveVariable = async (name) => String(all[name.replace(/^param:/, '')]).replaceAll('${sls:stage}', stage);
-  await settings({ options: { param: parameters }, resolveVariable });
+  const parameters = Object.entries(given).map(([name, value]) => `${name}=${value}`);
+  return (await settings({ options: { param: parameters }, resolveVariable })).parameters.values;
 };
 
-main(...process.argv.slice(2)).catch((e) => {
-  console.error(`package: ${e.message}`);
-  process.exitCode = 2;
-});
+module.exports = { pair, values };
+
+if (require.main === module) {
+  const [stage, arch, ...parameters] = process.argv.slice(2);
+  (async () => values(stage, arch, Object.fromEntries(parameters.map(pair))))().catch((e) => {
+    console.error(`package: ${e.message}`);
+    process.exitCode = 2;
+  });
+}

@@ -8,6 +8,10 @@ HOST_ARCH := $(patsubst aarch64,arm64,$(shell uname -m))
 ARCH ?= $(if $(AWS_ENDPOINT_URL),$(HOST_ARCH),arm64)
 # Parameters of infra/serverless.yml: PARAMS='retention=90d query-memory=4096'
 PARAMS ?=
+# Not empty: deploy changed parameters without a question; deploy also what deletes data or
+# functions.
+YES ?=
+ALLOW_DELETION ?=
 ifneq ($(AWS_ENDPOINT_URL),)
 export AWS_ENDPOINT_URL
 endif
@@ -41,9 +45,15 @@ package-check: $(NODE_READY) | system-package
 package: package-check functions $(NODE_READY) ## Package the AWS stack offline into dist/<stage>/cloudformation.json (STAGE=, ARCH=, REGION=, PARAMS=).
 	@infra/package.sh $(STAGE) $(REGION) $(ARCH) $(PARAMS)
 
+# It also runs before the build: it may ask, or refuse.
+.PHONY: deploy-check
+deploy-check: $(NODE_READY) | system-package
+	@node infra/changes.js $(if $(YES),--yes) $(if $(ALLOW_DELETION),--allow-deletion) '$(STAGE)' '$(REGION)' '$(ARCH)' $(PARAMS)
+
 .PHONY: deploy
-deploy: package ## Deploy the AWS stack and print its URLs (STAGE=, ARCH=, REGION=, PARAMS=, AWS_ENDPOINT_URL=).
-	@infra/deploy.sh $(STAGE) $(REGION) $(ARCH) $(PARAMS)
+deploy: deploy-check functions $(NODE_READY) ## Deploy the AWS stack and print its URLs (STAGE=, ARCH=, REGION=, PARAMS=, YES=, ALLOW_DELETION=, AWS_ENDPOINT_URL=).
+	@xargs -0 -a dist/$(STAGE)/parameters infra/package.sh $(STAGE) $(REGION) $(ARCH)
+	@xargs -0 -a dist/$(STAGE)/parameters infra/deploy.sh $(STAGE) $(REGION) $(ARCH)
 
 .PHONY: remove
 remove: $(NODE_READY) ## Remove the AWS stack; its bucket and its queues of writes stay (STAGE=, REGION=).

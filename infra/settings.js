@@ -15,6 +15,8 @@ const VISIBILITY_TIMES = 6; // of a function's time: room for tries that Lambda 
 const AFTER_SECONDS = 5; // of a function's time, reserved for the end of a query
 const COMMIT_SECONDS = 30; // of a function's time, reserved for the commit after a job's deadline
 
+const VERSION_DAYS = 7; // deleted and replaced objects stay, with versioning=on
+
 const LOG_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 2192, 2557, 2922, 3288, 3653];
 const PERIOD = '(0|(?=\\d)(\\d+y)?(\\d+w)?(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?)'; // as Prometheus writes durations
 
@@ -71,6 +73,7 @@ const PARAMETERS = {
   'rules-delay': integer(0, 240),
 
   retention: matching(PERIOD, 'a period such as 90d, 0 for ever'),
+  versioning: oneOf('on', 'off'),
   'tenant-retention': optional(matching(`[^=,\\s]+=${PERIOD}(,[^=,\\s]+=${PERIOD})*`, 'TENANT=PERIOD,... such as team-a=30d')),
 
   'ingest-memory': integer(128, 10240),
@@ -213,6 +216,8 @@ const derive = (p) => {
     // Grafana edits rules only where the data source says that it is Mimir.
     rulerApplication: p.rules === 'on' ? 'Grafana Mimir' : NO_VALUE,
     tenantRetention: p.tenantRetention || NO_VALUE,
+    bucketVersioning: p.versioning === 'on' ? { Status: 'Enabled' } : NO_VALUE,
+    versionDays: p.versioning === 'on' ? VERSION_DAYS : 1,
     ingestConcurrency: p.ingestConcurrency || NO_VALUE,
     queryConcurrency: p.queryConcurrency || NO_VALUE,
     queryLimit: `${p.queryTimeout - AFTER_SECONDS}s`,
@@ -227,12 +232,22 @@ const derive = (p) => {
   };
 };
 
+// The result also has, as parameters, the texts that changes.js reads from the deployed template:
+// given are those of the command line, values all of them.
 module.exports = async ({ options, resolveVariable }) => {
-  for (const given of [options?.param ?? []].flat()) {
-    const [name] = String(given).split('=');
+  const given = {};
+  for (const parameter of [options?.param ?? []].flat()) {
+    const [name, ...value] = String(parameter).split('=');
     if (!(name in PARAMETERS)) throw new Error(`parameter ${name}: not known; there are ${Object.keys(PARAMETERS).join(', ')}`);
+    if (name !== 'architecture') given[name] = value.join('=');
   }
   const p = {};
-  for (const name of Object.keys(PARAMETERS)) p[camel(name)] = read(name, await resolveVariable(`param:${name}`));
-  return { ...p, ...derive(p) };
+  const values = {};
+  for (const name of Object.keys(PARAMETERS)) {
+    values[name] = String(await resolveVariable(`param:${name}`));
+    p[camel(name)] = read(name, values[name]);
+  }
+  return { ...p, ...derive(p), parameters: { given, values } };
 };
+
+module.exports.shown = shown;

@@ -5,7 +5,7 @@
 //        node stack.js output STACK REGION NAME      prints one output
 //        node stack.js gone STACK REGION             fails if the stack exists
 
-const { CloudFormationClient, DescribeStacksCommand, paginateListStackResources } = require('@aws-sdk/client-cloudformation');
+const { CloudFormationClient, DescribeStacksCommand, GetTemplateCommand, paginateListStackResources } = require('@aws-sdk/client-cloudformation');
 
 const WHOLE = ['CREATE_COMPLETE', 'UPDATE_COMPLETE', 'IMPORT_COMPLETE'];
 
@@ -24,6 +24,13 @@ const existing = async (client, name) => {
   const stack = await describe(client, name);
   if (!stack) throw new Error(`there is no stack ${name} in this region`);
   return stack;
+};
+
+// template returns the template that a stack was last deployed with, or nothing if there is none.
+const template = async (client, name) => {
+  if (!(await describe(client, name))) return undefined;
+  const { TemplateBody } = await client.send(new GetTemplateCommand({ StackName: name }));
+  return JSON.parse(TemplateBody);
 };
 
 const outputs = (stack) => Object.fromEntries((stack.Outputs ?? []).map((o) => [o.OutputKey, o.OutputValue]));
@@ -71,12 +78,18 @@ const gone = async (client, name) => {
   console.log(`remove: ${name} is gone`);
 };
 
-const [command, name, region, ...rest] = process.argv.slice(2);
-const commands = { whole, output, gone };
-(async () => {
-  if (!commands[command]) throw new Error(`unknown command ${command}`);
-  await commands[command](new CloudFormationClient({ region }), name, ...rest);
-})().catch((e) => {
-  console.error(`stack: ${e.message}`);
-  process.exitCode = 1;
-});
+const client = (region) => new CloudFormationClient({ region });
+
+module.exports = { client, template };
+
+if (require.main === module) {
+  const [command, name, region, ...rest] = process.argv.slice(2);
+  const commands = { whole, output, gone };
+  (async () => {
+    if (!commands[command]) throw new Error(`unknown command ${command}`);
+    await commands[command](client(region), name, ...rest);
+  })().catch((e) => {
+    console.error(`stack: ${e.message}`);
+    process.exitCode = 1;
+  });
+}

@@ -11,6 +11,7 @@ from stack_template import FUNCTIONS, Template
 from support.programs import ROOT, Programs
 
 PAGE = (ROOT / "docs/deploy.md").read_text()
+VARIABLES = {"STAGE", "PARAMS", "ARCH", "REGION", "YES", "ALLOW_DELETION"}  # of make
 
 
 def defaults() -> dict[str, str]:
@@ -40,7 +41,7 @@ def test_make_targets() -> None:
     text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout
     for target, arguments in commands:
         assert f"make {target} " in text
-        assert set(re.findall(r"\b([A-Z]+)=", re.sub(r"'[^']*'", "", arguments))) <= {"STAGE", "PARAMS", "ARCH", "REGION"}
+        assert set(re.findall(r"\b([A-Z_]+)=", re.sub(r"'[^']*'", "", arguments))) <= VARIABLES
 
 
 @pytest.mark.parametrize("given", re.findall(r"PARAMS='([^']*)'", PAGE))
