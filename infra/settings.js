@@ -11,7 +11,6 @@ const NO_VALUE = { Ref: 'AWS::NoValue' };
 const HTTP_API_SECONDS = 30; // API Gateway waits no longer for a function
 const JOB_SECONDS = 15 * 60; // catalog.MaxJobAge: an older job may not commit
 const DELETION_SECONDS = 15 * 60; // --compactor.deletion-delay: a longer query may miss deleted objects
-const VISIBILITY_TIMES = 6; // of a function's time: room for tries that Lambda throttles, as AWS recommends
 const AFTER_SECONDS = 5; // of a function's time, reserved for the end of a query
 const COMMIT_SECONDS = 30; // of a function's time, reserved for the commit after a job's deadline
 
@@ -227,7 +226,11 @@ const derive = (p) => {
     jobMemory: `${Math.floor(p.compactMemory / 3)}MiB`,
     jobLimit: `${p.compactTimeout - COMMIT_SECONDS}s`,
     jobSeconds: JOB_SECONDS,
-    writeVisibility: VISIBILITY_TIMES * p.flushTimeout + p.batchSeconds,
+    // Lambda refuses a mapping if this is less than the function's time; the messages of a batch
+    // wait for its window first. AWS recommends six times the function's time, so that a batch of
+    // a throttled function does not run out of deliveries. This queue allows hundreds instead, so
+    // that the messages of a function that was killed are delivered again soon.
+    writeVisibility: p.flushTimeout + p.batchSeconds,
     alarmActions: p.alarmTopic === '' ? [] : [p.alarmTopic],
   };
 };

@@ -38,6 +38,9 @@ const send = (queue) => allow(['sqs:SendMessage'], arn(queue));
 // Lambda itself uses the function's role to receive messages from a queue.
 const receive = (queue) => allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'], arn(queue));
 
+// The function gives failed messages back before their visibility timeout.
+const release = (queue) => allow(['sqs:ChangeMessageVisibility'], arn(queue));
+
 const role = (logGroup, statements) => ({
   Type: 'AWS::IAM::Role',
   Properties: {
@@ -64,7 +67,7 @@ module.exports = async ({ resolveVariable }) => {
   return {
     Resources: {
       IngestRole: role('IngestLogGroup', [send('WriteQueue'), ...changeStates, ...write, ...limits, ...s.ingestMayRead]),
-      FlushRole: role('FlushLogGroup', [receive('WriteQueue'), putObjects, ...limits, ...s.othersMayRead]),
+      FlushRole: role('FlushLogGroup', [receive('WriteQueue'), release('WriteQueue'), putObjects, ...limits, ...s.othersMayRead]),
       PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       QueryRole: role('QueryLogGroup', [listObjects, getObjects, putUsage, ...limits, ...s.queryMayRead]),

@@ -104,7 +104,7 @@ func (w *worker) work() (bool, error) {
 		return false, err
 	}
 	i := w.r.IntN(len(ms))
-	if err := w.jobs.Release(ctx, slices.Delete(slices.Clone(ms), i, i+1)...); err != nil {
+	if err := w.jobs.Release(ctx, 0, slices.Delete(slices.Clone(ms), i, i+1)...); err != nil {
 		return true, err
 	}
 	r, err := w.stage.Work(ctx, []byte(ms[i].Body))

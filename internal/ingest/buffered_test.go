@@ -5,7 +5,10 @@ import (
 	"encoding/base64"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -104,7 +107,7 @@ func TestNoAnswerBeforeQueued(t *testing.T) {
 		close(until)
 		require.Equal(t, map[int]int{204: 1}, a.codes(1))
 		require.NoError(t, <-closed)
-		_, err := l.stage.Consume(context.Background(), deliveries(l.queue.Messages()))
+		_, err := l.stage.Consume(context.Background(), l.queue.Messages())
 		require.ErrorIs(t, err, group.ErrClosing)
 	})
 }
@@ -145,9 +148,9 @@ func TestRedelivery(t *testing.T) {
 		l := held(t)
 		l.ok(version, everything())
 		l.ok(version, []item{gauge("m", at(someTime, 1))})
-		first := deliveries(l.queue.Messages())
+		first := l.queue.Messages()
 		all := want(t, version, append(everything(), gauge("m", at(someTime, 1))))
-		for _, ds := range [][]Delivery{first, first[:1], append(slices.Clone(first), first...), first[1:]} {
+		for _, ds := range [][]queue.Received{first, first[:1], append(slices.Clone(first), first...), first[1:]} {
 			failed, err := l.stage.Consume(t.Context(), ds)
 			require.NoError(t, err)
 			require.Empty(t, failed)
@@ -164,7 +167,7 @@ func TestLaterRequestCounts(t *testing.T) {
 		l.ok(protocolV1, []item{gauge("m", at(someTime, float64(i)))})
 		l.later.Add(int64(time.Second))
 	}
-	ds := deliveries(l.queue.Messages())
+	ds := l.queue.Messages()
 	slices.Reverse(ds)
 	failed, err := l.stage.Consume(t.Context(), ds)
 	require.NoError(t, err)
@@ -238,17 +241,17 @@ func TestDeadline(t *testing.T) {
 		l.faults.Add(func(c memstore.Call) bool { return strings.HasPrefix(c.Key, "v1/b/") }, memstore.Fault{Until: never})
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		failed, err := l.stage.Consume(ctx, deliveries(l.queue.Messages()))
+		failed, err := l.stage.Consume(ctx, l.queue.Messages())
 		require.NoError(t, err)
 		require.NoError(t, ctx.Err(), "there is time left for the answer")
 		require.Equal(t, []string{"message-2"}, failed)
 
 		ctx, cancel = context.WithTimeout(context.Background(), 0)
 		defer cancel()
-		failed, err = l.stage.Consume(ctx, deliveries(l.queue.Messages()))
+		failed, err = l.stage.Consume(ctx, l.queue.Messages())
 		require.NoError(t, err)
 		require.Len(t, failed, 3)
-		failed, err = l.stage.Consume(context.Background(), deliveries(l.queue.Messages()))
+		failed, err = l.stage.Consume(context.Background(), l.queue.Messages())
 		require.NoError(t, err)
 		require.Empty(t, failed)
 	})
@@ -263,7 +266,7 @@ func TestStricterConsumer(t *testing.T) {
 		lax := l.stage.set.Limits
 		l.stage.set.Limits.NameScheme = remotewrite.LegacyNames
 		strict := calmWith(t, Buffered, l.stage.set)
-		failed, err := strict.stage.Consume(t.Context(), deliveries(l.queue.Messages()))
+		failed, err := strict.stage.Consume(t.Context(), l.queue.Messages())
 		require.NoError(t, err)
 		require.Equal(t, []string{"message-1"}, failed)
 		require.Contains(t, strict.log.String(), `this consumer refuses what was accepted: give it the limits that the request was checked by: invalid label name \"ünï\" (label_invalid)`)
@@ -274,7 +277,7 @@ func TestStricterConsumer(t *testing.T) {
 		l.ok(version, []item{gauge("m", at(someTime+1000, 1))})
 		strict.stage.set.Limits = lax
 		strict.stage.set.Limits.CreationGracePeriod = 0
-		failed, err = strict.stage.Consume(t.Context(), deliveries(l.queue.Messages()))
+		failed, err = strict.stage.Consume(t.Context(), l.queue.Messages())
 		require.NoError(t, err)
 		require.Equal(t, []string{"message-2"}, failed)
 		require.Contains(t, strict.log.String(), "timestamp 1700000001000 ms is too far in the future")
@@ -349,4 +352,67 @@ func TestConsumeEqualsDirect(t *testing.T) {
 		require.Equal(t, direct.read(anonymous), buffered.read(anonymous), "seed %d", seed)
 	}
 	require.Greater(t, sent, 120)
+}
+
+// TestOutageOfADay lets the store be away for a day. The queue delivers messages as often as that of
+// the AWS stack: none becomes a dead letter but one that nobody can read, which does within hours.
+func TestOutageOfADay(t *testing.T) {
+	stack, err := os.ReadFile("../../infra/serverless.yml")
+	require.NoError(t, err)
+	receives, err := strconv.Atoi(regexp.MustCompile(`(?m)^    max-receives: (\d+)$`).FindStringSubmatch(string(stack))[1])
+	require.NoError(t, err)
+	l := held(t)
+	dead := memqueue.New(memqueue.Settings{Now: l.now})
+	l.queue = memqueue.New(memqueue.Settings{Now: l.now, MaxReceives: receives, DeadLetters: dead})
+	l.stage.queue, l.stage.from = l.queue, l.queue
+	l.ok(protocolV1, []item{gauge("m", at(someTime, 1))})
+	require.NoError(t, l.queue.Send(t.Context(), queue.Message{Body: "nonsense"}))
+	// pass lets time pass while consumers take whatever is visible, with a visibility timeout that
+	// no message waits for.
+	pass := func(d time.Duration, begin time.Time) {
+		for ; l.now().Sub(begin) < d; l.later.Add(int64(time.Second)) {
+			ms, err := l.queue.Receive(t.Context(), queue.MaxBatch, 0, d)
+			require.NoError(t, err)
+			failed, err := l.stage.Consume(t.Context(), ms)
+			require.NoError(t, err)
+			require.NoError(t, l.queue.Delete(t.Context(), slices.DeleteFunc(ms, func(m queue.Received) bool { return slices.Contains(failed, m.ID) })...))
+		}
+	}
+	away := true
+	for range receives {
+		l.faults.Add(func(memstore.Call) bool { return away }, memstore.Fault{Err: errDown})
+	}
+	pass(time.Hour, l.now())
+	require.Len(t, dead.Messages(), 1)
+	require.Equal(t, "nonsense", dead.Messages()[0].Body)
+	pass(23*time.Hour, l.now())
+	require.Len(t, l.queue.Messages(), 1)
+	require.Greater(t, l.queue.Messages()[0].Receives, 250, "it was tried all day")
+	away = false
+	pass(longestWait+time.Second, l.now())
+	require.Empty(t, l.queue.Messages())
+	require.Len(t, dead.Messages(), 1)
+	require.Equal(t, want(t, protocolV1, []item{gauge("m", at(someTime, 1))}), l.read(anonymous))
+}
+
+// TestFailedMessagesReturnSoon gives what failed back at once, with a wait that doubles, whatever the
+// visibility timeout of the queue is.
+func TestFailedMessagesReturnSoon(t *testing.T) {
+	l := held(t)
+	l.stage.from = l.queue
+	l.ok(protocolV1, []item{gauge("m", at(someTime, 1))})
+	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		l.faults.Add(func(memstore.Call) bool { return true }, memstore.Fault{Err: errDown})
+		ms, err := l.queue.Receive(t.Context(), 1, 0, time.Hour)
+		require.NoError(t, err)
+		require.Len(t, ms, 1)
+		failed, err := l.stage.Consume(t.Context(), ms)
+		require.NoError(t, err)
+		require.Equal(t, []string{ms[0].ID}, failed)
+		l.later.Add(int64(wait - time.Millisecond))
+		none, err := l.queue.Receive(t.Context(), 1, 0, time.Hour)
+		require.NoError(t, err)
+		require.Empty(t, none)
+		l.later.Add(int64(time.Millisecond))
+	}
 }

@@ -18,27 +18,22 @@ import (
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/ingest/message"
+	"github.com/promlake/promlake/internal/store/queue"
 )
-
-// Delivery is a message as the queue delivered it.
-type Delivery struct {
-	ID   string // of the message; names it in logs and among the failed
-	Body string
-	Sent time.Time // when the queue got it, by the queue's clock
-}
 
 // Consume makes the requests in messages durable: all of a tenant's in one segment per window and
 // period of the queue (key.QueueMillis), unless they are more than ConsumeSamples. It returns the
 // messages that are to be delivered again: those that cannot be read, so that they become dead
 // letters in the end, and those whose samples are not known to be in the store, because a write
 // failed or the end of ctx came near. An error is for all of them. A message that is delivered
-// again after it was consumed writes its samples again, which changes no answer.
-func (s *Stage) Consume(ctx context.Context, ds []Delivery) (failed []string, err error) {
-	ctx, cancel := early(ctx)
+// again after it was consumed writes its samples again, which changes no answer. Consume releases
+// the messages that it returns to the queue of From.
+func (s *Stage) Consume(ctx context.Context, ds []queue.Received) (failed []string, err error) {
+	working, cancel := early(ctx)
 	defer cancel()
 	stop := context.AfterFunc(s.ctx, cancel)
 	defer stop()
-	c := &consumption{stage: s, ctx: ctx}
+	c := &consumption{stage: s, ctx: working, failed: map[time.Duration][]queue.Received{}}
 	c.puts.SetLimit(maxParallelPuts)
 	defer c.leave()
 	for _, ms := range c.byTenant(ds) {
@@ -56,8 +51,33 @@ func (s *Stage) Consume(ctx context.Context, ds []Delivery) (failed []string, er
 	if err := c.puts.Wait(); err != nil {
 		return nil, err
 	}
-	s.met.messages.WithLabelValues("ok").Add(float64(len(ds) - len(c.failed)))
-	return c.failed, nil
+	for wait, ms := range c.failed {
+		for _, m := range ms {
+			failed = append(failed, m.ID)
+		}
+		if s.from == nil {
+			continue
+		}
+		if err := s.from.Release(ctx, wait, ms...); err != nil {
+			s.log.Warn("messages stay hidden until the visibility timeout of the queue", "messages", len(ms), "err", err)
+		}
+	}
+	s.met.messages.WithLabelValues("ok").Add(float64(len(ds) - len(failed)))
+	return failed, nil
+}
+
+const (
+	// longestWait bounds the wait before a message that could not be stored is delivered again. With
+	// it, the maxReceiveCount of the AWS stack (max-receives) lasts for a day.
+	longestWait = 5 * time.Minute
+	// unreadableWait is the wait of a message that no try can store. It becomes a dead letter in an
+	// hour, which is time enough for the upgrade of a consumer that is older than the sender.
+	unreadableWait = 10 * time.Second
+)
+
+// backoff returns the wait before a message is delivered again that was delivered receives times.
+func backoff(receives int) time.Duration {
+	return min(time.Second<<min(max(receives-1, 0), 16), longestWait)
 }
 
 // early ends a little before ctx does, so that what was done can still be reported.
@@ -78,7 +98,7 @@ type consumption struct {
 	entered []*tenantIngest
 
 	mu     sync.Mutex
-	failed []string
+	failed map[time.Duration][]queue.Received // by the wait before their next delivery
 }
 
 // leave ends what enter began for each tenant.
@@ -90,7 +110,7 @@ func (c *consumption) leave() {
 
 // parcel is a message that could be read so far.
 type parcel struct {
-	id string
+	delivery queue.Received
 	*message.Message
 	sent time.Time // when the queue got it first
 }
@@ -101,7 +121,7 @@ const maxQueueAge = 29 * 24 * time.Hour
 
 // sentAt returns when the queue got a message first. A message that was moved back from the
 // dead-letter queue holds this time itself.
-func (c *consumption) sentAt(d *Delivery, e *message.Message) (time.Time, error) {
+func (c *consumption) sentAt(d *queue.Received, e *message.Message) (time.Time, error) {
 	sent := d.Sent
 	if !e.Sent.IsZero() {
 		sent = e.Sent
@@ -120,20 +140,20 @@ func (p *parcel) period() int64 { return p.sent.UnixMilli() / key.QueueMillis }
 
 // byTenant reads the first lines of messages and groups them by tenant, each in the order in which
 // the queue got them: of equal times of a series the sample that came last counts.
-func (c *consumption) byTenant(ds []Delivery) [][]parcel {
+func (c *consumption) byTenant(ds []queue.Received) [][]parcel {
 	all := make([]parcel, 0, len(ds))
 	for _, d := range ds {
 		e, err := message.Parse(d.Body)
 		if err != nil {
-			c.unreadable(d.ID, "", err)
+			c.unreadable(d, "", err)
 			continue
 		}
 		sent, err := c.sentAt(&d, e)
 		if err != nil {
-			c.unreadable(d.ID, e.Tenant, err)
+			c.unreadable(d, e.Tenant, err)
 			continue
 		}
-		all = append(all, parcel{d.ID, e, sent})
+		all = append(all, parcel{d, e, sent})
 	}
 	slices.SortStableFunc(all, func(a, b parcel) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), a.sent.Compare(b.sent))
@@ -150,12 +170,12 @@ func (c *consumption) byTenant(ds []Delivery) [][]parcel {
 }
 
 // unreadable notes a message that this consumer cannot take, however often it is delivered.
-func (c *consumption) unreadable(id, tenant string, err error) {
+func (c *consumption) unreadable(d queue.Received, tenant string, err error) {
 	c.stage.met.messages.WithLabelValues("unreadable").Inc()
-	c.stage.log.Error("message refused; after its last delivery it is a dead letter", "message", id, "tenant", tenant, "err", err)
+	c.stage.log.Error("message refused; after its last delivery it is a dead letter", "message", d.ID, "tenant", tenant, "err", err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed = append(c.failed, id)
+	c.failed[unreadableWait] = append(c.failed[unreadableWait], d)
 }
 
 // fail notes messages that are to be delivered again.
@@ -165,10 +185,11 @@ func (c *consumption) fail(ms []parcel, err error) {
 	defer c.mu.Unlock()
 	for _, m := range ms {
 		samples += m.Holds.Samples()
-		c.failed = append(c.failed, m.id)
+		wait := backoff(m.delivery.Receives)
+		c.failed[wait] = append(c.failed[wait], m.delivery)
 	}
 	c.stage.met.messages.WithLabelValues("failed").Add(float64(len(ms)))
-	c.stage.log.Error("messages failed; they will be delivered again", "messages", len(ms), "first", ms[0].id, "tenant", ms[0].Tenant, "samples", samples, "err", err)
+	c.stage.log.Error("messages failed; they will be delivered again", "messages", len(ms), "first", ms[0].delivery.ID, "tenant", ms[0].Tenant, "samples", samples, "err", err)
 }
 
 // load is the part of a tenant's messages that is flushed together.
@@ -201,7 +222,7 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 		case is[*body.BusyError](err), c.ctx.Err() != nil:
 			c.fail([]parcel{m}, err)
 		default:
-			c.unreadable(m.id, m.Tenant, err)
+			c.unreadable(m.delivery, m.Tenant, err)
 		}
 		if l.tally.Samples() >= c.stage.set.ConsumeSamples {
 			c.flush(t, l)

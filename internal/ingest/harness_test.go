@@ -135,24 +135,16 @@ func (l *lake) consume() (failed []string) {
 		}
 		all = append(all, ms...)
 	}
-	failed, err := l.stage.Consume(ctx, deliveries(all))
+	failed, err := l.stage.Consume(ctx, all)
 	require.NoError(l.t, err)
 	for _, m := range all {
 		if slices.Contains(failed, m.ID) {
-			require.NoError(l.t, l.queue.Release(ctx, m))
+			require.NoError(l.t, l.queue.Release(ctx, 0, m))
 		} else {
 			require.NoError(l.t, l.queue.Delete(ctx, m))
 		}
 	}
 	return failed
-}
-
-func deliveries(ms []queue.Received) []Delivery {
-	out := make([]Delivery, len(ms))
-	for i, m := range ms {
-		out[i] = Delivery{m.ID, m.Body, m.Sent}
-	}
-	return out
 }
 
 const contentV2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"

@@ -24,7 +24,7 @@ func TestEnvelopeIsReadForEver(t *testing.T) {
 	const redriven = "promlake-write/2 tenant=anonymous received=1700000000000 sent=1700000000004 floats=1 histograms=0 exemplars=0 bytes=52" + data
 	for body, sent := range map[string]int64{old: 1_700_000_300_000, redriven: 1_700_000_000_004} {
 		l := calmIn(t, Buffered)
-		failed, err := l.stage.Consume(t.Context(), []Delivery{{"m", body, time.UnixMilli(1_700_000_300_000)}})
+		failed, err := l.stage.Consume(t.Context(), []queue.Received{{ID: "m", Body: body, Sent: time.UnixMilli(1_700_000_300_000)}})
 		require.NoError(t, err)
 		require.Empty(t, failed, "%s", &l.log)
 		require.Equal(t, want(t, protocolV1, []item{gauge("m", at(someTime, 1))}), l.read(anonymous))
@@ -60,7 +60,7 @@ func TestPeriods(t *testing.T) {
 	for i := range sent {
 		l.ok(protocolV1, []item{gauge("m", at(someTime+int64(i), float64(i)))})
 	}
-	ds := deliveries(l.queue.Messages())
+	ds := l.queue.Messages()
 	for i := range ds {
 		ds[i].Sent = from.Add(time.Duration(sent[i]) * time.Millisecond)
 	}
@@ -83,7 +83,7 @@ func TestMessagesOfUnknownAge(t *testing.T) {
 	l := held(t)
 	l.ok(protocolV1, []item{gauge("m", at(someTime, 1))})
 	for _, sent := range []time.Time{{}, l.now().Add(-maxQueueAge - time.Millisecond)} {
-		ds := deliveries(l.queue.Messages())
+		ds := l.queue.Messages()
 		ds[0].Sent = sent
 		failed, err := l.stage.Consume(t.Context(), ds)
 		require.NoError(t, err)
@@ -130,7 +130,7 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		l := calmIn(t, Buffered)
-		_, err = l.stage.Consume(t.Context(), []Delivery{{"m", body, time.UnixMilli(someTime)}})
+		_, err = l.stage.Consume(t.Context(), []queue.Received{{ID: "m", Body: body, Sent: time.UnixMilli(someTime)}})
 		require.NoError(t, err)
 		l.read(m.Tenant)
 	})

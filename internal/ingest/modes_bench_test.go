@@ -96,7 +96,7 @@ func benchmarkMode(b *testing.B, mode Mode, version wire.Version, samples int) {
 	}
 	front, back := newStage(), newStage()
 	h := front.Handler()
-	var batch []Delivery
+	var batch []queue.Received
 	var frontCPU, backCPU float64
 	queued, chunks, n, consumed := 0, 0, 0, 0
 	for b.Loop() {
@@ -113,7 +113,7 @@ func benchmarkMode(b *testing.B, mode Mode, version wire.Version, samples int) {
 		for _, m := range q.last {
 			queued += len(m.Body)
 			chunks += queue.Chunks(len(m.Body))
-			batch = append(batch, Delivery{ID: fmt.Sprint(n), Body: m.Body, Sent: time.Now()})
+			batch = append(batch, queue.Received{ID: fmt.Sprint(n), Body: m.Body, Sent: time.Now()})
 		}
 		if len(batch) >= 10 {
 			at := cpu()

@@ -36,7 +36,7 @@ const (
 // Settings is the plain data that an ingest stage runs by. The tags are those of package settings.
 type Settings struct {
 	Mode     Mode   `name:"ingest.mode" basic:"" default:"auto" enum:"auto,grouped,direct,buffered" help:"How samples reach the store, one of ${enum}: several requests share a segment, each request has its own, or requests go through a queue. auto is grouped where a process serves several requests at once, else buffered if there is a queue, else direct." when:"On Lambda only: see the modes in deploy.md."`
-	QueueURL string `name:"ingest.queue-url" placeholder:"URL" help:"URL of the SQS queue of mode buffered." when:"With mode buffered; the AWS stack sets it."`
+	QueueURL string `name:"ingest.queue-url" placeholder:"URL" help:"URL of the SQS queue of mode buffered. A function that consumes messages gives those that fail back to it, after 1s at first and 5m at last." when:"With mode buffered; the AWS stack sets it."`
 
 	FlushInterval time.Duration `name:"ingest.flush-interval" default:"0" min:"0" help:"Least time between two flushes of a tenant, unless --ingest.flush-samples are waiting. 0 is 1s in a bucket and no wait in a directory." when:"Raise it to pay for fewer PUT requests; writers wait as long for their answer."`
 	FlushSamples  int           `name:"ingest.flush-samples" default:"50000" min:"1" help:"Buffered samples of a tenant that start a flush at once." when:"Raise it for fewer and larger segments, lower it to save memory."`

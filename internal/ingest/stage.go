@@ -40,7 +40,8 @@ import (
 type Stage struct {
 	set    Settings
 	store  objstore.Store
-	queue  queue.Sender // mode Buffered only
+	queue  queue.Sender   // mode Buffered only
+	from   queue.Receiver // nil: the queue learns by Consume's result only
 	memory *memory.Budget
 	recent *recent.Segments // nil: none are kept
 	log    *slog.Logger
@@ -72,6 +73,9 @@ type Option func(*Stage)
 
 // To is the queue that mode Buffered sends to.
 func To(q queue.Sender) Option { return func(s *Stage) { s.queue = q } }
+
+// From is the queue whose messages Consume takes, and to which it releases those that failed.
+func From(q queue.Receiver) Option { return func(s *Stage) { s.from = q } }
 
 // Within is the memory of the process, from which that of the requests in flight is taken.
 func Within(b *memory.Budget) Option { return func(s *Stage) { s.memory = b } }

@@ -78,7 +78,7 @@ def test_changes_are_shown_without_secrets(programs: Programs) -> None:  # noqa:
     found = plan({"rules": "on"}, {"webhook-url": "https://secret.example/", "flush-timeout": "50"})
     assert [note.split() for note in found["notes"]] == [
         ["webhook-url", "another", "text", "->", "another", "text"],
-        ["flush-timeout", '"60"', "->", '"50"'],
+        ["flush-timeout", '"45"', "->", '"50"'],
     ]
 
 

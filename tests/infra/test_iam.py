@@ -15,6 +15,7 @@ ACTIONS = (
     "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListBucket", "s3:DeleteBucket", "s3:PutBucketPolicy",
     "s3:PutObjectAcl", "s3:GetObjectVersion", "s3:DeleteObjectVersion",
     "sqs:SendMessage", "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:PurgeQueue", "sqs:DeleteQueue",
+    "sqs:ChangeMessageVisibility",
     "ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath", "ssm:PutParameter",
     "logs:CreateLogStream", "logs:PutLogEvents", "logs:CreateLogGroup", "logs:DeleteLogGroup", "logs:FilterLogEvents",
     "lambda:InvokeFunction", "lambda:UpdateFunctionCode", "iam:PassRole", "sts:AssumeRole", "kms:Decrypt", "ec2:RunInstances",
@@ -51,7 +52,7 @@ def received(queue: str) -> Rights:
 
 BUFFERED: dict[str, Rights] = {
     "ingest": {("sqs:SendMessage", "write queue")} | STATES_CHANGED | TOKENS_READ,
-    "flush": received("write queue") | OBJECTS_WRITTEN,
+    "flush": received("write queue") | {("sqs:ChangeMessageVisibility", "write queue")} | OBJECTS_WRITTEN,
     "plan": {("sqs:SendMessage", "job queue")} | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
     "compact": received("job queue") | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
     "query": OBJECTS_READ | USAGE_WRITTEN | TOKENS_READ,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from stack.doors import Door
 from stack.running import Stack
+from support.programs import wait_until
 from support.remote_write import series
 
 MISSING = {
@@ -36,3 +37,26 @@ def test_an_outage_is_a_server_error(quiet: Stack, broken: str) -> None:
         replies = [door.send("GET", "/api/v1/query?query=up") for door in (gateway, Door(quiet.description["query_url"], token))]
     for reply in replies:
         assert 500 <= reply.status < 600, reply
+
+
+@pytest.fixture
+def patient(quiet: Stack) -> Iterator[Stack]:
+    """The stack with a visibility timeout that no test waits for."""
+    write = quiet.queue("WriteQueueUrl")
+    before = quiet.sqs.get_queue_attributes(QueueUrl=write, AttributeNames=["VisibilityTimeout"])["Attributes"]
+    quiet.sqs.set_queue_attributes(QueueUrl=write, Attributes={"VisibilityTimeout": "3600"})
+    yield quiet
+    quiet.sqs.set_queue_attributes(QueueUrl=write, Attributes=before)
+
+
+def test_a_failed_flush_gives_its_messages_back(patient: Stack) -> None:
+    """They do not wait for the visibility timeout."""
+    store = patient.variables("flush")["PROMLAKE_STORE"]
+    patient.set("flush", **MISSING["bucket"])
+    door = Door(patient.description["gateway"], patient.description["tokens"]["team-a"])
+    failures = patient.log("flush").count("messages failed")
+    assert door.write([series("returned", [(1_760_000_000_000, 1.0)])]).status == 204
+    wait_until(lambda: patient.log("flush").count("messages failed") > failures + 1, "the message to fail twice")
+    patient.set("flush", PROMLAKE_STORE=store)
+    wait_until(lambda: patient.waiting("WriteQueueUrl") == 0, "the message to be stored")
+    assert patient.waiting("DeadLetterQueueUrl") == 0

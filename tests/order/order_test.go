@@ -94,7 +94,7 @@ func (l *lake) remove(from, until time.Time) {
 }
 
 // receive receives all messages of the queue.
-func (l *lake) receive() (ds []ingest.Delivery) {
+func (l *lake) receive() (ds []queue.Received) {
 	for {
 		ms, err := l.queue.Receive(l.t.Context(), queue.MaxBatch, 0, time.Hour)
 		require.NoError(l.t, err)
@@ -102,14 +102,14 @@ func (l *lake) receive() (ds []ingest.Delivery) {
 			return ds
 		}
 		for _, m := range ms {
-			ds = append(ds, ingest.Delivery{ID: m.ID, Body: m.Body, Sent: m.Sent})
+			ds = append(ds, queue.Received{ID: m.ID, Body: m.Body, Sent: m.Sent})
 		}
 		require.NoError(l.t, l.queue.Delete(l.t.Context(), ms...))
 	}
 }
 
 // consume writes messages to segments.
-func (l *lake) consume(s *ingest.Stage, ds []ingest.Delivery) {
+func (l *lake) consume(s *ingest.Stage, ds []queue.Received) {
 	l.t.Helper()
 	if l.mode != ingest.Buffered {
 		return
@@ -278,7 +278,7 @@ func redelivery(t *testing.T, l *lake, redriven bool) {
 	require.Equal(t, want, l.values())
 	for _, pause := range []time.Duration{time.Second, time.Minute, 5 * time.Hour, 13 * 24 * time.Hour} {
 		time.Sleep(pause)
-		again := make([]ingest.Delivery, len(old))
+		again := make([]queue.Received, len(old))
 		copy(again, old)
 		for i := range again {
 			if redriven {

@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/aws/sqsqueue"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/senders/datadog"
+	"github.com/promlake/promlake/internal/store/queue"
 	"github.com/promlake/promlake/internal/store/recent"
 )
 
@@ -90,12 +91,12 @@ func Keeping(kept func(process.Parts) *recent.Segments, s ingest.Settings, users
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		s := resolved(s, p.Memory.Limit(), p.Flags)
 		opts := []ingest.Option{ingest.Within(p.Memory), ingest.Keep(kept(p))}
-		if s.Mode == ingest.Buffered && s.QueueURL != "" {
+		if s.QueueURL != "" {
 			q, err := sqsqueue.Open(ctx, s.QueueURL, sqsqueue.Metrics(p.Registry))
 			if err != nil {
 				return nil, fmt.Errorf("start ingest: %w", err)
 			}
-			opts = append(opts, ingest.To(q))
+			opts = append(opts, ingest.To(q), ingest.From(q))
 		}
 		in, err := ingest.New(s, p.Store, p.Registry, p.Logger, p.Now, opts...)
 		if err != nil {
@@ -111,9 +112,9 @@ func Keeping(kept func(process.Parts) *recent.Segments, s ingest.Settings, users
 
 // Consume implements process.Consumer.
 func (s stage) Consume(ctx context.Context, batch []lambda.Message) ([]string, error) {
-	ds := make([]ingest.Delivery, len(batch))
+	ds := make([]queue.Received, len(batch))
 	for i, m := range batch {
-		ds[i] = ingest.Delivery{ID: m.ID, Body: m.Body, Sent: m.Sent}
+		ds[i] = queue.Received{ID: m.ID, Handle: m.Handle, Body: m.Body, Sent: m.Sent, Receives: m.Receives}
 	}
 	failed, err := s.ingest.Consume(ctx, ds)
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *redrive) run(ctx context.Context) (err error) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		err = errors.Join(err, r.From.Release(ctx, r.stay...))
+		err = errors.Join(err, r.From.Release(ctx, 0, r.stay...))
 	}()
 	for r.Max == 0 || len(r.found) < r.Max {
 		n := queue.MaxBatch

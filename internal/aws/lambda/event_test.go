@@ -95,14 +95,14 @@ func TestStageIsNotPartOfThePath(t *testing.T) {
 }
 
 func TestRecordedMessages(t *testing.T) {
-	const queues = "arn:aws:sqs:eu-central-1:123456789012:"
+	const queues, handle = "arn:aws:sqs:eu-central-1:123456789012:", "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a"
 	for name, want := range map[string][]Message{
 		"sqs-standard": {
-			{ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Queue: queues + "promlake-prod-write", Body: "first message", Sent: time.UnixMilli(1764000010001), Receives: 1},
-			{ID: "2e1424d4-f796-459a-8184-9c92662be6da", Queue: queues + "promlake-prod-write", Body: "{\"second\": \"message \\u00e4\"}\n", Sent: time.UnixMilli(1764000010002), Receives: 2},
+			{ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Handle: handle, Queue: queues + "promlake-prod-write", Body: "first message", Sent: time.UnixMilli(1764000010001), Receives: 1},
+			{ID: "2e1424d4-f796-459a-8184-9c92662be6da", Handle: handle, Queue: queues + "promlake-prod-write", Body: "{\"second\": \"message \\u00e4\"}\n", Sent: time.UnixMilli(1764000010002), Receives: 2},
 		},
 		"sqs-fifo": {
-			{ID: "11d6ee51-4cc7-4302-9e22-7cd8afdaadf5", Queue: queues + "promlake-prod-jobs.fifo", Body: "a job", Group: "team-a/2025-11-24", Sent: time.UnixMilli(1764000010001), Receives: 1},
+			{ID: "11d6ee51-4cc7-4302-9e22-7cd8afdaadf5", Handle: handle, Queue: queues + "promlake-prod-jobs.fifo", Body: "a job", Group: "team-a/2025-11-24", Sent: time.UnixMilli(1764000010001), Receives: 1},
 		},
 	} {
 		e, err := parse(recorded(t, name))

@@ -41,6 +41,7 @@ type Handlers struct {
 // Message is a message of an SQS queue.
 type Message struct {
 	ID       string    // unique in its queue
+	Handle   string    // of this delivery
 	Queue    string    // ARN
 	Body     string    // as sent
 	Group    string    // of a FIFO queue; else ""

@@ -38,6 +38,8 @@ func (m *Message) member(p *jsontext.Parser, key string, source *string) (err er
 	switch key {
 	case "messageId":
 		m.ID, err = text(p)
+	case "receiptHandle":
+		m.Handle, err = text(p)
 	case "body":
 		m.Body, err = text(p)
 	case "eventSourceARN":

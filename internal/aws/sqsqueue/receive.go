@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/store/queue"
 )
@@ -78,11 +79,13 @@ func (q *Queue) Delete(ctx context.Context, ms ...queue.Received) error {
 }
 
 // Release implements queue.Receiver. A message that is no longer hidden needs no release.
-func (q *Queue) Release(ctx context.Context, ms ...queue.Received) error {
+func (q *Queue) Release(ctx context.Context, wait time.Duration, ms ...queue.Received) error {
 	return q.settle(ctx, ms, "release messages of", func(client *sqs.Client, part []queue.Received) ([]types.BatchResultErrorEntry, error) {
 		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url}
 		for i, m := range part {
-			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(m.Handle)})
+			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{
+				Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(m.Handle), VisibilityTimeout: int32(wait.Seconds()),
+			})
 		}
 		out, err := client.ChangeMessageVisibilityBatch(withPayload(ctx, opRelease, 0), in)
 		if err != nil {
@@ -110,11 +113,14 @@ func (q *Queue) settle(ctx context.Context, ms []queue.Received, what string, tr
 	if err != nil {
 		return fmt.Errorf("%s queue %s: %w", what, q.name, err)
 	}
+	eg, ctx := errgroup.WithContext(ctx)
+	eg.SetLimit(maxParallelSends)
 	for part := range slices.Chunk(ms, queue.MaxBatch) {
 		again := func(ms []queue.Received) ([]types.BatchResultErrorEntry, error) { return try(client, ms) }
-		if err := repeat(ctx, q.config, part, "failed", again); err != nil {
-			return fmt.Errorf("%s queue %s: %w", what, q.name, err)
-		}
+		eg.Go(func() error { return repeat(ctx, q.config, part, "failed", again) })
+	}
+	if err := eg.Wait(); err != nil {
+		return fmt.Errorf("%s queue %s: %w", what, q.name, err)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/store/queue"
 )
 
-// maxParallelSends bounds the requests of one Send that are under way at the same time.
+// maxParallelSends bounds the requests of one Send, Delete or Release that are under way at the
+// same time.
 const maxParallelSends = 4
 
 // Send implements queue.Sender. Several messages share requests where they fit.

@@ -66,8 +66,8 @@ type Receiver interface {
 	Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]Received, error)
 	// Delete removes messages. Removing one that is gone is not an error.
 	Delete(ctx context.Context, m ...Received) error
-	// Release lets messages be delivered again at once.
-	Release(ctx context.Context, m ...Received) error
+	// Release lets messages be delivered again after a wait of whole seconds, from now on.
+	Release(ctx context.Context, wait time.Duration, m ...Received) error
 }
 
 // Check reports a message that no queue takes.

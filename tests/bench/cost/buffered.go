@@ -63,7 +63,7 @@ func (b *buffered) close() error {
 // fifo is a queue that keeps messages until they are received.
 type fifo struct {
 	now             func() time.Time
-	waiting         []ingest.Delivery
+	waiting         []queue.Received
 	bytes, messages int64
 }
 
@@ -75,12 +75,12 @@ func (q *fifo) Send(_ context.Context, ms ...queue.Message) error {
 		}
 		q.messages++
 		q.bytes += int64(len(m.Body))
-		q.waiting = append(q.waiting, ingest.Delivery{ID: strconv.FormatInt(q.messages, 10), Body: m.Body, Sent: q.now()})
+		q.waiting = append(q.waiting, queue.Received{ID: strconv.FormatInt(q.messages, 10), Body: m.Body, Sent: q.now()})
 	}
 	return nil
 }
 
-func (q *fifo) take() []ingest.Delivery {
+func (q *fifo) take() []queue.Received {
 	ds := q.waiting
 	q.waiting = nil
 	return ds

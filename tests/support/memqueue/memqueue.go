@@ -181,7 +181,7 @@ func (q *Queue) Delete(ctx context.Context, ms ...queue.Received) error {
 }
 
 // Release implements queue.Receiver.
-func (q *Queue) Release(ctx context.Context, ms ...queue.Received) error {
+func (q *Queue) Release(ctx context.Context, wait time.Duration, ms ...queue.Received) error {
 	n, f, err := q.begin(ctx, Release, len(ms))
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (q *Queue) Release(ctx context.Context, ms ...queue.Received) error {
 	for _, m := range ms[:n] {
 		for i := range q.messages {
 			if q.messages[i].Handle == m.Handle {
-				q.messages[i].visible = time.Time{}
+				q.messages[i].visible = q.set.Now().Add(wait)
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func TestRelease(t *testing.T) {
 	require.NoError(t, s.Send(t.Context(), queue.Message{Body: "a"}))
 	ms, err := s.Receive(t.Context(), 10, 0, time.Hour)
 	require.NoError(t, err)
-	require.NoError(t, s.Release(t.Context(), ms...))
+	require.NoError(t, s.Release(t.Context(), 0, ms...))
 	require.Equal(t, []string{"a"}, s.receive(t))
 	require.NoError(t, s.Delete(t.Context(), ms...), "the handle of an earlier delivery")
 	require.Len(t, s.Messages(), 1)

@@ -115,6 +115,7 @@ type entry struct {
 	MessageGroupID         string `json:"MessageGroupId"`
 	MessageDeduplicationID string `json:"MessageDeduplicationId"`
 	ReceiptHandle          string
+	VisibilityTimeout      int
 }
 
 func (e entry) message() queue.Message {
@@ -127,7 +128,6 @@ type request struct {
 	Entries             []entry
 	MaxNumberOfMessages int
 	WaitTimeSeconds     int
-	VisibilityTimeout   int
 }
 
 // ServeHTTP implements http.Handler.
@@ -214,7 +214,7 @@ func (s *Server) do(r *http.Request, op string, q *memqueue.Queue, in request, f
 		})
 	case "ChangeMessageVisibilityBatch":
 		return f.each(in.Entries, func(e entry) object {
-			_ = q.Release(r.Context(), queue.Received{Handle: e.ReceiptHandle})
+			_ = q.Release(r.Context(), time.Duration(e.VisibilityTimeout)*time.Second, queue.Received{Handle: e.ReceiptHandle})
 			return object{"Id": e.ID}
 		})
 	case "ReceiveMessage":
