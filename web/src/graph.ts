@@ -44,16 +44,37 @@ export type LineOptions = Pick<GraphOptions, "stacked" | "log" | "zone"> & {
 
 // Style is what dashboards choose beyond a graph's defaults.
 export interface Style {
-  formats: ((v: number) => string)[]; // per line
-  colours: (string | undefined)[]; // per line; undefined: the graph's own
-  notes: string[]; // per line, behind its name in the legend
-  draw: "line" | "bars" | "points";
-  opacity: number; // of the area below a line, 0 to 1
-  connected: boolean; // lines pass gaps
-  min: number | undefined;
-  max: number | undefined;
+  each: LineStyle[]; // per line
+  axes: Axis[]; // the first has the grid and the levels
   levels: { at: number; colour: string }[]; // horizontal lines
   legend: boolean;
+}
+
+export interface LineStyle {
+  format: (v: number) => string;
+  colour: string | undefined; // undefined: the graph's own
+  note: string; // behind its name in the legend
+  draw: string; // "line", "bars" or "points"
+  curve: string; // "linear", "smooth", "stepBefore" or "stepAfter"
+  points: string; // "always", "never", or else where no line shows a value
+  width: number;
+  dash: number[]; // lengths of a line's parts and gaps; none for a solid line
+  opacity: number; // of the area below a line, 0 to 1
+  connected: boolean; // it passes gaps
+  stack: string; // lines with the same stack stand on each other; "" stands alone
+  axis: number; // of Style.axes
+}
+
+export interface Axis {
+  format: (v: number) => string;
+  binary: boolean;
+  log: boolean;
+  min: number | undefined;
+  max: number | undefined;
+  softMin: number | undefined; // limits that values may exceed
+  softMax: number | undefined;
+  label: string;
+  side: "left" | "right" | "hidden";
 }
 
 export interface Graph {
@@ -69,7 +90,7 @@ const powers = Array.from({ length: 80 }, (_, i) => 2 ** (i - 10));
 export const drawn = 500;
 // manyLines is from how many lines on they, and then the legend, are drawn in steps.
 const manyLines = 60;
-const lineWidth = 1.5;
+export const lineWidth = 1.5;
 // All graphs of the page share the crosshair.
 const crosshair = uPlot.sync("page");
 
@@ -98,9 +119,19 @@ export function columns(series: Series[], o: Pick<GraphOptions, "start" | "end" 
   return { times, values };
 }
 
-function stack(values: (number | null)[][]): (number | null)[][] {
-  const sums = new Array<number>(values[0]?.length ?? 0).fill(0);
-  return values.map((row) => row.map((v, i) => (v === null ? null : (sums[i] = sums[i]! + v))));
+// stack puts each line on the one below it in its stack. bands are the pairs of them.
+function stack(values: Lines["values"], stacks: string[]): { shown: Lines["values"]; bands: uPlot.Band[] } {
+  const sums = new Map<string, { sum: number[]; top: number }>();
+  const bands: uPlot.Band[] = [];
+  const shown = values.map((row, i) => {
+    const name = stacks[i]!;
+    if (!name) return row;
+    const below = sums.get(name) ?? { sum: new Array<number>(row.length).fill(0), top: 0 };
+    if (below.top) bands.push({ series: [i + 1, below.top] });
+    sums.set(name, { sum: below.sum, top: i + 1 });
+    return row.map((v, t) => (v === null || v === undefined ? v : (below.sum[t] = below.sum[t]! + v)));
+  });
+  return { shown, bands };
 }
 
 // linesOf are the lines that a graph of series draws.
@@ -123,10 +154,14 @@ function largest(all: Series[]): Series[] {
 }
 
 export function lines({ times, values, names, titles, total }: Lines, o: LineOptions): Graph {
-  const shown = o.stacked ? stack(values as (number | null)[][]) : values;
   const { style } = o;
-  const colourOf = (i: number) => style?.colours[i] ?? colour(i);
-  const written = (i: number, v: number) => (style?.formats[i] ?? o.format)(v);
+  const plain: LineStyle = { format: o.format, colour: undefined, note: "", draw: "line", curve: "linear", points: "auto", width: lineWidth, dash: [], opacity: o.stacked ? 0.35 : 0, connected: false, stack: o.stacked ? "all" : "", axis: 0 };
+  const how = (i: number) => style?.each[i] ?? plain;
+  const { shown, bands } = stack(values, names.map((_, i) => how(i).stack));
+  const colourOf = (i: number) => how(i).colour ?? colour(i);
+  const written = (i: number, v: number) => how(i).format(v);
+  const axes = style?.axes ?? [{ format: o.format, binary: o.binary ?? false, log: o.log, min: undefined, max: undefined, softMin: undefined, softMax: undefined, label: "", side: "left" as const }];
+  const scale = (i: number) => (i ? `y${i}` : "y");
 
   const keys = h("div", { class: "keys" });
   const frame = new Frame(`Graph of ${names.length} series`, keys);
@@ -134,8 +169,9 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
   const axis = { stroke: css.getPropertyValue("--muted"), grid: { stroke: css.getPropertyValue("--grid"), width: 1 }, ticks: { stroke: css.getPropertyValue("--grid"), width: 1 } };
   let nearest = -1;
   // Plain lines of a graph with many are drawn in steps; uPlot then draws the rest of it.
-  const many = names.length > manyLines && !o.stacked && (!style || (style.draw === "line" && !style.opacity && !style.connected));
-  const steps = many ? gradual(colourOf, lineWidth, (yes) => frame.dom.setAttribute("aria-busy", String(yes))) : undefined;
+  const simple = (l: LineStyle) => l.draw === "line" && l.curve === "linear" && l.points === "auto" && l.width === how(0).width && !l.dash.length && !l.opacity && !l.connected && !l.stack && !l.axis;
+  const many = names.length > manyLines && names.every((_, i) => simple(how(i)));
+  const steps = many ? gradual(colourOf, how(0).width, (yes) => frame.dom.setAttribute("aria-busy", String(yes))) : undefined;
 
   const u = new uPlot(
     {
@@ -145,29 +181,41 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
       legend: { show: false },
       cursor: { sync: { key: crosshair.key }, drag: { x: true, y: false, setScale: !o.zoom }, focus: { prox: 24 }, points: { size: 6, one: names.length > manyLines } },
       focus: { alpha: names.length > 60 ? 1 : 0.35 },
-      scales: { x: { time: true, ...(o.bounds ? { range: o.bounds } : {}) }, y: o.log ? { distr: 3 } : { range: (u, min, max) => limited(yRange(u, min, max), style) } },
+      scales: { x: { time: true, ...(o.bounds ? { range: o.bounds } : {}) }, ...Object.fromEntries(axes.map((a, i): [string, uPlot.Scale] => [scale(i), a.log ? { distr: 3 } : { range: (u, min, max) => limited(yRange(u, min, max), a) }])) },
       axes: [
         { ...axis, space: 80, values: (_u, ticks, _axis, _space, distance) => timeLabels(ticks, distance, o.zone) },
-        { ...axis, size: 84, ...(o.binary ? { incrs: powers } : {}), values: (_u, ticks) => ticks.map((v) => (v === null ? "" : o.format(v))) },
+        ...axes.map((a, i): uPlot.Axis => ({
+          ...axis,
+          scale: scale(i),
+          side: a.side === "right" ? 1 : 3,
+          show: a.side !== "hidden",
+          size: 84,
+          grid: { ...axis.grid, show: i === 0 },
+          ...(a.label ? { label: a.label, labelSize: 20 } : {}),
+          ...(a.binary ? { incrs: powers } : {}),
+          values: (_u, ticks) => ticks.map((v) => (v === null ? "" : a.format(v))),
+        })),
       ],
       series: [
         {},
         ...names.map((_, i): uPlot.Series => {
           const c = colourOf(i);
-          const opacity = style && (style.opacity || !o.stacked) ? style.opacity : o.stacked ? 0.35 : 0;
+          const l = how(i);
+          const points = l.draw === "points" || l.points === "always" || (l.points !== "never" && lone(values[i]!));
           return {
             label: names[i]!,
+            scale: scale(l.axis),
             stroke: c,
-            width: style?.draw === "points" ? 0 : lineWidth,
-            spanGaps: style?.connected ?? false,
-            points: { show: style?.draw === "points" || lone(values[i]!), size: 4, fill: c },
-            ...(steps ? { paths: () => null } : {}),
-            ...(style?.draw === "bars" ? { paths: uPlot.paths.bars!({ size: [0.8, 40] }), points: { show: false } } : {}),
-            ...(opacity ? { fill: c.replace(")", ` / ${opacity})`) } : {}),
+            width: l.draw === "points" ? 0 : l.width,
+            dash: l.dash,
+            spanGaps: l.connected,
+            points: { show: points && l.draw !== "bars", size: 4, fill: c },
+            ...pathsOf(steps ? "steps" : l.draw === "bars" ? "bars" : l.curve),
+            ...(l.opacity && l.draw !== "points" ? { fill: c.replace(")", ` / ${l.opacity})`) } : {}),
           };
         }),
       ],
-      bands: o.stacked ? names.slice(1).map((_, i): uPlot.Band => ({ series: [i + 2, i + 1] })) : [],
+      bands,
       hooks: {
         setSelect: [
           (p) => {
@@ -199,7 +247,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
 
   let ended = false;
   if (style?.legend ?? true) {
-    const list = () => ended || legendKeys(keys, names, total, u, colourOf, style?.notes ?? []);
+    const list = () => ended || legendKeys(keys, names, total, u, colourOf, (i) => how(i).note);
     // The browser may react to input between the lines and a long legend.
     if (names.length > manyLines) setTimeout(list);
     else list();
@@ -244,10 +292,27 @@ function yRange(_u: uPlot, min: number | null, max: number | null): uPlot.Range.
 }
 
 // limited applies the limits that a dashboard sets.
-function limited([low, high]: uPlot.Range.MinMax, style: Style | undefined): uPlot.Range.MinMax {
-  const min = style?.min ?? low;
-  const max = style?.max ?? (style?.min === undefined ? high : high! + (high! - min!) * 0.05);
-  return min! < max! ? [min, max] : [low, high];
+function limited([low, high]: uPlot.Range.MinMax, a: Axis): uPlot.Range.MinMax {
+  const min = a.min ?? Math.min(low!, a.softMin ?? low!);
+  const max = a.max ?? Math.max(a.min === undefined ? high! : high! + (high! - min) * 0.05, a.softMax ?? high!);
+  return min < max ? [min, max] : [low, high];
+}
+
+// pathsOf is how uPlot draws a line; "steps" leaves it to gradual.
+function pathsOf(curve: string): Pick<uPlot.Series, "paths"> {
+  switch (curve) {
+    case "steps":
+      return { paths: () => null };
+    case "bars":
+      return { paths: uPlot.paths.bars!({ size: [0.8, 40] }) };
+    case "smooth":
+      return { paths: uPlot.paths.spline!() };
+    case "stepBefore":
+    case "stepAfter":
+      return { paths: uPlot.paths.stepped!({ align: curve === "stepAfter" ? 1 : -1 }) };
+    default:
+      return {};
+  }
 }
 
 function drawLevels(u: uPlot, levels: readonly { at: number; colour: string }[]): void {
@@ -300,11 +365,11 @@ function dotAt(u: uPlot, dots: readonly Dot[]): Dot | undefined {
 
 // lone reports whether some sample has no neighbour, so that a line alone would not show it.
 function lone(row: (number | null | undefined)[]): boolean {
-  return row.some((v, i) => v !== null && (row[i - 1] ?? null) === null && (row[i + 1] ?? null) === null);
+  return row.some((v, i) => (v ?? null) !== null && (row[i - 1] ?? null) === null && (row[i + 1] ?? null) === null);
 }
 
 // legendKeys lists the series. A click shows one alone, a click with Ctrl hides or shows it.
-function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot, colourOf: (i: number) => string, notes: readonly string[]): void {
+function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot, colourOf: (i: number) => string, noteOf: (i: number) => string): void {
   const on = names.map(() => true);
   const buttons: HTMLButtonElement[] = [];
   const show = () => {
@@ -341,7 +406,7 @@ function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot,
         },
         swatch,
         name,
-        notes[i] ? h("span", { class: "muted" }, ` ${notes[i]}`) : null,
+        noteOf(i) ? h("span", { class: "muted" }, ` ${noteOf(i)}`) : null,
       ),
     );
   });

@@ -79,6 +79,7 @@ test("/dashboards leads to the operations dashboard", async () => {
   const page = await visit(browser, `${server.url}/dashboards`);
   await drawn(page, "Samples written", "canvas");
   assert.equal(await page.getByLabel("Dashboard", { exact: true }).inputValue(), "promlake-operations");
+  assert.equal(await page.locator(".card-notes").count(), 0);
   // Panels out of sight have asked nothing yet.
   assert.equal(await card(page, "Dollars a day by component").locator("canvas").count(), 0);
   await drawn(page, "Dollars a day by component", "canvas");
@@ -121,9 +122,9 @@ test("a dashboard of a cluster: repeated panels and rows, tables of several quer
   assert.deepEqual(await pods.locator("th").allTextContents(), ["Pod", "namespace", "Memory"]);
   assert.deepEqual(await pods.locator("tbody tr").evaluateAll((rows) => rows.map((r) => [...r.cells].map((c) => c.textContent).join(" "))), ["web-2 alpha 2 MiB", "web-1 alpha 1 MiB", "db-1 beta 1 MiB"]);
   await pods.getByText("Not as in Grafana").click();
-  await pods.getByText("The transformation calculateField is left out.").waitFor();
+  await pods.getByText("Not drawn as in Grafana: transformation calculateField.").waitFor();
   await page.getByText("Annotations are not drawn: Deployments.").waitFor();
-  await page.getByText("Variables of type adhoc are not supported.").waitFor();
+  await page.getByText("The variable search is left out: its type is adhoc.").waitFor();
   // One panel for each namespace, the last by name first.
   assert.equal(await (await drawn(page, "Pods of beta", ".stat-value")).locator(".stat-value").textContent(), "one pod");
   assert.equal(await (await drawn(page, "Pods of alpha", ".stat-value")).locator(".stat-value").textContent(), "2");
@@ -202,7 +203,7 @@ test("what cannot be shown is named, and what looks like markup is text", async 
   const up = await drawn(page, `${hostile} ${hostile}`, ".key");
   assert.equal(await up.locator(".key").textContent(), `${hostile} node`);
   await up.locator(".card-notes summary").click();
-  await up.getByText("An override for fields byValue is left out.").waitFor();
+  await up.getByText("Not drawn as in Grafana: overrides byValue.").waitFor();
   await card(page, "Logs").locator(".card-notes summary").click();
   await card(page, "Logs").getByText("its data source is loki").waitFor();
   await card(page, "Broken").scrollIntoViewIfNeeded();

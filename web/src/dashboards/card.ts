@@ -2,14 +2,12 @@ import { ApiError } from "../api";
 import { h, replace } from "../dom";
 import type { Graph } from "../graph";
 import type { Context } from "../context";
-import { asks, draw, transformNotes, words } from "./draw";
-import { unsupported } from "./fields";
+import { draw, words } from "./draw";
 import { inText, type Scope } from "./interpolate";
-import type { PanelSpec, Place } from "./model";
+import { asks, type PanelSpec, type Place } from "./model";
 import { Queries } from "./query";
 import { ValuesTable } from "../values";
 import { Gate, question } from "../weigh";
-import { unsupportedTransformations } from "./transform";
 
 // Card is a panel of a dashboard. It asks only while it is in sight, so that a long dashboard costs
 // what the user sees.
@@ -44,7 +42,7 @@ export class Card {
       h(
         "div",
         { class: "row card-head" },
-        h("h2", {}, this.title),
+        h("h2", { title: [this.title, ...spec.notes].join("\n") }, this.title),
         spec.description && h("button", { type: "button", class: "quiet", "aria-label": `About ${this.title}`, "aria-expanded": "false", onclick: (e: Event) => (e.currentTarget as HTMLElement).setAttribute("aria-expanded", String((about.hidden = !about.hidden) === false)) }, "i"),
         spec.targets.length > 0 && h("button", { type: "button", class: "quiet", "aria-label": `Explore ${this.title}`, onclick: () => this.explore(this.queries.expressions(scope)[0]!) }, "Explore"),
       ),
@@ -70,7 +68,7 @@ export class Card {
   }
 
   private notes(): HTMLElement | null {
-    const all = [...this.spec.notes, ...transformNotes(this.spec), ...(this.spec.type === "table" ? unsupportedTransformations(this.spec.transformations) : []), ...unsupported(this.spec.defaults, this.spec.overrides)];
+    const all = this.spec.notes;
     return all.length ? h("details", { class: "warn card-notes" }, h("summary", {}, `Not as in Grafana (${all.length})`), h("ul", {}, ...all.map((n) => h("li", {}, n)))) : null;
   }
 

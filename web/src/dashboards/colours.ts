@@ -43,3 +43,34 @@ export function back(name: string): string | undefined {
   const c = hsl(name);
   return c && css([c[0], c[1], Math.min(28, c[2])]);
 }
+
+// scales are the colours of continuous schemes, from the smallest value to the largest.
+const scales: Record<string, string[]> = {
+  GrYlRd: ["green", "yellow", "red"],
+  RdYlGr: ["red", "yellow", "green"],
+  BlYlRd: ["blue", "yellow", "red"],
+  YlRd: ["yellow", "red"],
+  BlPu: ["blue", "purple"],
+  YlBl: ["yellow", "blue"],
+  blues: ["#dbe9fb", "blue"],
+  reds: ["#fbdcdc", "red"],
+  greens: ["#dcf3dc", "green"],
+  purples: ["#eadcf7", "purple"],
+};
+
+// continuous is the colour of a scheme at a share from 0 to 1, "" if the page has no such scheme.
+export function continuous(scheme: string, share: number): string {
+  const stops = scales[scheme]?.map((s) => rgb(hsl(s)!));
+  if (!stops) return "";
+  const at = Math.min(1, Math.max(0, share || 0)) * (stops.length - 1);
+  const i = Math.min(stops.length - 2, Math.floor(at));
+  return `rgb(${stops[i]!.map((c, k) => Math.round(c + (stops[i + 1]![k]! - c) * (at - i))).join(",")})`;
+}
+
+function rgb([h, s, l]: readonly [number, number, number]): number[] {
+  const a = (s / 100) * Math.min(l / 100, 1 - l / 100);
+  return [0, 8, 4].map((n) => {
+    const k = (n + h / 30) % 12;
+    return 255 * (l / 100 - a * Math.max(-1, Math.min(k - 3, 9 - k, 1)));
+  });
+}

@@ -1,12 +1,13 @@
 import { h } from "../dom";
 import { cellsOf, heatmap, isHistogram } from "../heatmap";
-import { drawn, lines, type Graph } from "../graph";
+import { drawn, lines, lineWidth, type Axis, type Graph, type LineStyle } from "../graph";
 import type { Context } from "../context";
-import { fill, ink } from "./colours";
-import { fieldOf, shown, thresholdColour, type Field } from "./fields";
+import { back, fill, ink } from "./colours";
+import { colourOf, fieldOf, shown, type Field } from "./fields";
 import { allValues, bars, gauges, labelField, stats, type Figure } from "./figures";
 import { inText, type Scope } from "./interpolate";
-import { list, number, object, text, type PanelSpec } from "./model";
+import { list, number, object, text, type Json } from "./json";
+import type { PanelSpec } from "./model";
 import type { Data, Line } from "./query";
 import { isCalculation, reduce, title } from "./reduce";
 import { gridsOf, transform, type Cell } from "./transform";
@@ -31,9 +32,6 @@ const drawers: Record<string, Draw> = {
   heatmap: heat,
 };
 
-// asks reports whether a panel of a type has queries that the page can draw.
-export const asks = (type: string) => Object.hasOwn(drawers, type);
-
 // draw shows the data of a panel.
 export function draw(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
   if (!d.lines.length && !d.tables.some((t) => t.series.length)) return { dom: h("p", { class: "muted empty" }, text(spec.defaults["noValue"], "No data")) };
@@ -45,13 +43,17 @@ export function words(spec: PanelSpec, scope: Scope): HTMLElement {
   return h("div", { class: "words" }, inText(text(spec.options["content"]), scope));
 }
 
-// transformNotes names transformations that a panel without a table leaves out.
-export function transformNotes(spec: PanelSpec): string[] {
-  if (spec.type === "table") return [];
-  return spec.transformations.map((t) => `The transformation ${text(t["id"])} is left out.`);
-}
-
 const fieldFor = (spec: PanelSpec, l: Line, ctx: Context, scope: Scope) => fieldOf({ name: l.name, refId: l.refId, labels: l.labels }, spec.defaults, spec.overrides, ctx.zone(), scope);
+
+// limit gives fields of continuous colours the limits of all their values, unless they have their own.
+function limit(all: { field: Field; values: readonly (Cell | undefined)[] }[]): void {
+  const numbers = all.flatMap(({ field, values }) => (field.mode.startsWith("continuous-") ? values.filter((v): v is number => typeof v === "number" && Number.isFinite(v)) : []));
+  if (!numbers.length) return;
+  for (const { field } of all) {
+    field.min ??= numbers.reduce((a, b) => Math.min(a, b));
+    field.max ??= numbers.reduce((a, b) => Math.max(a, b));
+  }
+}
 
 function figures(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Figure[] {
   const out: Figure[] = [];
@@ -61,54 +63,110 @@ function figures(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Figure[]
     const label = labelField(spec.options, Object.keys(l.labels));
     out.push({ field, name: field.name, values: allValues(spec.options) ? l.values.slice(-1) : l.values, label: label === undefined ? undefined : l.labels[label] });
   }
+  limit(out);
   return out;
+}
+
+interface Kept {
+  l: Line;
+  f: Field;
+  custom: Json;
 }
 
 function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
   if (d.lines.some((l) => l.series.histograms?.length)) return heat(spec, d, ctx, scope);
-  const custom = object(spec.defaults["custom"]);
   const legend = object(spec.options["legend"]);
   const calcs = (Array.isArray(legend["calcs"]) ? legend["calcs"] : []).map((c) => text(c)).filter(isCalculation);
-  const all = d.lines.map((l) => ({ l, f: fieldFor(spec, l, ctx, scope) })).filter(({ l, f }) => !f.hidden && l.values.length === d.times.length);
+  const all = d.lines.map((l): Kept => {
+    const f = fieldFor(spec, l, ctx, scope);
+    return { l, f, custom: f.custom };
+  }).filter(({ l, f }) => !f.hidden && l.times.length > 0);
   if (!all.length) return table(spec, d, ctx, scope);
-  const largest = ({ l }: (typeof all)[number]) => reduce(l.values, "lastNotNull") ?? -Infinity;
+  const largest = ({ l }: Kept) => reduce(l.values, "lastNotNull") ?? -Infinity;
   const kept = all.length > drawn ? [...all].sort((a, b) => largest(b) - largest(a)).slice(0, drawn) : all;
-  const log = text(object(custom["scaleDistribution"])["type"]) === "log";
-  const mode = text(object(custom["stacking"])["mode"], "none");
-  let values = kept.map(({ l, f }) => l.values.map((v) => (v === null || (log && v <= 0) ? null : f.negative ? -v : v)));
-  if (mode === "percent") {
-    const sums = d.times.map((_, i) => values.reduce((sum, row) => sum + Math.abs(row[i] ?? 0), 0));
-    values = values.map((row) => row.map((v, i) => (v === null || !sums[i] ? null : (v / sums[i]) * 100)));
-  }
+  limit(kept.map(({ l, f }) => ({ field: f, values: l.values })));
+  // Queries may have steps of their own. At the times of others, a line has no value and passes.
+  const times = [...new Set(kept.flatMap(({ l }) => l.times))].sort((a, b) => a - b);
+  const isLog = ({ custom }: Kept) => text(object(custom["scaleDistribution"])["type"]) === "log";
+  const negative = ({ custom }: Kept) => text(custom["transform"]) === "negative-Y";
+  const values = kept.map((k) => {
+    const at = k.l.times.length === times.length ? undefined : new Map(k.l.times.map((t, i) => [t, k.l.values[i]] as const));
+    const usable = (v: number | null | undefined) => (v === null || v === undefined ? v : isLog(k) && v <= 0 ? null : negative(k) ? -v : v);
+    return at ? times.map((t) => usable(at.get(t))) : k.l.values.map((v) => usable(v) ?? null);
+  });
+  const axes: Axis[] = [];
+  const known = new Map<string, number>();
+  const stacks = kept.map((k) => stackOf(k, negative(k)));
+  const each = kept.map((k, i): LineStyle => {
+    const { f, l, custom } = k;
+    const percent = stacks[i]!.startsWith("percent");
+    const format = percent ? formatter("percent", undefined, ctx.zone()) : f.format;
+    const axis: Axis = {
+      format,
+      binary: !percent && isBinary(f.unit),
+      log: isLog(k),
+      min: percent ? 0 : f.min,
+      max: percent ? 100 : f.max,
+      softMin: number(custom["axisSoftMin"]),
+      softMax: number(custom["axisSoftMax"]),
+      label: text(custom["axisLabel"]),
+      side: "left",
+    };
+    const placement = text(custom["axisPlacement"], "auto");
+    const key = JSON.stringify([percent ? "%" : f.unit, placement, { ...axis, format: "" }]);
+    const at = known.get(key) ?? axes.length;
+    if (at === axes.length) axes.push({ ...axis, side: placement === "auto" ? (at ? "right" : "left") : (placement as Axis["side"]) });
+    known.set(key, at);
+    const draw = text(custom["drawStyle"], "line");
+    const dash = object(custom["lineStyle"]);
+    const lengths = Array.isArray(dash["dash"]) ? dash["dash"].filter((n): n is number => typeof n === "number") : [];
+    const own = f.colour || (f.mode && !f.mode.startsWith("palette") ? colourOf(f, reduce(l.values, "lastNotNull")) : "");
+    return {
+      format,
+      colour: own ? fill(own) : undefined,
+      note: calcs.map((c) => `${title(c)} ${written(f, reduce(l.values, c))}`).join(" · "),
+      draw,
+      curve: text(custom["lineInterpolation"], "linear"),
+      points: text(custom["showPoints"], "auto"),
+      width: number(custom["lineWidth"]) ?? lineWidth,
+      dash: text(dash["fill"]) === "dash" ? (lengths.length ? lengths : [10, 10]) : text(dash["fill"]) === "dot" ? (lengths.length ? lengths : [0, 10]) : [],
+      opacity: Math.min(1, (number(custom["fillOpacity"]) ?? 0) / 100),
+      connected: custom["spanNulls"] === true,
+      stack: stacks[i]! && `${stacks[i]} ${at} ${draw}`,
+      axis: at,
+    };
+  });
+  each.forEach(({ stack }, i) => {
+    if (!stack.startsWith("percent") || each.findIndex((e) => e.stack === stack) !== i) return;
+    const rows = each.flatMap((e, j) => (e.stack === stack ? [j] : []));
+    const sums = times.map((_, t) => rows.reduce((sum, j) => sum + Math.abs(values[j]![t] ?? 0), 0));
+    for (const j of rows) values[j] = values[j]!.map((v, t) => (v === null || v === undefined ? v : sums[t] ? (v / sums[t]!) * 100 : null));
+  });
   const main = kept[0]!.f;
-  const percent = formatter("percent", undefined, ctx.zone());
-  const style = text(object(custom["thresholdsStyle"])["mode"], "off");
+  const levels = text(object(main.custom["thresholdsStyle"])["mode"], "off") === "off" || main.percentage ? [] : main.steps.filter((s) => Number.isFinite(s.from));
+  const names = kept.map(({ f }) => f.name);
   const g = lines(
-    { times: d.times, values, names: kept.map(({ f }) => f.name), titles: kept.map(({ f }) => f.name), total: all.length },
+    { times, values, names, titles: names, total: all.length },
     {
-      format: mode === "percent" ? percent : main.format,
-      binary: isBinary(main.unit),
-      stacked: mode === "normal" || mode === "percent",
-      log,
+      format: each[0]!.format,
+      stacked: false,
+      log: false,
       zone: ctx.zone(),
       height: "fill",
-      bounds: [d.start / 1000, d.end / 1000],
+      bounds: [Math.min(d.start / 1000, times[0]!), d.until / 1000],
       zoom: (s, e) => ctx.zoom(s, e),
-      style: {
-        formats: kept.map(({ f }) => (mode === "percent" ? percent : f.format)),
-        colours: kept.map(({ f }) => (f.colour ? fill(f.colour) : undefined)),
-        notes: kept.map(({ l, f }) => calcs.map((c) => `${title(c)} ${written(f, reduce(l.values, c))}`).join(" · ")),
-        draw: text(custom["drawStyle"]) === "bars" ? "bars" : text(custom["drawStyle"]) === "points" ? "points" : "line",
-        opacity: Math.min(1, (number(custom["fillOpacity"]) ?? 0) / 100),
-        connected: custom["spanNulls"] === true,
-        min: mode === "percent" ? 0 : main.min,
-        max: mode === "percent" ? 100 : main.max,
-        levels: style === "off" || main.percentage ? [] : main.steps.filter((s) => Number.isFinite(s.from)).map((s) => ({ at: s.from, colour: fill(s.colour) ?? s.colour })),
-        legend: legend["showLegend"] !== false && text(legend["displayMode"]) !== "hidden",
-      },
+      style: { each, axes, levels: levels.map((s) => ({ at: s.from, colour: fill(s.colour) ?? s.colour })), legend: legend["showLegend"] !== false && text(legend["displayMode"]) !== "hidden" },
     },
   );
   return { dom: g.dom, graph: g };
+}
+
+// stackOf names the stack of a line, "" if it stands alone. Lines below zero have their own.
+function stackOf({ l, custom }: Kept, negative: boolean): string {
+  const { mode, group } = object(custom["stacking"]);
+  if (mode !== "normal" && mode !== "percent") return "";
+  const below = negative !== (l.values.reduce<number>((sum, v) => sum + (v ?? 0), 0) < 0);
+  return `${mode} ${String(group)} ${below ? "-" : "+"}`;
 }
 
 const written = (f: Field, v: number | null) => (v === null ? "–" : f.format(v));
@@ -121,25 +179,29 @@ function heat(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
   const count = formatter(text(object(spec.options["cellValues"])["unit"]), undefined, ctx.zone());
   const cells = isHistogram(series)
     ? cellsOf(series, d, bound)
-    : { times: d.times, rows: d.lines.filter((l) => l.values.length === d.times.length).map((l) => ({ name: fieldFor(spec, l, ctx, scope).name, counts: [...l.values] })) };
+    : { times: d.lines[0]!.times, rows: d.lines.filter((l) => l.times.length === d.lines[0]!.times.length).map((l) => ({ name: fieldFor(spec, l, ctx, scope).name, counts: [...l.values] })) };
   if (!cells.rows.length || !cells.times.length) return table(spec, d, ctx, scope);
   const g = heatmap(cells, { zone: ctx.zone(), height: "fill", format: count, zoom: (s, e) => ctx.zoom(s, e) });
   return { dom: g.dom, graph: g };
 }
 
 function table(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
-  const grid = transform(gridsOf(d, ctx.zone()), spec.transformations);
+  const grid = transform(gridsOf(d, ctx.zone()), spec.transformations, d);
   const fields = grid.columns.map((c) => fieldOf({ name: c.title, refId: c.refId, labels: {} }, spec.defaults, spec.overrides, ctx.zone(), scope));
   const kept = fields.flatMap((f, i) => (f.hidden ? [] : [i]));
   const wanted = list(spec.options["sortBy"])[0];
   const by = wanted ? fields.findIndex((f, i) => f.name === text(wanted["displayName"]) || grid.columns[i]!.title === text(wanted["displayName"])) : -1;
   const order = (a: Cell, b: Cell) => (typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""), undefined, { numeric: true }));
   const rows = by < 0 ? grid.rows : [...grid.rows].sort((a, b) => (wanted!["desc"] === true ? -1 : 1) * order(a[by]!, b[by]!));
+  fields.forEach((field, i) => limit([{ field, values: grid.rows.map((r) => r[i]) }]));
   const cell = (v: Cell, i: number) => {
-    if (typeof v !== "number") return h("td", {}, v ?? "");
     const s = shown(fields[i]!, v);
-    const td = h("td", { class: "number" }, s.text);
-    if (thresholdColour(fields[i]!, v) && fields[i]!.steps.length > 1) td.style.color = ink(s.colour) ?? "";
+    const td = h("td", { class: typeof v === "number" ? "number" : "" }, v === null && !fields[i]!.mappings.length ? "" : s.text);
+    const { custom } = fields[i]!;
+    const mode = text(object(custom["cellOptions"])["type"]) || text(custom["displayMode"]);
+    if (mode === "color-text") td.style.color = ink(s.colour) ?? "";
+    const behind = mode.startsWith("color-background") ? back(s.colour) : undefined;
+    if (behind) [td.style.backgroundColor, td.style.color] = [behind, "#fff"];
     return td;
   };
   return {

@@ -1,6 +1,7 @@
-import { isObject, list, number, object, text, type Json } from "./model";
+import { isObject, list, number, object, text, type Json } from "./json";
 import { inText, single, type Scope } from "./interpolate";
-import { formatter, known, type Format } from "./units";
+import { continuous } from "./colours";
+import { formatter, type Format } from "./units";
 import type { Labels } from "../answer";
 import type { Zone } from "../time";
 
@@ -12,11 +13,12 @@ export interface Field {
   min: number | undefined;
   max: number | undefined;
   colour: string | undefined; // a fixed one
+  mode: string; // of its colour
   steps: Step[]; // thresholds, ascending
   percentage: boolean; // thresholds are percentages between min and max
   mappings: Json[];
   noValue: string;
-  negative: boolean; // drawn below zero
+  custom: Json; // how its series or its cells are drawn
   hidden: boolean;
 }
 
@@ -46,6 +48,10 @@ function matches(matcher: Json, n: Named): boolean {
   switch (text(matcher["id"])) {
     case "byName":
       return text(options) === n.name;
+    case "byNames": {
+      const o = object(options);
+      return (Array.isArray(o["names"]) && o["names"].includes(n.name)) !== (text(o["mode"]) === "exclude");
+    }
     case "byRegexp":
       return pattern(text(options))?.test(n.name) ?? false;
     case "byFrameRefID":
@@ -55,26 +61,6 @@ function matches(matcher: Json, n: Named): boolean {
     default:
       return false;
   }
-}
-
-// known properties of overrides, besides those that only change how a series is drawn.
-const applied = new Set(["unit", "decimals", "min", "max", "displayName", "color", "thresholds", "mappings", "noValue", "custom.transform", "custom.hideFrom", "custom.hidden", "links", "description"]);
-
-// unsupported names what the page leaves out of a panel's options of fields.
-export function unsupported(defaults: Json, overrides: Json[]): string[] {
-  const out: string[] = [];
-  const unit = text(defaults["unit"]);
-  if (!known(unit)) out.push(`The unit ${unit} is written behind the values.`);
-  for (const o of overrides) {
-    const id = text(object(o["matcher"])["id"]);
-    if (!["byName", "byRegexp", "byFrameRefID", "byType"].includes(id)) out.push(`An override for fields ${id} is left out.`);
-    for (const p of list(o["properties"])) {
-      const name = text(p["id"]);
-      if (name === "custom.axisPlacement" && text(p["value"]) === "right") out.push("All series share the left axis.");
-      else if (!applied.has(name) && !name.startsWith("custom.")) out.push(`The override of ${name} is left out.`);
-    }
-  }
-  return [...new Set(out)];
 }
 
 export function fieldOf(n: Named, defaults: Json, overrides: Json[], zone: Zone, scope: Scope): Field {
@@ -93,19 +79,21 @@ export function fieldOf(n: Named, defaults: Json, overrides: Json[], zone: Zone,
     .map((s): Step => ({ from: number(s["value"]) ?? -Infinity, colour: text(s["color"]) }))
     .sort((a, b) => a.from - b.from);
   const colour = object(o["color"]);
+  const format = formatter(text(o["unit"]), number(o["decimals"]), zone);
   const hideFrom = object(custom["hideFrom"]);
   return {
     name: displayName(text(o["displayName"]), n, scope),
     unit: text(o["unit"]),
-    format: formatter(text(o["unit"]), number(o["decimals"]), zone),
+    format: (v) => text(custom["prefix"]) + format(v) + text(custom["postfix"]),
     min: number(o["min"]),
     max: number(o["max"]),
     colour: text(colour["mode"]) === "fixed" ? text(colour["fixedColor"]) : undefined,
+    mode: text(colour["mode"]),
     steps,
     percentage: text(thresholds["mode"]) === "percentage",
     mappings: list(o["mappings"]),
     noValue: text(o["noValue"], "No data"),
-    negative: text(custom["transform"]) === "negative-Y",
+    custom,
     hidden: hideFrom["viz"] === true || custom["hidden"] === true,
   };
 }
@@ -116,23 +104,29 @@ function displayName(own: string, n: Named, scope: Scope): string {
   return inText(labels, new Map([...scope, ["__series", single(n.name)], ["__field", single(n.name)]]));
 }
 
-// thresholdColour is the colour of the threshold that a value has passed, "" without thresholds.
-export function thresholdColour(f: Field, v: number | null): string {
+// colourOf is the colour of a value: the fixed one, that between the limits of the field, or that of
+// the threshold that it has passed; "" without any.
+export function colourOf(f: Field, v: number | null): string {
   if (f.colour) return f.colour;
-  const at = v === null ? -Infinity : f.percentage ? ((v - (f.min ?? 0)) / ((f.max ?? 100) - (f.min ?? 0))) * 100 : v;
+  const share = v === null ? -Infinity : (v - (f.min ?? 0)) / ((f.max ?? 100) - (f.min ?? 0));
+  if (f.mode.startsWith("continuous-")) return continuous(f.mode.slice(11), share);
+  const at = v === null ? -Infinity : f.percentage ? share * 100 : v;
   return f.steps.findLast((s) => s.from <= at)?.colour ?? "";
 }
 
-// shown writes a value: the text of its mapping, or the formatted number.
-export function shown(f: Field, v: number | null): { text: string; colour: string } {
+// shown writes a value: the text of its mapping, or the formatted number, or a text as it is.
+export function shown(f: Field, v: number | string | null): { text: string; colour: string } {
   const m = mapped(f.mappings, v);
-  return { text: m?.text || (v === null ? f.noValue : f.format(v)), colour: m?.colour || thresholdColour(f, v) };
+  const own = typeof v === "string" ? v : v === null ? f.noValue : f.format(v);
+  return { text: m?.text || own, colour: m?.colour || colourOf(f, typeof v === "number" ? v : null) };
 }
 
-// mapped reads value mappings, and those of old Grafana versions.
-function mapped(mappings: Json[], v: number | null): { text: string; colour: string } | undefined {
+// mapped reads value mappings, and those of old Grafana versions. A regular expression holds for
+// texts alone, and its result may have the groups of its match.
+function mapped(mappings: Json[], v: number | string | null): { text: string; colour: string } | undefined {
   const result = (r: unknown) => (isObject(r) ? { text: text(r["text"]), colour: text(r["color"]) } : undefined);
-  const within = (from: unknown, to: unknown) => v !== null && v >= (number(from) ?? -Infinity) && v <= (number(to) ?? Infinity);
+  const n = typeof v === "number" ? v : v === null || !v.trim() ? NaN : Number(v);
+  const within = (from: unknown, to: unknown) => n >= (number(from) ?? -Infinity) && n <= (number(to) ?? Infinity);
   for (const m of mappings) {
     const o = object(m["options"]);
     switch (m["type"]) {
@@ -142,14 +136,20 @@ function mapped(mappings: Json[], v: number | null): { text: string; colour: str
       case "range":
         if (within(o["from"], o["to"])) return result(o["result"]);
         break;
+      case "regex": {
+        const re = typeof v === "string" ? pattern(text(o["pattern"])) : undefined;
+        const r = re?.test(v as string) ? result(o["result"]) : undefined;
+        if (r) return { ...r, text: r.text && (v as string).replace(re!, r.text) };
+        break;
+      }
       case "special": {
         const match = text(o["match"]);
-        const nan = v !== null && Number.isNaN(v);
-        if ((match.includes("null") && v === null) || (match.includes("nan") && nan)) return result(o["result"]);
+        const nan = typeof v === "number" && Number.isNaN(v);
+        if ((match.includes("null") && v === null) || (match.includes("nan") && nan) || (match === "empty" && v === "") || ((match === "true" || match === "false") && v === match)) return result(o["result"]);
         break;
       }
       case 1: // of old versions: a value
-        if (v !== null && number(m["value"]) === v) return { text: text(m["text"]), colour: "" };
+        if (v !== null && (String(v) === text(m["value"]) || n === number(m["value"]))) return { text: text(m["text"]), colour: "" };
         break;
       case 2: // of old versions: a range
         if (within(m["from"], m["to"])) return { text: text(m["text"]), colour: "" };

@@ -1,7 +1,7 @@
 import { h } from "../dom";
 import { back, fill, ink } from "./colours";
 import { shown, type Field } from "./fields";
-import { number, object, text, type Json } from "./model";
+import { number, object, text, type Json } from "./json";
 import { reduce, type Values } from "./reduce";
 
 // Panels of single values: stat, gauge and bar gauge.
@@ -37,7 +37,7 @@ export function stats(figures: Figure[], options: Json): HTMLElement {
     { class: "stats" },
     ...each(figures, (f) => {
       const v = reduce(f.values, calculation(options));
-      const s = f.label === undefined ? shown(f.field, v) : { text: f.label, colour: shown(f.field, v).colour };
+      const s = f.label === undefined ? shown(f.field, v) : shown(f.field, f.label);
       const value = h("div", { class: "stat-value" }, s.text);
       const spark = text(options["graphMode"], "none") === "area" && f.values.length > 1 ? sparkline(f.values, s.colour) : null;
       const dom = h("div", { class: "stat" }, spark, withName && h("div", { class: "stat-name" }, f.name), names !== "name" && value);

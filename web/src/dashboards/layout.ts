@@ -37,25 +37,27 @@ export function layOut(sections: Section[], scope: Scope): PlacedSection[] {
 }
 
 function place(panels: PanelSpec[], scope: Scope): Placed[] {
-  const top = panels.reduce((y, p) => Math.min(y, p.place.y), Infinity);
   const sorted = [...panels].sort((a, b) => a.place.y - b.place.y || a.place.x - b.place.x);
   const out: Placed[] = [];
-  let shift = 0; // rows that repeated panels added so far
+  // bottoms are where the panels of each column end. A panel moves up to those above it.
+  const bottoms = new Array<number>(24).fill(0);
+  const put = (spec: PanelSpec, x: number, w: number, own: Scope) => {
+    const y = Math.max(...bottoms.slice(x, x + w));
+    bottoms.fill(y + spec.place.h, x, x + w);
+    out.push({ spec, place: { x, y, w, h: spec.place.h }, scope: own });
+  };
   for (const spec of sorted) {
-    const y = spec.place.y - top + shift;
+    const { x, w } = spec.place;
     const repeated = values(spec.repeat, scope)?.slice(0, mostRepeats);
     if (!repeated) {
-      out.push({ spec, place: { ...spec.place, y }, scope });
+      put(spec, x, w, scope);
       continue;
     }
-    const { h, x, w } = spec.place;
     const perRow = spec.repeatVertical ? 1 : Math.max(1, Math.min(repeated.length, spec.maxPerRow));
     const width = spec.repeatVertical ? w : Math.floor(24 / perRow);
-    repeated.forEach((v, i) => {
-      const at: Place = { x: spec.repeatVertical ? x : (i % perRow) * width, y: y + Math.floor(i / perRow) * h, w: width, h };
-      out.push({ spec, place: at, scope: new Map([...scope, [spec.repeat, v] as const]) });
-    });
-    shift += (Math.ceil(Math.max(1, repeated.length) / perRow) - 1) * h;
+    // A row of repeated panels begins below all that its whole width meets.
+    if (!spec.repeatVertical) bottoms.fill(Math.max(...bottoms));
+    repeated.forEach((v, i) => put(spec, spec.repeatVertical ? x : (i % perRow) * width, width, new Map([...scope, [spec.repeat, v] as const])));
   }
   return out;
 }

@@ -1,7 +1,10 @@
 // Reads a dashboard as Grafana exports it (https://grafana.com/docs/grafana/latest/, "JSON model").
 // Everything in a file may be missing or of another type; what is missing has Grafana's default.
 
-export type Json = Record<string, unknown>;
+import { isObject, list, number, object, text, type Json } from "./json";
+import { modern } from "./legacy";
+import { left, leftOfTransformation } from "./support";
+import { known } from "./units";
 
 export interface Target {
   refId: string;
@@ -10,6 +13,7 @@ export interface Target {
   instant: boolean;
   table: boolean; // the format is a table
   interval: string; // least step; "" means that of the panel
+  factor: number; // of the step
 }
 
 export interface Place {
@@ -67,15 +71,6 @@ export interface Dashboard {
   notes: string[];
 }
 
-export const isObject = (v: unknown): v is Json => typeof v === "object" && v !== null && !Array.isArray(v);
-export const object = (v: unknown): Json => (isObject(v) ? v : {});
-export const list = (v: unknown): Json[] => (Array.isArray(v) ? v.filter(isObject) : []);
-export const text = (v: unknown, none = ""): string => (typeof v === "string" ? v : typeof v === "number" ? String(v) : none);
-export const number = (v: unknown): number | undefined => {
-  const n = typeof v === "string" && v.trim() ? Number(v) : v;
-  return typeof n === "number" && Number.isFinite(n) ? n : undefined;
-};
-
 // mostPanels bounds what a file can make the browser draw.
 const mostPanels = 500;
 
@@ -93,17 +88,28 @@ export function readText(content: string): Dashboard {
 // read is readText of parsed JSON.
 export function read(parsed: unknown): Dashboard {
   const outer = object(parsed);
-  if (isObject(outer["spec"]) || isObject(outer["elements"])) throw new Error("The file has Grafana's dashboard schema v2. Export it as a classic dashboard (JSON model V1).");
-  const d = isObject(outer["dashboard"]) ? outer["dashboard"] : outer;
+  // Kubernetes and the API wrap a dashboard.
+  const d = [outer["spec"], outer["dashboard"]].find(isObject) ?? outer;
+  if (isObject(d["elements"])) throw new Error("The file has Grafana's dashboard schema v2. Export it as a classic dashboard (JSON model V1).");
   if (!Array.isArray(d["panels"]) && !Array.isArray(d["rows"])) throw new Error('The file is no Grafana dashboard: it has neither "panels" nor "rows".');
   const foreign = foreignSources(d);
   const notes: string[] = [];
   const annotations = list(object(d["annotations"])["list"]).filter((a) => !a["builtIn"] && a["enable"] !== false).map((a) => text(a["name"], "?"));
   if (annotations.length) notes.push(`Annotations are not drawn: ${annotations.join(", ")}.`);
+  const variables = list(object(d["templating"])["list"]);
+  const others = [...left("dashboard", "", d), ...variables.flatMap((v) => left("variable", "", v).filter((n) => !n.startsWith("type ")).map((n) => `variable ${text(v["name"])}: ${n}`))];
+  if (others.length) notes.push(named(others));
+  for (const v of variables) {
+    const type = text(v["type"], "query");
+    const other = type === "query" ? foreignType(v["datasource"], foreign) : undefined;
+    if (other) notes.push(`The variable ${text(v["name"])} is left out: its data source is ${other}, not Prometheus.`);
+    else if (!["query", "custom", "interval", "constant", "textbox", "datasource"].includes(type)) notes.push(`The variable ${text(v["name"])} is left out: its type is ${type}.`);
+  }
+  const asked = variables.filter((v) => !notes.some((n) => n.startsWith(`The variable ${text(v["name"])} is left out`)));
   const found = Array.isArray(d["panels"]) ? sections(list(d["panels"]), foreign) : legacyRows(list(d["rows"]), foreign);
   const count = found.reduce((sum, s) => sum + s.panels.length, 0);
   if (count > mostPanels) throw new Error(`The dashboard has ${count} panels; the page shows at most ${mostPanels}. Divide the dashboard.`);
-  return { title: text(d["title"], "Dashboard"), description: text(d["description"]), sections: found, variables: list(object(d["templating"])["list"]).map(variable), notes };
+  return { title: text(d["title"], "Dashboard"), description: text(d["description"]), sections: found, variables: asked.map(variable), notes };
 }
 
 // foreignSources maps the names of data sources that are not Prometheus to their types: inputs of
@@ -159,12 +165,28 @@ function legacyRows(rows: Json[], foreign: Map<string, string>): Section[] {
   });
 }
 
+// drawnTypes are the panels that ask queries and draw their answers.
+const drawnTypes = new Set(["timeseries", "stat", "gauge", "bargauge", "table", "heatmap"]);
+export const asks = (type: string) => drawnTypes.has(type);
+
+const named = (keys: string[]) => `Not drawn as in Grafana: ${keys.join(", ")}.`;
+
+// matchers choose the fields of an override.
+const matchers = new Set(["byName", "byNames", "byRegexp", "byFrameRefID", "byType"]);
+
+function leftOfOverride(type: string, o: Json): string[] {
+  const id = text(object(o["matcher"])["id"]);
+  if (!matchers.has(id)) return [`overrides ${id}`];
+  return list(o["properties"]).flatMap((p) => left("field", type, { [text(p["id"])]: p["value"] })).map((n) => `override ${n}`);
+}
+
 function panel(p: Json, foreign: Map<string, string>): PanelSpec {
   const config = object(p["fieldConfig"]);
   const at = object(p["gridPos"]);
   const notes: string[] = [];
   const own = foreignType(p["datasource"], foreign);
   const targets: Target[] = [];
+  let last = false; // a table of a query over time, which has only the last values here
   list(p["targets"]).forEach((t, i) => {
     const refId = text(t["refId"], String.fromCharCode(65 + (i % 26)));
     const other = t["datasource"] === undefined || t["datasource"] === null ? own : foreignType(t["datasource"], foreign);
@@ -172,14 +194,33 @@ function panel(p: Json, foreign: Map<string, string>): PanelSpec {
     if (other) notes.push(`Query ${refId} is left out: its data source is ${other}, not Prometheus.`);
     else if (text(t["expr"])) {
       const instant = t["instant"] === true && t["range"] !== true;
-      targets.push({ refId, expr: text(t["expr"]), legend: text(t["legendFormat"]), instant, table: text(t["format"]) === "table", interval: text(t["interval"]) });
+      const table = text(t["format"]) === "table";
+      if (table && !instant) last = true;
+      targets.push({ refId, expr: text(t["expr"]), legend: text(t["legendFormat"]), instant, table, interval: text(t["interval"]), factor: Math.max(1, number(t["intervalFactor"]) ?? 1) });
     } else notes.push(`Query ${refId} is left out: it has no PromQL expression.`);
   });
-  if (text(p["timeShift"])) notes.push(`The time shift ${text(p["timeShift"])} is left out.`);
   if (isObject(p["libraryPanel"]) && !p["targets"]) notes.push("It is a library panel, whose content is not in the file.");
   const whole = (v: unknown, none: number, least: number, most: number) => Math.min(most, Math.max(least, Math.round(number(v) ?? none)));
   const x = whole(at["x"], 0, 0, 23);
-  const { type, options, defaults } = modern(p, object(p["options"]), object(config["defaults"]));
+  const old = modern(p);
+  const type = old?.type ?? text(p["type"], "unknown");
+  const axis = type === "heatmap" && isObject(p["yAxis"]) ? { yAxis: { unit: p["yAxis"]["format"] } } : {};
+  const options = old?.options ?? { ...axis, ...object(p["options"]) };
+  const defaults = old?.defaults ?? object(config["defaults"]);
+  const transformations = list(p["transformations"]).filter((t) => t["disabled"] !== true);
+  if (asks(type)) {
+    if (last || (type === "table" && targets.some((t) => !t.instant && !t.table) && text(transformations[0]?.["id"]) !== "reduce")) notes.push("Of values over time, the last ones are shown.");
+    const all = [
+      ...left("panel", old?.was ?? type, p),
+      ...list(p["targets"]).filter((t) => t["hide"] !== true && text(t["expr"])).flatMap((t) => left("query", "", t)),
+      ...(old ? [] : [...left("options", type, options), ...left("field", type, defaults)]),
+      ...transformations.flatMap((t) => leftOfTransformation(type, text(t["id"]), object(t["options"]))),
+      ...list(config["overrides"]).flatMap((o) => leftOfOverride(type, o)),
+    ].filter((n) => n !== "reduceOptions.values" || targets.some((t) => !t.instant));
+    const unit = text(defaults["unit"]);
+    if (!known(unit)) notes.push(`The unit ${unit} is written behind the values.`);
+    if (all.length) notes.push(named([...new Set(all)]));
+  }
   return {
     type,
     title: text(p["title"]),
@@ -188,8 +229,8 @@ function panel(p: Json, foreign: Map<string, string>): PanelSpec {
     targets,
     options,
     defaults,
-    overrides: [...list(config["overrides"]), ...list(p["seriesOverrides"]).map(legacyOverride)],
-    transformations: list(p["transformations"]).filter((t) => t["disabled"] !== true),
+    overrides: old?.overrides ?? list(config["overrides"]),
+    transformations,
     interval: text(p["interval"]),
     timeFrom: text(p["timeFrom"]).replace(/^now-/, ""),
     repeat: text(p["repeat"]),
@@ -197,54 +238,6 @@ function panel(p: Json, foreign: Map<string, string>): PanelSpec {
     maxPerRow: whole(p["maxPerRow"], 4, 1, 24),
     notes,
   };
-}
-
-// modern turns the panels of old Grafana versions, graph and singlestat, into today's.
-function modern(p: Json, options: Json, defaults: Json): { type: string; options: Json; defaults: Json } {
-  const type = text(p["type"], "unknown");
-  if (type === "graph") {
-    const axis = object(list(p["yaxes"])[0]);
-    const legend = object(p["legend"]);
-    const stacking = p["stack"] === true ? (p["percentage"] === true ? "percent" : "normal") : "none";
-    const calcs = Object.entries({ current: "lastNotNull", avg: "mean", min: "min", max: "max", total: "sum" }).filter(([name]) => legend[name] === true).map(([, calc]) => calc);
-    return {
-      type: "timeseries",
-      options: { legend: { showLegend: legend["show"] !== false, calcs: legend["values"] === true ? calcs : [] } },
-      defaults: {
-        unit: axis["format"],
-        decimals: p["decimals"],
-        min: axis["min"],
-        max: axis["max"],
-        custom: {
-          drawStyle: p["bars"] === true ? "bars" : p["lines"] === false && p["points"] === true ? "points" : "line",
-          fillOpacity: (number(p["fill"]) ?? 1) * 10,
-          stacking: { mode: stacking },
-          spanNulls: text(p["nullPointMode"]) === "connected",
-          scaleDistribution: { type: number(axis["logBase"]) === 1 || axis["logBase"] === undefined ? "linear" : "log" },
-        },
-      },
-    };
-  }
-  if (type === "singlestat") {
-    const names: Json = { current: "lastNotNull", avg: "mean", total: "sum", name: "lastNotNull" };
-    const colours = Array.isArray(p["colors"]) ? p["colors"] : [];
-    const limits = text(p["thresholds"]).split(",").map(number).filter((v) => v !== undefined);
-    const steps = [null, ...limits].map((value, i) => ({ value, color: text(colours[i], "green") }));
-    return {
-      type: "stat",
-      options: { reduceOptions: { calcs: [names[text(p["valueName"], "avg")] ?? text(p["valueName"], "mean")] }, colorMode: p["colorBackground"] === true ? "background" : "value", graphMode: object(p["sparkline"])["show"] === true ? "area" : "none" },
-      defaults: { unit: p["format"], decimals: p["decimals"], thresholds: { mode: "absolute", steps: p["colorValue"] === true || p["colorBackground"] === true ? steps : [] }, noValue: p["nullText"] },
-    };
-  }
-  return { type: type === "table-old" ? "table" : type, options, defaults };
-}
-
-function legacyOverride(o: Json): Json {
-  const alias = text(o["alias"]);
-  const properties: Json[] = [];
-  if (text(o["transform"]) === "negative-Y") properties.push({ id: "custom.transform", value: "negative-Y" });
-  if (text(o["color"])) properties.push({ id: "color", value: { mode: "fixed", fixedColor: o["color"] } });
-  return { matcher: { id: alias.startsWith("/") ? "byRegexp" : "byName", options: alias }, properties };
 }
 
 function variable(v: Json): VariableSpec {

@@ -10,8 +10,9 @@ import { inExpression, inText, single, type Scope } from "./interpolate";
 import type { PanelSpec, Target } from "./model";
 import type { Values } from "./reduce";
 
-// Line is a series of a panel, on the panel's times.
+// Line is a series of a panel, on the times of its query.
 export interface Line {
+  times: number[]; // seconds; none for an instant query
   name: string;
   refId: string;
   labels: Labels;
@@ -21,10 +22,10 @@ export interface Line {
 
 // Data is what a panel's queries returned.
 export interface Data {
-  times: number[]; // seconds
-  start: number; // ms
+  start: number; // ms; start, end and step are those of the first query over time
   end: number;
   step: number;
+  until: number; // ms; the end of the time range, which may lie behind the last step
   lines: Line[];
   tables: { refId: string; series: Series[] }[]; // of queries for tables
   warnings: string[];
@@ -45,22 +46,19 @@ export class Queries {
 
   // ask runs all queries. With refresh, range queries ask only for what is new.
   async ask(scope: Scope, pixels: number, refresh: boolean, signal: AbortSignal): Promise<Data> {
-    const { range, step, inner } = this.timed(scope, pixels);
-    const b = bounds(range, Date.now());
-    const data: Data = { times: [], start: Math.floor(b.start / step) * step, end: Math.floor(b.end / step) * step, step, lines: [], tables: [], warnings: [] };
-    const answers = await Promise.all(this.spec.targets.map((t) => this.one(t, inner, range, step, refresh, signal)));
-    // A refresh at the edge of a step may ask some queries for one step more.
-    for (const a of answers) if (a.end !== undefined) [data.start, data.end] = [Math.max(data.start, a.start!), Math.max(data.end, a.end)];
+    const b = bounds(this.range(scope), Date.now());
+    const answers = await Promise.all(this.spec.targets.map((t) => this.one(t, scope, pixels, refresh, signal)));
+    const first = answers.find((a) => a.step) ?? { ...b, step: 1_000 };
+    const data: Data = { start: first.start, end: first.end, step: first.step, until: Math.max(b.end, first.end), lines: [], tables: [], warnings: [] };
     this.spec.targets.forEach((t, i) => {
-      const { series, warnings, instant } = answers[i]!;
+      const { series, warnings, ...at } = answers[i]!;
       data.warnings.push(...warnings.filter((w) => !data.warnings.includes(w)));
-      if (t.table || instant) data.tables.push({ refId: t.refId, series });
+      if (!at.step) data.tables.push({ refId: t.refId, series });
       const hidden = shared(series);
-      const grid = instant ? undefined : columns(series, { ...data, log: false });
-      if (grid) data.times = grid.times;
+      const grid = at.step ? columns(series, { ...at, log: false }) : undefined;
       series.forEach((s, j) => {
         const values = grid ? grid.values[j]! : [s.value ? Number(s.value[1]) : s.histogram ? Number(s.histogram[1].count) : null];
-        data.lines.push({ name: nameOf(t, s.metric, hidden, scope), refId: t.refId, labels: s.metric, values, series: s });
+        data.lines.push({ name: nameOf(t, s.metric, hidden, scope), refId: t.refId, labels: s.metric, times: grid?.times ?? [], values, series: s });
       });
     });
     return data;
@@ -68,10 +66,10 @@ export class Queries {
 
   // estimate is what all queries together would read.
   async estimate(scope: Scope, pixels: number, signal: AbortSignal): Promise<Estimate | undefined> {
-    const { range, step, inner } = this.timed(scope, pixels);
-    const { start, end } = bounds(range, Date.now());
+    const { start, end } = bounds(this.range(scope), Date.now());
     const asOf = this.ctx.asOf();
     const params = (t: Target) => {
+      const { step, inner } = this.timed(t, scope, pixels);
       const expr = inExpression(t.expr, inner);
       return isInstant(t) ? queryParams(expr, end, asOf) : rangeParams(expr, start, end, step, asOf);
     };
@@ -80,21 +78,21 @@ export class Queries {
 
   // key identifies what the queries ask. A time range that ends now is the same one later.
   key(scope: Scope, pixels: number): string {
-    const { range, step } = this.timed(scope, pixels);
-    return JSON.stringify([range, step, this.ctx.asOf()]);
+    return JSON.stringify([this.range(scope), this.spec.targets.map((t) => this.timed(t, scope, pixels).step), this.ctx.asOf()]);
   }
 
   // expressions lists the queries as they are asked.
   expressions(scope: Scope): string[] {
-    const { inner } = this.timed(scope, 600);
-    return this.spec.targets.map((t) => inExpression(t.expr, inner));
+    return this.spec.targets.map((t) => inExpression(t.expr, this.timed(t, scope, 600).inner));
   }
 
-  // timed is the time range of the queries, their step, and the variables with those of the time.
-  private timed(scope: Scope, pixels: number): { range: Range; step: number; inner: Scope } {
+  // timed is the step of a query, and the variables with those of the time. A least step slows its
+  // own query alone.
+  private timed(t: Target, scope: Scope, pixels: number): { step: number; inner: Scope } {
     const range = this.range(scope);
-    const step = stepFor(range.length, pixels, this.leastStep(scope));
-    return { range, step, inner: new Map([...scope, ...times(range, step, this.scraped(scope))]) };
+    const least = Math.max(duration(this.spec.interval, scope), duration(t.interval, scope)) || scrapeInterval;
+    const step = stepFor(range.length, pixels, least) * t.factor;
+    return { step, inner: new Map([...scope, ...times(range, step, duration(t.interval, scope) || scrapeInterval)]) };
   }
 
   private range(scope: Scope): Range {
@@ -102,26 +100,20 @@ export class Queries {
     return own ? { ...this.ctx.range(), length: own } : this.ctx.range();
   }
 
-  // scraped is the time between two samples, as far as the panel has it.
-  private scraped(scope: Scope): number {
-    return Math.max(0, ...this.spec.targets.map((t) => duration(t.interval, scope))) || scrapeInterval;
-  }
-
-  private leastStep(scope: Scope): number {
-    return Math.max(duration(this.spec.interval, scope), ...this.spec.targets.map((t) => duration(t.interval, scope))) || scrapeInterval;
-  }
-
-  private async one(t: Target, scope: Scope, range: Range, step: number, refresh: boolean, signal: AbortSignal): Promise<{ series: Series[]; warnings: string[]; instant: boolean; start?: number; end?: number }> {
-    const expr = inExpression(t.expr, scope);
+  // one asks a query. Its step is 0 if it is an instant query.
+  private async one(t: Target, scope: Scope, pixels: number, refresh: boolean, signal: AbortSignal): Promise<{ series: Series[]; warnings: string[]; start: number; end: number; step: number }> {
+    const range = this.range(scope);
+    const { step, inner } = this.timed(t, scope, pixels);
+    const expr = inExpression(t.expr, inner);
     if (isInstant(t)) {
       const { end } = bounds(range, Date.now());
       const r = await this.ctx.api.get<Answer>("query", queryParams(expr, end, this.ctx.asOf()), signal);
-      return { series: vector(r.data), warnings: r.warnings, instant: true };
+      return { series: vector(r.data), warnings: r.warnings, start: end, end, step: 0 };
     }
     let query = this.ranged.get(t.refId);
     if (!query) this.ranged.set(t.refId, (query = new Ranged(this.ctx)));
     const m = await query.ask(expr, range, step, refresh, signal);
-    return { series: m.series, warnings: m.reply.warnings, instant: false, start: m.start, end: m.end };
+    return { series: m.series, warnings: m.reply.warnings, start: m.start, end: m.end, step };
   }
 }
 

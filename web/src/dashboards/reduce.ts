@@ -11,7 +11,7 @@ function variance(v: readonly number[]): number {
   return sum(v.map((x) => (x - mean) ** 2)) / v.length;
 }
 
-const calculations: Record<string, (p: number[], all: Values) => number | null | undefined> = {
+const functions: Record<string, (p: number[], all: Values) => number | null | undefined> = {
   lastNotNull: (p) => p.at(-1),
   last: (_, all) => all.at(-1),
   firstNotNull: (p) => p[0],
@@ -31,14 +31,18 @@ const calculations: Record<string, (p: number[], all: Values) => number | null |
   distinctCount: (p) => new Set(p).size,
 };
 
-export const isCalculation = (name: string) => Object.hasOwn(calculations, name);
+export const isCalculation = (name: string) => Object.hasOwn(functions, name);
 
 // titles are the names of calculations in legends.
 export const title = (name: string): string => ({ lastNotNull: "last", firstNotNull: "first" })[name] ?? name;
+
+// column is the name of a calculation's column in Grafana.
+export const column = (name: string): string =>
+  ({ lastNotNull: "Last *", firstNotNull: "First *", sum: "Total", diff: "Difference", diffperc: "Difference percent", stdDev: "StdDev", distinctCount: "Distinct Count" })[name] ?? name[0]!.toUpperCase() + name.slice(1);
 
 // reduce returns null if there are no values, or the calculation is none.
 export function reduce(values: Values, calculation: string): number | null {
   const p = present(values);
   if (!p.length && !/^(count|last|first)$/.test(calculation)) return null;
-  return (isCalculation(calculation) ? calculations[calculation]!(p, values) : undefined) ?? null;
+  return (isCalculation(calculation) ? functions[calculation]!(p, values) : undefined) ?? null;
 }

@@ -1,6 +1,7 @@
 import { formatTime, type Zone } from "../time";
-import type { Data } from "./query";
-import { list, number, object, text, type Json } from "./model";
+import type { Data, Line } from "./query";
+import { column, isCalculation, reduce } from "./reduce";
+import { list, number, object, text, type Json } from "./json";
 
 // Tables of a panel, and the transformations of Grafana that people use for them.
 
@@ -41,15 +42,8 @@ export function gridsOf(d: Data, zone: Zone): Grid[] {
   return out;
 }
 
-const applied = new Set(["merge", "organize", "joinByField", "seriesToColumns", "filterFieldsByName", "sortBy", "limit", "reduce", "labelsToFields"]);
-
-// unsupportedTransformations names those that are left out.
-export function unsupportedTransformations(all: Json[]): string[] {
-  return all.map((t) => text(t["id"])).filter((id) => !applied.has(id)).map((id) => `The transformation ${id} is left out.`);
-}
-
 // transform applies what is supported, and puts what remains below each other.
-export function transform(grids: Grid[], all: Json[]): Grid {
+export function transform(grids: Grid[], all: Json[], d: Data): Grid {
   for (const t of all) {
     const o = object(t["options"]);
     switch (text(t["id"])) {
@@ -63,6 +57,16 @@ export function transform(grids: Grid[], all: Json[]): Grid {
       case "organize":
         grids = grids.map((g) => organized(g, o));
         break;
+      case "renameByRegex": {
+        const m = /^\/(.*)\/([gimsuy]*)$/s.exec(text(o["regex"]));
+        try {
+          const re = m ? new RegExp(m[1]!, m[2]) : new RegExp(text(o["regex"]));
+          grids = grids.map((g) => ({ ...g, columns: g.columns.map((c) => ({ ...c, title: c.title.replace(re, text(o["renamePattern"])) })) }));
+        } catch {
+          // An expression that JavaScript does not have renames nothing.
+        }
+        break;
+      }
       case "filterFieldsByName": {
         const names = object(o["include"])["names"];
         if (Array.isArray(names)) grids = grids.map((g) => picked(g, g.columns.flatMap((c, i) => (names.includes(c.title) ? [i] : []))));
@@ -74,9 +78,38 @@ export function transform(grids: Grid[], all: Json[]): Grid {
       case "limit":
         grids = grids.map((g) => ({ ...g, rows: g.rows.slice(0, number(o["limitField"]) ?? 10) }));
         break;
+      case "reduce":
+        grids = [reduced(d, o)];
+        break;
+      case "labelsToFields":
+        grids = withLabels(grids, d);
+        break;
     }
   }
   return grids.length === 1 ? grids[0]! : joined(grids, undefined);
+}
+
+// reduced makes a row of each series, and a column of each calculation.
+function reduced(d: Data, o: Json): Grid {
+  const calcs = (Array.isArray(o["reducers"]) ? o["reducers"] : []).map((c) => text(c)).filter(isCalculation);
+  const labels = o["labelsToFields"] === true ? labelsOf(d.lines) : [];
+  const refId = d.lines[0]?.refId ?? "";
+  return {
+    columns: ["Field", ...labels, ...calcs.map(column)].map((name) => ({ name, title: name, refId })),
+    rows: d.lines.map((l) => [l.name, ...labels.map((k) => l.labels[k] ?? ""), ...calcs.map((c) => reduce(l.values, c))]),
+  };
+}
+
+const labelsOf = (lines: Line[]) => [...new Set(lines.flatMap((l) => Object.keys(l.labels)))].sort();
+
+// withLabels replaces the names of series over time by a column for each label. Tables of instant
+// queries have those already.
+function withLabels(grids: Grid[], d: Data): Grid[] {
+  const lines = d.lines.filter((l) => l.times.length);
+  if (!lines.length) return grids;
+  const labels = labelsOf(lines);
+  const columns = [...labels, "Value"].map((name) => ({ name, title: name, refId: lines[0]!.refId }));
+  return [...grids.filter((g) => g.columns[0]?.name !== "Series"), { columns, rows: lines.map((l) => [...labels.map((k) => l.labels[k] ?? ""), l.values.findLast((v) => v !== null) ?? null]) }];
 }
 
 const picked = (g: Grid, at: number[]): Grid => ({ columns: at.map((i) => g.columns[i]!), rows: g.rows.map((r) => at.map((i) => r[i]!)) });

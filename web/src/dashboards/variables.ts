@@ -90,7 +90,7 @@ async function optionsOf(spec: VariableSpec, scope: Scope, ctx: Context): Promis
     case "textbox":
       return of(spec.current.length ? spec.current : [spec.query]);
     default:
-      throw new Error(`Variables of type ${spec.type} are not supported.`);
+      return []; // the model leaves other types out
   }
 }
 

@@ -1,0 +1,236 @@
+// Panels of dashboards draw the values that Grafana draws, or name what they draw otherwise. Small
+// dashboards on constant queries, in a real browser before a real server.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { open, Server, until, visit } from "./harness.mjs";
+
+let server, browser;
+
+before(async () => {
+  server = await Server.start();
+  browser = await open();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const target = (refId, expr, legendFormat, more = {}) => ({ refId, expr, legendFormat, ...more });
+const fixed = (name, fixedColor, ...more) => ({ matcher: { id: "byName", options: name }, properties: [{ id: "color", value: { mode: "fixed", fixedColor } }, ...more.map(([id, value]) => ({ id, value }))] });
+const card = (page, name) => page.getByRole("region", { name, exact: true });
+const notes = (page, name) => card(page, name).locator(".card-notes li").allTextContents();
+const cells = (page, name) => card(page, name).locator("tbody tr").evaluateAll((rows) => rows.map((r) => [...r.cells].map((c) => c.textContent)));
+
+// show opens a dashboard of panels, and waits until the first one shows something.
+async function show(panels, { what = "canvas, tbody tr, .stat-value, [role=meter]", more = {}, wrapped } = {}) {
+  const page = await visit(browser, "about:blank");
+  page.asked = [];
+  page.on("request", (r) => page.asked.push(new URL(r.url())));
+  const dashboard = { title: "Faithful", panels: panels.map((p, i) => ({ gridPos: { x: 0, y: i * 8, w: 12, h: 8 }, ...p })), ...more };
+  await page.route("**/api/v1/dashboards/x.json", (route) => route.fulfill({ json: { status: "success", data: wrapped ? wrapped(dashboard) : dashboard } }));
+  await page.goto(`${server.url}/#/dashboards?range=15m&dash=file%3Ax.json`);
+  for (const p of panels) {
+    await card(page, p.title).scrollIntoViewIfNeeded();
+    await card(page, p.title).locator(what).first().waitFor();
+  }
+  return page;
+}
+
+// tops returns, for each colour, the uppermost row of a graph's canvas that has it, in pixels.
+async function tops(page, name, colours) {
+  const found = await card(page, name).locator("canvas").evaluate((canvas, all) => {
+    const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return all.map(([r, g, b]) => {
+      for (let i = 0; i < width * height; i++) if (data[4 * i + 3] > 250 && Math.abs(data[4 * i] - r) + Math.abs(data[4 * i + 1] - g) + Math.abs(data[4 * i + 2] - b) < 12) return Math.floor(i / width);
+      return undefined;
+    });
+  }, colours);
+  return found;
+}
+const [red, lime, blue] = [[255, 0, 0], [0, 255, 0], [0, 0, 255]];
+const [redHex, limeHex, blueHex] = ["#ff0000", "#00ff00", "#0000ff"];
+
+test("a series that an override takes out of a stack stands alone", async () => {
+  const targets = [target("A", "vector(30)", "Total"), target("B", "vector(4)", "used"), target("C", "vector(20)", "free")];
+  const defaults = { custom: { lineWidth: 4, stacking: { mode: "normal", group: "A" } } };
+  const overrides = [fixed("used", limeHex), fixed("free", blueHex)];
+  const page = await show([
+    { type: "timeseries", title: "none", targets, fieldConfig: { defaults, overrides: [...overrides, fixed("Total", redHex, ["custom.stacking", { mode: "none", group: false }])] } },
+    { type: "timeseries", title: "group", targets, fieldConfig: { defaults, overrides: [...overrides, fixed("Total", redHex, ["custom.stacking", { mode: "normal", group: false }])] } },
+  ]);
+  for (const name of ["none", "group"]) {
+    const [total, used, free] = await tops(page, name, [red, lime, blue]);
+    // 30, 24 and 4 from above.
+    assert.ok(total < free && free < used, `${name}: ${total} ${free} ${used}`);
+    assert.ok(Math.abs((used - total) / (used - free) - 26 / 20) < 0.1, `${name}: ${total} ${free} ${used}`);
+    assert.deepEqual(await notes(page, name), []);
+  }
+  assert.deepEqual(page.faults, []);
+});
+
+test("what a panel sets and the page does not draw is named, and nothing else", async () => {
+  const page = await show([
+    {
+      type: "timeseries",
+      title: "Some",
+      pluginVersion: "11.0.0",
+      unheardOf: { deep: [1] },
+      timeShift: "1d",
+      options: { legend: { calcs: ["mean", "p99"], showLegend: true, placement: "right" }, tooltip: { mode: "multi" }, xField: "x" },
+      fieldConfig: {
+        defaults: { unit: "s", color: { mode: "shades" }, custom: { axisCenteredZero: true, axisBorderShow: true, insertNulls: false, spanNulls: 60000, thresholdsStyle: { mode: "area" }, cellOptions: { type: "gauge" } } },
+        overrides: [
+          { matcher: { id: "byName", options: "a" }, properties: [{ id: "custom.fillBelowTo", value: "b" }, { id: "custom.lineWidth", value: 3 }, { id: "custom.pointShape", value: "star" }] },
+          { matcher: { id: "byValue", options: {} }, properties: [] },
+        ],
+      },
+      transformations: [{ id: "calculateField", options: {} }],
+      targets: [target("A", "vector(1)", "a", { exemplar: true, editorMode: "code" })],
+    },
+    { type: "timeseries", title: "Defaults", id: 3, options: { tooltip: { mode: "single", sort: "none" } }, fieldConfig: { defaults: { links: [], custom: { axisCenteredZero: false, insertNulls: false, lineInterpolation: "linear", fillOpacity: 10, hideFrom: { legend: false, tooltip: false, viz: false }, scaleDistribution: { type: "linear" } }, mappings: [], thresholds: { mode: "absolute", steps: [] } }, overrides: [] }, targets: [target("A", "vector(1)", "a", { exemplar: false })] },
+  ]);
+  assert.deepEqual(await notes(page, "Some"), [
+    'Not drawn as in Grafana: unheardOf, timeShift "1d", exemplar, legend.calcs "p99", xField "x", color.mode "shades", custom.axisCenteredZero, custom.spanNulls 60000, custom.thresholdsStyle.mode "area", transformation calculateField, override custom.fillBelowTo "b", override custom.pointShape "star", overrides byValue.',
+  ]);
+  assert.match(await card(page, "Some").locator("h2").getAttribute("title"), /^Some\nNot drawn as in Grafana: unheardOf/);
+  assert.deepEqual(await notes(page, "Defaults"), []);
+  assert.deepEqual(page.faults, []);
+});
+
+test("tables colour and map cells as their options say", async () => {
+  const targets = [target("A", 'label_replace(vector(270),"state","ok-1","","")', "", { format: "table", instant: true })];
+  const thresholds = { mode: "absolute", steps: [{ color: "green", value: null }, { color: "red", value: 80 }] };
+  const table = (title, custom, more = {}) => ({ type: "table", title, targets, fieldConfig: { defaults: { thresholds, custom, ...more }, overrides: [] } });
+  const mappings = [{ type: "value", options: { 270: { text: "many" } } }, { type: "regex", options: { pattern: "^ok-(.*)$", result: { text: "fine $1" } } }];
+  const page = await show([table("plain", {}), table("text", { displayMode: "color-text" }), table("behind", { cellOptions: { type: "color-background" } }), table("mapped", {}, { mappings }), table("bar", { cellOptions: { type: "gauge" } })]);
+  const style = (name) => card(page, name).locator("tbody td").last().evaluate((td) => [td.style.color !== "", td.style.backgroundColor !== ""]);
+  assert.deepEqual(await style("plain"), [false, false]);
+  assert.deepEqual(await style("text"), [true, false]);
+  assert.deepEqual(await style("behind"), [true, true]);
+  assert.deepEqual((await cells(page, "mapped"))[0].slice(1), ["fine 1", "many"]);
+  assert.deepEqual(await notes(page, "mapped"), []);
+  assert.deepEqual(await notes(page, "bar"), ['Not drawn as in Grafana: custom.cellOptions.type "gauge".']);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a least step slows its own query alone", async () => {
+  const page = await show([{ type: "timeseries", title: "Steps", targets: [target("A", "vector(1)", "fine"), target("B", "vector(2)", "coarse", { interval: "5m" }), target("C", "vector(3)", "factor", { intervalFactor: 4 })] }], { what: ".key" });
+  const steps = new Map(page.asked.filter((u) => u.pathname.endsWith("query_range")).map((u) => [u.searchParams.get("query"), Number(u.searchParams.get("step"))]));
+  assert.deepEqual([steps.get("vector(1)"), steps.get("vector(2)"), steps.get("vector(3)")], [15, 300, 60]);
+  assert.deepEqual(await card(page, "Steps").locator(".key").allTextContents(), ["fine", "coarse", "factor"]);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a graph with one sample shows it", async () => {
+  const page = await show([{ type: "timeseries", title: "One", interval: "30m", targets: [target("A", "vector(23)", "x")], fieldConfig: { defaults: {}, overrides: [fixed("x", redHex)] } }]);
+  assert.ok((await tops(page, "One", [red]))[0] > 0);
+});
+
+test("old graphs: a second axis with its unit, colours, bars and stacks of series", async () => {
+  const graph = (title, more) => ({ type: "graph", title, linewidth: 4, fill: 0, yaxes: [{ format: "Bps" }, { format: "ms", min: "0", max: "300" }], legend: { values: true, current: true }, targets: [target("A", "vector(5000000)", "read"), target("B", "vector(250)", "io time")], aliasColors: { read: redHex, "io time": blueHex }, ...more });
+  const page = await show([
+    graph("Axes", { seriesOverrides: [{ alias: "io time", yaxis: 2, zindex: -1 }] }),
+    graph("Noted", { seriesOverrides: [{ alias: "/io.*/", fillBelowTo: "read", dashes: true }], thresholds: [{ value: 3, op: "gt" }], nullPointMode: "null as zero", xaxis: { mode: "histogram" } }),
+    graph("Stack", { stack: true, targets: [target("A", "vector(30)", "read"), target("B", "vector(10)", "io time")], seriesOverrides: [{ alias: "io time", stack: false }] }),
+  ]);
+  assert.deepEqual(await card(page, "Axes").locator(".key").allTextContents(), ["read last 5 MB/s", "io time last 250 ms"]);
+  // On its own axis, the small value is above the large one.
+  const [read, time] = await tops(page, "Axes", [red, blue]);
+  assert.ok(time < read, `${read} ${time}`);
+  assert.deepEqual(await notes(page, "Axes"), []);
+  assert.deepEqual(await notes(page, "Noted"), ['Not drawn as in Grafana: seriesOverrides[].fillBelowTo "read", thresholds, nullPointMode "null as zero", xaxis.mode "histogram".']);
+  const [below, alone] = await tops(page, "Stack", [red, blue]);
+  assert.ok(below < alone, `${below} ${alone}`);
+  assert.deepEqual(page.faults, []);
+});
+
+test("reduce and labelsToFields make the columns of Grafana", async () => {
+  const targets = [target("A", 'label_replace(vector(7),"pod","p1","","")', "a"), target("B", "vector(8)", "b")];
+  const page = await show([
+    { type: "table", title: "Reduced", targets, transformations: [{ id: "reduce", options: { reducers: ["max", "lastNotNull"] } }, { id: "organize", options: { renameByName: { Max: "Most" } } }] },
+    { type: "table", title: "Fields", targets: targets.slice(0, 1), transformations: [{ id: "reduce", options: { mode: "reduceFields", reducers: ["max"] } }] },
+    { type: "table", title: "Labels", targets: targets.slice(0, 1), transformations: [{ id: "labelsToFields", options: {} }, { id: "merge", options: {} }] },
+  ]);
+  assert.deepEqual(await card(page, "Reduced").locator("th").allTextContents(), ["Field", "Most", "Last *"]);
+  assert.deepEqual(await cells(page, "Reduced"), [["a", "7", "7"], ["b", "8", "8"]]);
+  assert.deepEqual(await notes(page, "Reduced"), []);
+  assert.deepEqual(await notes(page, "Fields"), ['Not drawn as in Grafana: transformation reduce: mode "reduceFields".']);
+  assert.deepEqual(await card(page, "Labels").locator("th").allTextContents(), ["pod", "Value"]);
+  assert.deepEqual(await cells(page, "Labels"), [["p1", "7"]]);
+  assert.deepEqual(await notes(page, "Labels"), ["Of values over time, the last ones are shown."]);
+  assert.deepEqual(page.faults, []);
+});
+
+test("old single values and old tables", async () => {
+  const single = (title, expr, more) => ({ type: "singlestat", title, valueName: "current", targets: [target("A", expr, "x")], ...more });
+  const page = await show([
+    single("Map", "vector(1)", { valueMaps: [{ op: "=", value: "1", text: "UP" }, { op: "=", value: "0", text: "DOWN" }] }),
+    single("Range", "vector(7)", { mappingType: 2, rangeMaps: [{ from: "5", to: "9", text: "some" }] }),
+    single("Gauge", "vector(66)", { format: "percent", gauge: { show: true, minValue: 0, maxValue: 200 } }),
+    single("Affixes", "vector(3)", { prefix: "v", postfix: " of 9", valueFontSize: "80%" }),
+    single("Column", "vector(3)", { tableColumn: "pod" }),
+    {
+      type: "table",
+      title: "Styles",
+      targets: [target("A", 'label_replace(label_replace(vector(2048),"version","1.2","",""),"job","j","","")', "", { format: "table", instant: true })],
+      transform: "table",
+      styles: [{ pattern: "Time", type: "hidden" }, { pattern: "version", alias: "Version", type: "string" }, { pattern: "Value", alias: "Size", type: "number", unit: "bytes", decimals: 1, colorMode: "row", thresholds: ["1"], colors: ["green", "red", "red"] }, { pattern: "/.*/", type: "hidden" }],
+    },
+  ]);
+  assert.equal(await card(page, "Map").locator(".stat-value").textContent(), "UP");
+  assert.equal(await card(page, "Range").locator(".stat-value").textContent(), "some");
+  assert.equal(await card(page, "Gauge").getByRole("meter").getAttribute("aria-valuemax"), "200");
+  assert.equal(await card(page, "Affixes").locator(".stat-value").textContent(), "v3 of 9");
+  for (const name of ["Map", "Range", "Gauge", "Affixes"]) assert.deepEqual(await notes(page, name), []);
+  assert.deepEqual(await notes(page, "Column"), ['Not drawn as in Grafana: tableColumn "pod".']);
+  assert.deepEqual(await card(page, "Styles").locator("th").allTextContents(), ["Version", "Size"]);
+  assert.deepEqual(await cells(page, "Styles"), [["1.2", "2.0 KiB"]]);
+  assert.deepEqual(await notes(page, "Styles"), ['Not drawn as in Grafana: styles[].colorMode "row".']);
+  assert.deepEqual(page.faults, []);
+});
+
+test("mappings of ranges and special values, and continuous colours", async () => {
+  const stat = (title, expr, defaults) => ({ type: "stat", title, targets: [target("A", expr, "x")], options: { colorMode: "value" }, fieldConfig: { defaults, overrides: [] } });
+  const mappings = [{ type: "range", options: { from: 5, to: null, result: { text: "much" } } }, { type: "special", options: { match: "null+nan", result: { text: "none" } } }];
+  const colours = { min: 0, max: 100, color: { mode: "continuous-GrYlRd" } };
+  const page = await show([stat("Much", "vector(7)", { mappings }), stat("None", "vector(1) * NaN", { mappings }), stat("Low", "vector(0)", colours), stat("High", "vector(100)", colours)]);
+  const value = (name) => card(page, name).locator(".stat-value");
+  assert.equal(await value("Much").textContent(), "much");
+  assert.equal(await value("None").textContent(), "none");
+  const channels = (name) => value(name).evaluate((e) => getComputedStyle(e).color.match(/\d+/g).map(Number));
+  const [low, high] = [await channels("Low"), await channels("High")];
+  assert.ok(low[1] > low[0] && high[0] > high[1], `${low} ${high}`);
+  assert.deepEqual(await notes(page, "High"), []);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a classic dashboard that Kubernetes wraps is read", async () => {
+  const panels = [{ type: "stat", title: "Wrapped", targets: [target("A", "vector(4)", "x")] }];
+  const page = await show(panels, { wrapped: (spec) => ({ apiVersion: "dashboard.grafana.app/v1beta1", kind: "Dashboard", metadata: { name: "x" }, spec }) });
+  assert.equal(await card(page, "Wrapped").locator(".stat-value").textContent(), "4");
+  const v2 = await visit(browser, "about:blank");
+  await v2.route("**/api/v1/dashboards/x.json", (route) => route.fulfill({ json: { status: "success", data: { apiVersion: "dashboard.grafana.app/v2beta1", kind: "Dashboard", spec: { elements: {}, layout: {} } } } }));
+  await v2.goto(`${server.url}/#/dashboards?dash=file%3Ax.json`);
+  await v2.locator("main [role=alert]", { hasText: "schema v2" }).waitFor();
+});
+
+test("variables of other data sources are left out, and gaps between panels close", async () => {
+  const list = [
+    { name: "logs", type: "query", datasource: { type: "loki", uid: "l" }, query: "label_values(app)" },
+    { name: "filter", type: "adhoc" },
+    { name: "every", type: "interval", query: "1m,5m", auto: true, current: { value: "1m" } },
+  ];
+  const panels = [
+    { type: "stat", title: "First", gridPos: { x: 0, y: 3, w: 12, h: 4 }, targets: [target("A", "vector(1)", "x")] },
+    { type: "stat", title: "Below", gridPos: { x: 6, y: 30, w: 12, h: 4 }, targets: [target("A", "vector(2)", "x")] },
+    { type: "stat", title: "Beside", gridPos: { x: 18, y: 31, w: 6, h: 4 }, targets: [target("A", "vector(3)", "x")] },
+  ];
+  const page = await show(panels, { more: { templating: { list } } });
+  assert.deepEqual(await page.locator("main .dashboards > .status p").allTextContents(), ["Not drawn as in Grafana: variable every: auto.", "The variable logs is left out: its data source is loki, not Prometheus.", "The variable filter is left out: its type is adhoc."]);
+  assert.equal(await page.locator("main [role=alert]").count(), 0);
+  assert.equal(page.asked.filter((u) => /label\/|\/series/.test(u.pathname)).length, 0);
+  const rows = await Promise.all(panels.map((p) => card(page, p.title).evaluate((e) => e.style.gridRowStart)));
+  assert.deepEqual(rows, ["1", "5", "1"]);
+  assert.deepEqual(page.faults, []);
+});
