@@ -10,6 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/inventory"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/tests/support/laketest"
 )
@@ -61,7 +62,19 @@ func TestLake(t *testing.T) {
 	}
 	require.Equal(t, want, got.Bytes)
 	require.Equal(t, wantSamples, samples)
-	require.InEpsilon(t, float64(want)/1e9*0.023, got.DollarsPerMonth, 1e-9)
+	require.Zero(t, got.DollarsPerMonth, "a directory has no price")
+	require.InEpsilon(t, float64(want)/1e9*0.023, inventory.Of(snap).DollarsPerMonth, 1e-9)
+
+	// The times are those of samples, within the windows.
+	require.Zero(t, plain.Last)
+	require.Less(t, got.First, got.Last)
+	require.GreaterOrEqual(t, got.First, got.Windows[0].Start)
+	for _, b := range snap.Blocks {
+		if b.MinT <= b.MaxT {
+			require.LessOrEqual(t, got.First, b.MinT)
+			require.GreaterOrEqual(t, got.Last, b.MaxT)
+		}
+	}
 
 	// The columns are all that the blocks consist of.
 	require.Equal(t, min(len(snap.Blocks), 64), got.Columns.Blocks)

@@ -100,12 +100,6 @@ export class Api {
     }
   }
 
-  // served reports whether the server has a path of the API: a path that it does not have is
-  // answered with 404. A server that does not answer, or wants a token first, may have it.
-  async served(path: string): Promise<boolean> {
-    return (await this.look(path))?.status !== 404;
-  }
-
   // quiet returns the data of a reply, and undefined if there is none. It asks for no token.
   async quiet<T>(path: string): Promise<T | undefined> {
     try {

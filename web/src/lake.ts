@@ -31,7 +31,9 @@ interface Inventory {
   oldestSegment?: number;
   waiting: { segments: number; blocks: number; since?: number };
   deletions: { id: string; requested: number; selector: string; start: number; end: number; objects: number }[];
-  dollarsPerMonth: number;
+  dollarsPerMonth: number; // 0 for a store without a list price
+  first?: number; // ms, of the first sample
+  last?: number;
   columns?: { blocks: number; samples: number; bytes: number; rows: { file: string; column?: string; bytes: number; bytesPerSample: number }[] };
 }
 
@@ -111,18 +113,19 @@ async function lagOf(api: Api): Promise<number | undefined> {
 function content(l: Inventory, flags: Record<string, string> | undefined, lag: number | undefined, now: Activity, zone: Zone): (HTMLElement | null)[] {
   const samples = l.levels.reduce((sum, x) => sum + x.samples, 0);
   const inBlocks = l.levels.reduce((sum, x) => sum + (x.level === "segment" ? 0 : x.bytes), 0);
-  const newest = l.windows.reduce((m, w) => Math.max(m, w.end), 0);
-  const oldest = l.windows.reduce((m, w) => Math.min(m, w.start), newest);
   const age = l.oldestSegment === undefined ? undefined : (Date.now() - l.oldestSegment) / 1000;
+  const priced = l.dollarsPerMonth > 0 || !l.bytes;
   const retention = flags?.["compactor.blocks-retention-period"];
   const figures: [string, string, string][] = [
     ["Stored", bytes(l.bytes), "of live objects"],
-    ["Storage", `${dollars(l.dollarsPerMonth)} a month`, "list price of S3 Standard"],
-    now.prices.length
+    priced ? ["Storage", `${dollars(l.dollarsPerMonth)} a month`, "list price of S3 Standard"] : ["Storage", "–", "this store has no list price"],
+    !priced
+      ? ["Running cost", "–", "this store has no list price"]
+      : now.prices.length
       ? ["Running cost", `${tiny(sum(now.prices))} a day`, "at the rates of the last five minutes, AWS's list prices"]
       : ["Running cost", `${tiny(l.dollarsPerMonth / 30)} a day`, "storage alone: no metrics of Promlake are stored in this tenant"],
     ["Samples in blocks", count(samples), samples ? `${formatValue(inBlocks / samples)} B per sample` : "nothing is compacted yet"],
-    ["Time range", newest ? formatValue((newest - oldest) / 1000, "seconds") : "–", newest ? `since ${formatTime(oldest, zone)}` : "no data"],
+    ["Time range", l.first !== undefined && l.last !== undefined ? formatValue((l.last - l.first) / 1000, "seconds") : "–", l.first !== undefined && l.last !== undefined ? `from ${formatTime(l.first, zone)} to ${formatTime(l.last, zone)}` : "no data"],
     ["Oldest segment", age === undefined ? "–" : formatValue(Math.max(0, Math.round(age)), "seconds"), "waits to become a block"],
     ["Compaction lag", lag === undefined ? "unknown" : formatValue(lag, "seconds"), lag === undefined ? "this tenant has no metrics of a compactor" : "of the oldest window that is due"],
     ["Retention", retention === undefined ? "unknown" : /^0s?$/.test(retention) ? "unlimited" : retention, flags ? (flags["compactor.tenant-retention"] || "for all tenants") : "needs a token of an operator"],
@@ -133,7 +136,7 @@ function content(l: Inventory, flags: Record<string, string> | undefined, lag: n
     h("section", { class: "panel", "aria-label": "Levels over time" }, h("h2", {}, "Levels over time"), l.windows.length ? picture(l, zone) : h("p", { class: "muted" }, "This tenant has no data yet.")),
     table("Levels", ["Level", "Objects", "Bytes", "Samples", "Bytes per sample"], l.levels.map((x) => [titleOf(x.level), count(x.objects), bytes(x.bytes), x.level === "segment" ? "–" : count(x.samples), x.samples ? formatValue(x.bytes / x.samples) : "–"])),
     l.columns?.rows.length ? columns(l.columns) : null,
-    h("div", { class: "lists" }, rates("Requests and samples a second", now.rates, (v) => `${formatValue(v)}/s`), rates("Bytes a second", now.bytes, (v) => formatValue(v, "bytes/s")), rates("Dollars a day", now.prices, tiny)),
+    h("div", { class: "lists" }, rates("Requests and samples a second", now.rates, (v) => `${formatValue(v)}/s`), rates("Bytes a second", now.bytes, (v) => formatValue(v, "bytes/s")), priced ? rates("Dollars a day", now.prices, tiny) : null),
     l.deletions.length
       ? table("Deletions", ["Series", "From", "To", "Requested", "Objects that still hold them"], l.deletions.map((d) => [d.selector, formatTime(d.start, zone), formatTime(d.end, zone), formatTime(d.requested, zone), d.objects ? count(d.objects) : "none"]))
       : null,

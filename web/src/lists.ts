@@ -34,7 +34,7 @@ function list({ title, note, head, rows }: List): HTMLElement {
 
 const named = (o: Record<string, unknown>) =>
   Object.entries(o)
-    .map(([name, v]) => [name, String(v)])
+    .map(([name, v]) => [name, typeof v === "object" && v !== null ? Object.entries(v).map(([k, x]) => `${k}: ${String(x)}`).join(", ") : String(v ?? "")])
     .filter(([, v]) => v !== "")
     .sort(([a], [b]) => (a! < b! ? -1 : 1));
 
@@ -66,7 +66,8 @@ export class StatusView {
       const build = await this.api.get<Record<string, unknown>>("status/buildinfo");
       const [runtime, flags, keys] = await Promise.all([this.operator<Record<string, unknown>>("status/runtimeinfo"), this.operator<Record<string, unknown>>("status/flags"), this.operator<Tokens>("status/tokens")]);
       const all = named(flags ?? {});
-      const about: List[] = [{ title: "Build", head: ["Name", "Value"], rows: named(build.data) }];
+      const { promlakeVersion, version, ...rest } = build.data;
+      const about: List[] = [{ title: "Build", head: ["Name", "Value"], rows: named({ Promlake: promlakeVersion, "Prometheus API": version, ...rest }) }];
       if (runtime) about.push({ title: "Process", head: ["Name", "Value"], rows: named(runtime) });
       if (keys) about.push(tokens(keys));
       const set: List[] = flags ? [{ title: "Limits", head: ["Flag", "Value"], rows: all.filter(([f]) => isLimit(f!)) }, { title: "Other flags", head: ["Flag", "Value"], rows: all.filter(([f]) => !isLimit(f!)) }] : [];

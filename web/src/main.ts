@@ -41,6 +41,7 @@ let timer: ReturnType<typeof setInterval> | undefined;
 const main = h("main", { id: "view", tabIndex: -1 });
 const nav = h("nav", { "aria-label": "Views" });
 const controls = h("div", { class: "controls" });
+const nothing = h("div", { class: "warn", role: "status" }); // the chosen tenant has no data
 const sign = h("dialog", { class: "sign", "aria-label": "Token" });
 
 const context: Context = {
@@ -220,7 +221,14 @@ async function detect(): Promise<void> {
     for (const v of views) absent[yes ? "delete" : "add"](v);
     links();
   };
-  await Promise.all([has(["sql"], api.served("sql")), has(["targets", "rules", "alerts"], monitored(api))]);
+  // A server that does not answer, or wants a token first, may have SQL.
+  const sql = api.quiet<{ api?: Record<string, boolean> }>("features").then((f) => f?.api?.["sql"] ?? true);
+  const { tenant } = state;
+  const missing = async () => {
+    const lake = tenant ? await api.quiet<{ levels: unknown[] }>("status/lake") : undefined;
+    if (tenant === state.tenant) replace(nothing, lake?.levels.length === 0 && `No data for tenant ${tenant}`);
+  };
+  await Promise.all([has(["sql"], sql), has(["targets", "rules", "alerts"], monitored(api)), missing()]);
 }
 
 function header(): void {
@@ -346,7 +354,7 @@ const help = h(
 setTheme(localStorage.getItem(themeKey) ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
 document.body.append(
   h("a", { class: "skip", href: "#view", onclick: (e: Event) => (e.preventDefault(), main.focus()) }, "Skip to the content"),
-  h("header", {}, h("div", { class: "brand" }, "Promlake"), nav, controls, h("button", { type: "button", class: "quiet", "aria-label": "Keyboard shortcuts", onclick: () => help.showModal() }, "?")),
+  h("header", {}, h("div", { class: "brand" }, "Promlake"), nav, controls, h("button", { type: "button", class: "quiet", "aria-label": "Keyboard shortcuts", onclick: () => help.showModal() }, "?"), nothing),
   main,
   sign,
   help,

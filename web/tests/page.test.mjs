@@ -256,9 +256,20 @@ test("exemplars are dots and a list, histograms are heatmaps", async () => {
 });
 
 test("the lake shows its levels, what it costs and what waits", async () => {
-  const page = await visit(browser, `${server.url}/#/lake`);
+  const page = await visit(browser, `${server.url}/#/lake?tz=utc`);
   const figure = (name) => page.getByRole("region", { name, exact: true });
-  assert.match(await figure("Storage").textContent(), /\$[\d.e-]+ a month/);
+  // A directory has no price, and the times are those of samples: none lies in the future.
+  for (const name of ["Storage", "Running cost"]) assert.match(await figure(name).textContent(), /no list price/);
+  assert.equal(await page.getByRole("region", { name: "Dollars a day" }).count(), 0);
+  const [first, last] = (await figure("Time range").textContent()).match(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g).map((t) => Date.parse(`${t.replace(" ", "T")}Z`));
+  assert.ok(first <= last && last <= Date.now() && first > Date.now() - 3_600_000, `${first} ${last}`);
+  await page.route("**/api/v1/status/lake*", async (route) => {
+    const reply = await (await route.fetch()).json();
+    reply.data.dollarsPerMonth = 0.5;
+    await route.fulfill({ json: reply });
+  });
+  await page.reload();
+  await figure("Storage").getByText("$0.50 a month").waitFor();
   assert.match(await figure("Retention").textContent(), /unlimited/);
   assert.match(await figure("Oldest segment").textContent(), /waits to become a block/);
   // The server stores its own metrics, so its rates and its price are known.
@@ -277,6 +288,25 @@ test("the lake shows its levels, what it costs and what waits", async () => {
   await page.getByText(/^Windows \(\d+\)$/).click();
   await page.getByRole("region", { name: "Windows" }).getByRole("row").nth(1).waitFor();
   assert.deepEqual(page.faults, []);
+});
+
+test("a first start is refused nothing, has no targets, and names a tenant without data", async () => {
+  const fresh = await Server.start();
+  try {
+    const page = await visit(browser, "about:blank");
+    const refused = [];
+    page.on("response", (r) => r.status() >= 400 && refused.push(`${r.status()} ${r.url()}`));
+    await page.goto(fresh.url);
+    await page.getByRole("region", { name: "Targets that are down", exact: true }).getByText("No targets").waitFor();
+    await page.getByRole("link", { name: "SQL" }).waitFor();
+    await page.goto(`${fresh.url}/#/explore?tenant=nobody`);
+    await page.reload();
+    await page.getByText("No data for tenant nobody").waitFor();
+    assert.deepEqual(refused, []);
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await fresh.stop();
+  }
 });
 
 test("an operator lists the tenants of the store, and opens the lake of one", async () => {
@@ -607,6 +637,9 @@ test("the status shows limits, tokens without secrets, and the health of the sto
   const damaged = { object: "v1/a/x", error: "checksum <i>differs</i>", min_time: "2026-01-01T00:00:00Z", max_time: "2026-01-01T01:00:00Z", series: 3, samples: 1200 };
   await page.goto(`${server.url}/#/status`);
   await page.getByText("Requests need no token.").waitFor();
+  assert.equal((await page.locator("main").textContent()).includes("[object"), false);
+  const build = page.getByRole("region", { name: "Build" }).getByRole("row");
+  assert.deepEqual((await build.allTextContents()).filter((t) => /^(Promlake|Prometheus API|version)/.test(t)).map((t) => t.replace(/(dev|\d.*)$/, "")), ["Prometheus API", "Promlake"]);
   await page.getByRole("button", { name: "Examine the store" }).click();
   await page.getByText(/No object is damaged: \d+ segments and \d+ blocks of anonymous, .*B read/).waitFor();
   await page.route("**/api/v1/status/doctor", (route) => route.fulfill({ json: { status: "success", data: { tenants: [{ tenant: "a", segments: 1, blocks: 2, bytes: 10, damaged: [damaged] }] } } }));

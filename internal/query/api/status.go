@@ -84,6 +84,7 @@ func (s *server) features() features.Collector {
 	for _, name := range []string{"admin", "lifecycle", "search", "otlp_write_receiver"} {
 		reg.Disable(features.API, name)
 	}
+	reg.Set(features.API, "sql", s.sql != nil)
 	for category, names := range s.settings.Features {
 		for name, enabled := range names {
 			reg.Set(category, name, enabled)

@@ -127,7 +127,7 @@ func TestFeatures(t *testing.T) {
 	require.Equal(t, map[string]bool{
 		"admin": false, "lifecycle": false, "search": false, "otlp_write_receiver": false, "remote_write_receiver": true,
 		"label_values_match": true, "query_warnings": true, "query_stats": true, "time_range_series": true,
-		"time_range_labels": true, "exclude_alerts": true,
+		"time_range_labels": true, "exclude_alerts": true, "sql": false,
 	}, resp.Data["api"])
 	require.True(t, resp.Data["promql"]["at_modifier"])
 	require.True(t, resp.Data["promql_functions"]["rate"])

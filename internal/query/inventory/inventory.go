@@ -22,7 +22,9 @@ type Inventory struct {
 	OldestSegment   int64      `json:"oldestSegment,omitempty"`
 	Waiting         Waiting    `json:"waiting"`
 	Deletions       []Deletion `json:"deletions"`
-	DollarsPerMonth float64    `json:"dollarsPerMonth"` // list price of S3 Standard in us-east-1 for Bytes
+	DollarsPerMonth float64    `json:"dollarsPerMonth"` // list price of S3 Standard in us-east-1 for Bytes; 0 of a directory
+	First           int64      `json:"first,omitempty"` // time of the first sample, with Columns
+	Last            int64      `json:"last,omitempty"`
 	Columns         *Columns   `json:"columns,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/promlake/promlake/internal/format/block"
@@ -24,4 +25,37 @@ func (f *Files) Metas(ctx context.Context, snap catalog.Snapshot, n int) ([]*blo
 		out[i] = objs[i].Footer.Meta
 	}
 	return out, nil
+}
+
+// Span returns the times (ms) of the first and the last sample of a snapshot; last is below first if
+// there is none. The manifest has those of blocks. Of the first and the last window that have
+// segments, it reads the footers of at most n segments each: those that were written first, and
+// those that were written last. Errors are those of footers.
+func (f *Files) Span(ctx context.Context, snap catalog.Snapshot, n int) (first, last int64, err error) {
+	first, last = math.MaxInt64, math.MinInt64
+	see := func(mint, maxt int64) {
+		if mint <= maxt {
+			first, last = min(first, mint), max(last, maxt)
+		}
+	}
+	for _, b := range snap.Blocks {
+		see(b.MinT, b.MaxT)
+	}
+	byWindow := slices.Clone(snap.Segments)
+	slices.SortStableFunc(byWindow, func(a, b catalog.SegmentRef) int { return cmp.Compare(a.Window, b.Window) })
+	snap.Segments, snap.Blocks = nil, nil
+	for i, s := range byWindow {
+		ofFirst := s.Window == byWindow[0].Window && i < n
+		ofLast := s.Window == byWindow[len(byWindow)-1].Window && i >= len(byWindow)-n
+		if ofFirst || ofLast {
+			snap.Segments = append(snap.Segments, s)
+		}
+	}
+	objs, err := f.locate(ctx, Refs(snap))
+	for _, o := range objs {
+		if err == nil {
+			see(o.Footer.MinT, o.Footer.MaxT)
+		}
+	}
+	return first, last, err
 }
