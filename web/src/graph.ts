@@ -363,9 +363,11 @@ function dotAt(u: uPlot, dots: readonly Dot[]): Dot | undefined {
   });
 }
 
-// lone reports whether some sample has no neighbour, so that a line alone would not show it.
-function lone(row: (number | null | undefined)[]): boolean {
-  return row.some((v, i) => (v ?? null) !== null && (row[i - 1] ?? null) === null && (row[i + 1] ?? null) === null);
+// lone reports whether some sample has no neighbour, so that a line alone would not show it. A line
+// passes the times at which it has no value.
+function lone(all: (number | null | undefined)[]): boolean {
+  const row = all.filter((v) => v !== undefined);
+  return row.some((v, i) => v !== null && (row[i - 1] ?? null) === null && (row[i + 1] ?? null) === null);
 }
 
 // legendKeys lists the series. A click shows one alone, a click with Ctrl hides or shows it.

@@ -199,7 +199,7 @@ test("what cannot be shown is named, and what looks like markup is text", async 
   const page = await visit(browser, link("file:strange.json"));
   await page.getByText(`${hostile} of node`).waitFor();
   const shares = card(page, "Shares");
-  await shares.getByText("Panels of type piechart are not supported.").waitFor();
+  await shares.getByText("Panels of type candlestick are not supported.").waitFor();
   const up = await drawn(page, `${hostile} ${hostile}`, ".key");
   assert.equal(await up.locator(".key").textContent(), `${hostile} node`);
   await up.locator(".card-notes summary").click();

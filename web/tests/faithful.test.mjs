@@ -234,3 +234,12 @@ test("variables of other data sources are left out, and gaps between panels clos
   assert.deepEqual(rows, ["1", "5", "1"]);
   assert.deepEqual(page.faults, []);
 });
+
+test("a pie shows the shares of values, the largest first", async () => {
+  const targets = [target("A", "vector(1)", "small"), target("B", "vector(3)", "large"), target("C", "vector(0)", "none")];
+  const page = await show([{ type: "piechart", title: "Pie", targets, options: { pieType: "donut", legend: { values: ["percent"] } }, fieldConfig: { defaults: { unit: "s" }, overrides: [fixed("small", redHex)] } }], { what: ".key" });
+  assert.deepEqual(await card(page, "Pie").locator(".key").allTextContents(), ["large 3 s · 75 %", "small 1 s · 25 %"]);
+  assert.deepEqual(await card(page, "Pie").locator("circle").evaluateAll((all) => all.map((c) => c.getAttribute("stroke-dasharray"))), ["75 25", "25 75"]);
+  assert.deepEqual(await notes(page, "Pie"), []);
+  assert.deepEqual(page.faults, []);
+});

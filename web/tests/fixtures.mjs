@@ -104,7 +104,7 @@ export const strange = {
   templating: { list: [query("shown", 'query_result(up{job="node"})', { label: hostile, regex: '/job="([^"]*)"/' }), { name: "markup", type: "custom", query: hostile.replaceAll(",", "\\,"), multi: true, current: { value: [hostile] } }] },
   panels: [
     { type: "text", title: hostile, gridPos: at(0, 0, 12, 4), options: { mode: "html", content: `${hostile} of $shown` } },
-    { type: "piechart", title: "Shares", gridPos: at(12, 0, 12, 6), targets: [target("sum by (job) (up)")] },
+    { type: "candlestick", title: "Shares", gridPos: at(12, 0, 12, 6), targets: [target("sum by (job) (up)")] },
     { type: "timeseries", title: `${hostile} $markup`, gridPos: at(0, 6, 12, 8), fieldConfig: { defaults: { unit: hostile }, overrides: [{ matcher: { id: "byValue", options: {} }, properties: [] }] }, targets: [target('up{job="$shown"}', `${hostile} {{job}}`)] },
     { type: "timeseries", title: "Logs", datasource: { type: "loki", uid: "x" }, gridPos: at(12, 6, 12, 6), targets: [target('{app="x"}')] },
     { type: "timeseries", title: "Broken", gridPos: at(0, 14, 12, 6), targets: [target("sum(up")] },

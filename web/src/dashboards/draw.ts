@@ -4,7 +4,7 @@ import { drawn, lines, lineWidth, type Axis, type Graph, type LineStyle } from "
 import type { Context } from "../context";
 import { back, fill, ink } from "./colours";
 import { colourOf, fieldOf, shown, type Field } from "./fields";
-import { allValues, bars, gauges, labelField, stats, type Figure } from "./figures";
+import { allValues, bars, gauges, labelField, pie, stats, type Figure } from "./figures";
 import { inText, type Scope } from "./interpolate";
 import { list, number, object, text, type Json } from "./json";
 import type { PanelSpec } from "./model";
@@ -28,6 +28,7 @@ const drawers: Record<string, Draw> = {
   stat: (spec, d, ctx, scope) => ({ dom: stats(figures(spec, d, ctx, scope), spec.options) }),
   gauge: (spec, d, ctx, scope) => ({ dom: gauges(figures(spec, d, ctx, scope), spec.options) }),
   bargauge: (spec, d, ctx, scope) => ({ dom: bars(figures(spec, d, ctx, scope), spec.options) }),
+  piechart: (spec, d, ctx, scope) => ({ dom: pie(figures(spec, d, ctx, scope), spec.options) }),
   table,
   heatmap: heat,
 };

@@ -1,4 +1,5 @@
 import { h } from "../dom";
+import { colour } from "../graph";
 import { back, fill, ink } from "./colours";
 import { shown, type Field } from "./fields";
 import { number, object, text, type Json } from "./json";
@@ -126,6 +127,33 @@ export function bars(figures: Figure[], options: Json): HTMLElement {
       return meter(h("div", { class: "bar" }, h("div", { class: "stat-name" }, f.name), h("div", { class: "bar-back" }, front), h("div", { class: "bar-value" }, s.text)), f.name, s.text, v, at.min, at.max);
     }),
   );
+}
+
+// pie shows positive values as parts of a circle, with a list of what they are.
+export function pie(figures: Figure[], options: Json): HTMLElement {
+  const calc = calculation(options);
+  const parts = figures.map((f, i) => ({ f, v: Math.max(0, reduce(f.values, calc) || 0), tint: f.field.colour ? (fill(f.field.colour) ?? colour(i)) : colour(i) })).filter(({ v }) => v > 0);
+  const sign = { asc: 1, none: 0 }[text(options["sort"])] ?? -1;
+  parts.sort((a, b) => sign * (a.v - b.v));
+  const left = parts.splice(most).length;
+  const all = parts.reduce((sum, { v }) => sum + v, 0);
+  const inner = text(options["pieType"]) === "donut" ? 25 : 0;
+  let from = 0;
+  const shapes = parts.map(({ v, tint }) => {
+    // Each part is an arc so wide that it fills the ring; its length is its share.
+    const share = (v / all) * 100;
+    const arc = svg("circle", { cx: 50, cy: 50, r: (45 + inner) / 2, fill: "none", stroke: tint, "stroke-width": 45 - inner, pathLength: 100, "stroke-dasharray": `${share} ${100 - share}`, "stroke-dashoffset": -from, transform: "rotate(-90 50 50)" });
+    from += share;
+    return arc;
+  });
+  const rows = parts.map(({ f, v, tint }) => {
+    const swatch = h("span", { class: "swatch" });
+    swatch.style.backgroundColor = tint;
+    return h("li", { class: "key" }, swatch, f.name, h("span", { class: "muted" }, ` ${shown(f.field, v).text} · ${((v / all) * 100).toFixed(0)} %`));
+  });
+  const dom = h("div", { class: "pie" }, h("ul", { class: "keys" }, ...rows, left > 0 && h("li", { class: "warn" }, `${left} more are left out`)));
+  dom.prepend(svg("svg", { viewBox: "0 0 100 100", "aria-hidden": "true" }, ...shapes));
+  return dom;
 }
 
 // labelFields returns the name of the label that a stat shows instead of a value, by the field that

@@ -166,7 +166,7 @@ function legacyRows(rows: Json[], foreign: Map<string, string>): Section[] {
 }
 
 // drawnTypes are the panels that ask queries and draw their answers.
-const drawnTypes = new Set(["timeseries", "stat", "gauge", "bargauge", "table", "heatmap"]);
+const drawnTypes = new Set(["timeseries", "stat", "gauge", "bargauge", "piechart", "table", "heatmap"]);
 export const asks = (type: string) => drawnTypes.has(type);
 
 const named = (keys: string[]) => `Not drawn as in Grafana: ${keys.join(", ")}.`;

@@ -109,6 +109,7 @@ export const parts: readonly Part[] = [
     own: "custom.axisColorMode custom.axisBorderShow custom.axisGridShow custom.axisWidth custom.barWidthFactor custom.barMaxWidth custom.pointSize custom.scaleDistribution.log",
   },
   { of: "field", types: "stat gauge bargauge", only: { "color.mode": byValue }, none: "custom" },
+  { of: "field", types: "piechart", only: { "color.mode": ["palette-classic", "palette-classic-by-name", "fixed"] }, none: "custom" },
   {
     of: "field",
     types: "table",
@@ -138,6 +139,13 @@ export const parts: readonly Part[] = [
     drawn: "reduceOptions.fields",
     only: { ...figure, "reduceOptions.values": off, valueMode: ["color", "text"] },
     own: "displayMode orientation text showUnfilled minVizHeight minVizWidth maxVizHeight namePlacement sizing legend reduceOptions.limit",
+  },
+  {
+    of: "options",
+    types: "piechart",
+    drawn: "reduceOptions.fields",
+    only: { ...figure, "reduceOptions.values": off, pieType: ["pie", "donut"], sort: ["desc", "asc", "none"] },
+    own: `${legendAndTooltip} legend.showLegend legend.values displayLabels text orientation reduceOptions.limit`,
   },
   { of: "options", types: "table", drawn: "sortBy", only: { showHeader: [true], frameIndex: [0], "footer.show": off }, own: "cellHeight footer.fields footer.reducer footer.countRows footer.enablePagination enablePagination showTypeIcons" },
   {
