@@ -59,19 +59,26 @@ func (s *Stage) tick(ctx context.Context, act func(*Report, *failures)) (r Repor
 	act(&r, errs)
 	r.Garbage = s.collectWithin(ctx, tenants, errs)
 	s.met.collected(&r.Garbage)
-	s.planned(ctx, &r, len(errs.all), s.now().Sub(begin))
+	s.planned(ctx, &r, stored, len(errs.all), s.now().Sub(begin))
 	return r, errs.join(ctx)
 }
 
+// forgotten is how long after its last write a store no longer counts as silent, but as unused.
+const forgotten = 24 * time.Hour
+
 // planned logs in one line what a tick found and did. Alarms read it: docs/compaction.md has its
 // names.
-func (s *Stage) planned(ctx context.Context, r *Report, failed int, took time.Duration) {
+func (s *Stage) planned(ctx context.Context, r *Report, stored time.Time, failed int, took time.Duration) {
 	blocks := 0
 	for _, n := range r.State.Blocks {
 		blocks += n
 	}
 	deleted := r.Garbage.Segments.Objects + r.Garbage.Blocks.Objects + r.Garbage.Manifests.Objects
-	s.log.InfoContext(ctx, "planned", "lag_seconds", r.State.Lag.Round(time.Second).Seconds(), "tenants", r.State.Tenants, "looked", r.Checked,
+	silent := max(stored.Sub(r.State.Newest), 0)
+	if r.State.Newest.IsZero() || silent > forgotten {
+		silent = 0
+	}
+	s.log.InfoContext(ctx, "planned", "lag_seconds", r.State.Lag.Round(time.Second).Seconds(), "silent_seconds", silent.Round(time.Second).Seconds(), "tenants", r.State.Tenants, "looked", r.Checked,
 		"jobs", len(r.Planned), "sent", r.Sent, "done", r.Of(Done), "failed", failed, "segments", r.State.Segments, "segment_bytes", r.State.SegmentBytes,
 		"blocks", blocks, "tombstones", r.State.Tombstones, "garbage_objects", r.State.GarbageSegments+r.State.GarbageBlocks, "deleted_objects", deleted,
 		"took_seconds", took.Seconds())

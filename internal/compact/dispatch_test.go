@@ -187,7 +187,7 @@ func TestPlannedLine(t *testing.T) {
 	require.Greater(t, want["segment_bytes"], 100.0)
 	delete(want, "segment_bytes")
 	require.Equal(t, map[string]any{
-		"level": "INFO", "msg": "planned", "lag_seconds": 3600.0, "tenants": 2.0, "looked": 2.0, "jobs": 2.0, "sent": 2.0, "done": 0.0, "failed": 0.0,
+		"level": "INFO", "msg": "planned", "lag_seconds": 3600.0, "silent_seconds": 9600.0, "tenants": 2.0, "looked": 2.0, "jobs": 2.0, "sent": 2.0, "done": 0.0, "failed": 0.0,
 		"segments": 2.0, "blocks": 0.0, "tombstones": 0.0, "garbage_objects": 0.0, "deleted_objects": 0.0, "took_seconds": 0.0,
 	}, want)
 	for _, m := range jobs.Messages() {
@@ -197,7 +197,18 @@ func TestPlannedLine(t *testing.T) {
 	l.at("3:11")
 	_, err = s.Dispatch(t.Context(), jobs)
 	require.NoError(t, err)
-	require.Zero(t, line()["lag_seconds"])
+	later := line()
+	require.Zero(t, later["lag_seconds"])
+	require.InDelta(t, 9660, later["silent_seconds"], 0, "compaction writes nothing new")
+	l.at("3:12").write(ownTenant, seriesRows(10, 1, clock("0:10")))
+	l.at("3:15")
+	_, err = s.Dispatch(t.Context(), jobs)
+	require.NoError(t, err)
+	require.InDelta(t, 9900, line()["silent_seconds"], 0, "the functions' own metrics do not count")
+	l.at("24:31")
+	_, err = s.Dispatch(t.Context(), jobs)
+	require.NoError(t, err)
+	require.Zero(t, line()["silent_seconds"], "unused for a day")
 }
 
 // TestTicksGoOn: what fails for one tenant, or at the queue, is reported, and does not keep the

@@ -101,6 +101,7 @@ type State struct {
 	GarbageSegments int           // consumed and not yet deleted
 	GarbageBlocks   int           // retired and not yet deleted
 	Lag             time.Duration // since the oldest 2h window was due that is not in blocks
+	Newest          time.Time     // of the newest write, by the clock of the store or of the queue
 }
 
 // StateOf describes a snapshot of all of time.
@@ -125,6 +126,9 @@ func StateOf(policy Policy, now time.Time, snap catalog.Snapshot) State {
 		if r.Gone == 0 {
 			st.GarbageBlocks++
 		}
+	}
+	if all := live(&snap); len(all) > 0 {
+		st.Newest = all[len(all)-1].written()
 	}
 	return st
 }
@@ -158,6 +162,9 @@ func (st *State) Add(o State) {
 	st.GarbageSegments += o.GarbageSegments
 	st.GarbageBlocks += o.GarbageBlocks
 	st.Lag = max(st.Lag, o.Lag)
+	if o.Newest.After(st.Newest) {
+		st.Newest = o.Newest
+	}
 	for l, n := range o.Blocks {
 		st.Blocks[l] += n
 		st.BlockBytes[l] += o.BlockBytes[l]
