@@ -7,6 +7,7 @@
 const yaml = require('js-yaml');
 
 const NO_VALUE = { Ref: 'AWS::NoValue' };
+const API_URL = { 'Fn::Sub': 'https://${HttpApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}' };
 
 const HTTP_API_SECONDS = 30; // API Gateway waits no longer for a function
 const JOB_SECONDS = 15 * 60; // catalog.MaxJobAge: an older job may not commit
@@ -164,9 +165,8 @@ const selfMetrics = (p) => {
   const to = p.selfMetrics;
   if (to === 'off') return { selfUrl: NO_VALUE, ingestSelfUrl: NO_VALUE, selfTokenSource: NO_VALUE, ingestSelfTokenSource: NO_VALUE };
   if (to === 'on' && p.auth === 'iam') throw new Error('parameter self-metrics: want off or a URL with auth=iam, since functions sign nothing, got "on"');
-  const here = { 'Fn::Sub': 'https://${HttpApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}' };
   const token = to === 'on' && p.auth === 'none' ? NO_VALUE : `ssm:${p.selfToken}`;
-  if (to === 'on') return { selfUrl: here, ingestSelfUrl: 'here', selfTokenSource: token, ingestSelfTokenSource: NO_VALUE };
+  if (to === 'on') return { selfUrl: API_URL, ingestSelfUrl: 'here', selfTokenSource: token, ingestSelfTokenSource: NO_VALUE };
   return { selfUrl: to, ingestSelfUrl: to, selfTokenSource: token, ingestSelfTokenSource: token };
 };
 
@@ -214,6 +214,8 @@ const derive = (p) => {
     rulesAlertRelabelConfigs: p.rulesAlertRelabelConfigs || NO_VALUE,
     // Grafana edits rules only where the data source says that it is Mimir.
     rulerApplication: p.rules === 'on' ? 'Grafana Mimir' : NO_VALUE,
+    // The API routes rules to their function, but the URL of the query function does not.
+    rulerUrl: p.rules === 'on' ? API_URL : NO_VALUE,
     tenantRetention: p.tenantRetention || NO_VALUE,
     bucketVersioning: p.versioning === 'on' ? { Status: 'Enabled' } : NO_VALUE,
     versionDays: p.versioning === 'on' ? VERSION_DAYS : 1,

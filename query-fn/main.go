@@ -73,6 +73,7 @@ func (c *cli) builders() []process.Builder {
 	c.Rules.Rules.Templates = c.Ruler.Templates
 	c.Rules.Rules.Templates.Queries = c.Query.API.Expressions
 	rules := ruleapp.New(c.Rules)
+	c.Query.API.RulesURL = c.Rules.APIURL
 	if c.Rules.Scheduled {
 		c.Query.API.Rules = rules.Rules
 	}

@@ -65,7 +65,9 @@ def test_the_function(rules: Template, programs: Programs) -> None:
     assert seconds(env["PROMLAKE_RULER_SAMPLE_DELAY"]) == 20
     assert env["PROMLAKE_RULER_QUEUE_URL"] == rules.ref("RulesQueue")
     assert p["LoggingConfig"] == rules.function("query")["LoggingConfig"]
-    assert rules.function("query")["Environment"]["Variables"]["PROMLAKE_RULER_APPLICATION"] == "Grafana Mimir"
+    query = rules.function("query")["Environment"]["Variables"]
+    assert query["PROMLAKE_RULER_APPLICATION"] == "Grafana Mimir"
+    assert query["PROMLAKE_RULER_API_URL"] == env["PROMLAKE_RULER_EXTERNAL_URL"], "its own URL does not lead to the rules"
 
 
 def test_evaluations_never_overlap(rules: Template) -> None:

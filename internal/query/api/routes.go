@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/query/api/guard"
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/api/weights"
 )
 
@@ -112,6 +114,13 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	}
 	if s.settings.Rules != nil {
 		served["/rules"], served["/alerts"] = replace(s.respond.JSON(s.rules)), replace(s.respond.JSON(s.alerts))
+	}
+	if to := s.settings.RulesURL; to != "" {
+		elsewhere := replace(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			err := fmt.Errorf("rules and alerts are not at this address, but at %s", to)
+			s.respond.Error(w, r, respond.Failure{Kind: "not_implemented", Code: http.StatusNotImplemented}, err)
+		}))
+		served["/rules"], served["/alerts"] = elsewhere, elsewhere
 	}
 	for path, f := range s.weights.Routes() {
 		served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(f)) }

@@ -79,6 +79,18 @@ func TestBuildInfoWithRuler(t *testing.T) {
 		`"promlakeVersion":"","application":"Grafana Mimir","features":{"alertmanager_config_api":"false","federated_rules":"false","query_sharding":"false","ruler_config_api":"true"}}}`, rec.Body.String())
 }
 
+// TestRulesElsewhere: an empty list would say that there are no rules.
+func TestRulesElsewhere(t *testing.T) {
+	settings := testSettings()
+	settings.RulesURL = "https://api.example"
+	h := newHandler(t, settings, withoutStorage(t))
+	for _, path := range []string{"/api/v1/rules", "/api/v1/alerts"} {
+		rec := get(t, h, path)
+		require.Equal(t, http.StatusNotImplemented, rec.Code)
+		require.JSONEq(t, `{"status":"error","errorType":"not_implemented","error":"rules and alerts are not at this address, but at https://api.example"}`, rec.Body.String())
+	}
+}
+
 // TestPrometheusVersion fails if the module was upgraded and the constant was not: module v0.315.0
 // is release 3.15.0.
 func TestPrometheusVersion(t *testing.T) {
