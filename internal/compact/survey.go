@@ -11,12 +11,12 @@ import (
 	"github.com/promlake/promlake/internal/store/catalog"
 )
 
-// Advisory cache that avoids listing idle tenants: at 43,200 ticks a month, one listing per tick
-// costs 0.22 dollars. A stale or empty entry delays a plan, and never makes one wrong.
 // ownTenant is the default of --self.tenant. Functions write their own metrics also when nothing
 // else is written.
 const ownTenant = "promlake"
 
+// Advisory cache that avoids listing idle tenants: at 43,200 ticks a month, one listing per tick
+// costs 0.22 dollars. A stale or empty entry delays a plan, and never makes one wrong.
 const (
 	tenantsEvery = 4 * time.Minute  // for each tenant, the tenants are listed
 	tenantsAtAll = 10 * time.Minute // but at least so often
