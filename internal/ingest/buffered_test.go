@@ -354,8 +354,9 @@ func TestConsumeEqualsDirect(t *testing.T) {
 	require.Greater(t, sent, 120)
 }
 
-// TestOutageOfADay lets the store be away for a day. The queue delivers messages as often as that of
-// the AWS stack: none becomes a dead letter but one that nobody can read, which does within hours.
+// TestOutageOfADay lets the store be away for a day. The queue delivers messages as often as that
+// of the AWS stack: none becomes a dead letter but one that nobody can read, which does within
+// hours.
 func TestOutageOfADay(t *testing.T) {
 	stack, err := os.ReadFile("../../infra/serverless.yml")
 	require.NoError(t, err)
@@ -395,8 +396,8 @@ func TestOutageOfADay(t *testing.T) {
 	require.Equal(t, want(t, protocolV1, []item{gauge("m", at(someTime, 1))}), l.read(anonymous))
 }
 
-// TestFailedMessagesReturnSoon gives what failed back at once, with a wait that doubles, whatever the
-// visibility timeout of the queue is.
+// TestFailedMessagesReturnSoon gives what failed back at once, with a wait that doubles, whatever
+// the visibility timeout of the queue is.
 func TestFailedMessagesReturnSoon(t *testing.T) {
 	l := held(t)
 	l.stage.from = l.queue

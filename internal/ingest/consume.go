@@ -67,8 +67,8 @@ func (s *Stage) Consume(ctx context.Context, ds []queue.Received) (failed []stri
 }
 
 const (
-	// longestWait bounds the wait before a message that could not be stored is delivered again. With
-	// it, the maxReceiveCount of the AWS stack (max-receives) lasts for a day.
+	// longestWait bounds the wait before a message that could not be stored is delivered again.
+	// With it, the maxReceiveCount of the AWS stack (max-receives) lasts for a day.
 	longestWait = 5 * time.Minute
 	// unreadableWait is the wait of a message that no try can store. It becomes a dead letter in an
 	// hour, which is time enough for the upgrade of a consumer that is older than the sender.

@@ -8,8 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/store/catalog"
 )
 
-// describedBlocks is how many blocks Lake reads to describe columns, and how many segments of a window
-// to find the first or the last sample: a GET each that is not cached.
+// describedBlocks is how many blocks Lake reads to describe columns, and how many segments of a
+// window to find the first or the last sample: a GET each that is not cached.
 const describedBlocks = 64
 
 // Lake describes the objects of the context's tenant at the context's time. With columns, it also

@@ -24,9 +24,10 @@ const hidden = "promlake_view_"
 // functionNames are the table functions that statements may call.
 var functionNames = []string{metricFunction, promqlFunction}
 
-// buckets is time_bucket as DuckDB has it. For days and more of a TIMESTAMPTZ, DuckDB asks a calendar
-// of time zones, which takes 20 times as long. The zone is UTC here, where a TIMESTAMP has the same
-// buckets; a width of days and hours, which DuckDB refuses for a TIMESTAMPTZ, has some, too.
+// buckets is time_bucket as DuckDB has it. For days and more of a TIMESTAMPTZ, DuckDB asks a
+// calendar of time zones, which takes 20 times as long. The zone is UTC here, where a TIMESTAMP has
+// the same buckets; a width of days and hours, which DuckDB refuses for a TIMESTAMPTZ, has some,
+// too.
 const buckets = `
 CREATE MACRO time_bucket(width INTERVAL, t TIMESTAMPTZ) AS system.main.time_bucket(width, t::TIMESTAMP)::TIMESTAMPTZ,
 	(width INTERVAL, t TIMESTAMP) AS system.main.time_bucket(width, t),

@@ -45,7 +45,8 @@ type Settings struct {
 	// instead of Monitoring's. Their rules are v1.AlertingRule and v1.RecordingRule. The API changes
 	// the groups.
 	Rules func(ctx context.Context) ([]*v1.RuleGroup, error) `kong:"-"`
-	// RulesURL is where another process shows rules and alerts, to which this one refers; "": nowhere.
+	// RulesURL is where another process shows rules and alerts, to which this one refers; "":
+	// nowhere.
 	RulesURL string `kong:"-"`
 	// GlobalURLs is what the URLs of targets and rules on this machine become for other machines.
 	// Without it, upstream's API reports an error for each such target.

@@ -27,8 +27,8 @@ func (f *Files) Metas(ctx context.Context, snap catalog.Snapshot, n int) ([]*blo
 	return out, nil
 }
 
-// Span returns the times (ms) of the first and the last sample of a snapshot; last is below first if
-// there is none. The manifest has those of blocks. Of the first and the last window that have
+// Span returns the times (ms) of the first and the last sample of a snapshot; last is below first
+// if there is none. The manifest has those of blocks. Of the first and the last window that have
 // segments, it reads the footers of at most n segments each: those that were written first, and
 // those that were written last. Errors are those of footers.
 func (f *Files) Span(ctx context.Context, snap catalog.Snapshot, n int) (first, last int64, err error) {

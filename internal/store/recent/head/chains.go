@@ -134,8 +134,8 @@ func (c *nodes) clear(s *chain) {
 	*s = chain{had: s.had}
 }
 
-// last returns the time (ms) of the newest sample of a series. It is math.MinInt64 if the series has
-// no sample, or if its newest samples may have been dropped.
+// last returns the time (ms) of the newest sample of a series. It is math.MinInt64 if the series
+// has no sample, or if its newest samples may have been dropped.
 func (c *nodes) last(s *chain) int64 {
 	if s.line == 0 {
 		return math.MinInt64

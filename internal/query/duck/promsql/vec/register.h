@@ -43,8 +43,8 @@ typedef struct {
 } vec_aggregate;
 
 // What a registered function has: its scalar, or its aggregate, whose name and parameters are not
-// read any more. own counts the memory of all its calls, whatever budget their specs name; NULL: the
-// spec decides.
+// read any more. own counts the memory of all its calls, whatever budget their specs name; NULL:
+// the spec decides.
 typedef struct {
 	const vec_scalar *scalar;
 	vec_aggregate aggregate;
