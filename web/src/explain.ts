@@ -68,12 +68,14 @@ export const written = (n: number) => (n === 0 ? "$0" : `$${n < 0.01 ? n.toExpon
 // runs the statements and reports their times.
 export async function explanation(api: Api, into: HTMLElement, expr: string, start: number, end: number, step: number, asOf: number | undefined, analyze: boolean): Promise<void> {
   replace(into, h("p", { class: "muted", role: "status" }, "Planning…"));
+  into.setAttribute("aria-busy", "true");
   try {
     const r = await api.get<Explanation>("explain", { ...rangeParams(expr, start, end, step, asOf), analyze: analyze ? "true" : undefined });
     replace(into, ...plan(r.data));
   } catch (e) {
     replace(into, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
   }
+  into.setAttribute("aria-busy", "false");
 }
 
 function plan(x: Explanation): HTMLElement[] {

@@ -95,6 +95,7 @@ test("the views have their layout at three widths", async () => {
         const before = await landmarks(page);
         await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
         const now = await landmarks(page);
+        if (now.some((l) => l.name === "panel")) return false; // it has no heading yet
         return now.length > 1 && JSON.stringify(before) === JSON.stringify(now) && now;
       });
       for (const [i, a] of all.entries()) {
