@@ -98,6 +98,13 @@ test("what a panel sets and the page does not draw is named, and nothing else", 
   assert.deepEqual(page.faults, []);
 });
 
+test("a regular expression that JavaScript does not have is named", async () => {
+  const targets = [target("A", "vector(1)", "", { format: "table", instant: true })];
+  const page = await show([{ type: "table", title: "t", targets, transformations: [{ id: "renameByRegex", options: { regex: "/(?<a>x)(?<a>y/", renamePattern: "b" } }] }]);
+  assert.deepEqual(await notes(page, "t"), ['Not drawn as in Grafana: transformation renameByRegex: regex "/(?<a>x)(?<a>y/".']);
+  assert.deepEqual(page.faults, []);
+});
+
 test("tables colour and map cells as their options say", async () => {
   const targets = [target("A", 'label_replace(vector(270),"state","ok-1","","")', "", { format: "table", instant: true })];
   const thresholds = { mode: "absolute", steps: [{ color: "green", value: null }, { color: "red", value: 80 }] };

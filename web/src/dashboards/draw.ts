@@ -46,7 +46,8 @@ export function words(spec: PanelSpec, scope: Scope): HTMLElement {
 
 const fieldFor = (spec: PanelSpec, l: Line, ctx: Context, scope: Scope) => fieldOf({ name: l.name, refId: l.refId, labels: l.labels }, spec.defaults, spec.overrides, ctx.zone(), scope);
 
-// limit gives fields of continuous colours the limits of all their values, unless they have their own.
+// limit gives fields of continuous colours the limits of all their values, unless they have their
+// own.
 function limit(all: { field: Field; values: readonly (Cell | undefined)[] }[]): void {
   const numbers = all.flatMap(({ field, values }) => (field.mode.startsWith("continuous-") ? values.filter((v): v is number => typeof v === "number" && Number.isFinite(v)) : []));
   if (!numbers.length) return;

@@ -1,4 +1,4 @@
-import { isObject, list, number, object, text, type Json } from "./json";
+import { isObject, list, number, object, pattern, text, type Json } from "./json";
 import { inText, single, type Scope } from "./interpolate";
 import { continuous } from "./colours";
 import { formatter, type Format } from "./units";
@@ -32,15 +32,6 @@ export interface Named {
   name: string;
   refId: string;
   labels: Labels;
-}
-
-function pattern(source: string): RegExp | undefined {
-  const m = /^\/(.*)\/([gimsuy]*)$/s.exec(source);
-  try {
-    return m ? new RegExp(m[1]!, m[2]!.replace("g", "")) : new RegExp(source);
-  } catch {
-    return undefined;
-  }
 }
 
 function matches(matcher: Json, n: Named): boolean {
@@ -104,8 +95,8 @@ function displayName(own: string, n: Named, scope: Scope): string {
   return inText(labels, new Map([...scope, ["__series", single(n.name)], ["__field", single(n.name)]]));
 }
 
-// colourOf is the colour of a value: the fixed one, that between the limits of the field, or that of
-// the threshold that it has passed; "" without any.
+// colourOf is the colour of a value: the fixed one, that between the limits of the field, or that
+// of the threshold that it has passed; "" without any.
 export function colourOf(f: Field, v: number | null): string {
   if (f.colour) return f.colour;
   const share = v === null ? -Infinity : (v - (f.min ?? 0)) / ((f.max ?? 100) - (f.min ?? 0));

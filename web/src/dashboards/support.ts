@@ -1,7 +1,7 @@
 // What the page understands of a Grafana dashboard. Everything else that a dashboard sets is named
 // on its panel. The list in docs/web.md is generated from this table.
 
-import { isObject, type Json } from "./json";
+import { isObject, pattern, text, type Json } from "./json";
 
 // Part is a part of a dashboard, for all types or some. A key is a path: "a.b", or "a[].b" in the
 // elements of a list. Lists of keys are divided by spaces.
@@ -221,5 +221,8 @@ function walk(known: Known, v: Json, at: string): string[] {
 // leftOfTransformation is left for a transformation. Only tables have transformations.
 export function leftOfTransformation(type: string, id: string, options: Json): string[] {
   if (type !== "table" || !understands(id)) return [`transformation ${id}`];
-  return left("transformation", id, options).map((n) => `transformation ${id}: ${n}`);
+  const all = left("transformation", id, options);
+  const regex = text(options["regex"]);
+  if (id === "renameByRegex" && !pattern(regex)) all.push(written("regex", regex));
+  return all.map((n) => `transformation ${id}: ${n}`);
 }

@@ -1,7 +1,7 @@
 import { formatTime, type Zone } from "../time";
 import type { Data, Line } from "./query";
 import { column, isCalculation, reduce } from "./reduce";
-import { list, number, object, text, type Json } from "./json";
+import { list, number, object, pattern, text, type Json } from "./json";
 
 // Tables of a panel, and the transformations of Grafana that people use for them.
 
@@ -58,13 +58,8 @@ export function transform(grids: Grid[], all: Json[], d: Data): Grid {
         grids = grids.map((g) => organized(g, o));
         break;
       case "renameByRegex": {
-        const m = /^\/(.*)\/([gimsuy]*)$/s.exec(text(o["regex"]));
-        try {
-          const re = m ? new RegExp(m[1]!, m[2]) : new RegExp(text(o["regex"]));
-          grids = grids.map((g) => ({ ...g, columns: g.columns.map((c) => ({ ...c, title: c.title.replace(re, text(o["renamePattern"])) })) }));
-        } catch {
-          // An expression that JavaScript does not have renames nothing.
-        }
+        const re = pattern(text(o["regex"]), true);
+        if (re) grids = grids.map((g) => ({ ...g, columns: g.columns.map((c) => ({ ...c, title: c.title.replace(re, text(o["renamePattern"])) })) }));
         break;
       }
       case "filterFieldsByName": {
