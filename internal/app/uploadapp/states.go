@@ -122,8 +122,8 @@ func (s *stage) retention(tenant string) time.Duration {
 	return s.im.Retention
 }
 
-// admit returns *LimitError if a new upload would exceed the limit of its tenant. An upload that has
-// begun may be repeated. Processes that check at the same time may together admit a few more.
+// admit returns *LimitError if a new upload would exceed the limit of its tenant. An upload that
+// has begun may be repeated. Processes that check at the same time may together admit a few more.
 func (s *stage) admit(ctx context.Context, u key.Upload) error {
 	limit := s.set.MaxPending
 	if s.set.Tenants != nil {

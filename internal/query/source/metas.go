@@ -28,9 +28,9 @@ func (f *Files) Metas(ctx context.Context, snap catalog.Snapshot, n int) ([]*blo
 }
 
 // Span returns the times (ms) of the first and the last sample of a snapshot; last is below first
-// if there is none. The manifest has those of blocks. Of the first and the last window that have
-// segments, it reads the footers of at most n segments each: those that were written first, and
-// those that were written last. Errors are those of footers.
+// if there is none. The manifest has the times of blocks. Of segments it reads footers: those of
+// the n oldest in the first window, and of the n newest in the last window. It fails if a footer
+// cannot be read.
 func (f *Files) Span(ctx context.Context, snap catalog.Snapshot, n int) (first, last int64, err error) {
 	first, last = math.MaxInt64, math.MinInt64
 	see := func(mint, maxt int64) {
