@@ -11,11 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/sql/statement"
 )
 
-// open takes a session for the statement.
-func (x *execution) open() error { return x.enter(false) }
-
-// enter takes a session, plain or not, and prepares it for the functions that the statement may
-// call.
+// enter takes a session for the statement, plain or not (see sessions.take), and registers the
+// functions that the statement may call.
 func (x *execution) enter(plain bool) (err error) {
 	if x.db, err = x.sessions.take(tenant.From(x.ctx), plain); err != nil {
 		return err

@@ -36,7 +36,7 @@ func TestLockedDatabase(t *testing.T) {
 			continue // values of any size are the rules' alone
 		}
 		x := &execution{Runner: r, ctx: t.Context(), metrics: map[string]*metricTable{}}
-		require.NoError(t, x.open())
+		require.NoError(t, x.enter(false))
 		require.NotContains(t, answerOf(x, names.Replace(line)), secret, line)
 		for setting, want := range map[string]string{"enable_external_access": "false", "lock_configuration": "true"} {
 			require.Equal(t, "v\n"+want+"\n", answerOf(x, "SELECT current_setting('"+setting+"')::VARCHAR AS v"), line)

@@ -102,7 +102,7 @@ func TestSessionsAreLeftClean(t *testing.T) {
 	} {
 		x := &execution{Runner: r, ctx: t.Context(), metrics: map[string]*metricTable{}}
 		x.stmt.Text = text
-		require.NoError(t, x.open())
+		require.NoError(t, x.enter(false))
 		before := x.db
 		rows, err := x.db.Stream(t.Context(), text)
 		if err == nil {

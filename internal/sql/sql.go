@@ -116,7 +116,7 @@ func (r *Runner) Run(ctx context.Context, q Question, out Output) error {
 		}
 		x := &execution{Runner: r, ctx: ctx, question: q, out: out, stmt: s, metrics: map[string]*metricTable{}, reached: nothing}
 		defer func() { err = errors.Join(err, x.close(err)) }()
-		if err := x.open(); err != nil {
+		if err := x.enter(false); err != nil {
 			return err
 		}
 		if err := x.prepare(); err != nil {
