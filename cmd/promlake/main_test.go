@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/promlake/promlake/internal/app/flags"
 )
@@ -139,17 +139,30 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// closedAddress returns a loopback address that refuses connections until the test ends: a socket
+// has it, so that no other program listens there.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, unix.Close(fd)) })
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	name, err := unix.Getsockname(fd)
+	require.NoError(t, err)
+	return fmt.Sprintf("127.0.0.1:%d", name.(*unix.SockaddrInet4).Port)
+}
+
 // TestUnreachable: a wrong address is an error before requests would have been repeated.
 func TestUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address := closedAddress(t)
 	store := "s3://bucket/p?region=eu-central-1&access_key=a&secret_key=b&endpoint=http://" + address
 	for _, args := range [][]string{{"query", "up", "--store", store}, {"sql", "SELECT 1", "--store", store}, {"inspect", "--store", store}, {"query", "up", "--url", "http://" + address}} {
-		var out, errs bytes.Buffer
-		require.Equal(t, 1, run(t.Context(), args, flags.Streams{Out: &out, Err: &errs}))
-		require.Regexp(t, `^promlake: error: (connect to the store's endpoint|query: send request: Post ).*`+regexp.QuoteMeta(address)+`.*connection refused\n$`, errs.String())
+		t.Run(strings.Join(args[:len(args)-1], " "), func(t *testing.T) {
+			t.Parallel() // they wait for seconds
+			var out, errs bytes.Buffer
+			require.Equal(t, 1, run(t.Context(), args, flags.Streams{Out: &out, Err: &errs}))
+			require.Regexp(t, `^promlake: error: (connect to the store's endpoint|query: send request: Post ).*`+regexp.QuoteMeta(address)+`.*connection refused\n$`, errs.String())
+		})
 	}
 }
 

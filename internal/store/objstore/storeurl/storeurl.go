@@ -161,13 +161,17 @@ func Reachable(ctx context.Context, rawURL string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
+	var cause error
 	for {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(endpoint.Hostname(), port))
 		if err == nil {
 			return c.Close()
 		}
+		if cause == nil || !os.IsTimeout(err) { // the last attempt may have had no time
+			cause = err
+		}
 		if smithytime.SleepWithContext(ctx, connectTimeout/10) != nil {
-			return fmt.Errorf("connect to the store's endpoint %s: %w", endpoint.Host, err)
+			return fmt.Errorf("connect to the store's endpoint %s: %w", endpoint.Host, cause)
 		}
 	}
 }
