@@ -139,24 +139,39 @@ func (s *Cache) shared(ctx context.Context, m moment, oldest time.Time, mint, ma
 	s.mu.Lock()
 	k, epoch := s.kept(m), s.epoch
 	k.asked = k.asked.with(span{int64(key.WindowOf(mint)), min(key.WindowOf(maxt).End()-1, key.MaxTime)})
-	recent := k.last != nil && k.last.epoch == epoch && s.now().Sub(k.last.begun) <= s.settings.MaxStaleness
-	if recent && !k.last.begun.Before(oldest) && k.last.covers(mint, maxt) {
+	last := s.recent(k)
+	if last != nil && !last.begun.Before(oldest) && last.covers(mint, maxt) {
 		defer s.mu.Unlock()
 		s.metrics.CountLookup("snapshot", true)
-		return k.last, nil
+		return last, nil
 	}
 	if !k.running.covers(mint, maxt) {
 		k.running = k.running.with(k.asked)
-		if recent {
-			k.running = k.running.with(k.last.span)
+		if last != nil {
+			k.running = k.running.with(last.span)
 		}
 	}
 	want := k.running
 	s.mu.Unlock()
 	s.metrics.CountLookup("snapshot", false)
 	return s.flights.Do(ctx, fmt.Sprintf("%d %d %d %s", epoch, want.mint, want.maxt, m), func() (*aged, error) {
+		// The one that was running above may have ended before this one began.
+		s.mu.Lock()
+		last := s.recent(k)
+		s.mu.Unlock()
+		if last != nil && !last.begun.Before(oldest) && last.covers(want.mint, want.maxt) {
+			return last, nil
+		}
 		return s.fresh(ctx, m, want, mint, maxt)
 	})
+}
+
+// recent returns the last snapshot of a moment if reads may still use it. The caller locks.
+func (s *Cache) recent(k *kept) *aged {
+	if k.last == nil || k.last.epoch != s.epoch || s.now().Sub(k.last.begun) > s.settings.MaxStaleness {
+		return nil
+	}
+	return k.last
 }
 
 // kept returns the entry of a moment. The caller locks.
