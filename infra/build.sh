@@ -23,6 +23,8 @@ for arch in "$@"; do
     toolchain "$arch"
     out=dist/$arch/programs
     mkdir -p "$out"
+    exec 9>"dist/$arch/.lock"
+    flock 9 # others may build the same files at once
     echo "build: functions for $arch"
     build ingest-fn -ldflags "$ldflags"
     build compact-fn -ldflags "$ldflags"

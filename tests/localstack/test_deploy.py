@@ -2,50 +2,40 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
 
-import pytest
 from stack.running import KEYS, Stack
 from support.programs import ROOT
 
-STAGE = "kept"
-Make = Callable[..., subprocess.CompletedProcess[str]]
+STAGE = "test"
 
 
-@pytest.fixture
-def make(stack: Stack) -> Iterator[Make]:
-    """Runs make for another stage of the running LocalStack, without a terminal, and removes the stage in the end."""
+def make(stack: Stack, target: str, *variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs make for the stage of the running stack, without a terminal."""
     env = os.environ | KEYS | {"AWS_REGION": stack.description["region"]}
+    line = ["make", target, f"STAGE={STAGE}", f"AWS_ENDPOINT_URL={stack.description['endpoint']}", *variables]
+    return subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=900, check=False)
 
-    def make(target: str, *variables: str) -> subprocess.CompletedProcess[str]:
-        line = ["make", target, f"STAGE={STAGE}", f"AWS_ENDPOINT_URL={stack.description['endpoint']}", *variables]
-        return subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=900, check=False)
 
-    yield make
-    done = make("remove")
+def test_parameters_are_kept(stack: Stack) -> None:
+    """The stack was deployed by `make deploy` with PARAMS, for instance rules=on."""
+    done = make(stack, "deploy-check")
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_parameters_are_kept(stack: Stack, make: Make) -> None:
-    done = make("deploy", "PARAMS=rules=on retention=90d batch-seconds=1")
-    assert done.returncode == 0, done.stdout + done.stderr
-    done = make("deploy")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert 'deploy: parameters of promlake-kept: rules="on" retention="90d" batch-seconds="1"' in done.stdout
+    line = next(line for line in done.stdout.splitlines() if line.startswith(f"deploy: parameters of promlake-{STAGE}: "))
+    assert 'batch-seconds="1" rules="on"' in line
     assert "deploy: changes" not in done.stdout
+    kept = (ROOT / "dist" / STAGE / "parameters").read_text().split("\0")
+    assert {"batch-seconds=1", "rules=on"} <= set(kept)
+    steps = make(stack, "deploy", "--dry-run").stdout
+    for script in ("package", "deploy"):
+        assert f"xargs -0 -a dist/{STAGE}/parameters infra/{script}.sh {STAGE} " in steps
 
-    def variable(function: str, name: str) -> str:
-        return stack.functions.get_function_configuration(FunctionName=f"promlake-{STAGE}-{function}")["Environment"]["Variables"][name]
-
-    assert variable("plan", "PROMLAKE_COMPACTOR_BLOCKS_RETENTION_PERIOD") == "90d"
-    assert variable("rules", "PROMLAKE_RULER_SCHEDULED") == "true"
-
-    refused = make("deploy", "PARAMS=retention=1d rules=off", "YES=1")
+    refused = make(stack, "deploy", "PARAMS=retention=1d rules=off", "YES=1")
     assert refused.returncode != 0
-    assert "samples are deleted after 1d, not 90d" in refused.stderr
+    assert "samples are deleted after 1d, and were kept for ever" in refused.stderr
     assert "rules=off deletes the function and the queue of rules" in refused.stderr
     assert "ALLOW_DELETION=1" in refused.stderr
-    refused = make("deploy", "PARAMS=batch-seconds=2")
+    refused = make(stack, "deploy", "PARAMS=batch-seconds=2")
     assert refused.returncode != 0
+    assert 'batch-seconds                "1" -> "2"' in refused.stdout
     assert "YES=1" in refused.stderr
-    assert variable("plan", "PROMLAKE_COMPACTOR_BLOCKS_RETENTION_PERIOD") == "90d"
+    assert stack.functions.get_function_configuration(FunctionName=stack.name("rules"))["State"] == "Active"
