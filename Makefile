@@ -231,13 +231,13 @@ test-stores: $(VENV_READY) bin/promlake tests/azurite/node_modules/.ready .cache
 test-programs:
 	@$(MAKE) -j 3 $(VENV_READY) build rie versitygw peers lambda-emulator $(LOCALSTACK_READY) $(NODE_READY)
 
-# Tests of the stack on LocalStack and end to end have time limits of real servers, so no lane
-# computes beside them: with the Go tests at once, queries on LocalStack time out. Functions for
-# arm64, which only test-infra needs, are compiled while others wait.
-STAGES := test-programs lint test-go test-race e2e+test-localstack+functions test-infra+test-web
+# Tests of the stack on LocalStack and end to end have time limits of real servers. With the Go
+# tests at once, queries on LocalStack time out; one process that packages and compiles is no
+# burden.
+STAGES := test-programs lint test-go test-race e2e+test-localstack+functions,test-infra test-web
 
 .PHONY: test
-test: ## Run what CI runs: lint, test-go, test-race, e2e beside test-localstack, test-infra beside test-web.
+test: ## Run what CI runs: lint, test-go, test-race, e2e beside test-localstack and test-infra, test-web.
 	@MAKE='$(MAKE)' tests/tools/stages.sh $(STAGES)
 
 include infra/infra.mk
@@ -262,6 +262,18 @@ soak: soak-sanitize | system ## Run the long tests: all layouts, long simulation
 .PHONY: soak-faults
 soak-faults: versitygw | system ## Check two servers over a faulty store, with kills and jumping clocks, for FAULTS=600 seconds.
 	PROMLAKE_FAULTS_SECONDS=$(FAULTS) PROMLAKE_FAULTS_DELETION_DELAY=30s $(GO) test -run '^TestFaults$$' -count=1 -v -timeout 0 ./tests/faults
+
+# The servers of the other version are the test program of tests/faults, as it was there.
+OTHER ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
+
+.PHONY: test-upgrade
+test-upgrade: versitygw $(PAGE) | system ## Replace servers by those of another version and back over one store, with kills, for FAULTS=600 seconds (OTHER=v0.1.0).
+	@[ -n '$(OTHER)' ] || { echo 'test-upgrade: no version is tagged yet; name a commit: make test-upgrade OTHER=COMMIT'; exit 2; }
+	@rm -rf .cache/other && mkdir -p .cache/other
+	@git archive '$(OTHER)' | tar -x -C .cache/other
+	@cp -R web/dist/. .cache/other/web/dist/
+	cd .cache/other && $(GO) test -c $(GOTEST) -o ../faults.test ./tests/faults
+	PROMLAKE_FAULTS_OTHER_PROGRAM=$(CURDIR)/.cache/faults.test PROMLAKE_FAULTS_SECONDS=$(FAULTS) PROMLAKE_FAULTS_DELETION_DELAY=30s $(GO) test $(GOTEST) -run '^TestFaults$$' -count=1 -v -timeout 0 ./tests/faults
 
 .PHONY: bench
 bench: bin/promlake peers versitygw ## Compare Promlake with VictoriaMetrics in everything, in one table and one drawing (ARGS= goes to tests/bench all).

@@ -7,6 +7,8 @@
 //
 // It has nothing but tests. PROMLAKE_FAULTS_SECONDS makes the test run for so long, instead of a
 // number of rounds; PROMLAKE_FAULTS_SEED sets its seed; PROMLAKE_FAULTS_DELETION_DELAY sets the
-// compactors' deletion delay. A seed does not make a run repeatable, for the processes' schedules
-// are the machine's.
+// compactors' deletion delay. PROMLAKE_FAULTS_OTHER_PROGRAM is the path of this package's test
+// program as built from another version: each server that starts is then one of the two at random,
+// so that both versions use the store at once. A seed does not make a run repeatable, for the
+// processes' schedules are the machine's.
 package faults

@@ -39,6 +39,7 @@ type world struct {
 	access        string // path and query of the store's URL, up to the endpoint
 	direct        objstore.Store
 	deletionDelay time.Duration
+	other         string // path of this program in another version; empty: there is none
 	servers       [2]*server
 	times         []int64 // of all samples (ms), ascending
 	lie           func(*http.Request) bool
@@ -89,7 +90,8 @@ func (w *world) tally() string {
 func newWorld(t *testing.T, seed uint64, deletionDelay time.Duration) *world {
 	g := s3test.Start(t)
 	w := &world{
-		rng: rand.New(rand.NewPCG(seed, 0)), deletionDelay: deletionDelay, counts: map[string]*count{},
+		other: os.Getenv("PROMLAKE_FAULTS_OTHER_PROGRAM"),
+		rng:   rand.New(rand.NewPCG(seed, 0)), deletionDelay: deletionDelay, counts: map[string]*count{},
 		client:    &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: writers}},
 		transport: &http.Transport{MaxIdleConnsPerHost: 256},
 	}

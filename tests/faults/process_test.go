@@ -66,7 +66,7 @@ func (s *server) start() error {
 	if err != nil {
 		return fmt.Errorf("write server settings: %w", err)
 	}
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.Command(s.world.program())
 	cmd.Env = append(os.Environ(), serverVariable+"="+string(settings), "GOMAXPROCS=2", "TMPDIR="+s.dir)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
@@ -96,6 +96,14 @@ func (s *server) start() error {
 	case <-time.After(patience):
 		return fmt.Errorf("server %s is not ready after %s", name, patience)
 	}
+}
+
+// program returns the path of this program, or at random that of the other version.
+func (w *world) program() string {
+	if w.other != "" && w.draw()%2 == 0 {
+		return w.other
+	}
+	return os.Args[0]
 }
 
 // end kills the process and waits for what it sent.
