@@ -1,6 +1,7 @@
-# Promlake's stack by Terraform: the template and the zips of `make package STAGE=…`, put into a
-# bucket and deployed as a CloudFormation stack. CloudFormation does the work, so there is one
-# description of the stack; change its parameters with make package PARAMS='…'.
+# Promlake's stack as a Terraform module: the template and the zips of `make package STAGE=…`, put
+# into a bucket and deployed as a CloudFormation stack. CloudFormation does the work, so there is one
+# description of the stack; change its parameters with make package PARAMS='…'. The caller's
+# provider has the region and the account (docs/deploy.md).
 
 terraform {
   required_version = ">= 1.5"
@@ -12,12 +13,9 @@ terraform {
   }
 }
 
-provider "aws" {
-  region = var.region
-}
-
 locals {
-  package = "${path.module}/../../dist/${var.stage}"
+  package = coalesce(var.package, "${path.module}/../../dist/${var.stage}")
+  prefix  = coalesce(var.code_prefix, "promlake/${var.stage}/")
 }
 
 # The zips have their content in their names, so they never change. Old ones go only after the stack
@@ -26,7 +24,7 @@ resource "aws_s3_object" "code" {
   for_each = fileset(local.package, "*.zip")
 
   bucket = var.code_bucket
-  key    = "${var.code_prefix}${each.value}"
+  key    = "${local.prefix}${each.value}"
   source = "${local.package}/${each.value}"
 
   lifecycle {
@@ -36,7 +34,7 @@ resource "aws_s3_object" "code" {
 
 resource "aws_s3_object" "template" {
   bucket = var.code_bucket
-  key    = "${var.code_prefix}${var.stage}-${filesha256("${local.package}/cloudformation.json")}.json"
+  key    = "${local.prefix}${var.stage}-${filesha256("${local.package}/cloudformation.json")}.json"
   source = "${local.package}/cloudformation.json"
 
   lifecycle {
@@ -53,7 +51,7 @@ resource "aws_cloudformation_stack" "promlake" {
 
   parameters = {
     CodeBucket = var.code_bucket
-    CodePrefix = var.code_prefix
+    CodePrefix = local.prefix
   }
 
   tags = merge({ service = "promlake", stage = var.stage }, var.tags)

@@ -9,21 +9,21 @@ variable "stage" {
   }
 }
 
-variable "region" {
-  description = "The region of the stack and of the bucket for its code; that of make package REGION=…"
+variable "package" {
+  description = "The folder that make package wrote; null for dist/STAGE of the repository."
   type        = string
-  default     = "us-east-1"
+  default     = null
 }
 
 variable "code_bucket" {
-  description = "An existing bucket in the region, for the template and the functions' zips. It is not the bucket of the data."
+  description = "An existing bucket in the provider's region, for the template and the functions' zips. It is not the bucket of the data."
   type        = string
 }
 
 variable "code_prefix" {
-  description = "What precedes the names of the template and the zips in their keys."
+  description = "What precedes the names of the template and the zips in their keys; null for promlake/STAGE/. No two stacks share it."
   type        = string
-  default     = "promlake/"
+  default     = null
 }
 
 variable "tags" {

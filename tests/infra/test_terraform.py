@@ -1,4 +1,4 @@
-"""The Terraform example parses, and its parameters and outputs exist in the stack."""
+"""The Terraform module parses, and its parameters and outputs exist in the stack."""
 
 import re
 from typing import Any
@@ -76,9 +76,39 @@ def test_variables(terraform: dict[str, list[Any]]) -> None:
         assert variable["type"], name
 
 
+def test_the_provider_comes_from_outside(terraform: dict[str, list[Any]]) -> None:
+    """Terraform allows no for_each, count or depends_on for a module with a provider of its own."""
+    assert "provider" not in terraform
+    (settings,) = terraform["terraform"]
+    assert settings["required_providers"][0]["aws"]["source"] == "hashicorp/aws"
+
+
+def test_the_example_of_the_page(terraform: dict[str, list[Any]]) -> None:
+    (text,) = re.findall(r"```hcl\n(.*?)```", (ROOT / "docs/deploy.md").read_text(), re.DOTALL)
+    example = plain(hcl2.loads(text))
+    variables, outputs = named(terraform["variable"]), named(terraform["output"])
+    required = {name for name, variable in variables.items() if "default" not in variable}
+    aliases = {f"${{aws.{provider['aws']['alias']}}}" for provider in example["provider"] if "alias" in provider["aws"]}
+    modules = named(example["module"])
+    for name, module in modules.items():
+        given = {key for key in module if not key.startswith("__")} - {"source", "for_each", "providers"}
+        assert required <= given <= set(variables), name
+        assert module["source"] == "./promlake/infra/terraform"
+    assert any("for_each" in module for module in modules.values())
+    assert {m["providers"]["aws"] for m in modules.values() if "providers" in m} == aliases
+    assert set(re.findall(r"stack\.(\w+)", text)) <= set(outputs)
+
+
+def test_stacks_share_no_code(terraform: dict[str, list[Any]]) -> None:
+    """The end of one stack must not delete the zips of another one in the same bucket."""
+    (local,) = terraform["locals"]
+    assert local["prefix"] == '${coalesce(var.code_prefix, "promlake/${var.stage}/")}'
+    assert stack(terraform)["parameters"]["CodePrefix"] == "${local.prefix}"
+
+
 def test_keys_are_those_of_the_template(terraform: dict[str, list[Any]], default: Template) -> None:
     (code,) = (b["aws_s3_object"]["code"] for b in terraform["resource"] if "code" in b.get("aws_s3_object", {}))
-    assert code["key"] == "${var.code_prefix}${each.value}"
+    assert code["key"] == "${local.prefix}${each.value}"
     assert code["for_each"] == '${fileset(local.package, "*.zip")}'
     for _, function in default.of_type("AWS::Lambda::Function"):
         assert re.fullmatch(r"parameter-CodePrefix[\w-]+\.zip", function["Code"]["S3Key"])
