@@ -2,8 +2,8 @@
 
 // Reads the state of a stack from CloudFormation.
 // usage: node stack.js whole STACK REGION            fails unless the stack is complete; prints its outputs and the next steps
-//        node stack.js output STACK REGION NAME      prints one output
-//        node stack.js gone STACK REGION             fails if the stack exists
+//        node stack.js id STACK REGION               prints the id, by which a removed stack is found
+//        node stack.js gone ID REGION                fails if the stack exists; prints what stayed of it
 
 const { CloudFormationClient, DescribeStacksCommand, GetTemplateCommand, paginateListStackResources } = require('@aws-sdk/client-cloudformation');
 
@@ -66,16 +66,22 @@ const whole = async (client, name) => {
   console.log('Next: tokens for writers and readers, see docs/deploy.md.');
 };
 
-const output = async (client, name, key) => {
-  const value = outputs(await existing(client, name))[key];
-  if (value === undefined) throw new Error(`${name} has no output ${key}`);
-  console.log(value);
-};
+const id = async (client, name) => console.log((await existing(client, name)).StackId);
 
-const gone = async (client, name) => {
-  const stack = await describe(client, name);
-  if (stack) throw new Error(`${name} is still there: ${stack.StackStatus}`);
-  console.log(`remove: ${name} is gone`);
+const gone = async (client, id) => {
+  const stack = await describe(client, id);
+  if (stack) throw new Error(`${stack.StackName} is still there: ${stack.StackStatus}`);
+  console.log('remove: the stack is gone');
+  // CloudFormation lists the resources of a removed stack for 90 days.
+  for await (const page of paginateListStackResources({ client }, { StackName: id })) {
+    for (const { ResourceStatus, ResourceType, PhysicalResourceId: left } of page.StackResourceSummaries ?? []) {
+      if (ResourceStatus !== 'DELETE_SKIPPED') continue;
+      if (ResourceType === 'AWS::S3::Bucket') console.log(`remove: the bucket ${left} stays; delete it with: aws s3 rb --force s3://${left}`);
+      if (ResourceType !== 'AWS::SQS::Queue') continue;
+      const move = `promlake redrive --from ${left} --to URL`;
+      console.log(`remove: the queue ${left} stays; move its messages with: ${move}; delete it with: aws sqs delete-queue --queue-url ${left}`);
+    }
+  }
 };
 
 const client = (region) => new CloudFormationClient({ region });
@@ -84,7 +90,7 @@ module.exports = { client, template };
 
 if (require.main === module) {
   const [command, name, region, ...rest] = process.argv.slice(2);
-  const commands = { whole, output, gone };
+  const commands = { whole, id, gone };
   (async () => {
     if (!commands[command]) throw new Error(`unknown command ${command}`);
     await commands[command](client(region), name, ...rest);

@@ -1,6 +1,7 @@
 """`make deploy` and `make remove` report the state of a stack from CloudFormation, not from the tool that deployed it."""
 
 import os
+import re
 import subprocess
 import threading
 import urllib.parse
@@ -18,6 +19,14 @@ OUTPUTS = {
     "BucketName": "promlake-test-bucket",
     "DeadLetterQueueUrl": "https://sqs.example/dead-letter",
 }
+ID = "arn:aws:cloudformation:us-east-1:123456789012:stack/promlake-test/1"
+TYPES = {
+    "QueryLambdaFunction": "AWS::Lambda::Function",
+    "Bucket": "AWS::S3::Bucket",
+    "BucketPolicy": "AWS::S3::BucketPolicy",
+    "WriteQueue": "AWS::SQS::Queue",
+    "DeadLetterQueue": "AWS::SQS::Queue",
+}
 NAMESPACE = "http://cloudformation.amazonaws.com/doc/2010-05-15/"
 
 Ask = Callable[..., subprocess.CompletedProcess[str]]
@@ -31,8 +40,10 @@ class CloudFormation(ThreadingHTTPServer):
         self.status: str | None = "UPDATE_COMPLETE"
         self.outputs = dict(OUTPUTS)
         self.resources = {"QueryLambdaFunction": "CREATE_COMPLETE", "Bucket": "UPDATE_COMPLETE"}
+        self.asked: list[str] = []
 
-    def answer(self, action: str) -> tuple[int, str]:
+    def answer(self, action: str, stack: str) -> tuple[int, str]:
+        self.asked.append(stack)
         if self.status is None:
             message = "<Code>ValidationError</Code><Message>Stack with id promlake-test does not exist</Message>"
             return 400, f'<ErrorResponse xmlns="{NAMESPACE}"><Error><Type>Sender</Type>{message}</Error></ErrorResponse>'
@@ -41,12 +52,13 @@ class CloudFormation(ThreadingHTTPServer):
 
     def _stack(self) -> str:
         outputs = "".join(f"<member><OutputKey>{k}</OutputKey><OutputValue>{v}</OutputValue></member>" for k, v in self.outputs.items())
-        status = f"<StackName>promlake-test</StackName><StackStatus>{self.status}</StackStatus>"
+        status = f"<StackName>promlake-test</StackName><StackId>{ID}</StackId><StackStatus>{self.status}</StackStatus>"
         return f"<Stacks><member>{status}<Outputs>{outputs}</Outputs></member></Stacks>"
 
     def _resources(self) -> str:
         members = "".join(
-            f"<member><LogicalResourceId>{name}</LogicalResourceId><ResourceStatus>{status}</ResourceStatus></member>"
+            f"<member><LogicalResourceId>{name}</LogicalResourceId><ResourceStatus>{status}</ResourceStatus>"
+            f"<ResourceType>{TYPES[name]}</ResourceType><PhysicalResourceId>physical-{name}</PhysicalResourceId></member>"
             for name, status in self.resources.items()
         )
         return f"<StackResourceSummaries>{members}</StackResourceSummaries>"
@@ -56,7 +68,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         form = urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
         assert isinstance(self.server, CloudFormation)
-        code, body = self.server.answer(form["Action"][0])
+        code, body = self.server.answer(form["Action"][0], form["StackName"][0])
         self.send_response(code)
         self.send_header("Content-Type", "text/xml")
         self.send_header("Content-Length", str(len(body)))
@@ -79,10 +91,10 @@ def cloud() -> Iterator[CloudFormation]:
 
 @pytest.fixture
 def ask(cloud: CloudFormation, programs: Programs) -> Ask:  # noqa: ARG001 (Node's packages come with them)
-    def ask(command: str, *args: str) -> subprocess.CompletedProcess[str]:
+    def ask(command: str, stack: str = "promlake-test") -> subprocess.CompletedProcess[str]:
         url = f"http://127.0.0.1:{cloud.server_port}"
         env = os.environ | {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_MAX_ATTEMPTS": "1"}
-        line = ["node", ROOT / "infra/stack.js", command, "promlake-test", "us-east-1", *args]
+        line = ["node", ROOT / "infra/stack.js", command, stack, "us-east-1"]
         return subprocess.run(line, env=env, capture_output=True, text=True, timeout=300, check=False)
 
     return ask
@@ -120,14 +132,27 @@ def test_a_function_that_failed(cloud: CloudFormation, ask: Ask) -> None:
 
 
 def test_no_stack(cloud: CloudFormation, ask: Ask) -> None:
-    assert ask("gone").returncode == 1, "it is still there"
     cloud.status = None
-    assert ask("gone").returncode == 0
     done = ask("whole")
     assert done.returncode == 1
     assert "there is no stack promlake-test" in done.stderr
+    assert ask("id").returncode == 1
 
 
-def test_an_output(ask: Ask) -> None:
-    assert ask("output", "BucketName").stdout == f"{OUTPUTS['BucketName']}\n"
-    assert ask("output", "Other").returncode == 1
+def test_a_stack_that_was_not_removed(ask: Ask) -> None:
+    assert ask("id").stdout == f"{ID}\n"
+    done = ask("gone", stack=ID)
+    assert done.returncode == 1
+    assert "promlake-test is still there: UPDATE_COMPLETE" in done.stderr
+
+
+@pytest.mark.parametrize("left", [{"Bucket", "BucketPolicy", "WriteQueue", "DeadLetterQueue"}, {"WriteQueue"}, set()])
+def test_a_removed_stack(left: set[str], cloud: CloudFormation, ask: Ask) -> None:
+    """Only what CloudFormation has left is named: LocalStack deletes all."""
+    cloud.status = "DELETE_COMPLETE"
+    cloud.resources = {name: "DELETE_SKIPPED" if name in left else "DELETE_COMPLETE" for name in TYPES}
+    done = ask("gone", stack=ID)
+    assert done.returncode == 0, done.stderr
+    assert set(cloud.asked) == {ID}, "CloudFormation finds no removed stack by its name"
+    named = {name for name in TYPES if re.search(rf"physical-{name}\b", done.stdout)}
+    assert named == left - {"BucketPolicy"}
