@@ -24,7 +24,7 @@ const values = async (stage, arch, given) => {
   if ('architecture' in given) throw new Error('parameter architecture: set ARCH= instead, which also selects the build');
 
   const { params } = yaml.load(fs.readFileSync(path.join(__dirname, 'serverless.yml'), 'utf8'));
-  const all = { ...params.default, ...params[stage], ...given, architecture: arch };
+  const all = { ...params.default, ...params[stage], ...given, architecture: arch, 'sls:stage': stage };
   const resolveVariable = async (name) => String(all[name.replace(/^param:/, '')]).replaceAll('${sls:stage}', stage);
   const parameters = Object.entries(given).map(([name, value]) => `${name}=${value}`);
   return (await settings({ options: { param: parameters }, resolveVariable })).parameters.values;

@@ -19,6 +19,7 @@ const VERSION_DAYS = 7; // deleted and replaced objects stay, with versioning=on
 
 const LOG_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 2192, 2557, 2922, 3288, 3653];
 const PERIOD = '(0|(?=\\d)(\\d+y)?(\\d+w)?(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?)'; // as Prometheus writes durations
+const TAG = '(?!aws:|(service|stage)=)[\\w.:/@+-]{1,128}=[\\w.:/@+-]{0,256}'; // what every service takes
 
 // A check returns the typed value of a parameter's text, or nothing if the text is invalid.
 const integer = (least, most) => ({
@@ -105,6 +106,7 @@ const PARAMETERS = {
   'log-level': oneOf('debug', 'info', 'warn', 'error'),
   'system-log-level': oneOf('debug', 'info', 'warn'),
   'log-retention-days': oneOf(...LOG_DAYS),
+  tags: optional(matching(`${TAG}(,${TAG}){0,39}`, 'at most 40 of NAME=VALUE,... other than service and stage, such as team=x')),
   'alarm-topic': optional(matching('arn:aws[\\w-]*:sns:[\\w-]+:\\d{12}:[\\w.-]+', 'the ARN of an SNS topic')),
   'alarm-lag-seconds': integer(60, 30 * 86400),
   'alarm-age-seconds': integer(60, 14 * 86400),
@@ -252,7 +254,9 @@ module.exports = async ({ options, resolveVariable }) => {
     values[name] = String(await resolveVariable(`param:${name}`));
     p[camel(name)] = read(name, values[name]);
   }
-  return { ...p, ...derive(p), parameters: { given, values } };
+  const tags = Object.fromEntries(p.tags.split(',').filter(Boolean).map((tag) => tag.split('=')));
+  const stackTags = { service: 'promlake', stage: await resolveVariable('sls:stage'), ...tags };
+  return { ...p, ...derive(p), stackTags, parameters: { given, values } };
 };
 
 module.exports.shown = shown;

@@ -48,10 +48,15 @@ const code = (zip, directory) => {
   return { S3Bucket: { Ref: 'CodeBucket' }, S3Key: { 'Fn::Sub': `\${CodePrefix}${name}` } };
 };
 
-// text is a template with one resource on a line: CloudFormation takes a file of 51,200 bytes.
-const text = ({ Resources, ...rest }) => {
-  const lines = Object.entries(Resources).map(([id, resource]) => `${JSON.stringify(id)}:${JSON.stringify(resource)}`);
-  return `${JSON.stringify(rest).slice(0, -1)},"Resources":{\n${lines.join(',\n')}\n}}\n`;
+// The types of resources that have tags, as a list or as a map.
+const LISTED = /^AWS::(CloudWatch::Alarm|Events::Rule|IAM::Role|Lambda::(EventSourceMapping|Function)|Logs::LogGroup|S3::Bucket|SQS::Queue)$/;
+const MAPPED = /^AWS::ApiGatewayV2::(Api|Stage)$/;
+
+// tag gives a resource the tags of the stack. osls gives them to functions only, and deploys the
+// others as tags of the stack, which CloudFormation passes on.
+const tag = ({ Type, Properties }, tags) => {
+  if (LISTED.test(Type)) Properties.Tags = tags;
+  if (MAPPED.test(Type)) Properties.Tags = Object.fromEntries(tags.map(({ Key, Value }) => [Key, Value]));
 };
 
 const main = (compiled, dist, arch, template) => {
@@ -59,6 +64,7 @@ const main = (compiled, dist, arch, template) => {
   for (const old of fs.readdirSync(directory)) if (old.endsWith('.zip')) fs.rmSync(path.join(directory, old));
   const from = pruned(JSON.parse(fs.readFileSync(compiled, 'utf8')));
 
+  const tags = from.Resources.PlanLambdaFunction.Properties.Tags;
   const resources = {};
   for (const [id, resource] of Object.entries(from.Resources)) {
     if (id.startsWith('ServerlessDeploymentBucket')) continue;
@@ -66,6 +72,7 @@ const main = (compiled, dist, arch, template) => {
       const zip = path.join(dist, arch, path.basename(resource.Properties.Code.S3Key));
       resource.Properties.Code = code(zip, directory);
     }
+    tag(resource, tags);
     resources[id] = withoutNeedless(resource);
   }
   const { ServerlessDeploymentBucketName, ...outputs } = from.Outputs;
@@ -81,7 +88,7 @@ const main = (compiled, dist, arch, template) => {
     Resources: resources,
     Outputs: outputs,
   };
-  fs.writeFileSync(template, text(plain));
+  fs.writeFileSync(template, `${JSON.stringify(plain, null, 1)}\n`);
 };
 
 main(...process.argv.slice(2));

@@ -87,6 +87,9 @@ def test_the_table_of_rights(default: Template) -> None:
 
 
 def test_parameters_of_the_plain_template(default: Template) -> None:
+    commands = re.findall(r"^aws cloudformation deploy .*$", PAGE, re.MULTILINE)
+    assert commands
+    assert all("--s3-bucket" in command for command in commands), "the template has more bytes than a request may have"
     given = re.findall(r"--parameter-overrides (\w+)=", PAGE)
     assert given == ["CodeBucket"]
     assert "Default" not in default.document["Parameters"]["CodeBucket"]

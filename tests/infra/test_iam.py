@@ -96,7 +96,7 @@ def statements(t: Template, function: str) -> list[dict[str, Any]]:
     arn = t.function(function)["Role"]
     (name,) = (n for n, _ in t.of_type("AWS::IAM::Role") if t.arn(n) == arn)
     role = t.properties(name)
-    assert set(role) == {"AssumeRolePolicyDocument", "Policies"}, "managed policies are not evaluated here"
+    assert set(role) == {"AssumeRolePolicyDocument", "Policies", "Tags"}, "managed policies are not evaluated here"
     assert [s["Principal"] for s in role["AssumeRolePolicyDocument"]["Statement"]] == [{"Service": "lambda.amazonaws.com"}]
     return [s for p in role["Policies"] for s in p["PolicyDocument"]["Statement"]]
 

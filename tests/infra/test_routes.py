@@ -18,7 +18,7 @@ DATADOG = (
     "/datadog/intake/", "/datadog/api/beta/sketches",
 )  # fmt: skip
 PUSHES = ("/metrics/job/x", "/metrics/job/x/instance/i", "/metrics/job@base64/eA", "/api/v1/import/prometheus/metrics/job/x")
-# Prefixes with one route for each method: a template from a file may have 51,200 bytes.
+# Prefixes with one route for each method.
 PREFIXES = ("/influx/", "/datadog/", "/metrics/", "/api/v1/import/prometheus/metrics/")
 LINES = (*(
     (method, prefix + path)

@@ -44,7 +44,8 @@ def rules(folder: Path) -> Template:
 def test_it_is_well_formed(rules: Template, folder: Path, tmp_path: Path) -> None:
     done = lint(tmp_path, rules=rules)
     assert done.returncode == 0, done.stdout
-    assert (folder / "cloudformation.json").stat().st_size < 51_200
+    # CloudFormation takes 1 MB from a bucket, and docs/deploy.md passes one to each tool.
+    assert (folder / "cloudformation.json").stat().st_size < 1_000_000
 
 
 def test_nothing_is_there_by_default(default: Template) -> None:
@@ -132,7 +133,8 @@ def test_without_an_alertmanager(receiver: str, package: Package, programs: Prog
     value = {"sns-topic": TOPIC, "webhook-url": "/promlake/webhook"}[receiver]
     folder = package("test-notify", "arm64", "rules=on", f"{receiver}={value}", "rules-repeat-hours=6")
     t = read(folder / "cloudformation.json")
-    assert (folder / "cloudformation.json").stat().st_size < 51_200
+    # CloudFormation takes 1 MB from a bucket, and docs/deploy.md passes one to each tool.
+    assert (folder / "cloudformation.json").stat().st_size < 1_000_000
     env = t.function("rules")["Environment"]["Variables"]
     assert set(env) <= variables(programs.query_fn)
     assert env["PROMLAKE_RULER_REPEAT_INTERVAL"] == "6h"
