@@ -11,6 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/promlake/promlake/internal/base/settings"
 )
 
 // file reads settings from a YAML file: a mapping of flags' names to values, which are written as
@@ -42,7 +44,7 @@ func (f *file) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 		f.err = f.load(ctx)
 	}
 	e, ok := f.values[flag.Name]
-	if _, inEnv := os.LookupEnv(Env(flag.Name)); !ok || inEnv || !isSetting(flag) {
+	if _, inEnv := os.LookupEnv(settings.Env(flag.Name)); !ok || inEnv || !isSetting(flag) {
 		return nil, nil
 	}
 	value := e.texts[0]

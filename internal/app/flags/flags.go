@@ -19,14 +19,6 @@ import (
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
-// EnvPrefix begins the name of every environment variable.
-const EnvPrefix = "PROMLAKE_"
-
-// Env names the environment variable of a flag.
-func Env(flag string) string {
-	return EnvPrefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag))
-}
-
 // about are flags that print something and end the program.
 type about struct {
 	HelpAll helpAll          `name:"help-all" help:"Print all flags."`
@@ -113,7 +105,7 @@ func adopt(n *kong.Node, f *kong.Flag) error {
 		return nil
 	}
 	if !isOption(n, f) {
-		f.Envs = []string{Env(f.Name)}
+		f.Envs = []string{settings.Env(f.Name)}
 		f.Tag.Envs = f.Envs
 	}
 	if f.Target.IsZero() && !f.HasDefault {

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/promlake/promlake/internal/base/settings"
 )
 
 // Source is where a flag's value comes from.
@@ -52,7 +54,7 @@ func values(chosen *kong.Context) Values {
 			continue
 		}
 		v := Value{Name: f.Name, Default: strings.ReplaceAll(f.Default, "$$", "$"), Source: cmp.Or(sources[f], Default)}
-		if _, ok := os.LookupEnv(Env(f.Name)); ok && v.Source == Default {
+		if _, ok := os.LookupEnv(settings.Env(f.Name)); ok && v.Source == Default {
 			v.Source = Environment
 		}
 		v.Text, v.Hidden = public(text(f), f.Tag.Has("secret"))

@@ -133,10 +133,32 @@ func TestAnExplicitDefaultIsKept(t *testing.T) {
 			continue
 		}
 		t.Run(f.Tag.Get("name"), func(t *testing.T) {
-			t.Setenv(flags.Env(f.Tag.Get("name")), settings.Format(d.Field(i), f.Tag.Get("type")))
+			t.Setenv(settings.Env(f.Tag.Get("name")), settings.Format(d.Field(i), f.Tag.Get("type")))
 			require.Equal(t, d.Field(i).Interface(), reflect.ValueOf(run()).Field(i).Interface())
 		})
 	}
 	t.Setenv("PROMLAKE_QUERY_MAX_CONCURRENCY", "20")
 	require.Equal(t, 20, run().MaxConcurrency)
+}
+
+// TestStackParametersOfMemory: errors of a function name the parameter of its memory for exactly
+// those limits that follow from it.
+func TestStackParametersOfMemory(t *testing.T) {
+	small := queryapp.ForFunction(settings.Default[queryapp.Settings](), 512<<20, nil)
+	large := queryapp.ForFunction(settings.Default[queryapp.Settings](), 10240<<20, nil)
+	large.Query.Threads = small.Query.Threads + 1 // as on a machine with more processors
+	follow := []string{"memory-limit"}            // of the process
+	var compare func(a, b reflect.Value)
+	compare = func(a, b reflect.Value) {
+		for i := range a.NumField() {
+			switch f := a.Type().Field(i); {
+			case f.Type.Kind() == reflect.Struct:
+				compare(a.Field(i), b.Field(i))
+			case f.Tag.Get("name") != "" && !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
+				follow = append(follow, f.Tag.Get("name"))
+			}
+		}
+	}
+	compare(reflect.ValueOf(small), reflect.ValueOf(large))
+	require.ElementsMatch(t, follow, settings.StackParameters["query-memory"])
 }

@@ -227,7 +227,7 @@ func tooLarge(w http.ResponseWriter, path string, kind Event, s Settings) {
 		way = "or let the function's URL stream answers (InvokeMode RESPONSE_STREAM and --lambda.streaming)"
 	}
 	respond(w, http.StatusUnprocessableEntity, "execution", fmt.Sprintf(
-		"the answer is larger than the %d bytes that AWS Lambda accepts without streaming (lambda.max-answer-bytes): "+
+		"the answer is larger than the %d bytes that AWS Lambda accepts without streaming: "+
 			"%s, accept gzip, %s", s.MaxAnswerBytes, fewer, way))
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/base/settings"
 )
 
 // Flag is the flag that an Error names.
@@ -33,7 +35,7 @@ func (e *Error) Error() string {
 	if e.Ended {
 		what = "ended"
 	}
-	return fmt.Sprintf("%s: %v of %d bytes, it needs %d; request less, retry later, or raise %s", what, ErrMemory, e.Limit, e.Needed, Flag)
+	return settings.ForOperator(fmt.Sprintf("%s: %v of %d bytes, it needs %d; request less, retry later, or raise %s", what, ErrMemory, e.Limit, e.Needed, Flag))
 }
 
 // Unwrap returns ErrMemory.

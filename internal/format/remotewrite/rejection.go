@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -51,7 +52,7 @@ type Rejection struct {
 
 func (r *Rejection) Error() string {
 	if where, ok := settingOf[r.Reason]; ok {
-		return fmt.Sprintf("%s (%s); it is set by %s", r.Err, r.Reason, where)
+		return fmt.Sprintf("%s (%s); it is set by %s", r.Err, r.Reason, settings.ForOperator(where))
 	}
 	return fmt.Sprintf("%s (%s)", r.Err, r.Reason)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/promlake/promlake/internal/access/admission"
 	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/format/series"
 )
@@ -40,11 +41,11 @@ type RateError struct {
 
 func (e *RateError) Error() string {
 	if e.Wait == 0 {
-		return fmt.Sprintf("%d %s in one request, the limit is %d (%s of the tenant, or --%s): send fewer in a request",
-			e.Asked, e.Unit, e.Burst, burstOf[e.Limit].limit, burstOf[e.Limit].flag)
+		return settings.ForOperator(fmt.Sprintf("%d %s in one request, the limit is %d (%s of the tenant, or --%s): send fewer in a request",
+			e.Asked, e.Unit, e.Burst, burstOf[e.Limit].limit, burstOf[e.Limit].flag))
 	}
-	return fmt.Sprintf("too many %s: the limit is %s a second and %d at once (%s of the tenant, or --%s); try again in %s",
-		e.Unit, strconv.FormatFloat(e.Rate, 'f', -1, 64), e.Burst, e.Limit, e.Flag, e.Wait.Round(time.Millisecond))
+	return settings.ForOperator(fmt.Sprintf("too many %s: the limit is %s a second and %d at once (%s of the tenant, or --%s); try again in %s",
+		e.Unit, strconv.FormatFloat(e.Rate, 'f', -1, 64), e.Burst, e.Limit, e.Flag, e.Wait.Round(time.Millisecond)))
 }
 
 // burstOf names the burst of each rate.

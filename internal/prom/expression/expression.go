@@ -28,7 +28,7 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("expression exceeds the limit of %d %s, it has at least %d; write it shorter, or raise %s", e.Value, e.Limit, e.Needed, e.Flag)
+	return settings.ForOperator(fmt.Sprintf("expression exceeds the limit of %d %s, it has at least %d; write it shorter, or raise %s", e.Value, e.Limit, e.Needed, e.Flag))
 }
 
 // BadQuery reports that the request is invalid: the HTTP API answers it with 400.

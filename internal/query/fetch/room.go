@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promlake/promlake/internal/base/settings"
 )
 
 // FullError reports that there is no room for more local files.
@@ -22,11 +24,11 @@ type FullError struct {
 func (e *FullError) Error() string {
 	switch {
 	case e.disk != nil:
-		return fmt.Sprintf("the disk is full although fetched objects may have %d bytes (--query.cache-bytes); lower that, or enlarge the disk (/tmp of a Lambda function): %v", e.Limit, e.disk)
+		return settings.ForOperator(fmt.Sprintf("the disk is full although fetched objects may have %d bytes (--query.cache-bytes); lower that, or enlarge the disk (/tmp of a Lambda function): %v", e.Limit, e.disk))
 	case e.Memory:
-		return fmt.Sprintf("query exceeds the limit of %d bytes of fetched objects in memory, after the disk is full: with those of other queries it needs %d; narrow the selector or the time range, or raise --query.cache-bytes (and enlarge the disk: /tmp of a Lambda function)", e.Limit, e.Needed)
+		return settings.ForOperator(fmt.Sprintf("query exceeds the limit of %d bytes of fetched objects in memory, after the disk is full: with those of other queries it needs %d; narrow the selector or the time range, or raise --query.cache-bytes (and enlarge the disk: /tmp of a Lambda function)", e.Limit, e.Needed))
 	default:
-		return fmt.Sprintf("there is no room for fetched objects on disk: %d bytes would be in use, the limit is %d (--query.cache-bytes)", e.Needed, e.Limit)
+		return settings.ForOperator(fmt.Sprintf("there is no room for fetched objects on disk: %d bytes would be in use, the limit is %d (--query.cache-bytes)", e.Needed, e.Limit))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/promlake/promlake/internal/base/settings"
 )
 
 // LimitError reports that a query exceeds a limit. The query is to be changed or the limit raised:
@@ -35,7 +37,7 @@ func (e *LimitError) Error() string {
 	if e.Cause != nil {
 		text = e.Cause.Error() + ": " + text
 	}
-	return text
+	return settings.ForOperator(text)
 }
 
 // Unwrap returns upstream's error for the case, if it has one.

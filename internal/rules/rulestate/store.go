@@ -10,6 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -31,7 +32,7 @@ type LargeError struct {
 
 // Error implements error.
 func (e *LargeError) Error() string {
-	return fmt.Sprintf("the state of the rule group has %d bytes, the limit is %d: divide the group, let its rules write fewer series, or raise %s", e.Bytes, e.Limit, e.Flag)
+	return settings.ForOperator(fmt.Sprintf("the state of the rule group has %d bytes, the limit is %d: divide the group, let its rules write fewer series, or raise %s", e.Bytes, e.Limit, e.Flag))
 }
 
 // Read returns the state of a group and the version of its object. A group without an object has an

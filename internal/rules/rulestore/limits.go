@@ -1,6 +1,10 @@
 package rulestore
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/promlake/promlake/internal/base/settings"
+)
 
 // Limits bound what the rules of a tenant make a process keep. The tags are those of package
 // settings.
@@ -23,7 +27,7 @@ func (e *LimitError) Error() string {
 	if e.Flag != "" {
 		text += " (" + e.Flag + ")"
 	}
-	return text
+	return settings.ForOperator(text)
 }
 
 // The names of limits in metrics.

@@ -50,7 +50,7 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("template exceeds the limit of %d %s, it has at least %d; simplify it, or raise %s", e.Value, e.What, e.Needed, e.Flag)
+	return settings.ForOperator(fmt.Sprintf("template exceeds the limit of %d %s, it has at least %d; simplify it, or raise %s", e.Value, e.What, e.Needed, e.Flag))
 }
 
 // The limits by their names in metrics.

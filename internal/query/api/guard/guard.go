@@ -13,6 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
@@ -22,7 +23,7 @@ type bodyTooLarge struct{ Limit int64 }
 
 // Error implements error.
 func (e *bodyTooLarge) Error() string {
-	return fmt.Sprintf("request body exceeds the limit of %d bytes; raise --web.max-body-bytes", e.Limit)
+	return settings.ForOperator(fmt.Sprintf("request body exceeds the limit of %d bytes; raise --web.max-body-bytes", e.Limit))
 }
 
 // Guard wraps handlers. It is immutable.
