@@ -214,8 +214,6 @@ const derive = (p) => {
     ...receiver(p),
     rulesExternalLabels: p.rulesExternalLabels || NO_VALUE,
     rulesAlertRelabelConfigs: p.rulesAlertRelabelConfigs || NO_VALUE,
-    // Grafana edits rules only where the data source says that it is Mimir.
-    rulerApplication: p.rules === 'on' ? 'Grafana Mimir' : NO_VALUE,
     // The API routes rules to their function, but the URL of the query function does not.
     rulerUrl: p.rules === 'on' ? API_URL : NO_VALUE,
     tenantRetention: p.tenantRetention || NO_VALUE,

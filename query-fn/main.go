@@ -66,9 +66,7 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 
 // builders make the stages of the process.
 func (c *cli) builders() []process.Builder {
-	if c.Ruler.Enabled || c.Ruler.Application != "" { // another function behind the same address may have the API
-		c.Query.API.Ruler, c.Query.API.Application = true, c.Ruler.Application
-	}
+	c.Query.API.Ruler, c.Query.API.Application = c.Ruler.Enabled, c.Ruler.Application
 	c.Rules.Rules.Limits = c.Ruler.Limits
 	c.Rules.Rules.Templates = c.Ruler.Templates
 	c.Rules.Rules.Templates.Queries = c.Query.API.Expressions

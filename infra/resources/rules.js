@@ -13,7 +13,8 @@ module.exports.functions = async ({ resolveVariable }) => {
   const route = (method) => (path) => ({ httpApi: { method, path, authorizer: s.authorizer } });
   const below = (...paths) => ['', '/prometheus'].flatMap((prefix) => paths.map((path) => prefix + path));
   const changed = below('/config/v1/{proxy+}');
-  const shown = below('/api/v1/rules', '/api/v1/alerts'); // these would else go to the query function
+  // These would else go to the query function. Grafana reads in buildinfo that rules can be changed.
+  const shown = below('/api/v1/rules', '/api/v1/alerts', '/api/v1/status/buildinfo');
   return {
     rules: {
       handler: 'bootstrap',
@@ -30,6 +31,7 @@ module.exports.functions = async ({ resolveVariable }) => {
         PROMLAKE_QUERY_CACHE_DIR: '/tmp/promlake',
         PROMLAKE_RULER_SCHEDULED: 'true',
         PROMLAKE_RULER_ENABLE_API: 'true',
+        PROMLAKE_RULER_APPLICATION: 'Grafana Mimir', // else Grafana does not edit rules
         PROMLAKE_RULER_QUEUE_URL: { Ref: 'RulesQueue' },
         PROMLAKE_RULER_SAMPLE_DELAY: seconds(s.rulesDelay),
         PROMLAKE_RULER_ALERTMANAGER_URL: s.alertmanagers,

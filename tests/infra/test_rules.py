@@ -67,7 +67,8 @@ def test_the_function(rules: Template, programs: Programs) -> None:
     assert env["PROMLAKE_RULER_QUEUE_URL"] == rules.ref("RulesQueue")
     assert p["LoggingConfig"] == rules.function("query")["LoggingConfig"]
     query = rules.function("query")["Environment"]["Variables"]
-    assert query["PROMLAKE_RULER_APPLICATION"] == "Grafana Mimir"
+    assert env["PROMLAKE_RULER_APPLICATION"] == "Grafana Mimir"
+    assert "PROMLAKE_RULER_APPLICATION" not in query, "Grafana would change rules at its own URL, which has none"
     assert query["PROMLAKE_RULER_API_URL"] == env["PROMLAKE_RULER_EXTERNAL_URL"], "its own URL does not lead to the rules"
 
 
@@ -96,7 +97,7 @@ def test_routes(rules: Template, default: Template) -> None:
     """The function serves the API for rules, also behind the gateway for LocalStack, and takes nothing else from the others."""
     routes = table(rules, "rules")
     changed = [(method, "/config/v1/{proxy+}") for method in ("GET", "POST", "DELETE")]
-    shown = [("GET", "/api/v1/rules"), ("GET", "/api/v1/alerts")]
+    shown = [("GET", f"/api/v1/{path}") for path in ("rules", "alerts", "status/buildinfo")]
     assert {key for key, function in routes.items() if function == "rules"} == {
         (method, prefix + path) for method, path in changed + shown for prefix in ("", "/prometheus")
     }

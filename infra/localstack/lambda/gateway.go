@@ -86,8 +86,10 @@ var (
 	rulesRoutes = []string{ // more specific than those to the query function, as on AWS
 		"GET /api/v1/rules",
 		"GET /api/v1/alerts",
+		"GET /api/v1/status/buildinfo",
 		"GET /prometheus/api/v1/rules",
 		"GET /prometheus/api/v1/alerts",
+		"GET /prometheus/api/v1/status/buildinfo",
 		"GET /config/v1/{proxy+}",
 		"POST /config/v1/{proxy+}",
 		"DELETE /config/v1/{proxy+}",

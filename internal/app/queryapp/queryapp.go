@@ -29,6 +29,8 @@ type stage struct {
 	api   http.Handler
 	admin http.Handler
 	kept  *keptUsage
+
+	patterns []string // of api
 }
 
 // New returns the builder of the query stage. It passes the stage to those who read from it in this
@@ -72,7 +74,7 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 		}
 		_, local := p.Store.(objstore.Local)
 		s.Admin.Queued = !local // a queue is only ever before a bucket
-		return stage{q, h, admin.New(s.Admin, p.Store, q, p.Logger, p.Registry), keepUsage(s, q.Asked())}, nil
+		return stage{q, h, admin.New(s.Admin, p.Store, q, p.Logger, p.Registry), keepUsage(s, q.Asked()), api.Patterns(s.API)}, nil
 	}
 }
 
@@ -92,7 +94,7 @@ func warm(ctx context.Context, q *query.Stage, p process.Parts) {
 // Routes implements process.Stage. The APIs measure their own handlers.
 func (s stage) Routes() []process.Route {
 	var routes []process.Route
-	for _, p := range api.Patterns() {
+	for _, p := range s.patterns {
 		routes = append(routes, process.Route{Pattern: p, Handler: api.WithoutOperator(s.api)})
 	}
 	for _, p := range api.OperatorPatterns() {

@@ -163,7 +163,7 @@ func passes(err error) bool {
 type Settings struct {
 	Scheduled bool   `name:"ruler.scheduled" negatable:"" default:"false" help:"Evaluate the rules of tenants at each event of a schedule. The function then writes segments." when:"The AWS stack sets it in the function that evaluates rules."`
 	QueueURL  string `name:"ruler.queue-url" placeholder:"URL" help:"URL of the SQS FIFO queue to which the function sends rule groups beyond --ruler.max-rules-per-invocation, and from which such functions receive them." when:"The AWS stack sets it."`
-	APIURL    string `name:"ruler.api-url" placeholder:"URL" help:"URL at which another function serves the rules of tenants and their alerts. This one refuses requests for them with 501 and the URL, instead of an empty list." when:"The AWS stack sets it in the function that answers queries, if there are rules."`
+	APIURL    string `name:"ruler.api-url" placeholder:"URL" help:"URL at which another function serves the rules of tenants and their alerts. This one refuses requests for them with 501 and the URL." when:"The AWS stack sets it in the function that answers queries, if there are rules."`
 
 	Rules rulefn.Settings `embed:""`
 }

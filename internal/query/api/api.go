@@ -30,13 +30,23 @@ const (
 	mimirPrefix  = "/prometheus"
 )
 
+// rulerPaths are where Mimir, Cortex and Loki have rules.
+var rulerPaths = []string{"/config/v1/rules", mimirPrefix + "/config/v1/rules", "/api/prom/rules"}
+
 // Patterns returns the http.ServeMux patterns that New's handler serves: the API and /federate,
-// both also below /prometheus, the prefix that clients of Mimir use.
-func Patterns() []string {
-	return []string{
+// both also below /prometheus, the prefix that clients of Mimir use; and the paths of rules, if
+// another process has these.
+func Patterns(s Settings) []string {
+	all := []string{
 		apiPath + "/", federatePath,
 		mimirPrefix + apiPath + "/", mimirPrefix + federatePath,
 	}
+	if s.RulesURL != "" {
+		for _, path := range rulerPaths {
+			all = append(all, path, path+"/")
+		}
+	}
+	return all
 }
 
 // server holds what the handlers of this package share. It is immutable.
@@ -138,6 +148,11 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	for _, prefix := range []string{"", mimirPrefix} {
 		mux.Handle(prefix+apiPath+"/", http.StripPrefix(prefix+apiPath, v1))
 		mux.Handle(prefix+federatePath, http.StripPrefix(prefix, federate))
+	}
+	for _, path := range rulerPaths { // requests for them get here only if Patterns has them
+		h := guarded(path, http.HandlerFunc(s.elsewhere))
+		mux.Handle(path, h)
+		mux.Handle(path+"/", h)
 	}
 	return mux, nil
 }

@@ -97,6 +97,12 @@ func (s *server) remoteRead(w http.ResponseWriter, r *http.Request) {
 		s.settings.RemoteReadSampleLimit, 1, s.settings.RemoteReadFrameBytes).ServeHTTP(w, r)
 }
 
+// elsewhere answers requests for rules that another process has.
+func (s *server) elsewhere(w http.ResponseWriter, r *http.Request) {
+	err := fmt.Errorf("rules and alerts are not at this address, but at %s", s.settings.RulesURL)
+	s.respond.Error(w, r, respond.Failure{Kind: "not_implemented", Code: http.StatusNotImplemented}, err)
+}
+
 // shared lets a tenant have at most half of the remote reads that run at once.
 func (s *server) shared(next http.Handler) http.Handler {
 	return guard.Shared(max(1, s.settings.RemoteReadConcurrency/2), next)
@@ -115,12 +121,8 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	if s.settings.Rules != nil {
 		served["/rules"], served["/alerts"] = replace(s.respond.JSON(s.rules)), replace(s.respond.JSON(s.alerts))
 	}
-	if to := s.settings.RulesURL; to != "" {
-		elsewhere := replace(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			err := fmt.Errorf("rules and alerts are not at this address, but at %s", to)
-			s.respond.Error(w, r, respond.Failure{Kind: "not_implemented", Code: http.StatusNotImplemented}, err)
-		}))
-		served["/rules"], served["/alerts"] = elsewhere, elsewhere
+	if s.settings.RulesURL != "" {
+		served["/rules"], served["/alerts"] = replace(http.HandlerFunc(s.elsewhere)), replace(http.HandlerFunc(s.elsewhere))
 	}
 	for path, f := range s.weights.Routes() {
 		served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(f)) }

@@ -75,7 +75,7 @@ func TestOutsidePaths(t *testing.T) {
 func TestPatternsMountTheHandler(t *testing.T) {
 	h := newHandler(t, testSettings(), newEmptyBackend(t))
 	mux := http.NewServeMux()
-	for _, pattern := range api.Patterns() {
+	for _, pattern := range api.Patterns(api.Settings{}) {
 		mux.Handle(pattern, h)
 	}
 	mux.HandleFunc("POST /api/v1/write", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

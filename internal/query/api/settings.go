@@ -45,7 +45,7 @@ type Settings struct {
 	// instead of Monitoring's. Their rules are v1.AlertingRule and v1.RecordingRule. The API changes
 	// the groups.
 	Rules func(ctx context.Context) ([]*v1.RuleGroup, error) `kong:"-"`
-	// RulesURL is where another process shows rules and alerts, to which this one refers; "":
+	// RulesURL is where another process shows and changes rules, to which this one refers; "":
 	// nowhere.
 	RulesURL string `kong:"-"`
 	// GlobalURLs is what the URLs of targets and rules on this machine become for other machines.

@@ -84,7 +84,11 @@ func TestRulesElsewhere(t *testing.T) {
 	settings := testSettings()
 	settings.RulesURL = "https://api.example"
 	h := newHandler(t, settings, withoutStorage(t))
-	for _, path := range []string{"/api/v1/rules", "/api/v1/alerts"} {
+	require.Subset(t, api.Patterns(settings), []string{"/config/v1/rules", "/config/v1/rules/", "/prometheus/config/v1/rules", "/api/prom/rules"})
+	for _, path := range []string{
+		"/api/v1/rules", "/api/v1/alerts", "/prometheus/api/v1/rules",
+		"/config/v1/rules", "/config/v1/rules/web/load", "/prometheus/config/v1/rules/web", "/api/prom/rules", "/api/prom/rules/web",
+	} {
 		rec := get(t, h, path)
 		require.Equal(t, http.StatusNotImplemented, rec.Code)
 		require.JSONEq(t, `{"status":"error","errorType":"not_implemented","error":"rules and alerts are not at this address, but at https://api.example"}`, rec.Body.String())
