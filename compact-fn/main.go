@@ -38,6 +38,9 @@ func newCLI() *cli {
 // Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
 	c.Process.Flags = vs
+	if c.Process.Self.Enabled() {
+		c.Compact.OwnTenant = c.Process.Self.Tenant
+	}
 	return process.Serve(ctx, c.Process, c.Lambda, io.Err, compactapp.OnRequest(c.Compact, c.Workers))
 }
 

@@ -110,6 +110,7 @@ const PARAMETERS = {
   'alarm-topic': optional(matching('arn:aws[\\w-]*:sns:[\\w-]+:\\d{12}:[\\w.-]+', 'the ARN of an SNS topic')),
   'alarm-lag-seconds': integer(60, 30 * 86400),
   'alarm-age-seconds': integer(60, 14 * 86400),
+  'alarm-silence-seconds': integer(1200, 86400),
 };
 
 // SECRET are parameters whose values errors do not repeat.
@@ -228,6 +229,7 @@ const derive = (p) => {
     jobMemory: `${Math.floor(p.compactMemory / 3)}MiB`,
     jobLimit: `${p.compactTimeout - COMMIT_SECONDS}s`,
     jobSeconds: JOB_SECONDS,
+    queuedWrites: String(p.mode === 'buffered'),
     // Lambda refuses a mapping if this is less than the function's time; the messages of a batch
     // wait for its window first. AWS recommends six times the function's time, so that a batch of
     // a throttled function does not run out of deliveries. This queue allows hundreds instead, so

@@ -1,9 +1,13 @@
 'use strict';
 
 // The alarms, which need a person. The invokers retry failures of functions, so failures count only
-// if they persist.
+// if they persist. An alarm costs money, so none watches what another one covers: failures of ingest
+// and query are 5xx at their entrances, and throttled consumers and planners are late.
 
-const FUNCTIONS = ['ingest', 'flush', 'plan', 'compact', 'query'];
+const FAILING = ['flush', 'plan', 'compact', 'rules'];
+const THROTTLED = ['ingest', 'query', 'rules']; // at their URLs, callers get 429
+
+const SILENCE_SECONDS = 900; // at least so long the planner knows when senders last wrote
 
 const title = (name) => name[0].toUpperCase() + name.slice(1);
 
@@ -88,7 +92,7 @@ module.exports = async ({ resolveVariable }) => {
       { ...ofQueue('WriteQueue', 'ApproximateAgeOfOldestMessage'), Threshold: s.alarmAgeSeconds, EvaluationPeriods: 1 },
       actions,
     ),
-    // The plan function logs a line with msg "planned" and lag_seconds at every tick.
+    // The plan function logs a line with msg "planned", lag_seconds and silent_seconds at every tick.
     LagFilter: ofLog('plan', 'CompactionLag', stage, 'planned', '$.lag_seconds', 'Seconds'),
     LagAlarm: alarm(
       'Closed windows do not become blocks, or nothing plans any more: queries become slower, nothing is lost.',
@@ -101,12 +105,27 @@ module.exports = async ({ resolveVariable }) => {
       },
       actions,
     ),
+    SilenceFilter: ofLog('plan', 'Silence', stage, 'planned', '$.silent_seconds', 'Seconds'),
+    SilenceAlarm: alarm(
+      'No sender has written for long, although one did before: see the senders, and the network between.',
+      {
+        Namespace: `Promlake/${stage}`,
+        MetricName: 'Silence',
+        Statistic: 'Minimum',
+        Threshold: SILENCE_SECONDS,
+        EvaluationPeriods: Math.ceil((s.alarmSilenceSeconds - SILENCE_SECONDS) / 300),
+      },
+      actions,
+    ),
   };
-  for (const name of s.rulesOn ? [...FUNCTIONS, 'rules'] : FUNCTIONS) {
-    const failing = `The ${name} function fails: see its log group.`;
-    const throttled = `The ${name} function is throttled: the account's or its own concurrency is used up.`;
-    Resources[`${title(name)}ErrorsAlarm`] = alarm(failing, ofFunction(name, 'Errors'), actions);
-    Resources[`${title(name)}ThrottlesAlarm`] = alarm(throttled, ofFunction(name, 'Throttles'), actions);
+  for (const [names, kind, text] of [
+    [FAILING, 'Errors', 'fails: see its log group'],
+    [THROTTLED, 'Throttles', "is throttled: the account's or its own concurrency is used up"],
+  ]) {
+    for (const name of names) {
+      if (name === 'rules' && !s.rulesOn) continue;
+      Resources[`${title(name)}${kind}Alarm`] = alarm(`The ${name} function ${text}.`, ofFunction(name, kind), actions);
+    }
   }
   for (const entrance of entrances(s.ingestUrl)) {
     const failing = `${entrance.text} answers with 5xx: writes or queries fail, see the log groups of its functions.`;

@@ -74,8 +74,8 @@ func (s *Stage) planned(ctx context.Context, r *Report, stored time.Time, failed
 		blocks += n
 	}
 	deleted := r.Garbage.Segments.Objects + r.Garbage.Blocks.Objects + r.Garbage.Manifests.Objects
-	silent := max(stored.Sub(r.State.Newest), 0)
-	if r.State.Newest.IsZero() || silent > forgotten {
+	silent := max(stored.Sub(r.State.Arrived), 0)
+	if r.State.Arrived.IsZero() || silent > forgotten {
 		silent = 0
 	}
 	s.log.InfoContext(ctx, "planned", "lag_seconds", r.State.Lag.Round(time.Second).Seconds(), "silent_seconds", silent.Round(time.Second).Seconds(), "tenants", r.State.Tenants, "looked", r.Checked,

@@ -167,7 +167,7 @@ func TestTickLimit(t *testing.T) {
 func TestPlannedLine(t *testing.T) {
 	l := newLake(t)
 	var text bytes.Buffer
-	s := l.stage(Settings{}, 2)
+	s := l.stage(Settings{OwnTenant: "metrics"}, 2)
 	s.log = slog.New(slog.NewJSONHandler(&text, nil))
 	line := func() (out map[string]any) {
 		t.Helper()
@@ -200,7 +200,7 @@ func TestPlannedLine(t *testing.T) {
 	later := line()
 	require.Zero(t, later["lag_seconds"])
 	require.InDelta(t, 9660, later["silent_seconds"], 0, "compaction writes nothing new")
-	l.at("3:12").write(ownTenant, seriesRows(10, 1, clock("0:10")))
+	l.at("3:12").write("metrics", seriesRows(10, 1, clock("0:10")))
 	l.at("3:15")
 	_, err = s.Dispatch(t.Context(), jobs)
 	require.NoError(t, err)

@@ -116,6 +116,11 @@ type Settings struct {
 	DeletionDelay  time.Duration `name:"compactor.deletion-delay" default:"15m" above:"0" help:"Time from the replacement of an object to its deletion. Must exceed --query.timeout of every reader." when:"Raise it before you raise --query.timeout."`
 	OrphanGrace    time.Duration `name:"compactor.partial-block-deletion-delay" default:"1h" above:"0" help:"Age at which an orphan, the rest of a job that died, is deleted. Must exceed 15m." when:"Rarely."`
 
+	// OwnTenant has the functions' own metrics, which are written also when nothing else is; "":
+	// none. QueuedWrites means that senders write through the queue, so that what else is written,
+	// the results of rules, does not arrive from senders. Both are for the time of the last arrival.
+	OwnTenant    string `kong:"-"`
+	QueuedWrites bool   `kong:"-"`
 	// WithoutRollups omits the rollups of 24h blocks. They have about a third of the samples' bytes
 	// at one sample every 10 seconds.
 	WithoutRollups bool `kong:"-"`

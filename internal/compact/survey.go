@@ -11,10 +11,6 @@ import (
 	"github.com/promlake/promlake/internal/store/catalog"
 )
 
-// ownTenant is the default of --self.tenant. Functions write their own metrics also when nothing
-// else is written.
-const ownTenant = "promlake"
-
 // Advisory cache that avoids listing idle tenants: at 43,200 ticks a month, one listing per tick
 // costs 0.22 dollars. A stale or empty entry delays a plan, and never makes one wrong.
 const (
@@ -107,16 +103,15 @@ func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, 
 		plans[i], planned[i] = plan.Jobs(s.policy(tenant), stored, snap), true
 		s.memory.change(tenant, func(x *seen) {
 			x.at, x.state = now, plan.StateOf(s.set.Policy, stored, snap)
+			if tenant != s.set.OwnTenant {
+				x.state.Arrived = plan.Arrived(s.set.QueuedWrites, stored, snap)
+			}
 			x.quiet, x.garbage = len(plans[i]) == 0 && len(snap.Segments) == 0, s.superseded(&snap.Manifest, stored)
 		})
 		return nil
 	})
 	for i, t := range tenants {
-		state := s.memory.recall(t).state
-		if t == ownTenant {
-			state.Newest = time.Time{}
-		}
-		sum.Add(state)
+		sum.Add(s.memory.recall(t).state)
 		for _, j := range plans[i] {
 			work = append(work, Work{Tenant: t, Job: j})
 		}

@@ -64,6 +64,9 @@ def test_alarms(default: Template) -> None:
     named = {name for cell in cells for name in re.findall(r"`…?(\w+Alarm)`", cell)}
     expected = {re.sub(r"^(Ingest|Flush|Plan|Compact|Query)(?=Errors|Throttles)", "", name) for name in alarms}
     assert named == expected | {"RulesFailuresAlarm"}, "and the one that rules=on adds"
+    seen = re.findall(r'"(\w+Alarm)"\}', (ROOT / "tests/functions/outages_test.go").read_text())
+    assert len(seen) >= 10
+    assert set(seen) <= alarms
 
 
 def test_the_table_of_rights(default: Template) -> None:

@@ -190,7 +190,9 @@ def check_alarms(t: Template) -> None:
     watched = {
         (d["Value"], a["MetricName"]) for a in alarms.values() for d in a.get("Dimensions", [])
     }  # fmt: skip
-    functions = {(t.function(f)["FunctionName"], metric) for f in FUNCTIONS for metric in ("Errors", "Throttles")}
+    # Failures of ingest and query are 5xx at their entrances; throttled consumers and planners are late.
+    functions = {(t.function(f)["FunctionName"], "Errors") for f in ("flush", "plan", "compact")}
+    functions |= {(t.function(f)["FunctionName"], "Throttles") for f in ("ingest", "query")}
     queues = {
         (t.queue_name("DeadLetterQueue"), "ApproximateNumberOfMessagesVisible"),
         (t.queue_name("WriteQueue"), "ApproximateAgeOfOldestMessage"),
@@ -209,18 +211,29 @@ def check_alarms(t: Template) -> None:
             "all": (every, [entrance]),
         }
     assert len([name for name in alarms if name.endswith("RefusalsAlarm")]) == len(writing)
-    ((_, lag),) = t.of_type("AWS::Logs::MetricFilter")
-    assert lag["LogGroupName"] == f"/aws/lambda/{t.function('plan')['FunctionName']}"
-    assert lag["FilterPattern"] == '{ $.msg = "planned" }'
-    (metric,) = lag["MetricTransformations"]
-    assert metric["MetricValue"] == "$.lag_seconds"
-    alarm = alarms["LagAlarm"]
-    assert (alarm["Namespace"], alarm["MetricName"]) == (metric["MetricNamespace"], metric["MetricName"])
-    assert alarm["TreatMissingData"] == "breaching", "a planner that does not run would not be noticed"
+    filters = dict(t.of_type("AWS::Logs::MetricFilter"))
+    assert set(filters) == {"LagFilter", "SilenceFilter"}
+    for name, field in (("Lag", "lag_seconds"), ("Silence", "silent_seconds")):
+        line = filters[f"{name}Filter"]
+        assert line["LogGroupName"] == f"/aws/lambda/{t.function('plan')['FunctionName']}"
+        assert line["FilterPattern"] == '{ $.msg = "planned" }'
+        (metric,) = line["MetricTransformations"]
+        assert metric["MetricValue"] == f"$.{field}"
+        alarm = alarms[f"{name}Alarm"]
+        assert (alarm["Namespace"], alarm["MetricName"]) == (metric["MetricNamespace"], metric["MetricName"])
+    assert alarms["LagAlarm"]["TreatMissingData"] == "breaching", "a planner that does not run would not be noticed"
+    silence = alarms["SilenceAlarm"]
+    assert silence["TreatMissingData"] == "notBreaching", "LagAlarm rings if nothing plans"
+    assert silence["Threshold"] + silence["Period"] * silence["EvaluationPeriods"] == 3600
+    assert silence["Threshold"] <= MAX_JOB_SECONDS, "the planner knows no longer when a sender last wrote"
+    mode = t.function("ingest")["Environment"]["Variables"]["PROMLAKE_INGEST_MODE"]
+    queued = t.function("plan")["Environment"]["Variables"]["PROMLAKE_COMPACTOR_QUEUED_WRITES"]
+    assert queued == str(mode == "buffered").lower()
     if "IngestLambdaFunctionUrl" in t.resources:
         forecast = json.loads((ROOT / "internal/aws/cost/measured.json").read_text())
         billed = sum(len([m for m in a.get("Metrics", [{"MetricStat": {}}]) if "MetricStat" in m]) for a in alarms.values())
         assert billed == forecast["alarms"]["value"]
+        assert len(filters) == forecast["metrics"]["value"]
     for name, a in alarms.items():
         assert a["AlarmActions"] == a["OKActions"], name
         assert a["AlarmDescription"], name

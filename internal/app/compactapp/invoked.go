@@ -41,6 +41,7 @@ type invoked struct {
 // messages. The queue receives no request before the first tick.
 func OnRequest(s Settings, w Workers) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
+		s.QueuedWrites = w.Queued
 		c, err := newStage(s, p)
 		if err != nil {
 			return nil, err

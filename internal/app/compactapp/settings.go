@@ -50,6 +50,7 @@ func (s Settings) Stage() compact.Settings {
 
 // Workers are the settings of a function that plans on a schedule and leaves the jobs to workers.
 type Workers struct {
+	Queued   bool   `name:"compactor.queued-writes" negatable:"" default:"false" help:"Senders write through a queue, so what else is written, such as results of rules, does not count in silent_seconds of the log." when:"The AWS stack sets it in mode buffered."`
 	QueueURL string `name:"compactor.queue-url" placeholder:"URL" help:"URL of the FIFO queue on which a scheduled planner puts its jobs, for functions that the queue invokes. Default: the planner runs the jobs." when:"The AWS stack sets it."`
 }
 

@@ -439,3 +439,36 @@ func TestJobString(t *testing.T) {
 		require.True(t, strings.HasPrefix(j.String(), j.Kind.String()), j.String())
 	}
 }
+
+// TestArrived: of what is written, only what senders wrote counts; results of rules are in the store
+// without the queue, and compaction writes nothing new.
+func TestArrived(t *testing.T) {
+	queued := func(s *scene) *scene {
+		s.snap.Segments[len(s.snap.Segments)-1].Queued = true
+		return s
+	}
+	consumed := func(s *scene, at string) *scene {
+		s.snap.Manifest.Consumed = append(s.snap.Manifest.Consumed, catalog.Consumed{SegmentID: catalog.SegmentID{ID: idAt(clock(at), s.n()), Queued: true}})
+		return s
+	}
+	for name, tc := range map[string]struct {
+		scene        *scene
+		direct, want string // clock; "": never
+	}{
+		"nothing":                    {newScene(), "", ""},
+		"a sender":                   {queued(newScene().segments(2, 1, "2:10")), "2:10", "2:10"},
+		"then rules":                 {queued(newScene().segments(2, 1, "3:50")).segments(2, 3, "3:57"), "3:57", "3:50"},
+		"a sender that was merged":   {consumed(newScene().block(key.Part, 2, "3:58", 10), "3:55"), "3:58", "3:55"},
+		"rules alone, for some time": {newScene().segments(2, 1, "3:58"), "3:58", "3:45"},
+		"nothing for long":           {newScene().block(key.L2h, 0, "1:10", 10), "1:10", "1:10"},
+	} {
+		for mode, want := range map[bool]string{false: tc.direct, true: tc.want} {
+			got := Arrived(mode, clock("4:00"), tc.scene.done())
+			if want == "" {
+				require.Zero(t, got, name)
+				continue
+			}
+			require.Equal(t, clock(want), got.UTC().Truncate(time.Minute), "%s, queued: %v", name, mode)
+		}
+	}
+}

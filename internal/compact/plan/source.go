@@ -101,7 +101,7 @@ type State struct {
 	GarbageSegments int           // consumed and not yet deleted
 	GarbageBlocks   int           // retired and not yet deleted
 	Lag             time.Duration // since the oldest 2h window was due that is not in blocks
-	Newest          time.Time     // of the newest write, by the clock of the store or of the queue
+	Arrived         time.Time     // set by the caller to the result of Arrived; the later one counts
 }
 
 // StateOf describes a snapshot of all of time.
@@ -127,10 +127,37 @@ func StateOf(policy Policy, now time.Time, snap catalog.Snapshot) State {
 			st.GarbageBlocks++
 		}
 	}
-	if all := live(&snap); len(all) > 0 {
-		st.Newest = all[len(all)-1].written()
-	}
 	return st
+}
+
+// Arrived returns when senders last wrote, by the clock of the store or of the queue; zero if they
+// never did. If their writes come through the queue, other segments, which rules write, do not
+// count. A manifest names consumed segments for more than MaxJobAge, so if it has none of the queue,
+// the last one was before that, and the result is a time that is not earlier than it.
+func Arrived(queued bool, now time.Time, snap catalog.Snapshot) time.Time {
+	all := live(&snap)
+	if len(all) == 0 {
+		return time.Time{}
+	}
+	newest := all[len(all)-1].written()
+	if !queued {
+		return newest
+	}
+	arrived := now.Add(-catalog.MaxJobAge)
+	if newest.Before(arrived) {
+		arrived = newest
+	}
+	for _, s := range snap.Segments {
+		if s.Queued {
+			arrived = Later(arrived, ulid.Time(s.ID.Time()))
+		}
+	}
+	for _, c := range snap.Manifest.Consumed {
+		if c.Queued {
+			arrived = Later(arrived, ulid.Time(c.ID.Time()))
+		}
+	}
+	return arrived
 }
 
 // lag returns how long the oldest small source has been due: since its window closed or, if it came
@@ -162,9 +189,7 @@ func (st *State) Add(o State) {
 	st.GarbageSegments += o.GarbageSegments
 	st.GarbageBlocks += o.GarbageBlocks
 	st.Lag = max(st.Lag, o.Lag)
-	if o.Newest.After(st.Newest) {
-		st.Newest = o.Newest
-	}
+	st.Arrived = Later(st.Arrived, o.Arrived)
 	for l, n := range o.Blocks {
 		st.Blocks[l] += n
 		st.BlockBytes[l] += o.BlockBytes[l]
