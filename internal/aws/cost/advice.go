@@ -117,6 +117,13 @@ func (a *Advice) modes(l *Load, now ModePrice) {
 	}
 }
 
+// A Function URL sends this much of an answer at once, and the rest at this rate ("Response streaming
+// for Lambda functions" in Lambda's developer guide).
+const (
+	atOnceBytes       = 6e6
+	streamedPerSecond = 2e6
+)
+
 // queries adds the cost of queries. Every query counts as cold: nothing of the store is cached.
 func (w *sheet) queries() {
 	n := w.QueriesPerDay * days
@@ -125,7 +132,7 @@ func (w *sheet) queries() {
 	requests := gets + w.m.QueryLists.Value
 	k := work{
 		cpu:  w.m.QueryFixedCPU.Value + w.SamplesPerQuery*w.m.QueryCPU.Value/1e6 + requests*w.m.RequestCPU.Value,
-		wait: w.m.QueryRounds.Value * w.m.S3Seconds.Value,
+		wait: w.m.QueryRounds.Value*w.m.S3Seconds.Value + max(0, w.BytesPerAnswer-atOnceBytes)/streamedPerSecond,
 	}
 	w.add(Query, "requests", n*math.Ceil(max(1, w.BytesPerAnswer)/httpAPIBytes), HTTPAPIRequest, "queries × 512 KiB units of an answer")
 	w.function(Query, n, k, w.Memory.Query, "queries")

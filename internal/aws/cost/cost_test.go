@@ -176,3 +176,19 @@ func TestRegister(t *testing.T) {
 		require.Error(t, cost.Register(reg, region), "registered twice")
 	}
 }
+
+// TestLargeAnswersTakeTime: beyond 6 MB, an answer takes half a second of the function per MB.
+func TestLargeAnswersTakeTime(t *testing.T) {
+	seconds := func(bytes float64) float64 {
+		l := cost.DefaultLoad()
+		l.QueriesPerDay, l.BytesPerAnswer = 1, bytes
+		for _, line := range estimate(t, l).Lines {
+			if line.Component == cost.Query && line.What == "GB-seconds" {
+				return line.Quantity / 30 / (float64(l.Memory.Query) / 1024)
+			}
+		}
+		return 0
+	}
+	require.InDelta(t, seconds(0), seconds(6e6), 1e-9)
+	require.InDelta(t, seconds(0)+97, seconds(200e6), 1e-6)
+}
