@@ -7,7 +7,7 @@
 const FAILING = ['flush', 'plan', 'compact', 'rules'];
 const THROTTLED = ['ingest', 'query', 'rules']; // at their URLs, callers get 429
 
-const SILENCE_SECONDS = 900; // at least so long the planner knows when senders last wrote
+const SILENCE_SECONDS = 900; // the planner knows for at least this long when senders last wrote
 
 const title = (name) => name[0].toUpperCase() + name.slice(1);
 

@@ -132,8 +132,9 @@ func StateOf(policy Policy, now time.Time, snap catalog.Snapshot) State {
 
 // Arrived returns when senders last wrote, by the clock of the store or of the queue; zero if they
 // never did. If their writes come through the queue, other segments, which rules write, do not
-// count. A manifest names consumed segments for more than MaxJobAge, so if it has none of the queue,
-// the last one was before that, and the result is a time that is not earlier than it.
+// count. A manifest names consumed segments for more than MaxJobAge. If none of them came through
+// the queue, the last arrival was earlier, and Arrived returns the time MaxJobAge ago, or that of the
+// newest segment if it is older.
 func Arrived(queued bool, now time.Time, snap catalog.Snapshot) time.Time {
 	all := live(&snap)
 	if len(all) == 0 {
