@@ -44,6 +44,7 @@ func bootstrap(mode string) error {
 	s := settings.Default[Settings]()
 	s.Streaming = mode == "streaming"
 	s.MaxStreamBytes = 9 << 20
+	s.Margin = time.Minute // at most a quarter of an invocation's time
 	var met sync.WaitGroup // two invocations that wait for each other
 	met.Add(2)
 	mux := http.NewServeMux()
@@ -165,7 +166,8 @@ func TestServe(t *testing.T) {
 }
 
 func TestStreamIsRead(t *testing.T) {
-	f := lambdatest.Start(t, emulator.Settings{Path: self(t), Env: []string{envBootstrap + "=streaming"}, Timeout: 4 * time.Second})
+	t.Parallel() // it waits for 15 of the 20 seconds
+	f := lambdatest.Start(t, emulator.Settings{Path: self(t), Env: []string{envBootstrap + "=streaming"}, Timeout: 20 * time.Second})
 	s, err := f.InvokeStream(t.Context(), []byte(strings.Replace(string(recorded(t, "function-url-query")), `"/api/v1/query"`, `"/endless"`, 1)))
 	require.NoError(t, err)
 	require.Equal(t, 200, s.Prelude.StatusCode)
