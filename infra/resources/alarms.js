@@ -1,8 +1,8 @@
 'use strict';
 
 // The alarms, which need a person. The invokers retry failures of functions, so failures count only
-// if they persist. An alarm costs money, so none watches what another one covers: failures of ingest
-// and query are 5xx at their entrances, and throttled consumers and planners are late.
+// if they persist. An alarm costs money, so none watches what another one covers: failures of
+// ingest and query are 5xx at their entrances, and throttled consumers and planners are late.
 
 const FAILING = ['flush', 'plan', 'compact', 'rules'];
 const THROTTLED = ['ingest', 'query', 'rules']; // at their URLs, callers get 429
@@ -92,7 +92,8 @@ module.exports = async ({ resolveVariable }) => {
       { ...ofQueue('WriteQueue', 'ApproximateAgeOfOldestMessage'), Threshold: s.alarmAgeSeconds, EvaluationPeriods: 1 },
       actions,
     ),
-    // The plan function logs a line with msg "planned", lag_seconds and silent_seconds at every tick.
+    // The plan function logs a line at every tick, with msg "planned", lag_seconds and
+    // silent_seconds.
     LagFilter: ofLog('plan', 'CompactionLag', stage, 'planned', '$.lag_seconds', 'Seconds'),
     LagAlarm: alarm(
       'Closed windows do not become blocks, or nothing plans any more: queries become slower, nothing is lost.',
