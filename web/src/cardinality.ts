@@ -1,8 +1,9 @@
 import { ApiError } from "./api";
-import { h, replace } from "./dom";
+import { alarm, cut, h, replace } from "./dom";
 import { dollars, formatValue } from "./format";
 import type { Context } from "./context";
 import type { State } from "./state";
+import { num, table, type Cell } from "./table";
 import { bounds, formatDuration, formatTime } from "./time";
 
 // Which metrics and labels make most series in the time range, and what they cost: the extended
@@ -79,7 +80,7 @@ export class CardinalityView {
     this.body.setAttribute("aria-busy", "true");
     void this.show(run.signal)
       .catch((e: unknown) => {
-        if (!run.signal.aborted) replace(this.status, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+        if (!run.signal.aborted) replace(this.status, alarm(e));
       })
       .finally(() => {
         if (this.running !== run) return;
@@ -103,22 +104,22 @@ export class CardinalityView {
     const [metrics0, labels0, focus0, pairs0, values0] = lists(before);
     replace(
       this.body,
-      table("Series by metric", "Metric", "Series", metrics, metrics0, (n) => narrow(matcher("__name__", n)), (n) => this.explore(isName(n) ? `count(${n})` : `count({${JSON.stringify(n)}})`)),
-      only ? table(`Series by ${only}`, only, "Series", focus ?? [], focus0, (v) => narrow(matcher(only, v))) : null,
-      table("Series by label", "Label", "Series", labels, labels0, (n) => this.change({ only: n })),
-      table("Series by label pair", "Label pair", "Series", pairs, pairs0, (text) => narrow(matcher(...pair(text)))),
-      table("Values by label", "Label", "Values", values, values0, (n) => this.change({ only: n })),
+      list("Series by metric", "Metric", "Series", metrics, metrics0, (n) => narrow(matcher("__name__", n)), (n) => this.explore(isName(n) ? `count(${n})` : `count({${JSON.stringify(n)}})`)),
+      only ? list(`Series by ${only}`, only, "Series", focus ?? [], focus0, (v) => narrow(matcher(only, v))) : null,
+      list("Series by label", "Label", "Series", labels, labels0, (n) => this.change({ only: n })),
+      list("Series by label pair", "Label pair", "Series", pairs, pairs0, (text) => narrow(matcher(...pair(text)))),
+      list("Values by label", "Label", "Values", values, values0, (n) => this.change({ only: n })),
       unasked && this.unaskedTable(unasked, (n) => narrow(matcher("__name__", n))),
     );
   }
 
   private unaskedTable(u: Unasked, narrow: (name: string) => void): HTMLElement | null {
     const rows = u.records.map((r) => ({ name: r.metricName, value: r.series, samples: r.samples, bytes: r.bytes, dollarsPerMonth: r.dollarsPerMonth }));
-    const list = table("Metrics that nobody asked for", "Metric", "Series", rows, undefined, narrow);
+    const made = list("Metrics that nobody asked for", "Metric", "Series", rows, undefined, narrow);
     const price = u.records.reduce((sum, r) => sum + r.dollarsPerMonth, 0);
     const since = `No query has named them since ${formatTime(u.statsCollectedSince * 1000, this.ctx.zone())}: ${dollars(price)} a month.`;
-    list?.insertBefore(h("p", { class: "muted" }, since), list.children[1]!);
-    return list;
+    made?.insertBefore(h("p", { class: "muted" }, since), made.children[1]!);
+    return made;
   }
 
   // unasked is undefined if the server does not count what queries ask for.
@@ -153,41 +154,21 @@ function narrowed(selector: string, matcher: string): string {
 
 const signed = (n: number) => (n > 0 ? `+${count(n)}` : n < 0 ? `−${count(-n)}` : "±0");
 
-// table lists rows. A click on a name narrows the view to it.
-function table(title: string, of: string, unit: string, rows: Row[] | undefined, before: Row[] | undefined, narrow: (name: string) => void, explore?: (name: string) => void): HTMLElement | null {
+// list is the table of a title. A click on a name narrows the view to it.
+function list(title: string, of: string, unit: string, rows: Row[] | undefined, before: Row[] | undefined, narrow: (name: string) => void, explore?: (name: string) => void): HTMLElement | null {
   if (!rows) return null;
   const old = before && new Map(before.map((r) => [r.name, r.value]));
   const weighed = rows.some((r) => r.bytes !== undefined);
-  const head = [unit, ...(old ? ["Change"] : []), ...(weighed ? ["Samples", "Bytes", "A month"] : []), ...(explore ? [""] : [])];
+  const head = [of, unit, ...(old ? ["Change"] : []), ...(weighed ? ["Samples", "Bytes", "A month"] : []), ...(explore ? [""] : [])];
   // A row of the list before may have been below its end, so a missing one is no proof of growth.
-  const change = (r: Row) => (old!.has(r.name) ? signed(r.value - old!.get(r.name)!) : old!.size < Number(topN) ? "new" : "–");
-  return h(
-    "section",
-    { class: "panel", "aria-label": title },
-    h("h2", {}, title),
-    h(
-      "div",
-      { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Table of ${title}` },
-      h(
-        "table",
-        {},
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, of), ...head.map((t) => (t ? h("th", { scope: "col", class: "number" }, t) : h("td", {}))))),
-        h(
-          "tbody",
-          {},
-          ...rows.map((r) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, h("button", { type: "button", class: "quiet", onclick: () => narrow(r.name) }, r.name || '""')),
-              h("td", { class: "number" }, count(r.value)),
-              old ? h("td", { class: "number" }, change(r)) : null,
-              ...(weighed ? [r.samples === undefined ? "" : formatValue(r.samples), r.bytes === undefined ? "" : formatValue(r.bytes, "bytes"), r.dollarsPerMonth === undefined ? "" : dollars(r.dollarsPerMonth)].map((t) => h("td", { class: "number" }, t)) : []),
-              explore ? h("td", {}, h("button", { type: "button", class: "quiet", "aria-label": `Explore ${r.name}`, onclick: () => explore(r.name) }, "Explore")) : null,
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
+  const change = (r: Row) => (old!.has(r.name) ? num(r.value - old!.get(r.name)!, signed(r.value - old!.get(r.name)!)) : num(r.value, old!.size < Number(topN) ? "new" : "–"));
+  const known = (v: number | undefined, write: (v: number) => string) => (v === undefined ? num(NaN, "") : num(v, write(v)));
+  const row = (r: Row): Cell[] => [
+    { by: r.name, show: [h("button", { type: "button", class: "quiet", "aria-label": r.name || '""', onclick: () => narrow(r.name) }, ...cut(r.name || '""'))] },
+    num(r.value),
+    ...(old ? [change(r)] : []),
+    ...(weighed ? [known(r.samples, formatValue), known(r.bytes, (v) => formatValue(v, "bytes")), known(r.dollarsPerMonth, dollars)] : []),
+    ...(explore ? [{ by: "", show: [h("button", { type: "button", class: "quiet", "aria-label": `Explore ${r.name}`, onclick: () => explore(r.name) }, "Explore")] }] : []),
+  ];
+  return h("section", { class: "panel", "aria-label": title }, h("h2", {}, ...cut(title)), table(`Table of ${title}`, head, rows.map(row)));
 }

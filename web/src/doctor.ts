@@ -1,5 +1,5 @@
 import { ApiError, type Api } from "./api";
-import { h, replace } from "./dom";
+import { alarm, cut, h, replace } from "./dom";
 import { formatValue } from "./format";
 
 // The health of the tenant's objects, as promlake doctor reports it (docs/operations.md). It reads
@@ -30,7 +30,7 @@ export function doctor(api: Api): HTMLElement {
       replace(out, ...data.tenants.flatMap(described));
     } catch (e) {
       const missing = e instanceof ApiError && e.status === 404;
-      replace(out, h("p", { class: "bad", role: "alert" }, missing ? "This server does not examine its store. Run promlake doctor." : e instanceof Error ? e.message : String(e)));
+      replace(out, alarm(missing ? "This server does not examine its store. Run promlake doctor." : e));
     } finally {
       button.disabled = false;
     }
@@ -46,11 +46,11 @@ export function doctor(api: Api): HTMLElement {
 }
 
 function described(t: Report["tenants"][number]): HTMLElement[] {
-  if (t.error) return [h("p", { class: "bad", role: "alert" }, `The manifest of ${t.tenant} cannot be read: ${t.error}`)];
+  if (t.error) return [alarm(`The manifest of ${t.tenant} cannot be read: ${t.error}`)];
   const read = `${n(t.segments)} segments and ${n(t.blocks)} blocks of ${t.tenant}, ${formatValue(t.bytes, "bytes")} read`;
   if (!t.damaged.length) return [h("p", { class: "good" }, `No object is damaged: ${read}.`)];
   return [
-    h("p", { class: "bad", role: "alert" }, `${n(t.damaged.length)} objects are damaged: ${read}. The documentation, "Damaged objects", says what to do.`),
-    h("ul", {}, ...t.damaged.map((d) => h("li", {}, h("code", {}, d.object), `: ${d.error}. From ${d.min_time} to ${d.max_time}, ${d.samples ? `${n(d.samples)} samples of ${n(d.series ?? 0)} series` : "an unknown number of samples"}.`))),
+    alarm(`${n(t.damaged.length)} objects are damaged: ${read}. The documentation, "Damaged objects", says what to do.`),
+    h("ul", {}, ...t.damaged.map((d) => h("li", {}, h("code", {}, ...cut(d.object)), ...cut(`: ${d.error}. From ${d.min_time} to ${d.max_time}, ${d.samples ? `${n(d.samples)} samples of ${n(d.series ?? 0)} series` : "an unknown number of samples"}.`)))),
   ];
 }

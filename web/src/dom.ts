@@ -1,7 +1,7 @@
 // Builds DOM nodes. Everything that comes from data becomes a text node or an attribute value,
 // never markup.
 
-type Child = Node | string | number | null | undefined | false;
+export type Child = Node | string | number | null | undefined | false;
 type Props = Record<string, unknown>;
 
 // h makes an element. A property that starts with "on" is an event listener; "class" and names with
@@ -28,6 +28,30 @@ export function append(to: Node, children: Child[]): void {
 export function replace(in_: Node, ...children: Child[]): void {
   while (in_.firstChild) in_.removeChild(in_.firstChild);
   append(in_, children);
+}
+
+// cut keeps each long word of a text on one line. Where the space is short, page.css hides the
+// middle of the word; the whole of it is its title, and what is copied.
+export function cut(text: string): (Node | string)[] {
+  const parts = text.split(/([^\s\p{Lo}]{17,})([^\s\p{Lo}]{8})(?![^\s\p{Lo}])/u);
+  return parts.flatMap((p, i) => (i % 3 === 0 ? p || [] : i % 3 === 1 ? h("span", { class: "cut", title: p + parts[i + 1]! }, h("span", {}, p), parts[i + 1]) : []));
+}
+
+// alarm shows an error, in the server's words.
+export const alarm = (e: unknown) => h("p", { class: "bad", role: "alert" }, ...cut(e instanceof Error ? e.message : String(e)));
+
+// popup is a box that its summary opens. Escape and leaving it close it.
+export function popup(label: string, text: string, ...content: Child[]): HTMLDetailsElement {
+  const box = h("details", { class: "several" }, h("summary", { "aria-label": label }, ...cut(text)), h("div", { class: "several-list", role: "group", "aria-label": label }, ...content));
+  box.addEventListener("keydown", (e) => {
+    if (e.key !== "Escape") return;
+    box.open = false;
+    box.querySelector("summary")?.focus();
+  });
+  box.addEventListener("focusout", (e) => {
+    if (e.relatedTarget instanceof Node && !box.contains(e.relatedTarget)) box.open = false;
+  });
+  return box;
 }
 
 // choice makes a labelled select element.

@@ -2,6 +2,7 @@ import type { Labels } from "./answer";
 import type { Api } from "./api";
 import { h } from "./dom";
 import { legend } from "./format";
+import { num, table } from "./table";
 import { formatTime, type Zone } from "./time";
 
 // Exemplars: samples with the identity of a trace, drawn as dots and listed below the graph.
@@ -35,19 +36,6 @@ export async function exemplars(api: Api, expr: string, start: number, end: numb
 // listed is what the dots are, for those who do not see them.
 export function listed(dots: Dot[], total: number, zone: Zone): HTMLElement {
   const title = total > dots.length ? `Exemplars (the newest ${dots.length} of ${total.toLocaleString("en")})` : `Exemplars (${total})`;
-  return h(
-    "details",
-    { class: "exemplars" },
-    h("summary", {}, title),
-    h(
-      "div",
-      { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Exemplars" },
-      h(
-        "table",
-        {},
-        h("thead", {}, h("tr", {}, ...["Time", "Labels", "Series", "Value"].map((t) => h("th", { scope: "col" }, t)))),
-        h("tbody", {}, ...dots.map((d) => h("tr", {}, h("td", {}, formatTime(d.at * 1000, zone)), h("td", {}, h("code", {}, legend(d.labels))), h("td", {}, h("code", {}, legend(d.series))), h("td", { class: "number" }, String(d.value))))),
-      ),
-    ),
-  );
+  const rows = dots.map((d) => [num(d.at, formatTime(d.at * 1000, zone)), legend(d.labels), legend(d.series), num(d.value, String(d.value))]);
+  return h("details", { class: "exemplars" }, h("summary", {}, title), table("Exemplars", ["Time", "Labels", "Series", "Value"], rows));
 }

@@ -1,6 +1,7 @@
-import { ApiError, rangeParams, type Api } from "./api";
-import { h, replace } from "./dom";
+import { rangeParams, type Api } from "./api";
+import { alarm, cut, h, replace } from "./dom";
 import { formatValue } from "./format";
+import { num, table } from "./table";
 
 // Types of the answer of /api/v1/explain, version 2 (docs/querying.md).
 interface Share {
@@ -73,7 +74,7 @@ export async function explanation(api: Api, into: HTMLElement, expr: string, sta
     const r = await api.get<Explanation>("explain", { ...rangeParams(expr, start, end, step, asOf), analyze: analyze ? "true" : undefined });
     replace(into, ...plan(r.data));
   } catch (e) {
-    replace(into, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+    replace(into, alarm(e));
   }
   into.setAttribute("aria-busy", "false");
 }
@@ -83,12 +84,12 @@ function plan(x: Explanation): HTMLElement[] {
     h("h3", {}, analyzed(x) ? "Actual cost" : "Estimated cost"),
     h("p", {}, `${count(x.cost.lists + x.cost.gets)} requests to the store (${count(x.cost.lists)} LIST, ${count(x.cost.gets)} GET), ${written(x.cost.dollars)}; ${formatValue(x.cost.bytes, "bytes")} of samples, cached or not.`),
     h("h3", {}, "Evaluated by the engine"),
-    h("pre", {}, x.engine),
+    h("pre", {}, ...cut(x.engine)),
   ];
-  if (x.kept?.length) out.push(h("details", {}, h("summary", {}, "Why these parts are not pushed to DuckDB"), h("ul", {}, ...x.kept.map((k) => h("li", {}, h("code", {}, k))))));
-  out.push(h("h3", {}, "Selectors"), grid(["Selector", "Series", "Samples", "Segments", "Blocks", ""], (x.selectors ?? []).map((s) => [s.selector, count(s.series), count(s.samples), count(s.segments), count(s.blocks), s.refused ?? ""])));
+  if (x.kept?.length) out.push(h("details", {}, h("summary", {}, "Why these parts are not pushed to DuckDB"), h("ul", {}, ...x.kept.map((k) => h("li", {}, h("code", {}, ...cut(k)))))));
+  out.push(h("h3", {}, "Selectors"), table("Selectors", ["Selector", "Series", "Samples", "Segments", "Blocks", "Refused"], (x.selectors ?? []).map((s) => [s.selector, num(s.series), num(s.samples), num(s.segments), num(s.blocks), s.refused ?? ""])));
   for (const p of x.pushed ?? []) {
-    out.push(h("h3", {}, `Pushed subtree ${p.name}`), h("pre", {}, p.expr), tree(p.tree));
+    out.push(h("h3", {}, `Pushed subtree ${p.name}`), h("pre", {}, ...cut(p.expr)), tree(p.tree));
     for (const s of p.statements ?? []) out.push(statement(s));
   }
   if (x.equivalent_sql) out.push(sql("The query as SQL, with the same rows", x.equivalent_sql));
@@ -98,32 +99,28 @@ function plan(x: Explanation): HTMLElement[] {
 const analyzed = (x: Explanation) => (x.pushed ?? []).some((p) => (p.statements ?? []).some((s) => s.analysis));
 
 function tree(n: Operation): HTMLElement {
-  return h("ul", { class: "tree" }, h("li", {}, h("code", {}, n.op), ` ${count(n.series)} series${n.samples ? `, about ${count(n.samples)} samples` : ""}${n.folded ? ", folded" : ""}`, ...(n.children ?? []).map(tree)));
+  return h("ul", { class: "tree" }, h("li", {}, h("code", {}, ...cut(n.op)), ` ${count(n.series)} series${n.samples ? `, about ${count(n.samples)} samples` : ""}${n.folded ? ", folded" : ""}`, ...(n.children ?? []).map(tree)));
 }
 
 function operators(n: Operator): HTMLElement {
-  return h("ul", { class: "tree" }, h("li", {}, h("code", {}, n.name), ` ${formatValue(n.seconds, "seconds")}, ${count(n.rows)} rows`, n.detail ? h("span", { class: "muted" }, ` ${n.detail}`) : null, ...(n.children ?? []).map(operators)));
+  return h("ul", { class: "tree" }, h("li", {}, h("code", {}, n.name), ` ${formatValue(n.seconds, "seconds")}, ${count(n.rows)} rows`, n.detail ? h("span", { class: "muted" }, ...cut(` ${n.detail}`)) : null, ...(n.children ?? []).map(operators)));
 }
 
 function statement(s: Statement): HTMLElement {
-  const files = (s.files ?? []).map((f) => [f.key, `${count(f.rowGroups.read)} of ${count(f.rowGroups.considered)}`, `${formatValue(f.bytes.read, "bytes")} of ${formatValue(f.bytes.considered, "bytes")}`]);
+  const files = (s.files ?? []).map((f) => [f.key, num(f.rowGroups.read, `${count(f.rowGroups.read)} of ${count(f.rowGroups.considered)}`), num(f.bytes.read, `${formatValue(f.bytes.read, "bytes")} of ${formatValue(f.bytes.considered, "bytes")}`)]);
   const a = s.analysis;
   return h(
     "div",
     { class: "statement" },
     a ? h("p", {}, `${formatValue(a.seconds, "seconds")}, ${count(a.rows)} rows, ${formatValue(a.peakBytes, "bytes")} of memory`) : null,
-    a?.leaves?.length ? grid(["Range function", "Time", "Samples", "Rows"], a.leaves.map((l) => [l.op, formatValue(l.seconds, "seconds"), count(l.samples), count(l.rows)])) : null,
+    a?.leaves?.length ? table("Range functions", ["Range function", "Time", "Samples", "Rows"], a.leaves.map((l) => [l.op, num(l.seconds, formatValue(l.seconds, "seconds")), num(l.samples), num(l.rows)])) : null,
     a?.operator ? h("details", {}, h("summary", {}, "DuckDB's operators"), operators(a.operator)) : null,
-    h("details", { open: true }, h("summary", {}, `Objects (${files.length})`), grid(["Object", "Row groups read", "Bytes read"], files)),
+    h("details", { open: true }, h("summary", {}, `Objects (${files.length})`), table("Objects", ["Object", "Row groups read", "Bytes read"], files)),
     s.sql ? sql("The statement that runs", s.sql) : h("p", { class: "muted" }, "Its values are few: they are computed without a statement."),
   );
 }
 
 function sql(title: string, text: string): HTMLElement {
   const copy = h("button", { type: "button", onclick: () => void navigator.clipboard?.writeText(text).then(() => (copy.textContent = "Copied")) }, "Copy");
-  return h("details", {}, h("summary", {}, title), copy, h("pre", {}, text));
-}
-
-function grid(head: string[], rows: string[][]): HTMLElement {
-  return h("div", { class: "scroll", tabIndex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, ...head.map((t, i) => h("th", { scope: "col", class: i ? "number" : "" }, t)))), h("tbody", {}, ...rows.map((r) => h("tr", {}, ...r.map((c, i) => h("td", i ? { class: "number" } : {}, c)))))));
+  return h("details", {}, h("summary", {}, title), copy, h("pre", {}, ...cut(text)));
 }

@@ -1,11 +1,13 @@
 import uPlot from "uplot";
 import type { Series } from "./answer";
 import { eachPoint, lastOf } from "./compact";
-import { h, replace } from "./dom";
+import { cut, h, replace } from "./dom";
+import { reduce } from "./dashboards/reduce";
 import type { Dot } from "./exemplars";
 import { formatValue, legend, shared, type Unit } from "./format";
 import { Frame } from "./frame";
 import { gradual } from "./gradual";
+import { num, table } from "./table";
 import { formatTime, type Zone } from "./time";
 import { legendChanged, type Values } from "./values";
 
@@ -48,12 +50,13 @@ export interface Style {
   axes: Axis[]; // the first has the grid and the levels
   levels: { at: number; colour: string }[]; // horizontal lines
   legend: boolean;
+  calcs: string[]; // columns of the legend
 }
 
 export interface LineStyle {
   format: (v: number) => string;
   colour: string | undefined; // undefined: the graph's own
-  note: string; // behind its name in the legend
+  figures: (number | null)[]; // in the columns of the legend
   draw: string; // "line", "bars" or "points"
   curve: string; // "linear", "smooth", "stepBefore" or "stepAfter"
   points: string; // "always", "never", or else where no line shows a value
@@ -155,7 +158,7 @@ function largest(all: Series[]): Series[] {
 
 export function lines({ times, values, names, titles, total }: Lines, o: LineOptions): Graph {
   const { style } = o;
-  const plain: LineStyle = { format: o.format, colour: undefined, note: "", draw: "line", curve: "linear", points: "auto", width: lineWidth, dash: [], opacity: o.stacked ? 0.35 : 0, connected: false, stack: o.stacked ? "all" : "", axis: 0 };
+  const plain: LineStyle = { format: o.format, colour: undefined, figures: [], draw: "line", curve: "linear", points: "auto", width: lineWidth, dash: [], opacity: o.stacked ? 0.35 : 0, connected: false, stack: o.stacked ? "all" : "", axis: 0 };
   const how = (i: number) => style?.each[i] ?? plain;
   const { shown, bands } = stack(values, names.map((_, i) => how(i).stack));
   const colourOf = (i: number) => how(i).colour ?? colour(i);
@@ -247,7 +250,10 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
 
   let ended = false;
   if (style?.legend ?? true) {
-    const list = () => ended || legendKeys(keys, names, total, u, colourOf, (i) => how(i).note);
+    const calcs = style?.calcs ?? (!names.length || names.length > manyLines ? [] : ["last", "min", "max", "mean"]);
+    const figures = (i: number) => style?.each[i]!.figures ?? calcs.map((c) => reduce(values[i]!.map((v) => v ?? null), c.replace("last", "lastNotNull")));
+    const cells = (i: number) => figures(i).map((v) => num(v ?? NaN, v === null ? "–" : written(i, v)));
+    const list = () => ended || legendKeys(keys, names, total, u, colourOf, calcs.length ? (all) => table(`Legend of ${titles[0]}`, ["Series", ...calcs], all.map((show, i) => [{ by: names[i]!, show: [show] }, ...cells(i)])) : undefined);
     // The browser may react to input between the lines and a long legend.
     if (names.length > manyLines) setTimeout(list);
     else list();
@@ -370,8 +376,9 @@ function lone(all: (number | null | undefined)[]): boolean {
   return row.some((v, i) => v !== null && (row[i - 1] ?? null) === null && (row[i + 1] ?? null) === null);
 }
 
-// legendKeys lists the series. A click shows one alone, a click with Ctrl hides or shows it.
-function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot, colourOf: (i: number) => string, noteOf: (i: number) => string): void {
+// legendKeys lists the series, in a table if tabular makes one of their buttons. A click shows one
+// alone, a click with Ctrl hides or shows it.
+function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot, colourOf: (i: number) => string, tabular?: (buttons: HTMLElement[]) => HTMLElement): void {
   const on = names.map(() => true);
   const buttons: HTMLButtonElement[] = [];
   const show = () => {
@@ -400,6 +407,7 @@ function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot,
         {
           type: "button",
           class: "key",
+          "aria-label": name,
           title: "Click: show this series alone. Ctrl+click: hide or show it.",
           "aria-pressed": "true",
           onclick: (e: MouseEvent) => toggle(i, e.ctrlKey || e.metaKey),
@@ -407,8 +415,7 @@ function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot,
           onmouseleave: () => u.setSeries(null, { focus: true }),
         },
         swatch,
-        name,
-        noteOf(i) ? h("span", { class: "muted" }, ` ${noteOf(i)}`) : null,
+        ...cut(name),
       ),
     );
   });
@@ -421,5 +428,5 @@ function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot,
       names.forEach((n, i) => (buttons[i]!.hidden = !n.toLowerCase().includes(text)));
     },
   });
-  replace(keys, names.length > 8 && search, total > names.length && h("span", { class: "muted" }, `The ${names.length} largest of ${total} series`), ...buttons);
+  replace(keys, names.length > 8 && search, total > names.length && h("span", { class: "muted" }, `The ${names.length} largest of ${total} series`), ...(tabular ? [tabular(buttons)] : buttons));
 }

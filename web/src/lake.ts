@@ -1,9 +1,10 @@
 import { activity, type Activity, type Rate } from "./activity";
 import type { Answer, Series } from "./answer";
 import { ApiError, type Api } from "./api";
-import { h, replace } from "./dom";
+import { alarm, h, replace } from "./dom";
 import { dollars, formatValue } from "./format";
 import type { Context } from "./context";
+import { num, table, type Cell } from "./table";
 import { tenants } from "./tenants";
 import { bounds, formatTime, type Zone } from "./time";
 
@@ -88,7 +89,7 @@ export class LakeView {
       ]);
       this.draw([...content(lake.data, flags, lag, now, this.ctx.zone()), flags ? this.tenants : null]);
     } catch (e) {
-      replace(this.dom, h("p", { class: "bad", role: "alert" }, e instanceof ApiError && e.status === 404 ? "This server does not describe its lake: it is older than this page." : e instanceof Error ? e.message : String(e)));
+      replace(this.dom, alarm(e instanceof ApiError && e.status === 404 ? "This server does not describe its lake: it is older than this page." : e));
     }
   }
 }
@@ -134,11 +135,11 @@ function content(l: Inventory, flags: Record<string, string> | undefined, lag: n
   return [
     h("div", { class: "figures" }, ...figures.map(([name, value, note]) => h("section", { class: "panel figure", "aria-label": name }, h("h2", {}, name), h("div", { class: "stat-value" }, value), h("p", { class: "muted" }, note)))),
     h("section", { class: "panel", "aria-label": "Levels over time" }, h("h2", {}, "Levels over time"), l.windows.length ? picture(l, zone) : h("p", { class: "muted" }, "This tenant has no data yet.")),
-    table("Levels", ["Level", "Objects", "Bytes", "Samples", "Bytes per sample"], l.levels.map((x) => [titleOf(x.level), count(x.objects), bytes(x.bytes), x.level === "segment" ? "–" : count(x.samples), x.samples ? formatValue(x.bytes / x.samples) : "–"])),
+    section("Levels", ["Level", "Objects", "Bytes", "Samples", "Bytes per sample"], l.levels.map((x) => [titleOf(x.level), ...sizes(x), x.samples ? num(x.bytes / x.samples, formatValue(x.bytes / x.samples)) : num(NaN, "–")])),
     l.columns?.rows.length ? columns(l.columns) : null,
     h("div", { class: "lists" }, rates("Requests and samples a second", now.rates, (v) => `${formatValue(v)}/s`), rates("Bytes a second", now.bytes, (v) => formatValue(v, "bytes/s")), priced ? rates("Dollars a day", now.prices, tiny) : null),
     l.deletions.length
-      ? table("Deletions", ["Series", "From", "To", "Requested", "Objects that still hold them"], l.deletions.map((d) => [d.selector, formatTime(d.start, zone), formatTime(d.end, zone), formatTime(d.requested, zone), d.objects ? count(d.objects) : "none"]))
+      ? section("Deletions", ["Series", "From", "To", "Requested", "Objects that still hold them"], l.deletions.map((d) => [d.selector, formatTime(d.start, zone), formatTime(d.end, zone), formatTime(d.requested, zone), num(d.objects, d.objects ? count(d.objects) : "none")]))
       : null,
     windowsTable(l, zone),
   ];
@@ -148,14 +149,14 @@ const sum = (rows: readonly Rate[]) => rows.reduce((n, r) => n + r.value, 0);
 
 function rates(title: string, rows: readonly Rate[], written: (v: number) => string): HTMLElement {
   if (!rows.length) return h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "muted" }, "This tenant has no such metrics of Promlake. A server stores its own with --demo, or if its configuration scrapes it."));
-  return table(title, ["What", "Now"], rows.map((r) => [`${r.of}: ${r.name}`, written(r.value)]));
+  return section(title, ["What", "Now"], rows.map((r) => [`${r.of}: ${r.name}`, num(r.value, written(r.value))]));
 }
 
 // columns lists what a sample takes in each column of the blocks.
 function columns(c: NonNullable<Inventory["columns"]>): HTMLElement {
   const whole: Record<string, string> = { series: "all columns", rollups: "all columns" };
   const title = `Bytes per sample by column, in ${c.blocks === 1 ? "the largest block" : `the ${count(c.blocks)} largest blocks`}`;
-  return table(title, ["Column", "Bytes", "Bytes per sample", "Share"], c.rows.map((r) => [`${r.file}: ${r.column ?? whole[r.file] ?? "footer, indexes"}`, bytes(r.bytes), formatValue(r.bytesPerSample), formatValue(r.bytes / Math.max(1, c.bytes), "percent")]));
+  return section(title, ["Column", "Bytes", "Bytes per sample", "Share"], c.rows.map((r) => [`${r.file}: ${r.column ?? whole[r.file] ?? "footer, indexes"}`, num(r.bytes, bytes(r.bytes)), num(r.bytesPerSample, formatValue(r.bytesPerSample)), num(r.bytes, formatValue(r.bytes / Math.max(1, c.bytes), "percent"))]));
 }
 
 function windowsTable(l: Inventory, zone: Zone): HTMLElement {
@@ -165,18 +166,14 @@ function windowsTable(l: Inventory, zone: Zone): HTMLElement {
     { class: "panel" },
     h("summary", {}, h("h2", {}, `Windows (${count(l.windows.length)})`)),
     last.length < l.windows.length ? h("p", { class: "muted" }, `The last ${shownWindows} windows`) : null,
-    table("", ["From", "To", "Level", "Objects", "Bytes", "Samples"], last.map((w) => [formatTime(w.start, zone), formatTime(w.end, zone), titleOf(w.level), count(w.objects), bytes(w.bytes), w.level === "segment" ? "–" : count(w.samples)])),
+    table("Windows", ["From", "To", "Level", "Objects", "Bytes", "Samples"], last.map((w) => [formatTime(w.start, zone), formatTime(w.end, zone), titleOf(w.level), ...sizes(w)])),
   );
 }
 
-function table(title: string, head: string[], rows: string[][]): HTMLElement {
-  const scroll = h(
-    "div",
-    { class: "scroll", tabIndex: 0, role: "region", "aria-label": title || "Windows" },
-    h("table", {}, h("thead", {}, h("tr", {}, ...head.map((t, i) => h("th", { scope: "col", class: i ? "number" : "" }, t)))), h("tbody", {}, ...rows.map((r) => h("tr", {}, ...r.map((c, i) => (i ? h("td", { class: "number" }, c) : h("th", { scope: "row" }, c)))))))
-  );
-  return title ? h("section", { class: "panel" }, h("h2", {}, title), scroll) : scroll;
-}
+// sizes are the cells of objects, bytes and samples. What segments hold is not counted.
+const sizes = (x: Level) => [num(x.objects), num(x.bytes, bytes(x.bytes)), x.level === "segment" ? num(NaN, "–") : num(x.samples)];
+
+const section = (title: string, head: string[], rows: Cell[][]) => h("section", { class: "panel" }, h("h2", {}, title), table(title, head, rows));
 
 const svg = (tag: string, attributes: Record<string, string | number>, ...children: Node[]): SVGElement => {
   const e = document.createElementNS("http://www.w3.org/2000/svg", tag);

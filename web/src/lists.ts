@@ -1,10 +1,11 @@
 import { ApiError, type Api } from "./api";
 import { doctor } from "./doctor";
-import { h, replace } from "./dom";
+import { alarm, h, replace } from "./dom";
+import { table } from "./table";
 
 // The view of the server itself: build, process, limits, tokens, health and flags.
 
-// List is a table with a title. The first cell of a row names it.
+// List is a table with a title.
 interface List {
   title: string;
   note?: string;
@@ -17,20 +18,7 @@ interface Tokens {
   tokens: { id: string; tenants: string[]; access: string[]; comment?: string }[];
 }
 
-function list({ title, note, head, rows }: List): HTMLElement {
-  const table = () =>
-    h(
-      "div",
-      { class: "scroll", tabIndex: 0, role: "region", "aria-label": title },
-      h(
-        "table",
-        {},
-        h("thead", {}, h("tr", {}, ...head.map((t) => h("th", { scope: "col" }, t)))),
-        h("tbody", {}, ...rows.map(([name, ...cells]) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, name)), ...cells.map((c) => h("td", {}, c))))),
-      ),
-    );
-  return h("section", { class: "panel" }, h("h2", {}, title), note ? h("p", { class: "muted" }, note) : null, rows.length ? table() : null);
-}
+const list = ({ title, note, head, rows }: List) => h("section", { class: "panel" }, h("h2", {}, title), note ? h("p", { class: "muted" }, note) : null, rows.length ? table(title, head, rows) : null);
 
 const named = (o: Record<string, unknown>) =>
   Object.entries(o)
@@ -73,7 +61,7 @@ export class StatusView {
       const set: List[] = flags ? [{ title: "Limits", head: ["Flag", "Value"], rows: all.filter(([f]) => isLimit(f!)) }, { title: "Other flags", head: ["Flag", "Value"], rows: all.filter(([f]) => !isLimit(f!)) }] : [];
       replace(this.dom, ...about.map(list), flags ? this.health : null, ...set.map(list), flags ? null : h("p", { class: "muted" }, "The token is not one of an operator: process, limits, tokens and health are not shown."));
     } catch (e) {
-      replace(this.dom, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+      replace(this.dom, alarm(e));
     }
   }
 

@@ -3,7 +3,7 @@ import "./page.css";
 import { Api } from "./api";
 import { CardinalityView } from "./cardinality";
 import { DashboardsView } from "./dashboards/view";
-import { choice, h, replace } from "./dom";
+import { choice, h, popup, replace } from "./dom";
 import { editor } from "./editor";
 import { explanation } from "./explain";
 import { LakeView } from "./lake";
@@ -14,6 +14,7 @@ import { targets } from "./monitoring/targets";
 import type { Context } from "./context";
 import { Panel } from "./panel";
 import { SqlView } from "./sql/view";
+import { table } from "./table";
 import { decode, emptyPanel, encode, type State, type View } from "./state";
 import { bounds, formatDuration, formatTime, parseDuration, parseTime, stepFor } from "./time";
 
@@ -41,6 +42,8 @@ let timer: ReturnType<typeof setInterval> | undefined;
 const main = h("main", { id: "view", tabIndex: -1 });
 const nav = h("nav", { "aria-label": "Views" });
 const controls = h("div", { class: "controls" });
+const menu = popup("Menu: as of, time zone, tenant, token, theme, keyboard", "");
+const past = h("div", { class: "past", role: "status" }); // the data is that of an earlier time
 const nothing = h("div", { class: "warn", role: "status" }); // the chosen tenant has no data
 const sign = h("dialog", { class: "sign", "aria-label": "Token" });
 
@@ -190,7 +193,7 @@ function openExplain(): typeof shown {
     void explanation(api, out, expr, b.start, b.end, state.panels[0].step ?? stepFor(state.range.length, main.clientWidth), state.asOf, analyze);
   };
   const input = editor(api, state.panels[0]?.expr ?? "", () => ask(false));
-  replace(main, h("section", { class: "panel" }, h("div", { class: "row" }, input.dom, h("button", { type: "button", class: "primary", onclick: () => ask(false) }, "Estimate"), h("button", { type: "button", onclick: () => ask(true) }, "Run and measure")), out));
+  replace(main, h("section", { class: "panel", "aria-label": "Explain" }, h("div", { class: "row" }, input.dom, h("button", { type: "button", class: "primary", onclick: () => ask(false) }, "Estimate"), h("button", { type: "button", onclick: () => ask(true) }, "Run and measure")), out));
   return { refresh: () => ask(false), destroy: () => input.destroy() };
 }
 
@@ -207,6 +210,7 @@ function links(): void {
     if (view === state.view) a.setAttribute("aria-current", "page");
     else a.removeAttribute("aria-current");
   }
+  nav.scrollLeft = anchors.get(state.view)!.offsetLeft - 60; // where the links have no room for all
 }
 
 // switched is the state with another view. Filters are of one view.
@@ -237,23 +241,33 @@ function header(): void {
   const options = ranges.map((r) => [r, `Last ${r}`] as const);
   const known = ranges.some((r) => r === length);
   const range = choice("Length of the time range", known ? options : [[length, length], ...options], length, (v) => update({ range: { ...state.range, length: parseDuration(v)! } }));
+  const setAsOf = (asOf: number | undefined) => {
+    const { asOf: _, ...rest } = state;
+    state = asOf === undefined ? rest : { ...rest, asOf };
+    update({});
+  };
+  const named = (name: string, field: HTMLElement) => h("label", {}, h("span", {}, name), field);
+  // A change draws the controls anew. The keyboard stays where it was.
+  const active = bar.contains(document.activeElement) ? document.activeElement!.getAttribute("aria-label") : null;
   replace(
     controls,
     range,
     moment("End", "now", state.range.end, (end) => update({ range: end === undefined ? { length: state.range.length } : { length: state.range.length, end } })),
-    moment("As of", "latest data", state.asOf, (asOf) => {
-      const next = { ...state };
-      if (asOf === undefined) delete next.asOf;
-      else next.asOf = asOf;
-      state = next;
-      update({});
-    }),
-    choice("Time zone", [["local", "Local time"], ["utc", "UTC"]], state.zone, (v) => update({ zone: v === "utc" ? "utc" : "local" })),
     choice("Refresh", [["0", "No refresh"], ["5s", "Every 5s"], ["15s", "Every 15s"], ["1m", "Every 1m"], ["5m", "Every 5m"]], state.refresh ? formatDuration(state.refresh) : "0", (v) => update({ refresh: parseDuration(v) ?? 0 })),
-    tenant(),
+    menu,
+  );
+  replace(menu.querySelector("summary")!, `☰ ${state.tenant}`.trim());
+  replace(
+    menu.querySelector(".several-list")!,
+    named("As of", moment("As of", "latest data", state.asOf, setAsOf)),
+    named("Time zone", choice("Time zone", [["local", "Local time"], ["utc", "UTC"]], state.zone, (v) => update({ zone: v === "utc" ? "utc" : "local" }))),
+    named("Tenant", tenant()),
     h("button", { type: "button", onclick: () => askToken(""), title: "Set the bearer token" }, "Token"),
     h("button", { type: "button", onclick: toggleTheme, title: "Switch between dark and light" }, "Theme"),
+    h("button", { type: "button", onclick: () => help.showModal() }, "Keyboard shortcuts"),
   );
+  replace(past, ...(state.asOf === undefined ? [] : [`As of ${formatTime(state.asOf, state.zone)} `, h("button", { type: "button", onclick: () => setAsOf(undefined) }, "Latest data")]));
+  if (active) bar.querySelector<HTMLElement>(`[aria-label="${CSS.escape(active)}"]`)?.focus();
   clearInterval(timer);
   timer = state.refresh ? setInterval(() => !document.hidden && shown.refresh(true), state.refresh) : undefined;
 }
@@ -347,14 +361,15 @@ const help = h(
   "dialog",
   { "aria-label": "Keyboard" },
   h("h2", {}, "Keyboard"),
-  h("table", {}, h("tbody", {}, ...[["1 … 9, 0", "open a view"], ["/", "go to the first query, the statement or the filter"], ["Enter, Shift+Enter", "run the query, start a new line"], ["Ctrl+Enter", "run the SQL statement"], ["Arrows, Page Up, Page Down, Ctrl+Home, Ctrl+End", "move in the rows of a statement"], ["Ctrl+Space", "complete; in an empty editor, list earlier queries"], ["r", "refresh"], ["?", "this list"]].map(([k, t]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, k!)), h("td", {}, t!))))),
+  table("Keys", ["Key", "What it does"], [["1 … 9, 0", "open a view"], ["/", "go to the first query, the statement or the filter"], ["Enter, Shift+Enter", "run the query, start a new line"], ["Ctrl+Enter", "run the SQL statement"], ["Arrows, Page Up, Page Down, Ctrl+Home, Ctrl+End", "move in the rows of a statement"], ["Ctrl+Space", "complete; in an empty editor, list earlier queries"], ["r", "refresh"], ["?", "this list"]]),
   h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")),
 );
 
 setTheme(localStorage.getItem(themeKey) ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+const bar = h("header", {}, h("div", { class: "brand" }, "Promlake"), nav, controls, past, nothing);
 document.body.append(
   h("a", { class: "skip", href: "#view", onclick: (e: Event) => (e.preventDefault(), main.focus()) }, "Skip to the content"),
-  h("header", {}, h("div", { class: "brand" }, "Promlake"), nav, controls, h("button", { type: "button", class: "quiet", "aria-label": "Keyboard shortcuts", onclick: () => help.showModal() }, "?"), nothing),
+  bar,
   main,
   sign,
   help,

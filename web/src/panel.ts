@@ -1,7 +1,7 @@
 import type { Answer, Reply } from "./answer";
-import { ApiError, queryParams, rangeParams } from "./api";
+import { queryParams, rangeParams } from "./api";
 import type { Context } from "./context";
-import { choice, download, h, replace } from "./dom";
+import { alarm, choice, cut, download, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
 import { exemplars, listed, type Dot } from "./exemplars";
 import { formatValue, unitOf } from "./format";
@@ -10,7 +10,7 @@ import { cellsOf, heatmap, isHistogram } from "./heatmap";
 import { pause } from "./pause";
 import { Ranged } from "./ranged";
 import { remember, type PanelState } from "./state";
-import { csv, table } from "./table";
+import { csv, results } from "./table";
 import { bounds, formatDuration, parseDuration, stepFor, type Range } from "./time";
 import { ValuesTable } from "./values";
 import { estimate, Gate, question } from "./weigh";
@@ -56,8 +56,7 @@ export class Result {
       else await this.ranged(g, refresh, run.signal);
     } catch (e) {
       if (run.signal.aborted) return;
-      const text = e instanceof ApiError ? e.message : String(e);
-      replace(this.status, h("p", { class: "bad", role: "alert" }, text));
+      replace(this.status, alarm(e));
       // A refresh that fails keeps the last answer, with the error above it.
       if (!refresh) this.empty();
     } finally {
@@ -100,7 +99,7 @@ export class Result {
     this.answer = r.data;
     this.drop();
     this.values.hide();
-    replace(this.body, table(r.data, unitOf(g.expr)));
+    replace(this.body, results(`Result of ${g.expr}`, r.data, unitOf(g.expr)));
   }
 
   private async ranged(g: PanelState, refresh: boolean, signal: AbortSignal): Promise<void> {
@@ -153,7 +152,7 @@ export class Result {
     if (step !== undefined) parts.push(`step ${formatDuration(step)}`);
     const samples = stats?.samples?.totalQueryableSamples;
     if (samples) parts.push(`${samples.toLocaleString("en")} samples`);
-    replace(this.status, h("p", { class: "muted cost" }, parts.join(" · ")), ...r.warnings.map((w) => h("p", { class: "warn" }, w)), ...r.infos.map((w) => h("p", { class: "muted" }, w)));
+    replace(this.status, h("p", { class: "muted cost" }, parts.join(" · ")), ...r.warnings.map((w) => h("p", { class: "warn" }, ...cut(w))), ...r.infos.map((w) => h("p", { class: "muted" }, ...cut(w))));
   }
 
   // png returns the graph as a picture, or null if a table is shown.

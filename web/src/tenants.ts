@@ -1,6 +1,7 @@
 import { ApiError, type Api } from "./api";
-import { h, replace } from "./dom";
+import { alarm, cut, h, replace } from "./dom";
 import { dollars, formatValue } from "./format";
+import { num, table, type Cell } from "./table";
 import { formatTime, type Zone } from "./time";
 
 // What each tenant of the store holds (/api/v1/status/tenants), for operators. It takes requests to
@@ -32,10 +33,10 @@ export function tenants(api: Api, zone: () => Zone, open: (tenant: string) => vo
     replace(out, h("p", { class: "muted" }, "Reading…"));
     try {
       const { data } = await api.get<{ tenants: Stored[] }>("status/tenants");
-      replace(out, table(data.tenants, zone(), open));
+      replace(out, listed(data.tenants, zone(), open));
     } catch (e) {
       const missing = e instanceof ApiError && e.status === 404;
-      replace(out, h("p", { class: "bad", role: "alert" }, missing ? "This server does not list the tenants of its store." : e instanceof Error ? e.message : String(e)));
+      replace(out, alarm(missing ? "This server does not list the tenants of its store." : e));
     } finally {
       button.disabled = false;
     }
@@ -43,19 +44,14 @@ export function tenants(api: Api, zone: () => Zone, open: (tenant: string) => vo
   return h("section", { class: "panel", "aria-label": "Tenants" }, h("h2", {}, "Tenants"), h("p", { class: "muted" }, "Lists the segments and reads the manifest of each tenant, two requests to the store for each."), button, out);
 }
 
-function table(all: Stored[], zone: Zone, open: (tenant: string) => void): HTMLElement {
+function listed(all: Stored[], zone: Zone, open: (tenant: string) => void): HTMLElement {
   if (!all.length) return h("p", { class: "muted" }, "The store is empty.");
-  const name = (t: Stored) => h("th", { scope: "row" }, h("button", { type: "button", class: "quiet", "aria-label": `Show the lake of ${t.tenant}`, onclick: () => open(t.tenant) }, t.tenant));
-  const row = (t: Stored) => {
-    if (t.error) return h("tr", {}, name(t), h("td", { colSpan: head.length - 1, class: "bad" }, t.error));
-    const time = (ms: number) => (t.end ? formatTime(ms, zone) : "–");
-    const cells = [formatValue(t.bytes, "bytes"), dollars(t.dollarsPerMonth), n(t.samples), n(t.segments), n(t.blocks), time(t.start), time(t.end), n(t.waiting), n(t.deletions)];
-    return h("tr", {}, name(t), ...cells.map((c) => h("td", { class: "number" }, c)));
+  const row = (t: Stored): Cell[] => {
+    const name = h("button", { type: "button", class: "quiet", "aria-label": `Show the lake of ${t.tenant}`, onclick: () => open(t.tenant) }, ...cut(t.tenant));
+    const problem = t.error && h("div", { class: "bad" }, ...cut(t.error));
+    const time = (ms: number) => (t.end ? num(ms, formatTime(ms, zone)) : num(NaN, "–"));
+    return [{ by: t.tenant, show: [name, problem] }, ...(t.error ? [] : [num(t.bytes, formatValue(t.bytes, "bytes")), num(t.dollarsPerMonth, dollars(t.dollarsPerMonth)), num(t.samples), num(t.segments), num(t.blocks), time(t.start), time(t.end), num(t.waiting), num(t.deletions)])];
   };
-  return h(
-    "div",
-    { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Tenants by bytes" },
-    h("p", { class: "muted" }, `${n(all.length)} tenants, ${formatValue(all.reduce((sum, t) => sum + t.bytes, 0), "bytes")}`),
-    h("table", {}, h("thead", {}, h("tr", {}, ...head.map((c, i) => h("th", { scope: "col", class: i ? "number" : "" }, c)))), h("tbody", {}, ...all.map(row))),
-  );
+  const note = `${n(all.length)} tenants, ${formatValue(all.reduce((sum, t) => sum + t.bytes, 0), "bytes")}`;
+  return table("Tenants by bytes", head, all.map(row), note);
 }

@@ -1,4 +1,5 @@
 import { h, replace } from "./dom";
+import { num, table } from "./table";
 import { formatTime, type Zone } from "./time";
 
 // The table behind a graph: what the lines are, for those who do not see them, and in figures for
@@ -32,13 +33,13 @@ export class ValuesTable {
   private at: number | undefined; // seconds; undefined: the last time
   private readonly time: HTMLInputElement;
   private readonly written = h("output", { class: "muted" });
-  private readonly scroll: HTMLElement;
+  private readonly rows = h("div");
+  private of = ""; // the panel or the expression
   private readonly follow = () => this.list();
 
   constructor() {
     this.time = h("input", { type: "range", min: "0", step: "1", "aria-label": "Time of the column of values", oninput: () => this.move() });
-    this.scroll = h("div", { class: "scroll", tabIndex: 0, role: "region" });
-    this.dom = h("details", { class: "values", hidden: true, ontoggle: () => this.list() }, h("summary", {}, "Table of values"), h("div", { class: "row" }, this.time, this.written), this.scroll);
+    this.dom = h("details", { class: "values", hidden: true, ontoggle: () => this.list() }, h("summary", {}, "Table of values"), h("div", { class: "row" }, this.time, this.written), this.rows);
   }
 
   // show lists what a graph shows. name is that of the panel or the expression.
@@ -47,7 +48,7 @@ export class ValuesTable {
     graph.addEventListener(legendChanged, this.follow);
     [this.graph, this.values] = [graph, values];
     this.dom.hidden = false;
-    this.scroll.setAttribute("aria-label", `Values of ${name}`);
+    this.of = name;
     this.list();
   }
 
@@ -56,7 +57,7 @@ export class ValuesTable {
     this.graph?.removeEventListener(legendChanged, this.follow);
     this.graph = this.values = undefined;
     this.dom.hidden = true;
-    replace(this.scroll);
+    replace(this.rows);
   }
 
   private index(): number {
@@ -68,23 +69,15 @@ export class ValuesTable {
   // list writes the rows. The last column has the values at the chosen time.
   private list(): void {
     const v = this.values;
-    if (!v || !this.dom.open || !v.times.length) return replace(this.scroll);
+    if (!v || !this.dom.open || !v.times.length) return replace(this.rows);
     const i = this.index();
     this.time.max = String(v.times.length - 1);
     this.time.value = String(i);
-    const at = this.name(i);
     const rows = v.rows.filter((r) => r.shown());
     const hidden = v.rows.length - rows.length;
-    const table = h(
-      "table",
-      {},
-      h("caption", {}, `${rows.length.toLocaleString("en")} rows${hidden ? `, ${hidden.toLocaleString("en")} hidden by the legend` : ""}`),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, v.of), ...["Last", "Minimum", "Maximum", at].map((t) => h("th", { scope: "col", class: "number" }, t)))),
-      h("tbody", {}, ...rows.map((r) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, r.name)), ...[...summary(r.values), r.values[i]].map((x) => h("td", { class: "number" }, cell(r, x)))))),
-    );
-    const { scrollTop, scrollLeft } = this.scroll;
-    replace(this.scroll, table);
-    Object.assign(this.scroll, { scrollTop, scrollLeft });
+    const cells = (r: Row) => [r.name, ...[...summary(r.values), r.values[i]].map((x) => num(x ?? NaN, x === null || x === undefined ? "no sample" : r.format(x)))];
+    const caption = `${rows.length.toLocaleString("en")} rows${hidden ? `, ${hidden.toLocaleString("en")} hidden by the legend` : ""}`;
+    replace(this.rows, table(`Values of ${this.of}`, [v.of, "Last", "Minimum", "Maximum", this.name(i)], rows.map(cells), caption));
   }
 
   // move follows the slider.
@@ -93,10 +86,7 @@ export class ValuesTable {
     if (!v) return;
     const i = Number(this.time.value);
     this.at = i === v.times.length - 1 ? undefined : v.times[i];
-    const at = this.name(i);
-    this.scroll.querySelector("thead th:last-child")!.textContent = at;
-    const rows = v.rows.filter((r) => r.shown());
-    this.scroll.querySelectorAll("tbody td:last-child").forEach((td, j) => (td.textContent = cell(rows[j]!, rows[j]!.values[i])));
+    this.list();
     v.point(i);
   }
 
@@ -107,8 +97,6 @@ export class ValuesTable {
     return text;
   }
 }
-
-const cell = (r: Row, v: number | null | undefined) => (v === null || v === undefined ? "no sample" : r.format(v));
 
 // summary is the last, the smallest and the largest value.
 function summary(values: Row["values"]): (number | undefined)[] {

@@ -54,7 +54,7 @@ const refreshed = (page, what, condition) =>
 
 test("targets show their state, labels, last scrape and error", async () => {
   const page = await visit(browser, `${server.url}/#/targets`);
-  const row = page.locator(".items > tbody > tr");
+  const row = page.locator("main tbody > tr");
   await refreshed(page, "the target is down", async () => (await row.allTextContents()).some((t) => t.includes("connection refused")));
   const text = await row.first().textContent();
   for (const part of ["http://127.0.0.1:1/metrics", "down", 'team="a"', `markup=${JSON.stringify(hostile)}`, "ago", "1s"]) assert.ok(text.includes(part), `${part} in ${text}`);
@@ -74,7 +74,7 @@ test("targets show their state, labels, last scrape and error", async () => {
 
 test("rules show their health, last evaluation and error", async () => {
   const page = await visit(browser, `${server.url}/#/rules`);
-  const row = (name) => page.locator(".items > tbody > tr", { hasText: name });
+  const row = (name) => page.locator("main tbody > tr", { hasText: name });
   await refreshed(page, "one rule fails and one succeeds", async () => /err/.test(await row("broken").textContent().catch(() => "")) && /ok/.test(await row("job:up:sum").textContent()));
   assert.match(await row("broken").locator(".bad").last().textContent(), /err|label|vector|duplicate|series/i);
   assert.match(await row("Later").textContent(), /for: 1d/);
@@ -88,7 +88,7 @@ test("rules show their health, last evaluation and error", async () => {
 
 test("alerts show their state, labels, annotations and since when, firing ones first", async () => {
   const page = await visit(browser, `${server.url}/#/alerts`);
-  const rows = page.locator(".items > tbody > tr");
+  const rows = page.locator("main tbody > tr");
   await refreshed(page, "one alert fires, one waits, one is inactive", async () => {
     const all = await rows.allTextContents();
     return /^Gone.*firing/.test(all[0] ?? "") && /^Later.*pending/.test(all[1] ?? "") && /^Never.*inactive/.test(all[2] ?? "");

@@ -127,10 +127,11 @@ test("the keyboard reaches every point of a graph through its table", async () =
   await page.goto(explore('{__name__=~".+_bytes"}', `&end=${new Date((now - 60) * 1000).toISOString()}&g0.step_input=1m`));
   await page.getByRole("img", { name: "Graph of 2 series" }).waitFor();
   const summary = page.getByText("Table of values");
-  assert.equal(await page.getByRole("row").count(), 0, "a closed table has no rows");
+  const region = page.getByRole("region", { name: "Values of" });
+  assert.equal(await region.count(), 0, "a closed table has no rows");
   await summary.focus();
   await page.keyboard.press("Enter");
-  const cells = (i) => page.getByRole("region", { name: "Values of" }).getByRole("row").nth(i).locator("th, td").allTextContents();
+  const cells = (i) => region.getByRole("row").nth(i).locator("th, td").allTextContents();
   await until("the rows are listed", async () => (await cells(1)).length === 5);
   assert.deepEqual(await cells(1), ["first_bytes", "2 KiB", "1 KiB", "4 KiB", "2 KiB"]);
   assert.deepEqual((await cells(2)).slice(1, 4), ["4 B", "1 B", "4 B"]);
@@ -166,7 +167,7 @@ test("a mistake in a query is named, by the server's own words", async () => {
 test("explain shows the plan, the price and what was measured", async () => {
   const page = await visit(browser, `${server.url}/#/explain?range=15m&g0.expr=${encodeURIComponent("sum by (mode) (rate(node_cpu_seconds_total[1m]))")}`);
   await page.getByText("Estimated cost").waitFor();
-  await page.getByRole("cell", { name: "node_cpu_seconds_total" }).waitFor();
+  await page.getByRole("rowheader", { name: "node_cpu_seconds_total" }).waitFor();
   await page.getByRole("button", { name: "Run and measure" }).click();
   await page.getByText("Evaluated by the engine").waitFor();
   assert.deepEqual(page.faults, []);
@@ -327,6 +328,7 @@ test("an operator lists the tenants of the store, and opens the lake of one", as
     await sign(reader);
     await page.getByRole("region", { name: "Stored" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "List the tenants" }).count(), 0); // not for readers
+    await page.locator("summary", { hasText: "☰" }).click();
     await page.getByRole("button", { name: "Token" }).click();
     await sign(operator);
     await page.getByRole("button", { name: "List the tenants" }).click();

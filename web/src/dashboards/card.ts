@@ -1,5 +1,4 @@
-import { ApiError } from "../api";
-import { h, replace } from "../dom";
+import { alarm, cut, h, replace } from "../dom";
 import type { Graph } from "../graph";
 import type { Context } from "../context";
 import { draw, words } from "./draw";
@@ -35,14 +34,14 @@ export class Card {
     this.queries = new Queries(ctx, spec);
     this.title = inText(spec.title, scope);
     const asked = asks(spec.type) && spec.targets.length > 0;
-    const about = h("p", { class: "muted about", hidden: true }, inText(spec.description, scope));
+    const about = h("p", { class: "muted about", hidden: true }, ...cut(inText(spec.description, scope)));
     this.dom = h(
       "section",
       { class: `panel card card-${asked ? spec.type : "plain"}`, "aria-label": this.title || spec.type, "aria-busy": "false" },
       h(
         "div",
         { class: "row card-head" },
-        h("h2", { title: [this.title, ...spec.notes].join("\n") }, this.title),
+        h("h2", { title: [this.title, ...spec.notes].join("\n") }, ...cut(this.title)),
         spec.description && h("button", { type: "button", class: "quiet", "aria-label": `About ${this.title}`, "aria-expanded": "false", onclick: (e: Event) => (e.currentTarget as HTMLElement).setAttribute("aria-expanded", String((about.hidden = !about.hidden) === false)) }, "i"),
         spec.targets.length > 0 && h("button", { type: "button", class: "quiet", "aria-label": `Explore ${this.title}`, onclick: () => this.explore(this.queries.expressions(scope)[0]!) }, "Explore"),
       ),
@@ -63,13 +62,13 @@ export class Card {
   private unasked(): (HTMLElement | null)[] {
     if (this.spec.type === "text") return [words(this.spec, this.scope)];
     if (asks(this.spec.type)) return [h("p", { class: "muted empty" }, "No PromQL query")];
-    const queries = this.queries.expressions(this.scope).map((e) => h("li", {}, h("button", { type: "button", class: "quiet expr", onclick: () => this.explore(e) }, e)));
-    return [h("p", { class: "warn" }, `Panels of type ${this.spec.type} are not supported.`), queries.length ? h("p", {}, "Its queries in Explore:") : null, h("ul", {}, ...queries)];
+    const queries = this.queries.expressions(this.scope).map((e) => h("li", {}, h("button", { type: "button", class: "quiet expr", "aria-label": e, onclick: () => this.explore(e) }, ...cut(e))));
+    return [h("p", { class: "warn" }, ...cut(`Panels of type ${this.spec.type} are not supported.`)), queries.length ? h("p", {}, "Its queries in Explore:") : null, h("ul", {}, ...queries)];
   }
 
   private notes(): HTMLElement | null {
     const all = this.spec.notes;
-    return all.length ? h("details", { class: "warn card-notes" }, h("summary", {}, `Not as in Grafana (${all.length})`), h("ul", {}, ...all.map((n) => h("li", {}, n)))) : null;
+    return all.length ? h("details", { class: "warn card-notes" }, h("summary", {}, `Not as in Grafana (${all.length})`), h("ul", {}, ...all.map((n) => h("li", {}, ...cut(n))))) : null;
   }
 
   // see reports that the panel came into sight, or left it.
@@ -102,11 +101,11 @@ export class Card {
       replace(this.body, picture.dom);
       if (picture.graph) this.values.show(this.title || "the panel", picture.graph.dom, picture.graph.values);
       else this.values.hide();
-      replace(this.status, ...data.warnings.map((w) => h("p", { class: "warn" }, w)));
+      replace(this.status, ...data.warnings.map((w) => h("p", { class: "warn" }, ...cut(w))));
     } catch (e) {
       if (run.signal.aborted) return;
       if (!refresh) this.clear();
-      replace(this.status, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+      replace(this.status, alarm(e));
     } finally {
       if (this.running === run) {
         this.running = undefined;

@@ -1,4 +1,4 @@
-import { h } from "../dom";
+import { cut, h } from "../dom";
 import { cellsOf, heatmap, isHistogram } from "../heatmap";
 import { drawn, lines, lineWidth, type Axis, type Graph, type LineStyle } from "../graph";
 import type { Context } from "../context";
@@ -7,6 +7,7 @@ import { colourOf, fieldOf, shown, type Field } from "./fields";
 import { allValues, bars, gauges, labelField, pie, stats, type Figure } from "./figures";
 import { inText, type Scope } from "./interpolate";
 import { list, number, object, text, type Json } from "./json";
+import { order, table, type Cell as Shown } from "../table";
 import type { PanelSpec } from "./model";
 import type { Data, Line } from "./query";
 import { isCalculation, reduce, title } from "./reduce";
@@ -21,15 +22,13 @@ export interface Picture {
 
 type Draw = (spec: PanelSpec, d: Data, ctx: Context, scope: Scope) => Picture;
 
-const shownRows = 1_000;
-
 const drawers: Record<string, Draw> = {
   timeseries,
   stat: (spec, d, ctx, scope) => ({ dom: stats(figures(spec, d, ctx, scope), spec.options) }),
   gauge: (spec, d, ctx, scope) => ({ dom: gauges(figures(spec, d, ctx, scope), spec.options) }),
   bargauge: (spec, d, ctx, scope) => ({ dom: bars(figures(spec, d, ctx, scope), spec.options) }),
   piechart: (spec, d, ctx, scope) => ({ dom: pie(figures(spec, d, ctx, scope), spec.options) }),
-  table,
+  table: tabular,
   heatmap: heat,
 };
 
@@ -41,7 +40,7 @@ export function draw(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pict
 
 // words is a text panel. Its content stays text, whatever it would mean as Markdown or HTML.
 export function words(spec: PanelSpec, scope: Scope): HTMLElement {
-  return h("div", { class: "words" }, inText(text(spec.options["content"]), scope));
+  return h("div", { class: "words" }, ...cut(inText(text(spec.options["content"]), scope)));
 }
 
 const fieldFor = (spec: PanelSpec, l: Line, ctx: Context, scope: Scope) => fieldOf({ name: l.name, refId: l.refId, labels: l.labels }, spec.defaults, spec.overrides, ctx.zone(), scope);
@@ -83,7 +82,7 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
     const f = fieldFor(spec, l, ctx, scope);
     return { l, f, custom: f.custom };
   }).filter(({ l, f }) => !f.hidden && l.times.length > 0);
-  if (!all.length) return table(spec, d, ctx, scope);
+  if (!all.length) return tabular(spec, d, ctx, scope);
   const largest = ({ l }: Kept) => reduce(l.values, "lastNotNull") ?? -Infinity;
   const kept = all.length > drawn ? [...all].sort((a, b) => largest(b) - largest(a)).slice(0, drawn) : all;
   limit(kept.map(({ l, f }) => ({ field: f, values: l.values })));
@@ -126,7 +125,7 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
     return {
       format,
       colour: own ? fill(own) : undefined,
-      note: calcs.map((c) => `${title(c)} ${written(f, reduce(l.values, c))}`).join(" · "),
+      figures: calcs.map((c) => reduce(l.values, c)),
       draw,
       curve: text(custom["lineInterpolation"], "linear"),
       points: text(custom["showPoints"], "auto"),
@@ -157,7 +156,7 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
       height: "fill",
       bounds: [Math.min(d.start / 1000, times[0]!), d.until / 1000],
       zoom: (s, e) => ctx.zoom(s, e),
-      style: { each, axes, levels: levels.map((s) => ({ at: s.from, colour: fill(s.colour) ?? s.colour })), legend: legend["showLegend"] !== false && text(legend["displayMode"]) !== "hidden" },
+      style: { each, axes, levels: levels.map((s) => ({ at: s.from, colour: fill(s.colour) ?? s.colour })), legend: legend["showLegend"] !== false && text(legend["displayMode"]) !== "hidden", calcs: calcs.map(title) },
     },
   );
   return { dom: g.dom, graph: g };
@@ -171,8 +170,6 @@ function stackOf({ l, custom }: Kept, negative: boolean): string {
   return `${mode} ${String(group)} ${below ? "-" : "+"}`;
 }
 
-const written = (f: Field, v: number | null) => (v === null ? "–" : f.format(v));
-
 function heat(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
   const series = d.lines.map((l) => l.series);
   const axis = object(spec.options["yAxis"]);
@@ -182,41 +179,26 @@ function heat(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
   const cells = isHistogram(series)
     ? cellsOf(series, d, bound)
     : { times: d.lines[0]!.times, rows: d.lines.filter((l) => l.times.length === d.lines[0]!.times.length).map((l) => ({ name: fieldFor(spec, l, ctx, scope).name, counts: [...l.values] })) };
-  if (!cells.rows.length || !cells.times.length) return table(spec, d, ctx, scope);
+  if (!cells.rows.length || !cells.times.length) return tabular(spec, d, ctx, scope);
   const g = heatmap(cells, { zone: ctx.zone(), height: "fill", format: count, zoom: (s, e) => ctx.zoom(s, e) });
   return { dom: g.dom, graph: g };
 }
 
-function table(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
+function tabular(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
   const grid = transform(gridsOf(d, ctx.zone()), spec.transformations, d);
   const fields = grid.columns.map((c) => fieldOf({ name: c.title, refId: c.refId, labels: {} }, spec.defaults, spec.overrides, ctx.zone(), scope));
   const kept = fields.flatMap((f, i) => (f.hidden ? [] : [i]));
   const wanted = list(spec.options["sortBy"])[0];
   const by = wanted ? fields.findIndex((f, i) => f.name === text(wanted["displayName"]) || grid.columns[i]!.title === text(wanted["displayName"])) : -1;
-  const order = (a: Cell, b: Cell) => (typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""), undefined, { numeric: true }));
-  const rows = by < 0 ? grid.rows : [...grid.rows].sort((a, b) => (wanted!["desc"] === true ? -1 : 1) * order(a[by]!, b[by]!));
+  const rows = by < 0 ? grid.rows : [...grid.rows].sort((a, b) => (wanted!["desc"] === true ? -1 : 1) * order(a[by] ?? "", b[by] ?? ""));
   fields.forEach((field, i) => limit([{ field, values: grid.rows.map((r) => r[i]) }]));
-  const cell = (v: Cell, i: number) => {
+  const cell = (v: Cell, i: number): Shown => {
     const s = shown(fields[i]!, v);
-    const td = h("td", { class: typeof v === "number" ? "number" : "" }, v === null && !fields[i]!.mappings.length ? "" : s.text);
+    const show = v === null && !fields[i]!.mappings.length ? "" : s.text;
     const { custom } = fields[i]!;
     const mode = text(object(custom["cellOptions"])["type"]) || text(custom["displayMode"]);
-    if (mode === "color-text") td.style.color = ink(s.colour) ?? "";
     const behind = mode.startsWith("color-background") ? back(s.colour) : undefined;
-    if (behind) [td.style.backgroundColor, td.style.color] = [behind, "#fff"];
-    return td;
+    return { by: v ?? "", show, css: behind ? { backgroundColor: behind, color: "#fff" } : mode === "color-text" ? { color: ink(s.colour) ?? "" } : {} };
   };
-  return {
-    dom: h(
-      "div",
-      { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Table of ${spec.title || "the panel"}` },
-      h(
-        "table",
-        {},
-        rows.length > shownRows ? h("caption", {}, `The first ${shownRows} of ${rows.length} rows`) : null,
-        h("thead", {}, h("tr", {}, ...kept.map((i) => h("th", { scope: "col" }, fields[i]!.name)))),
-        h("tbody", {}, ...rows.slice(0, shownRows).map((r) => h("tr", {}, ...kept.map((i) => cell(r[i]!, i))))),
-      ),
-    ),
-  };
+  return { dom: table(`Table of ${spec.title || "the panel"}`, kept.map((i) => fields[i]!.name), rows.map((r) => kept.map((i) => cell(r[i]!, i)))) };
 }

@@ -1,4 +1,4 @@
-import { h } from "../dom";
+import { cut, h } from "../dom";
 import { colour } from "../graph";
 import { back, fill, ink } from "./colours";
 import { shown, type Field } from "./fields";
@@ -39,9 +39,9 @@ export function stats(figures: Figure[], options: Json): HTMLElement {
     ...each(figures, (f) => {
       const v = reduce(f.values, calculation(options));
       const s = f.label === undefined ? shown(f.field, v) : shown(f.field, f.label);
-      const value = h("div", { class: "stat-value" }, s.text);
+      const value = h("div", { class: "stat-value" }, ...cut(s.text));
       const spark = text(options["graphMode"], "none") === "area" && f.values.length > 1 ? sparkline(f.values, s.colour) : null;
-      const dom = h("div", { class: "stat" }, spark, withName && h("div", { class: "stat-name" }, f.name), names !== "name" && value);
+      const dom = h("div", { class: "stat" }, spark, withName && h("div", { class: "stat-name" }, ...cut(f.name)), names !== "name" && value);
       if (mode.startsWith("background") && s.colour) {
         const behind = back(s.colour);
         if (behind) [dom.style.backgroundColor, dom.style.color] = [behind, "#fff"];
@@ -103,7 +103,7 @@ export function gauges(figures: Figure[], options: Json): HTMLElement {
       const picture = svg("svg", { viewBox: "0 0 100 56", class: "arc", "aria-hidden": "true" }, svg("path", { d: arc(1), class: "arc-back" }), svg("path", { d: arc(Math.max(0.001, at.share)), class: "arc-front" }));
       const colour = fill(s.colour);
       if (colour) (picture.lastChild as SVGElement).style.stroke = colour;
-      const dom = h("div", { class: "gauge" }, h("div", { class: "gauge-value" }, s.text), figures.length > 1 && h("div", { class: "stat-name" }, f.name));
+      const dom = h("div", { class: "gauge" }, h("div", { class: "gauge-value" }, ...cut(s.text)), figures.length > 1 && h("div", { class: "stat-name" }, ...cut(f.name)));
       dom.prepend(picture);
       return meter(dom, f.name, s.text, v, at.min, at.max);
     }),
@@ -124,7 +124,7 @@ export function bars(figures: Figure[], options: Json): HTMLElement {
       const front = h("div", { class: "bar-front" });
       front.style.width = `${(at.share * 100).toFixed(2)}%`;
       front.style.backgroundColor = fill(s.colour) ?? "";
-      return meter(h("div", { class: "bar" }, h("div", { class: "stat-name" }, f.name), h("div", { class: "bar-back" }, front), h("div", { class: "bar-value" }, s.text)), f.name, s.text, v, at.min, at.max);
+      return meter(h("div", { class: "bar" }, h("div", { class: "stat-name" }, ...cut(f.name)), h("div", { class: "bar-back" }, front), h("div", { class: "bar-value" }, ...cut(s.text))), f.name, s.text, v, at.min, at.max);
     }),
   );
 }
@@ -149,7 +149,7 @@ export function pie(figures: Figure[], options: Json): HTMLElement {
   const rows = parts.map(({ f, v, tint }) => {
     const swatch = h("span", { class: "swatch" });
     swatch.style.backgroundColor = tint;
-    return h("li", { class: "key" }, swatch, f.name, h("span", { class: "muted" }, ` ${shown(f.field, v).text} · ${((v / all) * 100).toFixed(0)} %`));
+    return h("li", { class: "key" }, swatch, ...cut(f.name), h("span", { class: "muted" }, ` ${shown(f.field, v).text} · ${((v / all) * 100).toFixed(0)} %`));
   });
   const dom = h("div", { class: "pie" }, h("ul", { class: "keys" }, ...rows, left > 0 && h("li", { class: "warn" }, `${left} more are left out`)));
   dom.prepend(svg("svg", { viewBox: "0 0 100 100", "aria-hidden": "true" }, ...shapes));

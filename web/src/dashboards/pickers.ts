@@ -1,10 +1,10 @@
-import { choice, h } from "../dom";
+import { choice, cut, h, popup } from "../dom";
 import { all, type Variable } from "./variables";
 
 // Controls for the variables of a dashboard. set gets the chosen values.
 export function picker(v: Variable, set: (values: string[]) => void): HTMLElement {
   const { spec } = v;
-  const dom = h("div", { class: "picker" }, h("span", { class: "muted" }, spec.label), control(v, set), v.problem ? h("span", { class: "bad", role: "alert" }, v.problem) : null);
+  const dom = h("div", { class: "picker" }, h("span", { class: "muted" }, ...cut(spec.label)), control(v, set), v.problem ? h("span", { class: "bad", role: "alert" }, ...cut(v.problem)) : null);
   dom.dataset["name"] = spec.name;
   return dom;
 }
@@ -33,7 +33,7 @@ function several(v: Variable, set: (values: string[]) => void): HTMLElement {
       if (box.checked && o.value === all) for (const other of boxes) other.box.checked = other.box === box;
       else if (box.checked) for (const other of boxes) if (other.value === all) other.box.checked = false;
     });
-    return { box, value: o.value, row: h("label", {}, box, ` ${o.text}`) };
+    return { box, value: o.value, row: h("label", {}, box, " ", ...cut(o.text)) };
   });
   const search = h("input", { type: "search", placeholder: "Filter", "aria-label": `Filter values of ${spec.label}`, hidden: options.length < 12 });
   search.addEventListener("input", () => {
@@ -41,20 +41,11 @@ function several(v: Variable, set: (values: string[]) => void): HTMLElement {
     for (const b of boxes) b.row.hidden = !b.row.textContent!.toLowerCase().includes(wanted);
   });
   const texts = v.chosen.map((c) => options.find((o) => o.value === c)?.text ?? c);
-  const details = h("details", { class: "several" }, h("summary", { "aria-label": `${spec.label}: ${texts.join(", ") || "none"}` }, texts.length > 2 ? `${texts.length} values` : texts.join(", ") || "none"), h("div", { class: "several-list", role: "group", "aria-label": spec.label }, search, ...boxes.map((b) => b.row)));
-  const close = () => (details.open = false);
+  const details = popup(`${spec.label}: ${texts.join(", ") || "none"}`, texts.length > 2 ? `${texts.length} values` : texts.join(", ") || "none", search, ...boxes.map((b) => b.row));
   details.addEventListener("toggle", () => {
     if (details.open) return;
     const values = boxes.filter((b) => b.box.checked).map((b) => b.value);
     if (values.join("\n") !== v.chosen.join("\n")) set(values);
-  });
-  details.addEventListener("keydown", (e) => {
-    if (e.key !== "Escape") return;
-    close();
-    details.querySelector("summary")?.focus();
-  });
-  details.addEventListener("focusout", (e) => {
-    if (e.relatedTarget instanceof Node && !details.contains(e.relatedTarget)) close();
   });
   return details;
 }

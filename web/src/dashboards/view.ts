@@ -1,5 +1,4 @@
-import { ApiError } from "../api";
-import { choice, h, replace } from "../dom";
+import { alarm, choice, cut, h, replace } from "../dom";
 import type { Context } from "../context";
 import type { State } from "../state";
 import { Card } from "./card";
@@ -100,7 +99,7 @@ export class DashboardsView {
   }
 
   private fail(e: unknown): void {
-    replace(this.status, h("p", { class: "bad", role: "alert" }, e instanceof ApiError || e instanceof Error ? e.message : String(e)));
+    replace(this.status, alarm(e));
   }
 
   // show loads the dashboard if it is another one, finds the values of its variables, and asks its
@@ -121,8 +120,8 @@ export class DashboardsView {
       const none = [...variables.values()].some((v) => v.spec.type === "query" && !v.options.length && !v.problem);
       if (none || this.tried) this.wait(none);
       this.loaded = { id, dashboard };
-      const notes = dashboard.notes.map((n) => h("p", { class: "warn" }, n));
-      replace(this.status, dashboard.description && h("p", { class: "muted" }, dashboard.description), ...notes);
+      const notes = dashboard.notes.map((n) => h("p", { class: "warn" }, ...cut(n)));
+      replace(this.status, dashboard.description && h("p", { class: "muted" }, ...cut(dashboard.description)), ...notes);
       this.pick(variables);
       const scope: Scope = new Map<string, Value>([...variables].map(([name, v]) => [name, valueOf(v)]));
       const key = JSON.stringify([id, [...scope]]);
@@ -190,7 +189,7 @@ export class DashboardsView {
         grid.appendChild(card.dom);
       }
       if (!s.title) return grid;
-      return h("details", { class: "section", open: !s.collapsed }, h("summary", {}, h("h2", {}, inText(s.title, s.scope))), grid);
+      return h("details", { class: "section", open: !s.collapsed }, h("summary", {}, h("h2", {}, ...cut(inText(s.title, s.scope)))), grid);
     });
     replace(this.body, ...sections);
     for (const dom of this.cards.keys()) this.sight.observe(dom);

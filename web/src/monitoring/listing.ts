@@ -1,8 +1,8 @@
 import type { Labels } from "../answer";
-import { ApiError } from "../api";
-import { choice, h, replace } from "../dom";
+import { alarm, choice, cut, h, replace, type Child } from "../dom";
 import { formatValue } from "../format";
 import type { Context } from "../context";
+import { table, type Cell } from "../table";
 import { formatTime, type Zone } from "../time";
 
 // What targets, rules and alerts have in common: a filter by text and by state, and groups that
@@ -17,7 +17,7 @@ export interface Filter {
 export interface Item {
   state: string;
   text: string;
-  row: () => HTMLElement;
+  cells: () => Cell[];
 }
 
 export interface Group {
@@ -71,7 +71,7 @@ export class Listing {
       this.groups = await this.kind.load(this.ctx);
       this.show();
     } catch (e) {
-      replace(this.status, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+      replace(this.status, alarm(e));
     } finally {
       this.running = false;
     }
@@ -102,37 +102,37 @@ export class Listing {
       h("p", { class: "muted" }, [`${count} of ${all.length} ${this.kind.name}`, ...counts.map(([s, n]) => `${n} ${s}`)].join(" · ")),
       count > shownRows && h("p", { class: "warn" }, `The first ${shownRows} are listed. Filter to see others.`),
     );
-    replace(this.body, ...(all.length ? sections : [h("section", { class: "panel" }, h("p", {}, this.kind.none))]));
+    replace(this.body, ...(all.length ? sections : [h("section", { class: "panel", "aria-label": this.kind.name }, h("p", {}, this.kind.none))]));
   }
 
   private section(g: Group, items: Item[]): HTMLElement {
-    const details = h("details", { class: "panel", open: !this.closed.has(g.name), "aria-label": g.name }, h("summary", {}, h("h2", {}, g.name), " ", h("span", { class: "muted" }, g.note)));
+    const details = h("details", { class: "panel", open: !this.closed.has(g.name), "aria-label": g.name }, h("summary", {}, h("h2", {}, ...cut(g.name)), " ", h("span", { class: "muted" }, g.note)), table(`${this.kind.name} of ${g.name}`, this.kind.columns, items.map((i) => i.cells())));
     details.addEventListener("toggle", () => (details.open ? this.closed.delete(g.name) : this.closed.add(g.name)));
-    details.appendChild(
-      h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": `${this.kind.name} of ${g.name}` }, h("table", { class: "items" }, h("thead", {}, h("tr", {}, ...this.kind.columns.map((c) => h("th", { scope: "col" }, c)))), h("tbody", {}, ...items.map((i) => i.row())))),
-    );
     return details;
   }
 }
 
 // mark shows a state by its name, and a colour.
-export function mark(state: string): HTMLElement {
+export function mark(state: string): Cell {
   const colour = /^(up|ok|inactive)$/.test(state) ? "good" : /^(down|err|firing)$/.test(state) ? "bad" : "warn";
-  return h("strong", { class: colour }, state);
+  return { by: state, show: [h("strong", { class: colour }, state)] };
 }
 
-// chips shows labels, without those that the page shows elsewhere.
-export function chips(labels: Labels, without: readonly string[] = []): HTMLElement {
-  const names = Object.keys(labels).filter((n) => !without.includes(n)).sort();
-  return h("div", { class: "chips" }, ...names.map((n) => h("code", {}, `${n}=${JSON.stringify(labels[n])}`)));
+// chips shows labels, without those that the page shows elsewhere, and what follows them.
+export function chips(labels: Labels, without: readonly string[] = [], ...more: Child[]): Cell {
+  const all = pairs(labels, without);
+  return { by: all.join(), show: [h("div", { class: "chips" }, ...all.map((p) => h("code", {}, ...cut(p)))), ...more] };
 }
+
+// pairs writes labels as PromQL does, by name.
+export const pairs = (labels: Labels, without: readonly string[] = []) => Object.keys(labels).filter((n) => !without.includes(n)).sort().map((n) => `${n}=${JSON.stringify(labels[n])}`);
 
 // when shows a time, and how long ago it was. The API has the year 1 for never.
-export function when(text: string, zone: Zone): HTMLElement {
+export function when(text: string, zone: Zone, before = ""): HTMLElement {
   const at = Date.parse(text);
-  if (!(at > 0)) return h("span", { class: "muted" }, "never");
-  return h("span", { title: formatTime(at, zone) }, `${formatValue(Math.max(0, Math.round((Date.now() - at) / 100) / 10), "seconds")} ago`);
+  if (!(at > 0)) return h("div", { class: "muted" }, "never");
+  return h("div", { class: before && "muted", title: formatTime(at, zone) }, `${before}${formatValue(Math.max(0, Math.round((Date.now() - at) / 100) / 10), "seconds")} ago`);
 }
 
 // problem shows an error in the server's words.
-export const problem = (text: string | undefined) => (text ? h("div", { class: "bad" }, text) : null);
+export const problem = (text: string | undefined) => (text ? h("div", { class: "bad" }, ...cut(text)) : null);

@@ -1,9 +1,10 @@
 import type { Labels } from "../answer";
 import type { Api } from "../api";
-import { h } from "../dom";
+import { cut, h, type Child } from "../dom";
 import { formatValue } from "../format";
+import { num, type Cell } from "../table";
 import { formatDuration } from "../time";
-import { chips, mark, problem, when, type Group, type Item, type Kind } from "./listing";
+import { chips, mark, pairs, problem, when, type Group, type Item, type Kind } from "./listing";
 
 // The rules of https://prometheus.io/docs/prometheus/latest/querying/api/#rules, and the alerts of
 // the alerting rules. Times are RFC 3339, durations are seconds.
@@ -49,8 +50,6 @@ async function groups(api: Api, type?: string): Promise<RuleGroup[]> {
   return (await api.get<{ groups: RuleGroup[] | null }>("rules", { type })).data.groups ?? [];
 }
 
-const pairs = (labels: Labels = {}) => Object.entries(labels).map(([n, v]) => `${n}="${v}"`);
-
 // conditions are the durations of an alerting rule, as its file has them.
 function conditions(r: Rule): HTMLElement | null {
   const parts = [r.duration && `for: ${duration(r.duration)}`, r.keepFiringFor && `keep_firing_for: ${duration(r.keepFiringFor)}`].filter(Boolean);
@@ -58,8 +57,10 @@ function conditions(r: Rule): HTMLElement | null {
 }
 
 function expression(query: string, explore: (expr: string) => void): HTMLElement {
-  return h("button", { type: "button", class: "quiet expr", title: "Open in Explore", onclick: () => explore(query) }, query);
+  return h("button", { type: "button", class: "quiet expr", "aria-label": query, title: "Open in Explore", onclick: () => explore(query) }, ...cut(query));
 }
+
+const named = (r: Rule, ...more: Child[]): Cell => ({ by: r.name, show: [h("div", {}, ...cut(r.name)), ...more, conditions(r), problem(r.lastError)] });
 
 // rules lists the groups with what their last evaluation was like.
 export const rules = (explore: (expr: string) => void): Kind => ({
@@ -75,18 +76,15 @@ export const rules = (explore: (expr: string) => void): Kind => ({
         items: g.rules.map(
           (r): Item => ({
             state: r.health,
-            text: [g.name, g.file, r.name, r.type, r.query, r.lastError, ...pairs(r.labels)].join(" "),
-            row: () =>
-              h(
-                "tr",
-                {},
-                h("th", { scope: "row" }, h("code", {}, r.name), h("div", { class: "muted" }, r.type), conditions(r), problem(r.lastError)),
-                h("td", {}, mark(r.health)),
-                h("td", {}, expression(r.query, explore)),
-                h("td", {}, chips(r.labels ?? {})),
-                h("td", {}, when(r.lastEvaluation, zone())),
-                h("td", {}, formatValue(r.evaluationTime, "seconds")),
-              ),
+            text: [g.name, g.file, r.name, r.type, r.query, r.lastError, ...pairs(r.labels ?? {})].join(" "),
+            cells: () => [
+              named(r, h("div", { class: "muted" }, r.type)),
+              mark(r.health),
+              { by: r.query, show: [expression(r.query, explore)] },
+              chips(r.labels ?? {}),
+              { by: Date.parse(r.lastEvaluation), show: [when(r.lastEvaluation, zone())] },
+              num(r.evaluationTime, formatValue(r.evaluationTime, "seconds")),
+            ],
           }),
         ),
       }),
@@ -111,17 +109,14 @@ export const alerts = (explore: (expr: string) => void): Kind => ({
         const row = (labels: Labels, annotations: Labels, state: string, alert?: Alert): Item => ({
           state,
           text: [g.name, g.file, r.name, r.query, r.lastError, ...pairs(labels), ...pairs(annotations)].join(" "),
-          row: () =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, h("code", {}, r.name), conditions(r), expression(r.query, explore), problem(r.lastError)),
-              h("td", {}, mark(state)),
-              h("td", {}, chips(labels, ["alertname"])),
-              h("td", {}, ...Object.entries(annotations).map(([n, v]) => h("div", {}, h("span", { class: "muted" }, `${n}: `), v))),
-              h("td", {}, alert?.activeAt ? when(alert.activeAt, zone()) : "", alert?.keepFiringSince ? h("div", { class: "muted" }, "kept firing since ", when(alert.keepFiringSince, zone())) : null),
-              h("td", {}, alert ? formatValue(Number(alert.value)) : ""),
-            ),
+          cells: () => [
+            named(r, expression(r.query, explore)),
+            mark(state),
+            chips(labels, ["alertname"]),
+            { by: "", show: Object.entries(annotations).map(([n, v]) => h("div", {}, h("span", { class: "muted" }, `${n}: `), ...cut(v))) },
+            { by: Date.parse(alert?.activeAt ?? ""), show: [alert?.activeAt && when(alert.activeAt, zone()), alert?.keepFiringSince && when(alert.keepFiringSince, zone(), "kept firing since ")] },
+            alert ? num(Number(alert.value), formatValue(Number(alert.value))) : num(NaN, ""),
+          ],
         });
         return {
           name: `${r.name} (${g.file}, ${g.name})`,

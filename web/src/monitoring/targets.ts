@@ -1,7 +1,9 @@
 import type { Labels } from "../answer";
-import { h } from "../dom";
+import { cut, h } from "../dom";
 import { formatValue } from "../format";
-import { chips, mark, problem, when, type Group, type Kind } from "./listing";
+import { num } from "../table";
+import { parseDuration } from "../time";
+import { chips, mark, pairs, problem, when, type Group, type Kind } from "./listing";
 
 // The targets of https://prometheus.io/docs/prometheus/latest/querying/api/#targets.
 
@@ -25,7 +27,7 @@ interface Targets {
 
 // address is a link if it leads to a web server; relabeling can make it anything.
 function address(url: string): HTMLElement {
-  return /^https?:\/\//i.test(url) ? h("a", { href: url, target: "_blank", rel: "noreferrer noopener" }, url) : h("code", {}, url);
+  return /^https?:\/\//i.test(url) ? h("a", { href: url, "aria-label": url, target: "_blank", rel: "noreferrer noopener" }, ...cut(url)) : h("code", {}, ...cut(url));
 }
 
 export const targets: Kind = {
@@ -47,18 +49,15 @@ export const targets: Kind = {
           note: [`${up} of ${all.length} up`, ...(dropped[name] ? [`${dropped[name]} dropped by relabeling`] : [])].join(" · "),
           items: all.map((t) => ({
             state: t.health,
-            text: [t.scrapeUrl, t.lastError, ...Object.entries(t.labels).map(([n, v]) => `${n}="${v}"`)].join(" "),
-            row: () =>
-              h(
-                "tr",
-                {},
-                h("th", { scope: "row" }, address(t.scrapeUrl), problem(t.lastError)),
-                h("td", {}, mark(t.health)),
-                h("td", {}, chips(t.labels), h("details", {}, h("summary", { class: "muted" }, "Before relabeling"), chips(t.discoveredLabels))),
-                h("td", {}, when(t.lastScrape, zone())),
-                h("td", {}, formatValue(t.lastScrapeDuration, "seconds")),
-                h("td", { title: `Timeout ${t.scrapeTimeout}` }, t.scrapeInterval),
-              ),
+            text: [t.scrapeUrl, t.lastError, ...pairs(t.labels)].join(" "),
+            cells: () => [
+              { by: t.scrapeUrl, show: [address(t.scrapeUrl), problem(t.lastError)] },
+              mark(t.health),
+              chips(t.labels, [], h("details", {}, h("summary", { class: "muted" }, "Before relabeling"), ...pairs(t.discoveredLabels).map((p) => h("code", {}, ...cut(p), " ")))),
+              { by: Date.parse(t.lastScrape), show: [when(t.lastScrape, zone())] },
+              num(t.lastScrapeDuration, formatValue(t.lastScrapeDuration, "seconds")),
+              { by: parseDuration(t.scrapeInterval) ?? NaN, show: [h("span", { title: `Timeout ${t.scrapeTimeout}` }, t.scrapeInterval)] },
+            ],
           })),
         };
       });

@@ -1,4 +1,4 @@
-import { h, replace } from "../dom";
+import { cut, h, replace } from "../dom";
 import { isNumber, plain, type Rows } from "./rows";
 
 // rowHeight is the height of a row in pixels, as page.css sets it.
@@ -8,6 +8,8 @@ const rowHeight = 24;
 const tallest = 8_000_000;
 const sampled = 200;
 const widest = 60;
+// pinnable is how wide the first column may be, in characters, to stay in sight.
+const pinnable = 24;
 
 // Grid shows rows of a result. Only the rows in sight are in the document. The arrow keys move an
 // active cell, and its complete text is below the grid.
@@ -24,6 +26,7 @@ export class Grid {
   private first = 0; // row at the top
   private row = 0;
   private column = 0;
+  private pinned = false; // the first column stays in sight
   private placed = 0; // scrollTop that the grid has set or seen
   private frame = 0;
 
@@ -79,8 +82,10 @@ export class Grid {
       this.columns.appendChild(col);
     }
     this.table.style.width = `${ch.reduce((a, b) => a + b, 0)}ch`;
+    this.pinned = ch.length > 1 && ch[0]! <= pinnable;
+    this.table.classList.toggle("pinned", this.pinned);
     this.table.setAttribute("aria-colcount", String(ch.length));
-    for (const c of this.rows.columns) this.head.appendChild(h("th", { scope: "col", class: isNumber(c) ? "number" : undefined, title: `${c.name} ${c.type}` }, c.name, h("span", { class: "muted type" }, c.type)));
+    for (const c of this.rows.columns) this.head.appendChild(h("th", { scope: "col", class: isNumber(c) ? "number" : undefined, title: `${c.name} ${c.type}` }, ...cut(c.name), h("span", { class: "muted type" }, c.type)));
   }
 
   private draw(): void {
@@ -95,7 +100,7 @@ export class Grid {
       const cells = this.rows.row(i).map((json, j) => {
         const text = plain(json);
         const active = i === this.row && j === this.column;
-        return h("td", { id: active ? "grid-active" : undefined, class: [isNumber(this.rows.columns[j]!) && "number", text === null && "muted", active && "active"].filter(Boolean).join(" ") || undefined, "aria-selected": active ? "true" : undefined }, (text ?? "NULL").slice(0, 300));
+        return h("td", { id: active ? "grid-active" : undefined, class: [isNumber(this.rows.columns[j]!) && "number", text === null && "muted", active && "active"].filter(Boolean).join(" ") || undefined, "aria-selected": active ? "true" : undefined }, ...cut((text ?? "NULL").slice(0, 300)));
       });
       const line = h("tr", { "aria-rowindex": i + 2 }, ...cells);
       line.dataset["row"] = String(i);
@@ -123,7 +128,9 @@ export class Grid {
     const th = this.head.children[this.column] as HTMLElement | undefined;
     if (!th) return;
     const s = this.scroller;
-    if (th.offsetLeft < s.scrollLeft) s.scrollLeft = th.offsetLeft;
+    if (this.pinned && this.column === 0) return;
+    const from = this.pinned ? (this.head.firstChild as HTMLElement).offsetWidth : 0; // it is behind the first column
+    if (th.offsetLeft - from < s.scrollLeft) s.scrollLeft = th.offsetLeft - from;
     else if (th.offsetLeft + th.offsetWidth > s.scrollLeft + s.clientWidth) s.scrollLeft = Math.min(th.offsetLeft, th.offsetLeft + th.offsetWidth - s.clientWidth);
   }
 

@@ -1,5 +1,4 @@
-import { ApiError } from "../api";
-import { choice, download, h, replace } from "../dom";
+import { alarm, choice, cut, download, h, replace } from "../dom";
 import type { Editor } from "../editor";
 import type { Graph } from "../graph";
 import type { Context } from "../context";
@@ -118,7 +117,7 @@ export class SqlView {
         this.show();
         this.tell(rows, took(), "until it was cancelled");
       } else {
-        replace(this.status, h("p", { class: "bad", role: "alert" }, e instanceof ApiError || e instanceof Error ? e.message : String(e)));
+        replace(this.status, alarm(e));
         if (rows.count) this.show();
       }
     }
@@ -136,7 +135,7 @@ export class SqlView {
 
   private tell(rows: Rows, took: string, state: string, warnings: string[] = []): void {
     const parts = [`${rows.count.toLocaleString("en")} ${rows.count === 1 ? "row" : "rows"} ${state}`.trim(), `${rows.columns.length} columns`, took];
-    replace(this.status, h("p", { class: "muted cost" }, parts.join(" · ")), ...warnings.map((w) => h("p", { class: "warn" }, w)));
+    replace(this.status, h("p", { class: "muted cost" }, parts.join(" · ")), ...warnings.map((w) => h("p", { class: "warn" }, ...cut(w))));
   }
 
   private idle(run: AbortController): void {
@@ -159,11 +158,11 @@ export class SqlView {
   }
 
   private async draw(rows: Rows): Promise<void> {
-    const only = (className: string, text: string) => replace(this.body, h("p", { class: className, ...(className === "bad" ? { role: "alert" } : {}) }, text));
+    const only = (text: string) => replace(this.body, h("p", { class: "muted" }, text));
     const shape = shapeOf(rows.columns);
-    if (!shape) return only("muted", "A chart needs a column of times and a numeric column.");
-    if (!rows.count) return only("muted", "No rows.");
-    only("muted", "Drawing…");
+    if (!shape) return only("A chart needs a column of times and a numeric column.");
+    if (!rows.count) return only("No rows.");
+    only("Drawing…");
     try {
       const d = await arrange(rows, shape);
       if (this.rows !== rows || !this.state().chart || this.gone) return; // something else is shown
@@ -175,7 +174,7 @@ export class SqlView {
       this.drawing = chart(d, this.ctx.zone());
       replace(this.body, ...notes.map((n) => h("p", { class: "warn" }, n)), this.drawing.dom);
     } catch (e) {
-      if (this.rows === rows) only("bad", e instanceof Error ? e.message : String(e));
+      if (this.rows === rows) replace(this.body, alarm(e));
     }
   }
 
