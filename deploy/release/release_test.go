@@ -31,6 +31,10 @@ func inRoot(t *testing.T) {
 	}
 	must(t, os.MkdirAll("web/dist/assets", 0o755))
 	must(t, os.WriteFile(pageLicences, []byte("uplot 1.6.32 (MIT)\n\nPermission is hereby granted\n"), 0o644))
+	must(t, os.MkdirAll("dist/completion", 0o755))
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		must(t, os.WriteFile("dist/completion/"+shell, []byte(shell), 0o644))
+	}
 	must(t, os.WriteFile("main.go", []byte("package main\n\nfunc main() { println(\"hello\") }\n"), 0o644))
 	for goarch, machine := range map[string]string{"amd64": "x86_64", "arm64": "arm64"} {
 		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", "dist/"+machine+"/wheel/promlake", "main.go")
