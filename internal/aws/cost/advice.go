@@ -117,8 +117,8 @@ func (a *Advice) modes(l *Load, now ModePrice) {
 	}
 }
 
-// A Function URL sends this much of an answer at once, and the rest at this rate ("Response streaming
-// for Lambda functions" in Lambda's developer guide).
+// A Function URL sends this much of an answer at once, and the rest at this rate ("Response
+// streaming for Lambda functions" in Lambda's developer guide).
 const (
 	atOnceBytes       = 6e6
 	streamedPerSecond = 2e6

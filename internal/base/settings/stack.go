@@ -12,8 +12,8 @@ func Env(flag string) string {
 	return "PROMLAKE_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag))
 }
 
-// StackParameters has the flags that each parameter of the AWS stack sets (infra/serverless.yml), or
-// that follow from the memory that it sets. A parameter begins with the name of its function.
+// StackParameters has the flags that each parameter of the AWS stack sets (infra/serverless.yml),
+// or that follow from the memory that it sets. A parameter begins with the name of its function.
 var StackParameters = map[string][]string{
 	"ingest-memory": {"memory-limit"},
 	"query-memory":  ofMemory,

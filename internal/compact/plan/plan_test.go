@@ -440,8 +440,8 @@ func TestJobString(t *testing.T) {
 	}
 }
 
-// TestArrived: of what is written, only what senders wrote counts; results of rules are in the store
-// without the queue, and compaction writes nothing new.
+// TestArrived: of what is written, only what senders wrote counts; results of rules are in the
+// store without the queue, and compaction writes nothing new.
 func TestArrived(t *testing.T) {
 	queued := func(s *scene) *scene {
 		s.snap.Segments[len(s.snap.Segments)-1].Queued = true

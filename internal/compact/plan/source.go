@@ -133,8 +133,8 @@ func StateOf(policy Policy, now time.Time, snap catalog.Snapshot) State {
 // Arrived returns when senders last wrote, by the clock of the store or of the queue; zero if they
 // never did. If their writes come through the queue, other segments, which rules write, do not
 // count. A manifest names consumed segments for more than MaxJobAge. If none of them came through
-// the queue, the last arrival was earlier, and Arrived returns the time MaxJobAge ago, or that of the
-// newest segment if it is older.
+// the queue, the last arrival was earlier, and Arrived returns the time MaxJobAge ago, or that of
+// the newest segment if it is older.
 func Arrived(queued bool, now time.Time, snap catalog.Snapshot) time.Time {
 	all := live(&snap)
 	if len(all) == 0 {
