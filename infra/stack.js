@@ -1,9 +1,10 @@
 'use strict';
 
 // Reads the state of a stack from CloudFormation.
-// usage: node stack.js whole STACK REGION            fails unless the stack is complete; prints its outputs and the next steps
-//        node stack.js id STACK REGION               prints the id, by which a removed stack is found
-//        node stack.js gone ID REGION                fails if the stack exists; prints what stayed of it
+// usage: node stack.js COMMAND STACK REGION
+//   whole   fails unless the stack is complete; prints its outputs and the next steps
+//   id      prints the id, by which a removed stack is found
+//   gone    takes the id instead of the name; fails if the stack exists; prints what stayed of it
 
 const { CloudFormationClient, DescribeStacksCommand, GetTemplateCommand, paginateListStackResources } = require('@aws-sdk/client-cloudformation');
 

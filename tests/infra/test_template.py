@@ -190,7 +190,8 @@ def check_alarms(t: Template) -> None:
     watched = {
         (d["Value"], a["MetricName"]) for a in alarms.values() for d in a.get("Dimensions", [])
     }  # fmt: skip
-    # Failures of ingest and query are 5xx at their entrances; throttled consumers and planners are late.
+    # Failures of ingest and query are 5xx at their entrances. Throttled consumers and planners are
+    # late.
     functions = {(t.function(f)["FunctionName"], "Errors") for f in ("flush", "plan", "compact")}
     functions |= {(t.function(f)["FunctionName"], "Throttles") for f in ("ingest", "query")}
     queues = {
