@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,14 @@ import (
 type unbounded struct{ net.Listener }
 
 func (unbounded) Note(net.Conn, http.ConnState) {}
+
+// noting counts the notes of connections: one when a call begins, one when it ends.
+type noting struct {
+	Connections
+	notes *atomic.Int64
+}
+
+func (n noting) Note(net.Conn, http.ConnState) { n.notes.Add(1) }
 
 // api is the HTTP API behind a server: the token is "t", and a statement panics.
 type api struct{}
@@ -131,7 +140,10 @@ func TestPanics(t *testing.T) {
 // TestCallsAreBounded: a call holds memory from its beginning to its end, and is refused without.
 func TestCallsAreBounded(t *testing.T) {
 	b := memory.New(1<<30, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, nil)
-	c, ctx, _ := open(t, func(s *Settings) { s.MaxCalls, s.Memory = 2, b })
+	var notes atomic.Int64
+	c, ctx, _ := open(t, func(s *Settings) {
+		s.MaxCalls, s.Memory, s.Connections = 2, b, noting{s.Connections, &notes}
+	})
 	put := func(ctx context.Context) pb.FlightService_DoPutClient {
 		stream, err := c.DoPut(ctx)
 		require.NoError(t, err)
@@ -147,6 +159,7 @@ func TestCallsAreBounded(t *testing.T) {
 	some, end := context.WithCancel(ctx)
 	put(some)
 	put(some)
+	require.Eventually(t, func() bool { return notes.Load() == 2 }, 2*time.Minute, time.Millisecond)
 	refused(codes.ResourceExhausted, "the limit is 2; retry later, or raise --flight.max-calls")
 	end()
 	require.Eventually(t, func() bool { return b.TryAcquire(1<<30) == nil }, 2*time.Minute, time.Millisecond)
