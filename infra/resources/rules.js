@@ -11,11 +11,11 @@ module.exports.functions = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
   if (!s.rulesOn) return {};
   const route = (method) => (path) => ({ httpApi: { method, path, authorizer: s.authorizer } });
-  const below = (...paths) => ['', '/prometheus'].flatMap((prefix) => paths.map((path) => prefix + path));
-  const changed = below('/config/v1/{proxy+}');
+  const below = (prefixes, ...paths) => prefixes.flatMap((prefix) => paths.map((path) => prefix + path));
+  const changed = below(['', '/prometheus'], '/config/v1/{proxy+}');
   // These would else go to the query function. Grafana reads in buildinfo that rules can be
   // changed.
-  const shown = below('/api/v1/rules', '/api/v1/alerts', '/api/v1/status/buildinfo');
+  const shown = below(['', '/prometheus', '/workspaces/{id}'], '/api/v1/rules', '/api/v1/alerts', '/api/v1/status/buildinfo');
   return {
     rules: {
       handler: 'bootstrap',

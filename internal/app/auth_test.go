@@ -108,11 +108,30 @@ func TestTenantsAreApart(t *testing.T) {
 		require.Contains(t, body, tc.want)
 		require.Equal(t, tc.code == 200, strings.Count(body, `"metric"`) == 1, body)
 	}
+	// The paths of Amazon Managed Service for Prometheus, whose workspace is the tenant.
+	for path, want := range map[string]int{"team-a/api/v1/query?query=of_a": 200, "team-b/api/v1/query?query=of_b": 403, "team-a/api/v1/labels": 200, "team-a/api/v1/status/flags": 403} {
+		code, body := a.get(t, srv.url+"/workspaces/"+path)
+		require.Equal(t, want, code, body)
+		code, _ = nobody.get(t, srv.url+"/workspaces/"+path)
+		require.Equal(t, 401, code, path)
+	}
+	for path, header := range map[string]string{"/workspaces/team-a/api/v1/remote_write": "", "/api/v1/remote_write": "team-a", "/workspaces/team-b/api/v1/remote_write": "team-a"} {
+		api, err := remote.NewAPI(srv.url, remote.WithAPIHTTPClient(&http.Client{Transport: caller{"a", header}}), remote.WithAPIPath(path))
+		require.NoError(t, err)
+		_, err = api.Write(t.Context(), remote.WriteV1MessageType, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
+			Labels:  []prompb.Label{{Name: "__name__", Value: "aliased"}, {Name: "path", Value: path}},
+			Samples: []prompb.Sample{{Timestamp: time.Now().UnixMilli(), Value: 1}},
+		}}})
+		require.NoError(t, err, path)
+	}
+	code, body := a.get(t, srv.url+"/workspaces/team-a/api/v1/query?query=count(aliased)")
+	require.Equal(t, 200, code)
+	require.Contains(t, body, `"3"`)
 	for path, want := range map[string]int{"/-/healthy": 200, "/-/ready": 200, "/metrics": 401, "/assets/nothing": 404} {
 		code, _ := get(t, srv.url+path)
 		require.Equal(t, want, code, path)
 	}
-	code, body := ops.get(t, srv.url+"/metrics")
+	code, body = ops.get(t, srv.url+"/metrics")
 	require.Equal(t, 200, code)
 	require.Contains(t, body, `promlake_auth_requests_total{result="unknown"} 1`)
 	require.Contains(t, body, `promlake_http_request_duration_seconds_count{code="401",handler="/api/v1/write",method="post"} 1`)

@@ -30,6 +30,10 @@ LINES = (*(
 ), ("GET", "/datadog/api/v1/validate"), ("GET", "/api/v1/validate"), *(("POST", path) for path in (
     *DATADOG, "/api/put", "/opentsdb/api/put", "/otlp/v1/metrics", "/opentelemetry/v1/metrics", "/v1/metrics",
 )), *((method, path) for path in PUSHES for method in ("PUT", "POST", "DELETE")))  # fmt: skip
+# The paths of Amazon Managed Service for Prometheus that change or show samples.
+WORKSPACE = "/workspaces/ws-1/api/v1"
+REMOTE_WRITES = ("/api/v1/remote_write", f"{WORKSPACE}/remote_write")
+WORKSPACE_QUERIES = ("/query", "/query_range", "/series", "/labels", "/label/job/values", "/metadata", "/rules", "/alerts")
 QUERIES = (
     "/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/explain", "/api/v1/sql", "/api/v1/series", "/api/v1/labels",
     "/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/format_query", "/api/v1/parse_query", "/api/v1/read",
@@ -53,6 +57,7 @@ NOWHERE = (
     "/assets/x", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics",
     "/graph", "/config/v1/rules", "/prometheus/config/v1/rules",
     "/federate/x", "/-/healthy/x", "/prometheus/metrics/job/x",
+    "/workspaces/ws-1/alertmanager/api/v2/alerts", "/workspaces/ws-1/metrics", "/workspaces/a/b/api/v1/query",
 )  # fmt: skip
 
 Table = dict[tuple[str, str], str]
@@ -89,13 +94,13 @@ def table(t: Template, *more: str) -> Table:
 
 def route(routes: Table, method: str, path: str) -> str | None:
     """Returns where API Gateway sends a request: to the route of this path, or else of the longest prefix."""
-    if (method, path) in routes:
-        return routes[method, path]
-    greedy = sorted((p.removesuffix("{proxy+}") for m, p in routes if m == method and p.endswith("{proxy+}")), key=len, reverse=True)
-    for prefix in greedy:
-        if path.startswith(prefix) and path != prefix:
-            return routes[method, f"{prefix}{{proxy+}}"]
-    return None
+
+    def matches(pattern: str) -> bool:
+        return re.fullmatch(re.escape(pattern).replace(r"\{proxy\+\}", ".+").replace(r"\{id\}", "[^/]+"), path) is not None
+
+    found = [p for m, p in routes if m == method and matches(p)]
+    full = [p for p in found if "{proxy+}" not in p]
+    return routes[method, max(full or found, key=len)] if found else None
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +132,9 @@ def wanted() -> Iterator[tuple[str, str, str]]:
         yield from (("query", "POST", prefix + path) for path in QUERIES if path in POSTED)
         yield ("query", "OPTIONS", f"{prefix}/api/v1/query")
     yield from (("query", "GET", path) for path in HEALTH + PAGE)
+    yield from (("ingest", "POST", path) for path in REMOTE_WRITES)
+    yield from (("query", "GET", WORKSPACE + path) for path in WORKSPACE_QUERIES)
+    yield from (("query", "POST", WORKSPACE + path) for path in ("/query", "/query_range", "/series", "/labels"))
     yield from (("ingest", method, path) for method, path in LINES)
 
 
@@ -146,7 +154,9 @@ def test_nothing_else(default: Template) -> None:
         assert route(routes, method, "/api/v1/query") is None
     assert {path for function, _, path in ((f, m, p) for (m, p), f in routes.items()) if function == "ingest"} == {
         prefix + path for prefix in ("", "/prometheus") for path in WRITES
-    } | {next((f"{p}{{proxy+}}" for p in PREFIXES if path.startswith(p)), path) for _, path in LINES}
+    } | {"/api/v1/remote_write", "/workspaces/{id}/api/v1/remote_write"} | {
+        next((f"{p}{{proxy+}}" for p in PREFIXES if path.startswith(p)), path) for _, path in LINES
+    }
 
 
 def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
@@ -158,7 +168,9 @@ def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
             assert status(server, "GET", prefix + path) == 405, path
         for path in QUERIES:
             assert {status(server, method, prefix + path) for method in ("GET", "POST")} == {404}, path
-    for path in PAGE:
+    for path in REMOTE_WRITES:
+        assert status(server, "POST", path) not in (404, 405), path
+    for path in (*PAGE, f"{WORKSPACE}/query"):
         assert status(server, "GET", path) == 404, path
     for method, path in LINES:
         assert status(server, method, path) not in (404, 405), path
@@ -176,7 +188,7 @@ def test_every_route_is_served(default: Template, servers: dict[str, Server]) ->
             below = {"GET": "api/v1/validate", "POST": "api/v2/series"}[method]
         else:
             below = "job/x" if "/metrics/" in path else "query"
-        sample = path.replace("{proxy+}", below)
+        sample = path.replace("{proxy+}", below).replace("{id}", "ws-1")
         assert status(servers[function], method, sample) not in (404, 405), (method, path)
 
 

@@ -100,7 +100,7 @@ def test_routes(rules: Template, default: Template) -> None:
     shown = [("GET", f"/api/v1/{path}") for path in ("rules", "alerts", "status/buildinfo")]
     assert {key for key, function in routes.items() if function == "rules"} == {
         (method, prefix + path) for method, path in changed + shown for prefix in ("", "/prometheus")
-    }
+    } | {(method, "/workspaces/{id}" + path) for method, path in shown}
     assert all(route(routes, method, path) == "rules" for method, path in shown), "not the query function's longer prefix"
     assert {key: function for key, function in routes.items() if function != "rules"} == table(default)
     assert gateway("ingest", "query", "rules") == routes

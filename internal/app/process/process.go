@@ -285,7 +285,7 @@ func routes(reg *prometheus.Registry, site *auth.Site, guard *auth.Guard, all st
 			handle(r)
 		}
 	}
-	return mux
+	return aliased(mux)
 }
 
 func newServer(s Settings, h http.Handler, conns *Connections, logger *slog.Logger) *http.Server {
