@@ -19,16 +19,22 @@ const (
 )
 
 type tokenCmd struct {
-	Tenant  []string `name:"tenant" required:"" placeholder:"NAME" help:"Tenants that the token is for; \"*\" is any."`
-	Access  []string `name:"access" required:"" placeholder:"read,write,admin" help:"What it may do there."`
-	Comment string   `name:"comment" placeholder:"TEXT" help:"What the entry says about the token, for people."`
-	Tokens  string   `name:"tokens" placeholder:"FILE" help:"Document that the entry is added to; it is made if it is missing. Otherwise the entry is printed."`
+	Tenant    []string `name:"tenant" required:"" placeholder:"NAME" help:"Tenants that the token is for; \"*\" is any."`
+	Access    []string `name:"access" required:"" placeholder:"read,write,admin" help:"What it may do there."`
+	Principal string   `name:"principal" placeholder:"ARN" help:"IAM role or user, or the root of an AWS account, that the entry is for instead of a new token. Functions on AWS identify it by the signature of a request."`
+	Comment   string   `name:"comment" placeholder:"TEXT" help:"What the entry says about the token, for people."`
+	Tokens    string   `name:"tokens" placeholder:"FILE" help:"Document that the entry is added to; it is made if it is missing. Otherwise the entry is printed."`
 }
 
-// Run creates a token and prints it. The token is stored nowhere, so this is the only time.
+// Run creates a token and prints it, unless the entry is for a principal. The token is stored
+// nowhere, so this is the only time.
 func (c *tokenCmd) Run(io flags.Streams) error {
-	token := auth.NewToken()
-	entry, err := auth.NewEntry(token, c.Tenant, c.Access, c.Comment)
+	credential, newEntry, token := c.Principal, auth.NewPrincipalEntry, ""
+	if credential == "" {
+		credential, newEntry = auth.NewToken(), auth.NewEntry
+		token = credential + "\n"
+	}
+	entry, err := newEntry(credential, c.Tenant, c.Access, c.Comment)
 	if err != nil {
 		return err
 	}
@@ -37,7 +43,7 @@ func (c *tokenCmd) Run(io flags.Streams) error {
 		if err != nil {
 			return fmt.Errorf("write entry: %w", err)
 		}
-		_, err = fmt.Fprintf(io.Out, "%s\n%s\n", token, line)
+		_, err = fmt.Fprintf(io.Out, "%s%s\n", token, line)
 		return err
 	}
 	size, err := addEntry(c.Tokens, entry)
@@ -49,7 +55,7 @@ func (c *tokenCmd) Run(io flags.Streams) error {
 			return fmt.Errorf("print note: %w", err)
 		}
 	}
-	_, err = fmt.Fprintln(io.Out, token)
+	_, err = fmt.Fprint(io.Out, token)
 	return err
 }
 
@@ -86,8 +92,11 @@ func addEntry(path string, e auth.Entry) (int, error) {
 	}
 	d.Tokens = append(d.Tokens, e)
 	text, err := d.Text()
+	if err == nil {
+		_, err = auth.ParseDocument(text) // the document may have the principal
+	}
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	return len(text), replaceFile(path, text, mode)
 }

@@ -45,9 +45,9 @@ func TestTokenAddsToADocument(t *testing.T) {
 	d, err := auth.ParseDocument(text)
 	require.NoError(t, err)
 	require.Equal(t, []auth.Entry{
-		{SHA256: auth.SumOf(tokens[0]).String(), Tenants: []string{"team-a"}, Access: []string{"write", "read"}, Comment: "the fleet"},
-		{SHA256: auth.SumOf(tokens[1]).String(), Tenants: []string{"team-a", "team-b", "team-c"}, Access: []string{"read"}},
-		{SHA256: auth.SumOf(tokens[2]).String(), Tenants: []string{"*"}, Access: []string{"admin"}},
+		{SHA256: auth.SumOf(tokens[0]), Tenants: []string{"team-a"}, Access: []string{"write", "read"}, Comment: "the fleet"},
+		{SHA256: auth.SumOf(tokens[1]), Tenants: []string{"team-a", "team-b", "team-c"}, Access: []string{"read"}},
+		{SHA256: auth.SumOf(tokens[2]), Tenants: []string{"*"}, Access: []string{"admin"}},
 	}, d.Tokens)
 	require.NotContains(t, string(text), tokens[0])
 
@@ -57,6 +57,37 @@ func TestTokenAddsToADocument(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(file))
 	require.NoError(t, err)
 	require.Len(t, left, 1, "nothing is left beside it")
+}
+
+// TestTokenOfAPrincipal: no token is made for an entry of a principal.
+func TestTokenOfAPrincipal(t *testing.T) {
+	const arn = "arn:aws:iam::123456789012:role/prometheus"
+	stdout, _ := promlake(t, "token", "--principal="+arn, "--tenant=team-a", "--access=write", "--comment=EKS")
+	require.Equal(t, `{"principal":"`+arn+`","tenants":["team-a"],"access":["write"],"comment":"EKS"}`+"\n", stdout)
+
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	promlake(t, "token", "--tenant=team-a", "--access=read", "--tokens="+file)
+	stdout, stderr := promlake(t, "token", "--principal="+arn, "--tenant=team-a", "--access=write", "--tokens="+file)
+	require.Empty(t, stdout+stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	d, err := auth.ParseDocument(text)
+	require.NoError(t, err)
+	require.Len(t, d.Tokens, 2)
+	require.Equal(t, auth.Entry{Principal: arn, Tenants: []string{"team-a"}, Access: []string{"write"}}, d.Tokens[1])
+
+	for arg, want := range map[string]string{
+		"arn:aws:sts::123456789012:assumed-role/x/s":    "principal: want arn:aws:iam::ACCOUNT:role/NAME",
+		"arn:aws:iam::123456789012:role/eks/prometheus": "entry 3: has the token or principal of entry 2",
+	} {
+		var out, log bytes.Buffer
+		require.Equal(t, 1, run(t.Context(), []string{"token", "--principal=" + arg, "--tenant=a", "--access=read", "--tokens=" + file}, flags.Streams{Out: &out, Err: &log}))
+		require.Empty(t, out.String())
+		require.Contains(t, log.String(), want)
+	}
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(after))
 }
 
 func TestTokenKeepsWhatTheFileIs(t *testing.T) {

@@ -240,7 +240,7 @@ func TestNoRequestReachesAStageWithoutItsToken(t *testing.T) {
 		{"Authorization": {"Bearer wrong"}, orgID: {"team"}},
 		{"Authorization": {"Bearer "}},
 		{"Authorization": {"Bearer team-read team-write"}},
-		{"Authorization": {"Bearer " + auth.SumOf("any-admin").String()}},
+		{"Authorization": {"Bearer " + auth.SumOf("any-admin")}},
 		{"Authorization": {"team-read"}},
 		{"Authorization": {"Basic dGVhbS1yZWFkOg=="}}, // the token as the user's name
 		{"Authorization": {"Bearer any-admin", "Bearer any-admin"}},

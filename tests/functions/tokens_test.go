@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -49,6 +50,79 @@ func (b bearer) query(t *testing.T, base, expr string) (int, string) {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	return resp.StatusCode, string(body)
+}
+
+// TestPrincipals: functions map the signers that AWS has checked to the tenants of the document, which
+// tokens share, through the paths of Amazon Managed Service for Prometheus as well.
+func TestPrincipals(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	var d auth.Document
+	d.Version = auth.Version
+	const aws, session = "arn:aws:iam::123456789012:", "arn:aws:sts::123456789012:assumed-role/"
+	for arn, may := range map[string]string{aws + "role/prometheus": "write", aws + "root": "read"} {
+		e, err := auth.NewPrincipalEntry(arn, []string{"ws-1"}, []string{may}, "")
+		require.NoError(t, err)
+		d.Tokens = append(d.Tokens, e)
+	}
+	e, err := auth.NewEntry("reads", []string{"ws-1"}, []string{"read"}, "")
+	require.NoError(t, err)
+	d.Tokens = append(d.Tokens, e)
+	text, err := d.Text()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	s := start(t, "PROMLAKE_AUTH_TOKENS=file:"+file, "PROMLAKE_INGEST_MODE=direct", "PROMLAKE_QUERY_MAX_STALENESS=0s")
+
+	signed := func(e event, path, arn, token string) event {
+		e["rawPath"] = path
+		headers := e["headers"].(map[string]any)
+		delete(headers, "x-scope-orgid")
+		headers["authorization"] = "AWS4-HMAC-SHA256 Credential=AKIA/20251124/us-east-1/lambda/aws4_request, SignedHeaders=host, Signature=0"
+		if token != "" {
+			headers["authorization"] = "Bearer " + token
+		}
+		if arn != "" {
+			e["requestContext"].(map[string]any)["authorizer"] = map[string]any{"iam": map[string]any{"userArn": arn}}
+		}
+		return e
+	}
+	for _, tc := range []struct {
+		path, arn, token string
+		code             int
+		body             string // contained
+	}{
+		{"/workspaces/ws-1/api/v1/remote_write", session + "prometheus/s", "", 204, ""},
+		{"/api/v1/remote_write", session + "prometheus/s", "reads", 204, ""},
+		{"/workspaces/ws-2/api/v1/remote_write", session + "prometheus/s", "", 403, "the principal " + aws + `role/prometheus is not for tenant "ws-2"`},
+		{"/api/v1/write", session + "grafana/s", "", 403, "the principal " + aws + `root lacks access "write"`},
+		{"/api/v1/write", "arn:aws:sts::210987654321:assumed-role/prometheus/s", "", 403, "no entry for the principal arn:aws:sts::210987654321:assumed-role/prometheus/s"},
+		{"/api/v1/write", "", "", 401, "malformed"},
+		{"/api/v1/write", "", "reads", 403, "the token lacks access"},
+	} {
+		a := ask(t, s.ingest, signed(recorded(t, "http-api-write-v1"), tc.path, tc.arn, tc.token))
+		require.Equal(t, tc.code, a.Status, "%v: %s", tc, a.Body)
+		require.Contains(t, a.Body, tc.body)
+	}
+	for _, name := range []string{"http-api-query", "function-url-query"} {
+		for _, tc := range []struct {
+			path, arn, token string
+			code             int
+		}{
+			{"/workspaces/ws-1/api/v1/query", session + "grafana/s", "", 200},
+			{"/api/v1/query", aws + "user/analysts/reader", "", 200},
+			{"/api/v1/query", "", "reads", 200},
+			{"/workspaces/ws-2/api/v1/query", session + "grafana/s", "", 403},
+			{"/api/v1/query", session + "prometheus/s", "reads", 403},
+			{"/api/v1/query", "", "", 401},
+		} {
+			e := signed(recorded(t, name), tc.path, tc.arn, tc.token)
+			e["rawQueryString"] = "query=count(node_load1)%20%3E%200&time=1764000015"
+			a := ask(t, s.query, e)
+			require.Equal(t, tc.code, a.Status, "%s %v: %s", name, tc, a.Body)
+			if tc.code == 200 {
+				require.Contains(t, a.Body, `"value"`, "the samples of the tenant")
+			}
+		}
+	}
 }
 
 // TestTokensAndOwnMetrics: functions read tokens from a parameter, and write their own metrics at

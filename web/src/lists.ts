@@ -15,7 +15,7 @@ interface List {
 
 interface Tokens {
   required: boolean;
-  tokens: { id: string; tenants: string[]; access: string[]; comment?: string }[];
+  tokens: { id?: string; principal?: string; tenants: string[]; access: string[]; comment?: string }[];
 }
 
 const list = ({ title, note, head, rows }: List) => h("section", { class: "panel" }, h("h2", {}, title), note ? h("p", { class: "muted" }, note) : null, rows.length ? table(title, head, rows) : null);
@@ -30,8 +30,8 @@ const named = (o: Record<string, unknown>) =>
 const isLimit = (flag: string) => /(^|[.-])(max|limit|limits|timeout|bytes|retention|concurrency)([.-]|$)/.test(flag);
 
 function tokens(t: Tokens): List {
-  const note = !t.required ? "Requests need no token." : t.tokens.length ? "The first digits of a token's SHA-256 find its entry in the document." : "The document has no token.";
-  return { title: "Tokens", note, head: ["SHA-256", "Tenants", "Access", "Comment"], rows: t.tokens.map((x) => [`${x.id}…`, x.tenants.join(", "), x.access.join(", "), x.comment ?? ""]) };
+  const note = !t.required ? "Requests need no token." : t.tokens.length ? "The first digits of a token's SHA-256, or the ARN of a principal, find its entry in the document." : "The document has no entry.";
+  return { title: "Tokens", note, head: ["SHA-256 or principal", "Tenants", "Access", "Comment"], rows: t.tokens.map((x) => [x.principal ?? `${x.id}…`, x.tenants.join(", "), x.access.join(", "), x.comment ?? ""]) };
 }
 
 // StatusView shows the build, and to operators the process as well.

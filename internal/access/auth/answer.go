@@ -23,7 +23,7 @@ var errorTypes = map[int]string{
 }
 
 // write writes the answer. Its text contains no secrets; only the answer to a request with a known
-// token names the tenants of that token. A script's request gets no Basic challenge, to which
+// token or principal names its tenants. A script's request gets no Basic challenge, to which
 // browsers respond with a dialog of their own: the page asks for the token itself.
 func (f *refusal) write(w http.ResponseWriter, r *http.Request, access Access) {
 	h := w.Header()

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,25 +19,36 @@ const Version = 1
 // AnyTenant, as the only tenant of an entry, means all tenants.
 const AnyTenant = "*"
 
-// Document lists the valid tokens. Its JSON is
+// Document lists the valid tokens and principals. Its JSON is
 //
-//	{"version":1,"tokens":[{"sha256":"…","tenants":["team-a"],"access":["write","read"],"comment":"…"}]}
+//	{"version":1,"tokens":[
+//	{"sha256":"…","tenants":["team-a"],"access":["write","read"],"comment":"…"},
+//	{"principal":"arn:aws:iam::123456789012:role/prometheus","tenants":["team-a"],"access":["write"]}]}
 type Document struct {
 	Version int     `json:"version"`
 	Tokens  []Entry `json:"tokens"`
 }
 
-// Entry is what one token allows.
+// Entry is what one token or one principal of AWS IAM allows. It has either SHA256 or Principal.
 type Entry struct {
-	SHA256  string   `json:"sha256"`            // of the token, 64 hexadecimal digits
-	Tenants []string `json:"tenants"`           // names, or only AnyTenant
-	Access  []string `json:"access"`            // read, write, admin; none implies another
-	Comment string   `json:"comment,omitempty"` // for people
+	SHA256    string   `json:"sha256,omitempty"`    // of the token, 64 hexadecimal digits
+	Principal string   `json:"principal,omitempty"` // ARN of a role, a user or an account's root
+	Tenants   []string `json:"tenants"`             // names, or only AnyTenant
+	Access    []string `json:"access"`              // read, write, admin; none implies another
+	Comment   string   `json:"comment,omitempty"`   // for people
 }
 
 // NewEntry returns the entry of a token. It fails if ParseDocument would reject the entry.
 func NewEntry(token string, tenants, access []string, comment string) (Entry, error) {
-	e := Entry{SHA256: SumOf(token).String(), Tenants: tenants, Access: access, Comment: comment}
+	e := Entry{SHA256: SumOf(token), Tenants: tenants, Access: access, Comment: comment}
+	_, err := e.grant()
+	return e, err
+}
+
+// NewPrincipalEntry returns the entry of the role, user or account root with an ARN. It fails if
+// ParseDocument would reject the entry.
+func NewPrincipalEntry(arn string, tenants, access []string, comment string) (Entry, error) {
+	e := Entry{Principal: arn, Tenants: tenants, Access: access, Comment: comment}
 	_, err := e.grant()
 	return e, err
 }
@@ -84,28 +96,50 @@ type grant struct {
 	entry   Entry // that it was made of
 }
 
-// grants returns the grant of each token, by the token's sum.
-func (d Document) grants() (map[Sum]*grant, error) {
-	all := make(map[Sum]*grant, len(d.Tokens))
-	where := make(map[Sum]int, len(d.Tokens))
+// who names what a grant is for in errors.
+func (g *grant) who() string {
+	if g.entry.Principal != "" {
+		return "the principal " + g.entry.Principal
+	}
+	return "the token"
+}
+
+// grants returns the grants by the keys of their entries.
+func (d Document) grants() (map[string]*grant, error) {
+	all := make(map[string]*grant, len(d.Tokens))
+	where := make(map[string]int, len(d.Tokens))
 	var errs []error
 	for i, e := range d.Tokens {
 		g, err := e.grant()
+		key, _ := e.key() // grant has checked it
+		if first, ok := where[key]; ok && err == nil {
+			err = fmt.Errorf("has the token or principal of entry %d", first)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("entry %d%s: %w", i+1, e.about(), err))
 			continue
 		}
-		var sum Sum
-		if err := sum.UnmarshalText([]byte(e.SHA256)); err != nil {
-			return nil, err // grant has parsed it
-		}
-		if first, ok := where[sum]; ok {
-			errs = append(errs, fmt.Errorf("entry %d%s: has the token of entry %d", i+1, e.about(), first))
-			continue
-		}
-		all[sum], where[sum] = g, i+1
+		all[key], where[key] = g, i+1
 	}
 	return all, errors.Join(errs...)
+}
+
+// key returns the text by which requests find an entry: the sum of a token in lower case, or the ARN
+// of a principal without the path of its name.
+func (e Entry) key() (string, error) {
+	switch {
+	case e.Principal != "" && e.SHA256 != "":
+		return "", errors.New("sha256 and principal: want one of them")
+	case e.Principal != "":
+		return principal(e.Principal)
+	case !isSum(e.SHA256):
+		return "", fmt.Errorf("sha256: want %d hexadecimal digits, got %d bytes of text", 2*sha256.Size, len(e.SHA256))
+	}
+	sum := strings.ToLower(e.SHA256)
+	if sum == SumOf("") {
+		return "", errors.New("sha256: is the hash of an empty token")
+	}
+	return sum, nil
 }
 
 // about returns the comment for error messages.
@@ -117,11 +151,8 @@ func (e Entry) about() string {
 }
 
 func (e Entry) grant() (*grant, error) {
-	var sum Sum
-	errs := []error{sum.UnmarshalText([]byte(e.SHA256))}
-	if sum == SumOf("") {
-		errs = append(errs, errors.New("sha256: is the hash of an empty token"))
-	}
+	_, err := e.key()
+	errs := []error{err}
 	g := &grant{access: map[Access]bool{}, entry: e}
 	if len(e.Tenants) == 0 {
 		errs = append(errs, errors.New(`tenants: want at least one, or "*" for any`))

@@ -1,6 +1,6 @@
-// Package auth authenticates and authorizes requests: a request has a bearer token, and a document
-// lists the tenants and kinds of access of each token. The document contains hashes of tokens, not
-// the tokens.
+// Package auth authenticates and authorizes requests: a request has a bearer token or, in a function,
+// a principal that AWS has identified, and a document lists the tenants and kinds of access of each.
+// The document contains hashes of tokens, not the tokens.
 package auth
 
 import (
@@ -23,7 +23,7 @@ import (
 // all requests. It is safe for concurrent use.
 type Guard struct {
 	keys     keys
-	own      Sum // of the process's own token
+	own      string // sum of the process's own token
 	ownToken string
 	requests *prometheus.CounterVec
 }
@@ -67,13 +67,14 @@ func (g *Guard) OwnToken() string {
 	return g.ownToken
 }
 
-// Protect returns a handler that passes requests to next if their token allows the access to their
-// tenant. Such a request reaches next without its Authorization header and with exactly one tenant
+// Protect returns a handler that passes requests to next if their token or principal allows the access
+// to their tenant. Such a request reaches next without its Authorization header and with exactly one tenant
 // header. Others are rejected:
 //
 //	400   several tenants, or an invalid one
 //	401   no token, or an unknown one
-//	403   the token does not allow this access, or not to this tenant
+//	403   the token or principal does not allow this access, or not to this tenant, or the document
+//	      does not have the principal
 //	503   no document of tokens could be read so far
 //
 // CORS preflights, which browsers send without a token, reach next without anything that names
@@ -108,23 +109,32 @@ var everything = &grant{access: map[Access]bool{Read: true, Write: true, Admin: 
 
 // admit returns the tenant of a request that is allowed.
 func (g *Guard) admit(r *http.Request, access Access) (string, *refusal) {
-	token, err := credentials(r.Header)
-	if errors.Is(err, errAbsent) {
-		return "", &refusal{"absent", http.StatusUnauthorized, err}
-	}
-	if err != nil {
-		return "", &refusal{"malformed", http.StatusUnauthorized, err}
+	var keys []string
+	unknown := &refusal{"unknown", http.StatusUnauthorized, errUnknown}
+	if arn, ok := r.Context().Value(principalKey{}).(string); ok {
+		keys = principals(arn)
+		unknown = &refusal{"unknown", http.StatusForbidden, fmt.Errorf("the document of tokens has no entry for the principal %s", arn)}
+	} else {
+		token, err := credentials(r.Header)
+		if errors.Is(err, errAbsent) {
+			return "", &refusal{"absent", http.StatusUnauthorized, err}
+		}
+		if err != nil {
+			return "", &refusal{"malformed", http.StatusUnauthorized, err}
+		}
+		keys = []string{SumOf(token)}
 	}
 	// Nobody can construct sums that are close to a valid one, so the duration of the lookup
 	// reveals nothing about valid tokens.
-	sum, granted := SumOf(token), everything
-	if sum != g.own {
-		if granted, err = g.keys.find(r.Context(), sum); err != nil {
+	granted := everything
+	if !slices.Contains(keys, g.own) {
+		var err error
+		if granted, err = g.keys.find(r.Context(), keys); err != nil {
 			return "", &refusal{"unavailable", http.StatusServiceUnavailable, err}
 		}
 	}
 	if granted == nil {
-		return "", &refusal{"unknown", http.StatusUnauthorized, errUnknown}
+		return "", unknown
 	}
 	if err := granted.allows(access); err != nil {
 		return "", &refusal{"access", http.StatusForbidden, err}
@@ -147,15 +157,15 @@ func (g *grant) allows(access Access) error {
 		needs = Admin
 	}
 	if !g.access[needs] {
-		return fmt.Errorf("the token lacks access %q", needs)
+		return fmt.Errorf("%s lacks access %q", g.who(), needs)
 	}
 	if access == Operate && g.tenants != nil {
-		return fmt.Errorf("this concerns all tenants, and the token is only for %s", strings.Join(g.tenants, ", "))
+		return fmt.Errorf("this concerns all tenants, and %s is only for %s", g.who(), strings.Join(g.tenants, ", "))
 	}
 	return nil
 }
 
-// tenantOf returns the tenant of a request. If the request has no tenant header and the token is
+// tenantOf returns the tenant of a request. If the request has no tenant header and the grant is
 // for exactly one tenant, that is the tenant.
 func (g *grant) tenantOf(id string, named bool) (string, error) {
 	switch {
@@ -166,9 +176,9 @@ func (g *grant) tenantOf(id string, named bool) (string, error) {
 	case slices.Contains(g.tenants, id):
 		return id, nil
 	case !named:
-		return "", fmt.Errorf("the token is for the tenants %s: name one of them in the header %s", strings.Join(g.tenants, ", "), tenant.Header)
+		return "", fmt.Errorf("%s is for the tenants %s: name one of them in the header %s", g.who(), strings.Join(g.tenants, ", "), tenant.Header)
 	default:
-		return "", fmt.Errorf("the token is not for tenant %q", id)
+		return "", fmt.Errorf("%s is not for tenant %q", g.who(), id)
 	}
 }
 

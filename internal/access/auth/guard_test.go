@@ -102,7 +102,7 @@ func TestProtect(t *testing.T) {
 		"no token to read":                {read, "", []string{"a"}, 401, `{"status":"error","errorType":"unauthorized","error":"this server requires a token`},
 		"no token to write":               {write, "", nil, 401, "this server requires a token"},
 		"unknown token":                   {read, "a-rea", nil, 401, "the token is not known"},
-		"a sum for a token":               {read, auth.SumOf("a-read").String(), nil, 401, "the token is not known"},
+		"a sum for a token":               {read, auth.SumOf("a-read"), nil, 401, "the token is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for scheme, authorize := range map[string]func(*http.Request){
@@ -143,6 +143,85 @@ promlake_auth_requests_total{result="ok"} 18
 promlake_auth_requests_total{result="tenant"} 16
 promlake_auth_requests_total{result="unknown"} 4
 `), "promlake_auth_requests_total"))
+}
+
+// TestProtectPrincipals: in a function, the identity that AWS has checked decides, by its own entry or
+// else by that of its account. Nothing that a request itself carries counts beside it.
+func TestProtectPrincipals(t *testing.T) {
+	const aws = "arn:aws:iam::123456789012:"
+	const session = "arn:aws:sts::123456789012:assumed-role/"
+	token, err := auth.NewEntry("a-all", []string{"a"}, []string{"read", "write", "admin"}, "")
+	require.NoError(t, err)
+	d := auth.Document{Version: auth.Version, Tokens: []auth.Entry{token}}
+	for _, e := range []auth.Entry{
+		{Principal: aws + "root", Tenants: []string{"a", "b"}, Access: []string{"read"}},
+		{Principal: aws + "role/team/writer", Tenants: []string{"a"}, Access: []string{"write"}},
+		{Principal: aws + "user/ops", Tenants: []string{"*"}, Access: []string{"admin"}},
+		{Principal: "arn:aws:iam::210987654321:role/writer", Tenants: []string{"c"}, Access: []string{"write"}},
+	} {
+		e, err := auth.NewPrincipalEntry(e.Principal, e.Tenants, e.Access, "")
+		require.NoError(t, err)
+		d.Tokens = append(d.Tokens, e)
+	}
+	text, err := d.Text()
+	require.NoError(t, err)
+	file, _, reg := newGuard(t, text, io.Discard)
+	remote := newParameter(text).guard(&bytes.Buffer{})
+	const read, write, admin, operate = auth.Read, auth.Write, auth.Admin, auth.Operate
+	for name, tc := range map[string]struct {
+		access auth.Access
+		arn    string
+		tenant string // "": no header
+		code   int
+		body   string // contained
+	}{
+		"a role":                        {write, session + "writer/s", "", 200, "a"},
+		"a role, its tenant named":      {write, session + "writer/other-session", "a", 200, "a"},
+		"a role, another tenant":        {write, session + "writer/s", "b", 403, "the principal " + aws + `role/team/writer is not for tenant "b"`},
+		"a role has no account's entry": {read, session + "writer/s", "a", 403, "the principal " + aws + `role/team/writer lacks access \"read\"`},
+		"a role of the account":         {read, session + "reader/s", "b", 200, "b"},
+		"one of several, none named":    {read, session + "reader/s", "", 403, "the principal " + aws + "root is for the tenants a, b: name one"},
+		"the account's root":            {read, aws + "root", "a", 200, "a"},
+		"a user, with a path":           {admin, aws + "user/staff/ops", "zebra", 200, "zebra"},
+		"a user who operates":           {operate, aws + "user/ops", "", 200, "anonymous"},
+		"a role with a user's name":     {admin, session + "ops/s", "a", 403, aws + "root lacks access"},
+		"the same name elsewhere":       {write, "arn:aws:sts::210987654321:assumed-role/writer/s", "", 200, "c"},
+		"another account":               {read, "arn:aws:sts::111111111111:assumed-role/writer/s", "a", 403, "the document of tokens has no entry for the principal arn:aws:sts::111111111111:assumed-role/writer/s"},
+		"another partition":             {write, "arn:aws-cn:sts::123456789012:assumed-role/writer/s", "a", 403, "no entry for the principal arn:aws-cn:"},
+		"no ARN":                        {read, "writer", "a", 403, "no entry for the principal writer"},
+		"a sum for an ARN":              {read, auth.SumOf("a-all"), "a", 403, "no entry for the principal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for from, g := range map[string]*auth.Guard{"file": file, "remote": remote} {
+				for _, authorization := range []string{"", "AWS4-HMAC-SHA256 Credential=AKIA/x, SignedHeaders=host, Signature=x", "Bearer a-all", "Bearer wrong"} {
+					r := httptest.NewRequest(http.MethodPost, "/", nil)
+					r = r.WithContext(auth.WithPrincipal(r.Context(), tc.arn))
+					for header, v := range map[string]string{"Authorization": authorization, tenant.Header: tc.tenant} {
+						if v != "" {
+							r.Header.Set(header, v)
+						}
+					}
+					w := httptest.NewRecorder()
+					g.Protect(tc.access, seen).ServeHTTP(w, r)
+					require.Equal(t, tc.code, w.Code, "%s, %q: %s", from, authorization, w.Body)
+					require.Contains(t, w.Body.String(), tc.body)
+				}
+			}
+		})
+	}
+	for name, r := range map[string]*http.Request{"no identity": httptest.NewRequest(http.MethodGet, "/", nil), "a principal as a token": httptest.NewRequest(http.MethodGet, "/", nil)} {
+		r = r.WithContext(auth.WithPrincipal(r.Context(), "")) // as an event without one
+		if name != "no identity" {
+			r.Header.Set("Authorization", "Bearer "+aws+"root")
+		}
+		w := httptest.NewRecorder()
+		file.Protect(read, seen).ServeHTTP(w, r)
+		require.Equal(t, http.StatusUnauthorized, w.Code, name)
+	}
+	require.Equal(t, 200, ask(file, read, "a-all"), "tokens of the same document hold")
+	n, err := testutil.GatherAndCount(reg, "promlake_auth_requests_total")
+	require.NoError(t, err)
+	require.Equal(t, 5, n, "ok, access, tenant, unknown, absent")
 }
 
 func TestProtectChallenges(t *testing.T) {

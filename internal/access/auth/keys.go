@@ -15,17 +15,27 @@ import (
 // request is decided.
 var errUnavailable = errors.New("the document of tokens cannot be read")
 
-// keys looks up the grants of tokens. It is safe for concurrent use.
+// keys looks up the grants of tokens and principals. It is safe for concurrent use.
 type keys interface {
-	// find returns nil for an unknown token. It fails, with errUnavailable, only until a document
-	// was read.
-	find(ctx context.Context, sum Sum) (*grant, error)
-	// all returns the grants of all tokens, and fails as find does. The map does not change.
-	all(ctx context.Context) (map[Sum]*grant, error)
+	// find returns the grant of the first key that has one, or nil. It fails, with errUnavailable,
+	// only until a document was read.
+	find(ctx context.Context, keys []string) (*grant, error)
+	// all returns all grants by their keys, and fails as find does. The map does not change.
+	all(ctx context.Context) (map[string]*grant, error)
+}
+
+// first returns the grant of the first key that has one, or nil.
+func first(grants map[string]*grant, keys []string) *grant {
+	for _, key := range keys {
+		if g := grants[key]; g != nil {
+			return g
+		}
+	}
+	return nil
 }
 
 // read reads and validates a source's document.
-func read(ctx context.Context, from secret.Source) (map[Sum]*grant, error) {
+func read(ctx context.Context, from secret.Source) (map[string]*grant, error) {
 	text, err := from.Read(ctx)
 	if err != nil {
 		return nil, err
@@ -46,7 +56,7 @@ type fileKeys struct {
 
 	mu     sync.Mutex
 	seen   os.FileInfo // of the last read, even if it failed; nil: the file did not exist
-	grants map[Sum]*grant
+	grants map[string]*grant
 }
 
 // newFileKeys reads the file and returns an error if it is invalid.
@@ -61,12 +71,12 @@ func newFileKeys(file secret.File, logger *slog.Logger) (*fileKeys, error) {
 	return k, err
 }
 
-func (k *fileKeys) find(ctx context.Context, sum Sum) (*grant, error) {
+func (k *fileKeys) find(ctx context.Context, keys []string) (*grant, error) {
 	grants, err := k.all(ctx)
-	return grants[sum], err
+	return first(grants, keys), err
 }
 
-func (k *fileKeys) all(ctx context.Context) (map[Sum]*grant, error) {
+func (k *fileKeys) all(ctx context.Context) (map[string]*grant, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	info, err := os.Stat(string(k.file))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -147,6 +148,27 @@ func TestRemoteDocument(t *testing.T) {
 	p.err, p.text = nil, []byte("{}")
 	p.clock = p.clock.Add(10 * time.Second)
 	check(7, 200, 401)
+}
+
+// TestRemotePrincipal: a principal that the document does not have causes a read, as a token does.
+func TestRemotePrincipal(t *testing.T) {
+	p := newParameter(only(t, "one"))
+	g := p.guard(&bytes.Buffer{})
+	ask := func() int {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		w := httptest.NewRecorder()
+		g.Protect(auth.Read, seen).ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), "arn:aws:sts::123456789012:assumed-role/x/s")))
+		return w.Code
+	}
+	require.Equal(t, http.StatusForbidden, ask())
+	p.text = []byte(`{"version":1,"tokens":[{"principal":"arn:aws:iam::123456789012:role/x","tenants":["a"],"access":["read"]}]}`)
+	require.Equal(t, http.StatusForbidden, ask())
+	p.clock = p.clock.Add(10 * time.Second)
+	require.Equal(t, http.StatusOK, ask())
+	require.Equal(t, 2, p.reads)
+	p.err = errors.New("throttled")
+	p.clock = p.clock.Add(time.Hour)
+	require.Equal(t, http.StatusOK, ask(), "the last document holds")
 }
 
 func TestRemoteDocumentThatWasNeverRead(t *testing.T) {

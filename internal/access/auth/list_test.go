@@ -34,10 +34,13 @@ func TestList(t *testing.T) {
 		return e
 	}
 	b, a := entry("token-b", "b", "", "read"), entry("token-a", "a", "of the <agents>", "write", "read")
-	first := text(b, a)
+	p, err := auth.NewPrincipalEntry("arn:aws:iam::123456789012:role/x", []string{"c"}, []string{"read"}, "")
+	require.NoError(t, err)
+	first := text(p, b, a)
 	want := strings.NewReplacer("%A", a.SHA256[:8], "%B", b.SHA256[:8]).Replace(`{"status":"success","data":{"required":true,"tokens":[
 		{"id":"%A","tenants":["a"],"access":["write","read"],"comment":"of the <agents>"},
-		{"id":"%B","tenants":["b"],"access":["read"]}]}}`)
+		{"id":"%B","tenants":["b"],"access":["read"]},
+		{"principal":"arn:aws:iam::123456789012:role/x","tenants":["c"],"access":["read"]}]}}`)
 
 	file, path, _ := newGuard(t, first, io.Discard)
 	remote := newParameter(first)

@@ -13,8 +13,8 @@ import (
 const (
 	// remoteAge is the age from which a remote document is read again.
 	remoteAge = 5 * time.Minute
-	// remotePause is the minimum time between two reads, whether because of unknown tokens or
-	// failures.
+	// remotePause is the minimum time between two reads, whether because of unknown tokens,
+	// unknown principals or failures.
 	remotePause = 10 * time.Second
 	// firstPause is the minimum time between two reads while no document could be read.
 	firstPause = time.Second
@@ -23,8 +23,8 @@ const (
 )
 
 // remoteKeys reads the document from a source where each read is a request. It is read for the
-// first token, and again when it is older than remoteAge or does not contain a token. Requests run
-// the reads, because a Lambda function has no processor time between requests.
+// first request, and again when it is older than remoteAge or does not contain a token or principal.
+// Requests run the reads, because a Lambda function has no processor time between requests.
 type remoteKeys struct {
 	from   secret.Source
 	now    func() time.Time
@@ -36,10 +36,10 @@ type remoteKeys struct {
 
 // knowledge is the result of the last reads. It is immutable.
 type knowledge struct {
-	grants map[Sum]*grant // nil: no read succeeded so far
-	err    error          // of the last read
-	read   time.Time      // when the document was read
-	tried  time.Time      // when a read was last tried
+	grants map[string]*grant // nil: no read succeeded so far
+	err    error             // of the last read
+	read   time.Time         // when the document was read
+	tried  time.Time         // when a read was last tried
 }
 
 func newRemoteKeys(from secret.Source, logger *slog.Logger, now func() time.Time) *remoteKeys {
@@ -48,23 +48,23 @@ func newRemoteKeys(from secret.Source, logger *slog.Logger, now func() time.Time
 	return k
 }
 
-func (k *remoteKeys) find(ctx context.Context, sum Sum) (*grant, error) {
+func (k *remoteKeys) find(ctx context.Context, keys []string) (*grant, error) {
 	known := k.known.Load()
 	// a request with a known token does not wait for the read of another
 	age, wait := remoteAge, false
-	if known.grants[sum] == nil {
+	if first(known.grants, keys) == nil {
 		age, wait = 0, true
 	}
 	grants, err := k.upTo(ctx, age, wait)
-	return grants[sum], err
+	return first(grants, keys), err
 }
 
-func (k *remoteKeys) all(ctx context.Context) (map[Sum]*grant, error) {
+func (k *remoteKeys) all(ctx context.Context) (map[string]*grant, error) {
 	return k.upTo(ctx, remoteAge, k.known.Load().grants == nil)
 }
 
 // upTo returns the grants of the document, as refresh has it.
-func (k *remoteKeys) upTo(ctx context.Context, age time.Duration, wait bool) (map[Sum]*grant, error) {
+func (k *remoteKeys) upTo(ctx context.Context, age time.Duration, wait bool) (map[string]*grant, error) {
 	if err := k.refresh(ctx, age, wait); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,26 +26,16 @@ func NewToken() string {
 	return TokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Sum is the SHA-256 of a token.
-type Sum [sha256.Size]byte
+// SumOf returns the SHA-256 of a token in lower-case hexadecimal, as in documents.
+func SumOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
 
-// SumOf returns the token's sum.
-func SumOf(token string) Sum { return sha256.Sum256([]byte(token)) }
-
-// String returns the sum in lower-case hexadecimal, as in documents.
-func (s Sum) String() string { return hex.EncodeToString(s[:]) }
-
-// MarshalText implements encoding.TextMarshaler.
-func (s Sum) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler. It takes 64 hexadecimal digits.
-func (s *Sum) UnmarshalText(text []byte) error {
-	b, err := hex.DecodeString(string(text))
-	if err != nil || len(b) != len(s) {
-		return fmt.Errorf("sha256: want %d hexadecimal digits, got %d bytes of text", 2*len(s), len(text))
-	}
-	copy(s[:], b)
-	return nil
+// isSum reports whether text has the form of a sum, in any case.
+func isSum(text string) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == sha256.Size
 }
 
 // The places where Datadog's agent and clients put their API key: the header, and the query

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
@@ -98,7 +100,7 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 	g := &gate{}
 	g.open(made.handler, nil)
 	h := lambda.Handlers{
-		HTTP:   g,
+		HTTP:   identified(g),
 		Before: func(ctx context.Context) { current.enter(ctx); m.begin() },
 		After: func(ctx context.Context) {
 			m.end(ctx, time.Now())
@@ -145,6 +147,17 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 		}
 	}
 	return h, nil
+}
+
+// identified passes the identity of an event to the guards of the routes. Only a function has such
+// events: a server takes no identity from anywhere.
+func identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if i, ok := lambda.Current(r.Context()); ok {
+			r = r.WithContext(auth.WithPrincipal(r.Context(), i.Principal))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // functionMetrics measure what AWS bills for a function:

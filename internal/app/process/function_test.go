@@ -9,6 +9,8 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/aws/lambda"
 )
 
@@ -49,6 +52,53 @@ func (ticker) Tick(context.Context, time.Time) error { return errors.New("second
 
 func made(all ...Stage) *started {
 	return &started{stages: all, handler: http.NotFoundHandler(), reg: prometheus.NewRegistry()}
+}
+
+// TestIdentities: the identity of an event opens the routes that its entry allows. A server takes
+// none: its requests need a token.
+func TestIdentities(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"version":1,"tokens":[{"principal":"arn:aws:iam::123456789012:role/x","tenants":["a"],"access":["write"]}]}`), 0o600))
+	reg := prometheus.NewRegistry()
+	guard, err := auth.New(auth.Settings{Tokens: "file:" + file}, reg, slog.New(slog.DiscardHandler), time.Now)
+	require.NoError(t, err)
+	site, err := auth.NewSite(auth.SiteSettings{}, false, reg)
+	require.NoError(t, err)
+	m := made()
+	m.handler = routes(reg, site, guard, stages{routed{}})
+	h, err := handlers(m, newFunctionMetrics(nil, 0, 0), &currentRequest{})
+	require.NoError(t, err)
+	ask := func(h http.Handler, path, arn string) (int, string) {
+		r := httptest.NewRequest(http.MethodPost, path, nil)
+		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=x")
+		r.Header.Set("X-Amzn-User-Arn", "arn:aws:iam::123456789012:role/x")
+		if arn != "" {
+			r = r.WithContext(lambda.WithInvocation(r.Context(), lambda.Invocation{Principal: arn}))
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	const session = "arn:aws:sts::123456789012:assumed-role/"
+	for _, tc := range []struct {
+		path, arn string
+		code      int
+		body      string // contained
+	}{
+		{"/api/v1/write", session + "x/s", 200, "/api/v1/write of a"},
+		{"/workspaces/a/api/v1/remote_write", session + "x/s", 200, "/api/v1/write of a"},
+		{"/workspaces/b/api/v1/remote_write", session + "x/s", 403, "role/x is not for tenant"},
+		{"/api/v1/query", session + "x/s", 403, "lacks access"},
+		{"/api/v1/write", session + "y/s", 403, "no entry for the principal " + session + "y/s"},
+		{"/api/v1/write", "", 401, "malformed"},
+	} {
+		code, body := ask(h.HTTP, tc.path, tc.arn)
+		require.Equal(t, tc.code, code, "%v: %s", tc, body)
+		require.Contains(t, body, tc.body)
+		// Without the handler of a function, nothing reads the identity of an invocation.
+		code, _ = ask(m.handler, tc.path, tc.arn)
+		require.Equal(t, http.StatusUnauthorized, code, tc)
+	}
 }
 
 func TestHandlersOfStages(t *testing.T) {

@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -75,6 +76,35 @@ func TestRecordedRequests(t *testing.T) {
 			release()
 			_, err = r.Body.Read(make([]byte, 1))
 			require.ErrorIs(t, err, http.ErrBodyReadAfterClose, "the payload belongs to the next event")
+		})
+	}
+}
+
+// TestPrincipal: the identity is that of the event's authorizer, and no header or body replaces it.
+func TestPrincipal(t *testing.T) {
+	const sent = `{"version":"2.0","rawPath":"/","headers":{"userArn":"arn:aws:iam::1:root","authorizer":"{\"iam\":{}}"},"userArn":"arn:aws:iam::1:root",` +
+		`"authorizer":{"iam":{"userArn":"arn:aws:iam::1:root"}},"body":"{\"userArn\":\"arn:aws:iam::1:root\"}","requestContext":{"userArn":"arn:aws:iam::1:root","http":{"method":"GET","userAgent":"arn:aws:iam::1:root"}%s}}`
+	for name, tc := range map[string]struct{ payload, want string }{
+		"HTTP API":      {string(recorded(t, "http-api-query-iam")), "arn:aws:sts::123456789012:assumed-role/grafana/1764000015123"},
+		"Function URL":  {string(recorded(t, "function-url-query-iam")), "arn:aws:iam::210987654321:user/analysts/reader"},
+		"open":          {string(recorded(t, "http-api-query")), ""},
+		"no authorizer": {fmt.Sprintf(sent, ""), ""},
+		"null":          {fmt.Sprintf(sent, `,"authorizer":null`), ""},
+		"no identity":   {fmt.Sprintf(sent, `,"authorizer":{"iam":null}`), ""},
+		"JWT":           {fmt.Sprintf(sent, `,"authorizer":{"jwt":{"claims":{"userArn":"arn:aws:iam::1:root"}}}`), ""},
+		"identity":      {fmt.Sprintf(sent, `,"authorizer":{"iam":{"userArn":"arn:aws:iam::123456789012:root"}}`), "arn:aws:iam::123456789012:root"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				i, ok := Current(r.Context())
+				require.True(t, ok)
+				got = append(got, i.Principal)
+			})
+			f := newFunction(Handlers{HTTP: h})
+			_, err := f.Invoke(t.Context(), []byte(tc.payload))
+			require.NoError(t, err)
+			require.Equal(t, []string{tc.want}, got)
 		})
 	}
 }

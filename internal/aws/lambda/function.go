@@ -35,7 +35,7 @@ func (f *function) handle(ctx context.Context, payload []byte) (whole []byte, st
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		id = lc.AwsRequestID
 	}
-	ctx, cancel := f.bound(WithInvocation(ctx, Invocation{id, e.kind, start}), e.kind)
+	ctx, cancel := f.bound(WithInvocation(ctx, Invocation{id, e.kind, start, e.request.Context.Authorizer.IAM.UserARN}), e.kind)
 	if f.h.Before != nil {
 		f.h.Before(ctx)
 	}

@@ -65,6 +65,11 @@ type Invocation struct {
 	ID    string // Lambda's request ID, as in its own log lines
 	Event Event
 	Start time.Time // when the event arrived
+	// Principal is the ARN of the sender whose signature AWS has verified: the userArn of
+	// requestContext.authorizer.iam of an HTTP request ("Create AWS Lambda proxy integrations for
+	// HTTP APIs" in the developer guide of API Gateway, "Invoking Lambda function URLs" in that of
+	// Lambda). It is "" if the route or the URL does not require IAM.
+	Principal string
 }
 
 type invocationKey struct{}

@@ -31,6 +31,11 @@ type requestContext struct {
 		Method   string `json:"method"`
 		SourceIP string `json:"sourceIp"`
 	} `json:"http"`
+	Authorizer struct { // absent or null unless the route or the URL requires IAM
+		IAM struct {
+			UserARN string `json:"userArn"`
+		} `json:"iam"`
+	} `json:"authorizer"`
 }
 
 // member decodes one member of the event.
