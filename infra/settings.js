@@ -58,7 +58,8 @@ const PARAMETERS = {
   'grouped-requests': integer(2, 1600),
 
   auth: oneOf('tokens', 'iam', 'none'),
-  tokens: matching('(/[\\w.-]+)+', 'the name of an SSM parameter that begins with /'),
+  'url-auth': optional(oneOf('tokens', 'iam')),
+  tokens: optional(matching('(/[\\w.-]+)+', 'the name of an SSM parameter that begins with /')),
   'self-metrics': matching('on|off|https?://.+', 'on, off or a URL'),
   'self-token': matching('(/[\\w.-]+)+', 'the name of an SSM parameter that begins with /'),
 
@@ -147,18 +148,23 @@ const capacity = (p) => {
   };
 };
 
-// access selects the authentication: tokens, which the programs check; signed requests, which AWS
-// checks; or none.
+// document returns the names of the parameter with the document of tokens: one or none.
+const document = (p) => (p.auth === 'none' || p.tokens === '' ? [] : [p.tokens]);
+
+// access selects the authentication of the API and of the functions' URLs: tokens, which the
+// programs check; signed requests, which AWS checks; or none. With a document, the programs look up
+// the tenants of tokens and of signers in it.
 const access = (p) => {
-  const iam = p.auth === 'iam';
+  if (p.auth === 'none' && p.urlAuth !== '') throw new Error(`parameter url-auth: want nothing with auth=none, got "${p.urlAuth}"`);
+  const iam = (p.urlAuth || p.auth) === 'iam';
   const url = (invokeMode) => ({ invokeMode, ...(iam && { authorizer: 'aws_iam' }) });
   return {
-    authorizer: iam ? { type: 'aws_iam' } : '',
+    authorizer: p.auth === 'iam' ? { type: 'aws_iam' } : '',
     // A URL invokes a function's unpublished version, but Managed Instances run only published
     // ones.
     ingestUrl: p.mode === 'grouped' ? false : url('BUFFERED'),
     queryUrl: url('RESPONSE_STREAM'),
-    tokensSource: p.auth === 'tokens' ? `ssm:${p.tokens}` : NO_VALUE,
+    tokensSource: document(p).map((name) => `ssm:${name}`)[0] ?? NO_VALUE,
   };
 };
 
@@ -200,15 +206,14 @@ const derive = (p) => {
     if (p.rules === 'off' && p[camel(name)] !== '') throw new Error(`parameter ${name}: want rules=on, too, got ${shown(name, p[camel(name)])}`);
   }
   const self = selfMetrics(p);
-  const tokens = p.auth === 'tokens' ? [p.tokens] : [];
   const own = (source) => (source === NO_VALUE ? [] : [p.selfToken]);
   return {
     ...access(p),
     ...self,
     capacity: capacity(p),
     logging: logging(p),
-    ingestMayRead: mayRead([...tokens, ...own(self.ingestSelfTokenSource)]),
-    queryMayRead: mayRead([...tokens, ...own(self.selfTokenSource)]),
+    ingestMayRead: mayRead([...document(p), ...own(self.ingestSelfTokenSource)]),
+    queryMayRead: mayRead([...document(p), ...own(self.selfTokenSource)]),
     othersMayRead: mayRead(own(self.selfTokenSource)),
     runtimeConfigFile: p.runtimeConfig === 'on' ? 'store' : NO_VALUE,
     rulesOn: p.rules === 'on',
@@ -250,12 +255,15 @@ module.exports = async ({ options, resolveVariable }) => {
   }
   const p = {};
   const values = {};
+  const stage = await resolveVariable('sls:stage');
   for (const name of Object.keys(PARAMETERS)) {
     values[name] = String(await resolveVariable(`param:${name}`));
+    // Read after auth and url-auth.
+    if (name === 'tokens' && values.tokens === '' && [p.auth, p.urlAuth].includes('tokens')) values.tokens = `/promlake/${stage}/tokens`;
     p[camel(name)] = read(name, values[name]);
   }
   const tags = Object.fromEntries(p.tags.split(',').filter(Boolean).map((tag) => tag.split('=')));
-  const stackTags = { service: 'promlake', stage: await resolveVariable('sls:stage'), ...tags };
+  const stackTags = { service: 'promlake', stage, ...tags };
   return { ...p, ...derive(p), stackTags, parameters: { given, values } };
 };
 

@@ -3,10 +3,25 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// documented returns the first block of YAML of a page with a text.
+func documented(t *testing.T, page, text string) string {
+	t.Helper()
+	all, err := os.ReadFile(filepath.Join("..", "..", "docs", page+".md"))
+	require.NoError(t, err)
+	for _, rest := range strings.Split(string(all), "\n```yaml\n")[1:] {
+		if block, _, _ := strings.Cut(rest, "\n```"); strings.Contains(block, text) {
+			return block
+		}
+	}
+	require.FailNow(t, "no block with "+text)
+	return ""
+}
 
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
@@ -62,6 +77,7 @@ global: {query_log_file: q.log}
 			"WARNING: no effect: global.query_log_file", "WARNING: no effect: remote_write: samples are stored in Promlake's store only",
 			"WARNING: no effect: storage.tsdb.retention: there is no TSDB; see --compactor.blocks-retention-period", "WARNING: no effect: tracing",
 		}, nil},
+		{"signatures as docs/deploy.md has them", []string{"config", file("signed.yml", documented(t, "deploy", "sigv4:"))}, 0, []string{"signed.yml is valid"}, nil},
 		{"nonsense", []string{"config", file("nonsense.yml", "a: b")}, 1, nil, []string{"field a not found"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

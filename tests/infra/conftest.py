@@ -53,7 +53,7 @@ def x86(package: Package) -> Template:
     """For x86_64, with every other parameter set."""
     parameters = ("retention=90d", "tenant-retention=team-a=30d,team-b=0", "query-timeout=840", "flush-timeout=900", "compact-timeout=900",
                   "ingest-concurrency=50", "query-concurrency=20", "query-tmp=10240", "self-metrics=on",
-                  "system-log-level=info", "batch-seconds=300", "runtime-config=on", "tags=team=x,cost-center=y",
+                  "system-log-level=info", "batch-seconds=300", "runtime-config=on", "tags=team=x,cost-center=y", "url-auth=iam",
                   "alarm-topic=arn:aws:sns:us-east-1:123456789012:pager")  # fmt: skip
     return read(package("test-x86", "x86_64", *parameters) / "cloudformation.json")
 
@@ -66,5 +66,6 @@ def direct(package: Package) -> Template:
 @pytest.fixture(scope="session")
 def grouped(package: Package) -> Template:
     provider = "arn:aws:lambda:us-east-1:123456789012:capacity-provider:promlake"
-    parameters = ("mode=grouped", f"capacity-provider={provider}", "ingest-memory=4096", "self-metrics=https://example.com/api/v1/write")
+    parameters = ("mode=grouped", f"capacity-provider={provider}", "ingest-memory=4096", "self-metrics=https://example.com/api/v1/write",
+                  "auth=iam", "tokens=/promlake/test-grouped/tokens")  # fmt: skip
     return read(package("test-grouped", "arm64", *parameters) / "cloudformation.json")

@@ -13,7 +13,7 @@ const yaml = require('js-yaml');
 const fs = require('node:fs');
 const defaults = yaml.load(fs.readFileSync('serverless.yml', 'utf8')).params.default;
 const given = JSON.parse(process.argv[1]);
-const params = {...defaults, ...given};
+const params = {...defaults, ...given, 'sls:stage': 'dev'};
 const options = {param: Object.entries(given).map(([k, v]) => `${k}=${v}`)};
 const resolveVariable = async (name) => String(params[name.replace('param:', '')]).replace('${sls:stage}', 'dev');
 require('./settings.js')({options, resolveVariable})
@@ -36,6 +36,29 @@ def test_defaults(programs: Programs) -> None:  # noqa: ARG001 (Node's packages 
     assert (s["mode"], s["architecture"], s["queryTimeout"], s["queryLimit"]) == ("buffered", "arm64", 120, "115s")
     assert s["alarmActions"] == []
     assert s["logging"] == {"LogFormat": "JSON", "ApplicationLogLevel": "TRACE", "SystemLogLevel": "WARN"}
+
+
+@pytest.mark.parametrize(
+    ("given", "source", "api", "url"),
+    [
+        ({}, "ssm:/promlake/dev/tokens", "", None),
+        ({"tokens": "/a"}, "ssm:/a", "", None),
+        ({"auth": "iam"}, {"Ref": "AWS::NoValue"}, {"type": "aws_iam"}, "aws_iam"),
+        ({"auth": "iam", "tokens": "/a"}, "ssm:/a", {"type": "aws_iam"}, "aws_iam"),
+        ({"auth": "iam", "url_auth": "tokens"}, "ssm:/promlake/dev/tokens", {"type": "aws_iam"}, None),
+        ({"auth": "tokens", "url_auth": "iam"}, "ssm:/promlake/dev/tokens", "", "aws_iam"),
+        ({"auth": "none"}, {"Ref": "AWS::NoValue"}, "", None),
+        ({"auth": "none", "tokens": "/a"}, {"Ref": "AWS::NoValue"}, "", None),
+    ],
+    ids=str,
+)
+def test_access(given: dict[str, str], source: object, api: object, url: object) -> None:
+    """Who may send requests to the API and to the URLs, and whether a document says for which tenants."""
+    code, text = settings(**given)
+    assert code == 0, text
+    s = json.loads(text)
+    assert (s["tokensSource"], s["authorizer"]) == (source, api)
+    assert (s["queryUrl"].get("authorizer"), s["ingestUrl"].get("authorizer")) == (url, url)
 
 
 def test_parameters_of_the_composed_environment() -> None:
@@ -80,6 +103,9 @@ def test_parameters_of_the_composed_environment() -> None:
         ({"tokens": "promlake/tokens"}, "parameter tokens: want the name of an SSM parameter that begins with /"),
         ({"self_metrics": "yes"}, "parameter self-metrics: want on, off or a URL"),
         ({"auth": "off"}, "parameter auth: want one of tokens, iam, none"),
+        ({"auth": "iam", "tokens": "tokens"}, "parameter tokens: want the name of an SSM parameter that begins with /, or nothing"),
+        ({"url_auth": "none"}, "parameter url-auth: want one of tokens, iam, or nothing"),
+        ({"auth": "none", "url_auth": "iam"}, 'parameter url-auth: want nothing with auth=none, got "iam"'),
         ({"auth": "iam", "self_metrics": "on"}, "parameter self-metrics: want off or a URL with auth=iam"),
         ({"system_log_level": "error"}, 'parameter system-log-level: want one of debug, info, warn, got "error"'),
         ({"log_retention_days": "15"}, "parameter log-retention-days: want one of 1, 3, 5,"),

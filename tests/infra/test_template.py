@@ -241,7 +241,7 @@ def check_alarms(t: Template) -> None:
 
 
 def check_address(t: Template) -> None:
-    """Public access requires tokens; with IAM, AWS checks every entry point."""
+    """Public access requires tokens; with IAM, AWS checks every entry point of the API, of the URLs, or of both."""
     urls = dict(t.of_type("AWS::Lambda::Url"))
     assert urls["QueryLambdaFunctionUrl"]["InvokeMode"] == "RESPONSE_STREAM"
     functions = ["query"]
@@ -259,15 +259,17 @@ def check_address(t: Template) -> None:
     auth = {url["AuthType"] for url in urls.values()}
     tokens = {"PROMLAKE_AUTH_TOKENS" in t.function(f)["Environment"]["Variables"] for f in ("ingest", "query")}
     doors = {r.get("AuthorizationType", "NONE") for _, r in t.of_type("AWS::ApiGatewayV2::Route") if "/-/" not in r["RouteKey"]}
-    if tokens == {True}:
-        assert (auth, doors) == ({"NONE"}, {"NONE"})
+    assert len(auth) == len(doors) == len(tokens) == 1
+    assert tokens == {True} or (auth, doors) == ({"AWS_IAM"}, {"AWS_IAM"})
+    if auth == {"NONE"}:
         assert sorted((p["FunctionName"], p["Action"]) for p in public) == sorted(
             (t.arn(f"{f.title()}LambdaFunction"), action)
             for f in functions
             for action in ("lambda:InvokeFunctionUrl", "lambda:InvokeFunction")
         )
     else:
-        assert (auth, doors, public) == ({"AWS_IAM"}, {"AWS_IAM"}, [])
+        assert (auth, public) == ({"AWS_IAM"}, [])
+        assert doors <= {"AWS_IAM", "NONE"}
 
 
 CHECKS: tuple[Callable[[Template], None], ...] = (
@@ -295,6 +297,13 @@ def test_parameters_arrive(default: Template, x86: Template, direct: Template, g
 
     assert env(default, "query")["PROMLAKE_AUTH_TOKENS"] == "ssm:/promlake/test-default/tokens"
     assert "PROMLAKE_AUTH_TOKENS" not in env(direct, "ingest") | env(direct, "query")
+    assert env(x86, "query")["PROMLAKE_AUTH_TOKENS"] == "ssm:/promlake/test-x86/tokens"
+    assert env(grouped, "query")["PROMLAKE_AUTH_TOKENS"] == "ssm:/promlake/test-grouped/tokens"
+    signed = "AWS_IAM"
+    for t, api, url in ((default, "NONE", "NONE"), (x86, "NONE", signed), (direct, signed, signed), (grouped, signed, signed)):
+        assert t.properties("QueryLambdaFunctionUrl")["AuthType"] == url
+        routes = [r for _, r in t.of_type("AWS::ApiGatewayV2::Route") if r["RouteKey"] == "GET /federate"]
+        assert [r.get("AuthorizationType", "NONE") for r in routes] == [api]
     assert [env(t, "ingest")["PROMLAKE_INGEST_MODE"] for t in (default, direct, grouped)] == ["buffered", "direct", "grouped"]
     for t in (default, x86, direct, grouped):
         assert env(t, "ingest")["PROMLAKE_INGEST_QUEUE_URL"] == t.ref("WriteQueue")
