@@ -616,14 +616,16 @@ test("the status shows limits, tokens without secrets, and the health of the sto
   const tokens = `${server.folder}/operators.json`;
   const operator = (await run("token", "--tenant", "*", "--access", "read,admin", "--comment", "<b>ops</b>", "--tokens", tokens)).trim();
   await run("token", "--tenant", "team-a", "--access", "read", "--tokens", tokens);
+  await run("token", "--principal", "arn:aws:iam::123456789012:role/x", "--tenant", "team-b", "--access", "write", "--tokens", tokens);
   const guarded = await Server.start("--auth.tokens", `file:${tokens}`, "--query.max-series=12345");
   try {
     const page = await visit(browser, `${guarded.url}/#/status`);
     await page.getByLabel("Bearer token").fill(operator);
     await page.getByRole("button", { name: "Use" }).click();
     const rows = page.getByRole("region", { name: "Tokens" }).getByRole("row");
-    await until("both tokens are listed", async () => (await rows.count()) === 3);
-    assert.deepEqual((await rows.allTextContents()).slice(1).map((t) => t.slice(9)), ["*read, admin<b>ops</b>", "team-aread"]);
+    await until("both tokens and the principal are listed", async () => (await rows.count()) === 4);
+    const texts = (await rows.allTextContents()).slice(1);
+    assert.deepEqual([...texts.slice(0, 2).map((t) => t.slice(9)), texts[2]], ["*read, admin<b>ops</b>", "team-aread", "arn:aws:iam::123456789012:role/xteam-bwrite"]);
     const { tokens: entries } = JSON.parse(await readFile(tokens, "utf8"));
     const text = await page.locator("main").textContent();
     for (const secret of [operator, ...entries.map((e) => e.sha256)]) assert.equal(text.includes(secret), false);
