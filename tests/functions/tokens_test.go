@@ -52,8 +52,8 @@ func (b bearer) query(t *testing.T, base, expr string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestPrincipals: functions map the signers that AWS has checked to the tenants of the document, which
-// tokens share, through the paths of Amazon Managed Service for Prometheus as well.
+// TestPrincipals: functions map the signers that AWS has checked to the tenants of the document,
+// which tokens share, through the paths of Amazon Managed Service for Prometheus as well.
 func TestPrincipals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	var d auth.Document

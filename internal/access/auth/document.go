@@ -23,7 +23,7 @@ const AnyTenant = "*"
 //
 //	{"version":1,"tokens":[
 //	{"sha256":"…","tenants":["team-a"],"access":["write","read"],"comment":"…"},
-//	{"principal":"arn:aws:iam::123456789012:role/prometheus","tenants":["team-a"],"access":["write"]}]}
+//	{"principal":"arn:aws:iam::123456789012:role/x","tenants":["team-a"],"access":["write"]}]}
 type Document struct {
 	Version int     `json:"version"`
 	Tokens  []Entry `json:"tokens"`
@@ -124,8 +124,8 @@ func (d Document) grants() (map[string]*grant, error) {
 	return all, errors.Join(errs...)
 }
 
-// key returns the text by which requests find an entry: the sum of a token in lower case, or the ARN
-// of a principal without the path of its name.
+// key returns the text by which requests find an entry: the sum of a token in lower case, or the
+// ARN of a principal without the path of its name.
 func (e Entry) key() (string, error) {
 	switch {
 	case e.Principal != "" && e.SHA256 != "":

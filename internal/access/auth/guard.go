@@ -1,6 +1,6 @@
-// Package auth authenticates and authorizes requests: a request has a bearer token or, in a function,
-// a principal that AWS has identified, and a document lists the tenants and kinds of access of each.
-// The document contains hashes of tokens, not the tokens.
+// Package auth authenticates and authorizes requests: a request has a bearer token or, in a
+// function, a principal that AWS has identified, and a document lists the tenants and kinds of
+// access of each. The document contains hashes of tokens, not the tokens.
 package auth
 
 import (
@@ -67,9 +67,9 @@ func (g *Guard) OwnToken() string {
 	return g.ownToken
 }
 
-// Protect returns a handler that passes requests to next if their token or principal allows the access
-// to their tenant. Such a request reaches next without its Authorization header and with exactly one tenant
-// header. Others are rejected:
+// Protect returns a handler that passes requests to next if their token or principal allows the
+// access to their tenant. Such a request reaches next without its Authorization header and with
+// exactly one tenant header. Others are rejected:
 //
 //	400   several tenants, or an invalid one
 //	401   no token, or an unknown one

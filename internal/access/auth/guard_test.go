@@ -145,8 +145,8 @@ promlake_auth_requests_total{result="unknown"} 4
 `), "promlake_auth_requests_total"))
 }
 
-// TestProtectPrincipals: in a function, the identity that AWS has checked decides, by its own entry or
-// else by that of its account. Nothing that a request itself carries counts beside it.
+// TestProtectPrincipals: in a function, the identity that AWS has checked decides, by its own entry
+// or else by that of its account. Nothing that a request itself carries counts beside it.
 func TestProtectPrincipals(t *testing.T) {
 	const aws = "arn:aws:iam::123456789012:"
 	const session = "arn:aws:sts::123456789012:assumed-role/"

@@ -20,12 +20,13 @@ type Listed struct {
 // idDigits is the length of an ID.
 const idDigits = 8
 
-// List returns a handler that lists the valid tokens and principals in the form of the Prometheus API:
+// List returns a handler that lists the valid tokens and principals in the form of the Prometheus
+// API:
 //
 //	{"status":"success","data":{"required":true,"tokens":[…]}}
 //
-// They are sorted by tenants, access and comment. Without a document of tokens, required is
-// false. A document that cannot be read is answered with 503.
+// They are sorted by tenants, access and comment. Without a document of tokens, required is false.
+// A document that cannot be read is answered with 503.
 func (g *Guard) List() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var out struct {

@@ -9,7 +9,8 @@ import (
 
 const account = "arn:aws:iam::123456789012:"
 
-// TestPrincipal: an entry is for one role, one user or one account, whatever the path of its name is.
+// TestPrincipal: an entry is for one role, one user or one account, whatever the path of its name
+// is.
 func TestPrincipal(t *testing.T) {
 	for arn, want := range map[string]string{
 		account + "role/prometheus":              account + "role/prometheus",

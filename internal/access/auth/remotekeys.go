@@ -23,8 +23,9 @@ const (
 )
 
 // remoteKeys reads the document from a source where each read is a request. It is read for the
-// first request, and again when it is older than remoteAge or does not contain a token or principal.
-// Requests run the reads, because a Lambda function has no processor time between requests.
+// first request, and again when it is older than remoteAge or does not contain a token or
+// principal. Requests run the reads, because a Lambda function has no processor time between
+// requests.
 type remoteKeys struct {
 	from   secret.Source
 	now    func() time.Time

@@ -8,8 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 )
 
-// aliased serves the paths of Amazon Managed Service for Prometheus ("Prometheus-compatible APIs" in
-// its user guide), so that its clients need only another host:
+// aliased serves the paths of Amazon Managed Service for Prometheus ("Prometheus-compatible APIs"
+// in its user guide), so that its clients need only another host:
 //
 //	/workspaces/{id}/api/v1/…   is /api/v1/… of the tenant {id}, unless the request names a tenant
 //	/api/v1/remote_write        is /api/v1/write
