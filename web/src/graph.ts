@@ -22,6 +22,14 @@ export interface GraphOptions {
   height: number; // pixels
   zoom: (start: number, end: number) => void;
   dots?: Dot[];
+  marks?: readonly Mark[];
+}
+
+// Mark is a dashed line through a graph: across it at a value, or upright at a time in seconds.
+export interface Mark {
+  at: number;
+  colour: string;
+  upright?: boolean;
 }
 
 // Lines is what a graph draws: a row of values per line, over the times of all. null is a gap;
@@ -42,13 +50,13 @@ export type LineOptions = Pick<GraphOptions, "stacked" | "log" | "zone"> & {
   zoom?: (start: number, end: number) => void; // without it, a drag zooms the graph alone
   style?: Style;
   dots?: Dot[]; // exemplars
+  marks?: readonly Mark[]; // without a style, the axis reaches the first mark across
 };
 
 // Style is what dashboards choose beyond a graph's defaults.
 export interface Style {
   each: LineStyle[]; // per line
-  axes: Axis[]; // the first has the grid and the levels
-  levels: { at: number; colour: string }[]; // horizontal lines
+  axes: Axis[]; // the first has the grid and the marks
   legend: boolean;
   calcs: string[]; // columns of the legend
 }
@@ -163,7 +171,8 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
   const { shown, bands } = stack(values, names.map((_, i) => how(i).stack));
   const colourOf = (i: number) => how(i).colour ?? colour(i);
   const written = (i: number, v: number) => how(i).format(v);
-  const axes = style?.axes ?? [{ format: o.format, binary: o.binary ?? false, log: o.log, min: undefined, max: undefined, softMin: undefined, softMax: undefined, label: "", side: "left" as const }];
+  const bound = o.marks?.find((m) => !m.upright)?.at;
+  const axes = style?.axes ?? [{ format: o.format, binary: o.binary ?? false, log: o.log, min: undefined, max: undefined, softMin: bound, softMax: bound, label: "", side: "left" as const }];
   const scale = (i: number) => (i ? `y${i}` : "y");
 
   const keys = h("div", { class: "keys" });
@@ -228,7 +237,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
         ],
         setSeries: [(_p, i) => void (nearest = i === null ? -1 : i - 1)],
         setCursor: [(p) => showTip(p)],
-        draw: [(p) => steps?.draw(p), (p) => drawLevels(p, style?.levels ?? []), (p) => drawDots(p, o.dots ?? [], css.getPropertyValue("--text"))],
+        draw: [(p) => steps?.draw(p), (p) => drawMarks(p, o.marks ?? []), (p) => drawDots(p, o.dots ?? [], css.getPropertyValue("--text"))],
       },
     },
     [times, ...shown] as uPlot.AlignedData,
@@ -321,16 +330,18 @@ function pathsOf(curve: string): Pick<uPlot.Series, "paths"> {
   }
 }
 
-function drawLevels(u: uPlot, levels: readonly { at: number; colour: string }[]): void {
-  for (const l of levels) {
-    const y = u.valToPos(l.at, "y", true);
-    if (!(y >= u.bbox.top && y <= u.bbox.top + u.bbox.height)) continue;
+function drawMarks(u: uPlot, marks: readonly Mark[]): void {
+  const { left, top, width, height } = u.bbox;
+  for (const m of marks) {
+    const at = u.valToPos(m.at, m.upright ? "x" : "y", true);
+    const [low, length] = m.upright ? [left, width] : [top, height];
+    if (!(at >= low && at <= low + length)) continue;
     u.ctx.save();
-    u.ctx.strokeStyle = l.colour;
+    u.ctx.strokeStyle = m.colour;
     u.ctx.setLineDash([6, 4]);
     u.ctx.beginPath();
-    u.ctx.moveTo(u.bbox.left, y);
-    u.ctx.lineTo(u.bbox.left + u.bbox.width, y);
+    u.ctx.moveTo(m.upright ? at : left, m.upright ? top : at);
+    u.ctx.lineTo(m.upright ? at : left + width, m.upright ? top + height : at);
     u.ctx.stroke();
     u.ctx.restore();
   }

@@ -125,7 +125,7 @@ function open(): void {
     case "targets":
     case "rules":
     case "alerts": {
-      const kind = { targets, rules: rules(explore), alerts: alerts(explore) }[state.view];
+      const kind = { targets, rules: rules(explore), alerts: alerts(explore, explain) }[state.view];
       const l = new Listing(context, kind, () => state, note);
       replace(main, l.dom);
       shown = l;

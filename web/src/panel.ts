@@ -1,11 +1,11 @@
-import type { Answer, Reply } from "./answer";
+import type { Answer, Reply, Series } from "./answer";
 import { queryParams, rangeParams } from "./api";
 import type { Context } from "./context";
 import { alarm, choice, cut, download, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
 import { exemplars, listed, type Dot } from "./exemplars";
 import { formatValue, unitOf } from "./format";
-import { drawn, graph, linesOf, type Graph, type GraphOptions } from "./graph";
+import { drawn, graph, linesOf, type Graph, type GraphOptions, type Mark } from "./graph";
 import { cellsOf, heatmap, isHistogram } from "./heatmap";
 import { pause } from "./pause";
 import { Ranged } from "./ranged";
@@ -14,6 +14,13 @@ import { csv, results } from "./table";
 import { bounds, formatDuration, parseDuration, stepFor, type Range } from "./time";
 import { ValuesTable } from "./values";
 import { estimate, Gate, question } from "./weigh";
+
+// Focus is what a result shows of an expression's series, and how.
+export interface Focus {
+  chosen?(all: Series[]): Series[];
+  marks?(): Mark[];
+  refused?(e: unknown): boolean; // another request follows, so the error is not shown
+}
 
 // Result asks one expression and shows the answer as a graph or a table.
 export class Result {
@@ -31,6 +38,7 @@ export class Result {
     private readonly ctx: Context,
     private readonly height: number,
     private readonly explain: (expr: string) => void,
+    private readonly focus: Focus = {},
   ) {
     this.query = new Ranged(ctx);
     this.dom = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body, this.values.dom);
@@ -55,7 +63,7 @@ export class Result {
       if (g.tab === "table") await this.instant(g, run.signal);
       else await this.ranged(g, refresh, run.signal);
     } catch (e) {
-      if (run.signal.aborted) return;
+      if (run.signal.aborted || this.focus.refused?.(e)) return;
       replace(this.status, alarm(e));
       // A refresh that fails keeps the last answer, with the error above it.
       if (!refresh) this.empty();
@@ -105,11 +113,12 @@ export class Result {
   private async ranged(g: PanelState, refresh: boolean, signal: AbortSignal): Promise<void> {
     const range = this.ctx.range();
     const step = this.step(g, range);
-    const [{ series, start, end, reply: r }, dots] = await Promise.all([this.query.ask(g.expr, range, step, refresh, signal), this.dots(g, signal)]);
+    const [{ series: all, start, end, reply: r }, dots] = await Promise.all([this.query.ask(g.expr, range, step, refresh, signal), this.dots(g, signal)]);
+    const series = this.focus.chosen?.(all) ?? all;
     const unit = unitOf(g.expr);
     const zone = this.ctx.zone();
     const zoom = (s: number, e: number) => this.ctx.zoom(s, e);
-    const how: GraphOptions = { unit, stacked: g.stacked, log: g.log, zone, start, end, step, height: this.height, zoom, ...(dots ? { dots: dots.dots } : {}) };
+    const how: GraphOptions = { unit, stacked: g.stacked, log: g.log, zone, start, end, step, height: this.height, zoom, marks: this.focus.marks?.() ?? [], ...(dots ? { dots: dots.dots } : {}) };
     const of = g.tab === "heatmap" ? undefined : linesOf(series, how);
     if (series.length > drawn) await pause(); // the browser may react to input
     if (signal.aborted) return;

@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import axe from "axe-core";
 import { open, Server, until, visit } from "./harness.mjs";
 
 const hostile = `<img src=x onerror="window.hit=1">`;
@@ -15,6 +16,7 @@ before(async () => {
     join(folder, "prometheus.yml"),
     `global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [rules.yml]
+alerting: {alertmanagers: [{static_configs: [{targets: ["127.0.0.1:1"]}]}]}
 scrape_configs:
   - job_name: gone
     static_configs: [{targets: ["127.0.0.1:1"], labels: {team: 'a', markup: '${hostile}'}}]
@@ -27,7 +29,7 @@ scrape_configs:
     rules:
       - {record: "job:up:sum", expr: "sum by (job) (up)"}
       - {record: "broken", expr: 'label_replace({job="gone",__name__=~"up|scrape_duration_seconds"}, "__name__", "x", "", "")'}
-      - {alert: Gone, expr: "up == 0", labels: {severity: page}, annotations: {summary: '${hostile} {{ $labels.instance }}'}}
+      - {alert: Gone, expr: "up == 0", labels: {severity: page}, annotations: {summary: '${hostile} {{ $labels.instance }}', runbook_url: "https://runbooks.example/gone?a=1", other: "javascript:alert(1) (see http://wiki.example/gone)."}}
       - {alert: Later, expr: "up == 0", for: 1d}
       - {alert: Never, expr: "up == 7"}
 `,
@@ -60,6 +62,8 @@ test("targets show their state, labels, last scrape and error", async () => {
   for (const part of ["http://127.0.0.1:1/metrics", "down", 'team="a"', `markup=${JSON.stringify(hostile)}`, "ago", "1s"]) assert.ok(text.includes(part), `${part} in ${text}`);
   assert.equal(await page.getByRole("link", { name: "http://127.0.0.1:1/metrics" }).getAttribute("rel"), "noreferrer noopener");
   await page.getByText("0 of 1 up").waitFor();
+  // A scrape that failed has no samples.
+  await refreshed(page, "the samples of the last scrape are there", async () => (await row.first().locator("td").nth(3).textContent()) === "0");
 
   // The filter is in the address.
   await page.keyboard.press("/");
@@ -95,11 +99,72 @@ test("alerts show their state, labels, annotations and since when, firing ones f
   });
   const text = await rows.first().textContent();
   for (const part of ['severity="page"', `summary: ${hostile} 127.0.0.1:1`, "ago"]) assert.ok(text.includes(part), `${part} in ${text}`);
+  // Addresses of web servers are links, whatever the annotation is called; nothing else is one.
+  assert.deepEqual(await rows.first().getByRole("link").evaluateAll((all) => all.filter((a) => a.textContent !== "Silence").map((a) => [a.href, a.textContent, a.rel])), [
+    ["http://wiki.example/gone", "http://wiki.example/gone", "noreferrer noopener"],
+    ["https://runbooks.example/gone?a=1", "https://runbooks.example/gone?a=1", "noreferrer noopener"],
+  ]);
+  assert.ok(text.includes("other: javascript:alert(1) (see http://wiki.example/gone)."), text);
+  const silence = rows.first().getByRole("link", { name: "Silence" });
+  await refreshed(page, "the server has an Alertmanager", async () => (await silence.count()) === 1);
+  assert.equal(decodeURIComponent(await silence.getAttribute("href")), `http://127.0.0.1:1/#/silences/new?filter={alertname="Gone",instance="127.0.0.1:1",job="gone",markup=${JSON.stringify(hostile)},severity="page",team="a"}`);
   await page.getByLabel("State").selectOption("firing");
   await until("only the firing alert is listed", async () => (await rows.count()) === 1);
   assert.match(page.url(), /state=firing/);
   assert.equal(await page.evaluate(() => window.hit), undefined);
   assert.equal(await page.locator("img, main script").count(), 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test("the graph of an alert has the data that its rule saw, the threshold, and the series of the alert", async () => {
+  const page = await visit(browser, "about:blank", { colorScheme: "light" });
+  const asked = [];
+  let gone = false; // the data as it was then
+  await page.route("**/api/v1/query_range*", async (route) => {
+    const p = new URL(route.request().url()).searchParams;
+    asked.push(p);
+    if (gone && p.get("as_of")) return route.fulfill({ status: 422, json: { status: "error", errorType: "execution", error: "the oldest possible time is noon" } });
+    const reply = await (await route.fetch()).json();
+    // Another series of the expression, which is not the alert's.
+    reply.data.result.push({ metric: { __name__: "up", job: "gone", instance: "other" }, values: [[Number(p.get("end")), "1"]] });
+    await route.fulfill({ json: reply });
+  });
+  await page.goto(`${server.url}/#/alerts`);
+  const alert = page.locator("details", { hasText: "Gone" }).locator("tbody > tr", { hasText: "firing" });
+  await refreshed(page, "the alert fires", async () => (await alert.count()) === 1);
+  const since = Date.parse((await (await fetch(`${server.url}/api/v1/alerts`)).json()).data.alerts.find((a) => a.labels.alertname === "Gone").activeAt);
+  const graph = page.getByRole("group", { name: "Graph of the alert" });
+  const keys = () => graph.locator(".key").allTextContents();
+  await alert.getByRole("button", { name: "Graph" }).press("Enter");
+  await until("the graph is drawn", async () => (await keys()).length === 1);
+  const [first] = asked;
+  assert.equal(first.get("query"), "up");
+  assert.equal(Number(first.get("as_of")), since / 1000 + 1); // the next evaluation
+  assert.ok(Number(first.get("start")) * 1000 < since && since <= Number(first.get("end")) * 1000, `${first} ${since}`);
+  assert.match((await keys())[0], /instance="127\.0\.0\.1:1"/);
+  await graph.getByText(/^Active since .*, threshold 0$/).waitFor();
+  const red = () => graph.locator("canvas").evaluate((c) => {
+    const { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+    return data.some((r, i) => i % 4 === 0 && data[i + 3] > 250 && Math.abs(r - 179) + Math.abs(data[i + 1] - 38) + Math.abs(data[i + 2] - 30) < 12);
+  });
+  await until("the threshold is drawn", red);
+
+  // A refresh of the list keeps the graph, and the latest data is a choice.
+  await page.evaluate(() => document.activeElement?.blur());
+  await page.keyboard.press("r");
+  await graph.getByLabel("Data of the graph").selectOption("");
+  await until("the latest data is there", async () => asked.length > 1 && asked.at(-1).get("as_of") === null && (await keys()).length === 1);
+
+  // What the server no longer has is named, and the latest data is there instead.
+  gone = true;
+  await graph.getByLabel("Data of the graph").selectOption("then");
+  await graph.getByText("This is the latest data. As it was seen then: the oldest possible time is noon").waitFor();
+  await until("the latest data is there", async () => asked.at(-1).get("as_of") === null && (await keys()).length === 1);
+  assert.equal(await graph.getByLabel("Data of the graph").inputValue(), "");
+  await page.evaluate(axe.source);
+  assert.deepEqual((await page.evaluate(() => globalThis.axe.run("main", { resultTypes: ["violations"] }))).violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => v.id), []);
+  await graph.getByRole("button", { name: "Close the graph" }).click();
+  assert.equal(await graph.count(), 0);
   assert.deepEqual(page.faults, []);
 });
 

@@ -3,15 +3,14 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
-import { build } from "esbuild";
+import { bundled } from "./bundled.mjs";
 
 const document = new URL("../../docs/web.md", import.meta.url);
 const [begin, end] = ["<!-- support: begin -->\n", "<!-- support: end -->"];
 const titles = { dashboard: "Dashboard", variable: "Variables", panel: "Panels", query: "Queries", field: "Fields and overrides", options: "Options", transformation: "Transformations (of tables)" };
 
 test("docs/web.md lists what the page understands of a dashboard", async () => {
-  const bundled = await build({ entryPoints: [new URL("../src/dashboards/support.ts", import.meta.url).pathname], bundle: true, format: "esm", write: false });
-  const { parts } = await import(`data:text/javascript;base64,${Buffer.from(bundled.outputFiles[0].text).toString("base64")}`);
+  const { parts } = await bundled("dashboards/support.ts");
   const words = (s) => s?.split(" ").map((k) => `\`${k}\``).join(", ");
   const value = (v) => (typeof v === "string" ? v || '""' : String(v));
   const rows = parts.map((p) => {

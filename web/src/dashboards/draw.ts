@@ -156,7 +156,8 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
       height: "fill",
       bounds: [Math.min(d.start / 1000, times[0]!), d.until / 1000],
       zoom: (s, e) => ctx.zoom(s, e),
-      style: { each, axes, levels: levels.map((s) => ({ at: s.from, colour: fill(s.colour) ?? s.colour })), legend: legend["showLegend"] !== false && text(legend["displayMode"]) !== "hidden", calcs: calcs.map(title) },
+      marks: levels.map((s) => ({ at: s.from, colour: fill(s.colour) ?? s.colour })),
+      style: { each, axes, legend: legend["showLegend"] !== false && text(legend["displayMode"]) !== "hidden", calcs: calcs.map(title) },
     },
   );
   return { dom: g.dom, graph: g };

@@ -24,6 +24,7 @@ export interface Group {
   name: string;
   note: string;
   items: Item[];
+  below?: HTMLElement; // the same element after each refresh
 }
 
 export interface Kind {
@@ -32,6 +33,7 @@ export interface Kind {
   columns: readonly string[];
   none: string; // what to do to have items
   load(ctx: Context): Promise<Group[]>;
+  destroy?(): void; // ends what the groups have below their tables
 }
 
 const shownRows = 1_000;
@@ -81,7 +83,9 @@ export class Listing {
     this.dom.querySelector<HTMLElement>(".filter")?.focus();
   }
 
-  destroy(): void {}
+  destroy(): void {
+    this.kind.destroy?.();
+  }
 
   private show(): void {
     if (!this.groups) return;
@@ -106,20 +110,20 @@ export class Listing {
   }
 
   private section(g: Group, items: Item[]): HTMLElement {
-    const details = h("details", { class: "panel", open: !this.closed.has(g.name), "aria-label": g.name }, h("summary", {}, h("h2", {}, ...cut(g.name)), " ", h("span", { class: "muted" }, g.note)), table(`${this.kind.name} of ${g.name}`, this.kind.columns, items.map((i) => i.cells())));
+    const details = h("details", { class: "panel", open: !this.closed.has(g.name), "aria-label": g.name }, h("summary", {}, h("h2", {}, ...cut(g.name)), " ", h("span", { class: "muted" }, g.note)), table(`${this.kind.name} of ${g.name}`, this.kind.columns, items.map((i) => i.cells())), g.below);
     details.addEventListener("toggle", () => (details.open ? this.closed.delete(g.name) : this.closed.add(g.name)));
     return details;
   }
 }
 
 // mark shows a state by its name, and a colour.
-export function mark(state: string): Cell {
+export function mark(state: string, ...more: Child[]): { by: string; show: Child[] } {
   const colour = /^(up|ok|inactive)$/.test(state) ? "good" : /^(down|err|firing)$/.test(state) ? "bad" : "warn";
-  return { by: state, show: [h("strong", { class: colour }, state)] };
+  return { by: state, show: [h("strong", { class: colour }, state), ...more] };
 }
 
 // chips shows labels, without those that the page shows elsewhere, and what follows them.
-export function chips(labels: Labels, without: readonly string[] = [], ...more: Child[]): Cell {
+export function chips(labels: Labels, without: readonly string[] = [], ...more: Child[]): { by: string; show: Child[] } {
   const all = pairs(labels, without);
   return { by: all.join(), show: [h("div", { class: "chips" }, ...all.map((p) => h("code", {}, ...cut(p)))), ...more] };
 }
@@ -133,6 +137,14 @@ export function when(text: string, zone: Zone, before = ""): HTMLElement {
   if (!(at > 0)) return h("div", { class: "muted" }, "never");
   return h("div", { class: before && "muted", title: formatTime(at, zone) }, `${before}${formatValue(Math.max(0, Math.round((Date.now() - at) / 100) / 10), "seconds")} ago`);
 }
+
+// linked is a text whose addresses of web servers are links. Nothing else of it becomes one.
+export function linked(text: string): Child[] {
+  return text.split(/(\bhttps?:\/\/[^\s<>"'`{}|\\^]*[^\s<>"'`{}|\\^.,;:!?)\]])/i).flatMap((part, i) => (i % 2 ? link(part, part) : cut(part)));
+}
+
+// link leads to another server, which learns nothing about this page.
+export const link = (href: string, text: string) => h("a", { href, "aria-label": text, target: "_blank", rel: "noreferrer noopener" }, ...cut(text));
 
 // problem shows an error in the server's words.
 export const problem = (text: string | undefined) => (text ? h("div", { class: "bad" }, ...cut(text)) : null);

@@ -4,51 +4,14 @@ import { cut, h, type Child } from "../dom";
 import { formatValue } from "../format";
 import { num, type Cell } from "../table";
 import { formatDuration } from "../time";
-import { chips, mark, pairs, problem, when, type Group, type Item, type Kind } from "./listing";
+import { chips, link, linked, mark, pairs, problem, when, type Group, type Item, type Kind } from "./listing";
+import { Moment } from "./moment";
+import { alerting, groups, states, type Alert, type Rule, type RuleGroup } from "./groups";
 
-// The rules of https://prometheus.io/docs/prometheus/latest/querying/api/#rules, and the alerts of
-// the alerting rules. Times are RFC 3339, durations are seconds.
-
-interface Alert {
-  labels: Labels;
-  annotations: Labels;
-  state: string;
-  activeAt?: string;
-  keepFiringSince?: string;
-  value: string;
-}
-
-interface Rule {
-  type: "recording" | "alerting";
-  name: string;
-  query: string;
-  labels?: Labels;
-  annotations?: Labels;
-  health: string;
-  lastError?: string;
-  evaluationTime: number;
-  lastEvaluation: string;
-  duration?: number;
-  keepFiringFor?: number;
-  state?: string;
-  alerts?: Alert[] | null;
-}
-
-interface RuleGroup {
-  name: string;
-  file: string;
-  interval: number;
-  rules: Rule[];
-  evaluationTime: number;
-  lastEvaluation: string;
-}
+// The views of rules and of alerts.
 
 const none = "This server evaluates no rules for this tenant. Send a group of rules to /prometheus/config/v1/rules/NAMESPACE, or start promlake serve with --config.file=prometheus.yml whose rule_files name files with groups of rules; --config.tenant chooses the tenant.";
 const duration = (s: number | undefined) => (s ? formatDuration(s * 1000) : "");
-
-async function groups(api: Api, type?: string): Promise<RuleGroup[]> {
-  return (await api.get<{ groups: RuleGroup[] | null }>("rules", { type })).data.groups ?? [];
-}
 
 // conditions are the durations of an alerting rule, as its file has them.
 function conditions(r: Rule): HTMLElement | null {
@@ -92,40 +55,52 @@ export const rules = (explore: (expr: string) => void): Kind => ({
   },
 });
 
+// silences returns where the first Alertmanager of the server makes a silence of an alert; undefined
+// without one.
+async function silences(api: Api): Promise<((labels: Labels) => string) | undefined> {
+  const found = await api.quiet<{ activeAlertmanagers: { url: string }[] | null }>("alertmanagers");
+  const base = found?.activeAlertmanagers?.[0]?.url.replace(/\/api\/v\d+\/alerts$/, "");
+  return base && /^https?:/.test(base) ? (labels) => `${base}/#/silences/new?filter=${encodeURIComponent(`{${pairs(labels).join()}}`)}` : undefined;
+}
+
 // alerts lists the alerting rules: a row for each active alert, or one for an inactive rule.
-// Firing rules come first.
-export const alerts = (explore: (expr: string) => void): Kind => ({
-  name: "alerts",
-  states: ["firing", "pending", "inactive", "unknown"],
-  columns: ["Alert", "State", "Labels", "Annotations", "Active since", "Value"],
-  none: `${none} Alerts come from rules with alert:.`,
-  async load({ api, zone }) {
-    const order = (r: Rule) => ["firing", "pending", "inactive", "unknown"].indexOf(r.state ?? "unknown");
-    const all = (await groups(api, "alert")).flatMap((g) => g.rules.map((r) => ({ g, r })));
-    return all
-      .sort((a, b) => order(a.r) - order(b.r))
-      .map(({ g, r }): Group => {
-        const active = r.alerts ?? [];
+// Firing rules come first. A graph below the alerts of a rule shows one of them.
+export function alerts(explore: (expr: string) => void, explain: (expr: string) => void): Kind {
+  const moments = new Map<string, Moment>();
+  return {
+    name: "alerts",
+    states,
+    columns: ["Alert", "State", "Active since", "Value", "Labels", "Annotations"],
+    none: `${none} Alerts come from rules with alert:.`,
+    async load(ctx) {
+      const [all, silence] = await Promise.all([alerting(ctx.api), silences(ctx.api)]);
+      return all.map(({ g, r, active }): Group => {
+        const name = `${r.name} (${g.file}, ${g.name})`;
+        const moment = moments.get(name) ?? new Moment(ctx, explain);
+        moments.set(name, moment);
         const row = (labels: Labels, annotations: Labels, state: string, alert?: Alert): Item => ({
           state,
           text: [g.name, g.file, r.name, r.query, r.lastError, ...pairs(labels), ...pairs(annotations)].join(" "),
           cells: () => [
             named(r, expression(r.query, explore)),
-            mark(state),
-            chips(labels, ["alertname"]),
-            { by: "", show: Object.entries(annotations).map(([n, v]) => h("div", {}, h("span", { class: "muted" }, `${n}: `), ...cut(v))) },
-            { by: Date.parse(alert?.activeAt ?? ""), show: [alert?.activeAt && when(alert.activeAt, zone()), alert?.keepFiringSince && when(alert.keepFiringSince, zone(), "kept firing since ")] },
+            mark(state, alert && silence && h("div", {}, link(silence(labels), "Silence"))),
+            { by: Date.parse(alert?.activeAt ?? ""), show: [alert?.activeAt && when(alert.activeAt, ctx.zone()), alert?.keepFiringSince && when(alert.keepFiringSince, ctx.zone(), "kept firing since "), alert && h("button", { type: "button", onclick: () => moment.show(r, alert, g.interval) }, "Graph")] },
             alert ? num(Number(alert.value), formatValue(Number(alert.value))) : num(NaN, ""),
+            chips(labels, ["alertname"]),
+            { by: "", show: Object.entries(annotations).map(([n, v]) => h("div", {}, h("span", { class: "muted" }, `${n}: `), ...linked(v))) },
           ],
         });
         return {
-          name: `${r.name} (${g.file}, ${g.name})`,
+          name,
           note: active.length ? `${active.filter((a) => a.state === "firing").length} firing · ${active.filter((a) => a.state === "pending").length} pending` : (r.state ?? "unknown"),
           items: active.length ? active.map((a) => row(a.labels, a.annotations, a.state, a)) : [row(r.labels ?? {}, r.annotations ?? {}, r.state ?? "unknown")],
+          below: moment.dom,
         };
       });
-  },
-});
+    },
+    destroy: () => moments.forEach((m) => m.close()),
+  };
+}
 
 // monitored reports whether the server scrapes targets or evaluates rules for this tenant.
 export async function monitored(api: Api): Promise<boolean> {
