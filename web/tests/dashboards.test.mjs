@@ -122,7 +122,7 @@ test("a dashboard of a cluster: repeated panels and rows, tables of several quer
   assert.deepEqual(await pods.locator("thead th").allTextContents(), ["Pod", "namespace", "Memory"]);
   assert.deepEqual(await pods.locator("tbody tr").evaluateAll((rows) => rows.map((r) => [...r.cells].map((c) => c.textContent).join(" "))), ["web-2 alpha 2 MiB", "web-1 alpha 1 MiB", "db-1 beta 1 MiB"]);
   await pods.getByText("Not as in Grafana").click();
-  await pods.getByText("Not drawn as in Grafana: transformation calculateField.").waitFor();
+  await pods.getByText("Not drawn as in Grafana: transformation extractFields.").waitFor();
   await page.getByText("Annotations are not drawn: Deployments.").waitFor();
   await page.getByText("The variable search is left out: its type is adhoc.").waitFor();
   // One panel for each namespace, the last by name first.

@@ -60,7 +60,7 @@ export const kubernetes = {
       gridPos: at(0, 0, 24, 8),
       fieldConfig: { defaults: {}, overrides: [{ matcher: { id: "byName", options: "Memory" }, properties: [{ id: "unit", value: "bytes" }, { id: "custom.width", value: 100 }, { id: "thresholds", value: steps([null, "green"], [1e6, "red"]) }] }] },
       targets: [target('sum by (namespace, pod) (kube_pod_info{namespace=~"$namespace"})', "", { format: "table", instant: true }), target('sum by (namespace, pod) (container_memory_working_set_bytes{namespace=~"$namespace"})', "", { refId: "B", format: "table", instant: true })],
-      transformations: [{ id: "merge", options: {} }, { id: "organize", options: { excludeByName: { Time: true, "Value #A": true }, indexByName: { pod: 0, namespace: 1 }, renameByName: { "Value #B": "Memory", pod: "Pod" } } }, { id: "calculateField", options: {} }],
+      transformations: [{ id: "merge", options: {} }, { id: "organize", options: { excludeByName: { Time: true, "Value #A": true }, indexByName: { pod: 0, namespace: 1 }, renameByName: { "Value #B": "Memory", pod: "Pod" } } }, { id: "extractFields", options: {} }],
       options: { sortBy: [{ displayName: "Memory", desc: true }] },
     },
     { type: "stat", title: "Pods of $namespace", repeat: "namespace", maxPerRow: 2, gridPos: at(0, 8, 12, 4), fieldConfig: defaults("none", { mappings: [{ type: "value", options: { 1: { text: "one pod" } } }] }), targets: [target('count(kube_pod_info{namespace="$namespace"})')] },

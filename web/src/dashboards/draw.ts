@@ -186,7 +186,7 @@ function heat(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
 }
 
 function tabular(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
-  const grid = transform(gridsOf(d, ctx.zone()), spec.transformations, d);
+  const grid = transform(gridsOf(d, ctx.zone()), spec.transformations, d, scope);
   const fields = grid.columns.map((c) => fieldOf({ name: c.title, refId: c.refId, labels: {} }, spec.defaults, spec.overrides, ctx.zone(), scope));
   const kept = fields.flatMap((f, i) => (f.hidden ? [] : [i]));
   const wanted = list(spec.options["sortBy"])[0];

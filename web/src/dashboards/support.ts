@@ -1,7 +1,7 @@
 // What the page understands of a Grafana dashboard. Everything else that a dashboard sets is named
 // on its panel. The list in docs/web.md is generated from this table.
 
-import { isObject, pattern, text, type Json } from "./json";
+import { isObject, list, object, pattern, text, type Json } from "./json";
 
 // Part is a part of a dashboard, for all types or some. A key is a path: "a.b", or "a[].b" in the
 // elements of a list. Lists of keys are divided by spaces.
@@ -163,6 +163,31 @@ export const parts: readonly Part[] = [
   { of: "transformation", types: "filterFieldsByName", drawn: "include.names" },
   { of: "transformation", types: "sortBy", drawn: "sort fields" },
   { of: "transformation", types: "limit", drawn: "limitField" },
+  { of: "transformation", types: "groupBy", drawn: "fields" },
+  {
+    of: "transformation",
+    types: "calculateField",
+    drawn: "alias replaceFields reduce.include binary.left binary.right unary.fieldName cumulative.field index.asPercentile",
+    only: {
+      mode: ["reduceRow", "binary", "unary", "cumulativeFunctions", "index"],
+      "reduce.reducer": calculations,
+      "reduce.nullValueMode": ["null", "connected"],
+      "binary.operator": ["+", "-", "*", "/", "%", "**"],
+      "unary.operator": ["abs", "exp", "ln", "floor", "ceil"],
+      "cumulative.reducer": ["sum", "mean"],
+    },
+    none: "timeSeries window",
+  },
+  {
+    of: "transformation",
+    types: "filterByValue",
+    drawn: "filters[].fieldName filters[].config.options",
+    only: {
+      type: ["include", "exclude"],
+      match: ["any", "all"],
+      "filters[].config.id": ["greater", "greaterOrEqual", "lower", "lowerOrEqual", "equal", "notEqual", "between", "substring", "notSubstring", "regex", "isNull", "isNotNull"],
+    },
+  },
   { of: "transformation", types: "reduce", drawn: "labelsToFields", only: { mode: ["seriesToRows"], reducers: calculations }, own: "includeTimeField" },
   { of: "transformation", types: "labelsToFields", only: { mode: ["columns"] } },
 ];
@@ -218,11 +243,21 @@ function walk(known: Known, v: Json, at: string): string[] {
   });
 }
 
-// leftOfTransformation is left for a transformation. Only tables have transformations.
+// leftOfTransformation is left for a transformation. Only tables have them.
 export function leftOfTransformation(type: string, id: string, options: Json): string[] {
   if (type !== "table" || !understands(id)) return [`transformation ${id}`];
   const all = left("transformation", id, options);
-  const regex = text(options["regex"]);
-  if (id === "renameByRegex" && !pattern(regex)) all.push(written("regex", regex));
+  const regexes = [id === "renameByRegex" && options["regex"], ...list(options["filters"]).map((f) => object(f["config"])).map((c) => c["id"] === "regex" && object(c["options"])["value"])];
+  for (const r of regexes) if (typeof r === "string" && !pattern(r)) all.push(written("regex", r));
+  if (id === "groupBy") {
+    for (const f of Object.values(object(options["fields"])).map(object)) {
+      if (f["operation"] && !["groupby", "aggregate", "count"].includes(text(f["operation"]))) all.push(written("operation", f["operation"]));
+      if (Array.isArray(f["aggregations"])) all.push(...f["aggregations"].filter((c) => !calculations.includes(text(c))).map((c) => written("aggregations", c)));
+    }
+  }
+  for (const side of ["left", "right"]) {
+    const matcher = object(object(object(options["binary"])[side])["matcher"])["id"];
+    if (matcher && matcher !== "byName") all.push(written(`binary.${side}`, matcher));
+  }
   return all.map((n) => `transformation ${id}: ${n}`);
 }

@@ -1,7 +1,8 @@
 import { formatTime, type Zone } from "../time";
+import { inText, type Scope } from "./interpolate";
 import type { Data, Line } from "./query";
 import { column, isCalculation, reduce } from "./reduce";
-import { list, number, object, pattern, text, type Json } from "./json";
+import { isObject, list, number, object, pattern, text, type Json } from "./json";
 
 // Tables of a panel, and the transformations of Grafana that people use for them.
 
@@ -43,7 +44,7 @@ export function gridsOf(d: Data, zone: Zone): Grid[] {
 }
 
 // transform applies what is supported, and puts what remains below each other.
-export function transform(grids: Grid[], all: Json[], d: Data): Grid {
+export function transform(grids: Grid[], all: Json[], d: Data, scope: Scope): Grid {
   for (const t of all) {
     const o = object(t["options"]);
     switch (text(t["id"])) {
@@ -75,6 +76,15 @@ export function transform(grids: Grid[], all: Json[], d: Data): Grid {
         break;
       case "reduce":
         grids = [reduced(d, o)];
+        break;
+      case "groupBy":
+        grids = grids.map((g) => groupedBy(g, object(o["fields"])));
+        break;
+      case "calculateField":
+        grids = grids.map((g) => calculated(g, o));
+        break;
+      case "filterByValue":
+        grids = grids.map((g) => filtered(g, o, scope));
         break;
       case "labelsToFields":
         grids = withLabels(grids, d);
@@ -141,9 +151,115 @@ function organized(g: Grid, o: Json): Grid {
 
 function sortedBy(g: Grid, o: Json): Grid {
   const first = list(o["sort"])[0] ?? {};
-  const i = g.columns.findIndex((c) => c.title === text(first["field"]) || c.name === text(first["field"]));
+  const i = indexOf(g, text(first["field"]));
   if (i < 0) return g;
   const sign = first["desc"] === true ? -1 : 1;
   const compare = (a: Cell, b: Cell) => (typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""), undefined, { numeric: true }));
   return { ...g, rows: [...g.rows].sort((a, b) => sign * compare(a[i]!, b[i]!)) };
+}
+
+const indexOf = (g: Grid, name: string) => g.columns.findIndex((c) => c.title === name || c.name === name);
+const called = (name: string, refId = ""): Column => ({ name, title: name, refId });
+const strings = (v: unknown) => (Array.isArray(v) ? v.map((x) => text(x)) : []);
+
+// summary is a calculation over cells. Texts have no sums.
+function summary(cells: Cell[], calc: string): Cell {
+  const some = cells.filter((c) => c !== null);
+  if (!some.some((c) => typeof c === "string")) return reduce(cells as (number | null)[], calc);
+  return { first: cells[0], firstNotNull: some[0], last: cells.at(-1), lastNotNull: some.at(-1), count: some.length, distinctCount: new Set(some).size }[calc] ?? null;
+}
+
+// groupedBy makes a row of all rows that have the same values in the columns of the groups.
+function groupedBy(g: Grid, fields: Json): Grid {
+  const how = g.columns.map((c) => object(fields[c.title] ?? fields[c.name]));
+  const keys = how.flatMap((f, i) => (f["operation"] === "groupby" ? [i] : []));
+  if (!keys.length) return g;
+  const groups = new Map<string, Cell[][]>();
+  for (const r of g.rows) {
+    const key = JSON.stringify(keys.map((i) => r[i]));
+    groups.set(key, [...(groups.get(key) ?? []), r]);
+  }
+  const wanted = how.flatMap((f, i) => (f["operation"] === "count" ? ["count"] : f["operation"] === "aggregate" ? strings(f["aggregations"]).filter(isCalculation) : []).map((calc) => ({ i, calc })));
+  return {
+    columns: [...keys.map((i) => g.columns[i]!), ...wanted.map(({ i, calc }) => called(`${g.columns[i]!.title} (${calc})`, g.columns[i]!.refId))],
+    rows: [...groups.values()].map((rows) => [...keys.map((i) => rows[0]![i]!), ...wanted.map(({ i, calc }) => summary(rows.map((r) => r[i]!), calc))]),
+  };
+}
+
+const binary: Record<string, (a: number, b: number) => number> = { "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b, "%": (a, b) => a % b, "**": (a, b) => a ** b };
+const unary: Record<string, (a: number) => number> = { abs: Math.abs, exp: Math.exp, ln: Math.log, floor: Math.floor, ceil: Math.ceil };
+
+// calculated adds a column, or with replaceFields is only that column.
+function calculated(g: Grid, o: Json): Grid {
+  const mode = text(o["mode"], "reduceRow");
+  const settings = object(o[{ reduceRow: "reduce", cumulativeFunctions: "cumulative" }[mode] ?? mode]);
+  const calc = text(settings["reducer"], "sum");
+  const numeric = (i: number) => g.rows.some((r) => typeof r[i] === "number");
+  const value = (r: Cell[] | undefined, i: number) => (typeof r?.[i] === "number" ? (r[i] as number) : 0);
+  // operand is a column by its name, or a number. Old files have it as a text.
+  const operand = (v: unknown): [name: string, (r: Cell[]) => number] => {
+    const name = isObject(v) ? text(object(v["matcher"])["options"], text(v["fixed"])) : text(v);
+    const i = indexOf(g, name);
+    return [name, (r) => (i < 0 ? Number(name) : value(r, i))];
+  };
+  let name = "Row";
+  let cell: (r: Cell[], row: number) => Cell = (_, row) => (object(o["index"])["asPercentile"] === true ? row / g.rows.length : row);
+  if (mode === "binary") {
+    const [[left, a], [right, b]] = [operand(settings["left"]), operand(settings["right"])];
+    if (Number.isNaN(a([]) + b([]))) return g; // without such a column
+    const operator = text(settings["operator"], "+");
+    name = `${left} ${operator} ${right}`;
+    cell = (r) => binary[operator]?.(a(r), b(r)) ?? null;
+  } else if (mode === "unary") {
+    const [field, a] = operand(settings["fieldName"]);
+    if (indexOf(g, field) < 0) return g;
+    name = `${text(settings["operator"], "abs")}(${field})`;
+    cell = (r) => unary[text(settings["operator"], "abs")]?.(a(r)) ?? null;
+  } else if (mode === "cumulativeFunctions") {
+    const field = text(settings["field"]);
+    const i = field ? indexOf(g, field) : g.columns.findIndex((_, j) => numeric(j));
+    let sum = 0;
+    const sums = g.rows.map((r) => (sum += value(r, i)));
+    name = `cumulative ${calc}${field && `(${field})`}`;
+    cell = (_, row) => (calc === "mean" ? sums[row]! / (row + 1) : sums[row]!);
+  } else if (mode === "reduceRow") {
+    const included = strings(settings["include"]);
+    const of = g.columns.flatMap((c, i) => ((included.length ? included.includes(c.title) || included.includes(c.name) : numeric(i)) ? [i] : []));
+    name = column(calc);
+    cell = (r) => summary(of.map((i) => r[i]!), calc);
+  }
+  const rows = g.rows.map((r, row) => [...(o["replaceFields"] === true ? [] : r), cell(r, row)]);
+  return { columns: [...(o["replaceFields"] === true ? [] : g.columns), called(text(o["alias"]) || name, g.columns[0]?.refId)], rows };
+}
+
+// filtered keeps, or leaves out, the rows whose cells fulfil one or all conditions.
+function filtered(g: Grid, o: Json, scope: Scope): Grid {
+  const conditions = list(o["filters"]).map((f): ((r: Cell[]) => boolean) => {
+    const i = indexOf(g, text(f["fieldName"]));
+    const config = object(f["config"]);
+    const id = text(config["id"]);
+    const options = object(config["options"]);
+    const wanted = id === "regex" ? text(options["value"]) : inText(text(options["value"]), scope);
+    const bound = (key: string) => Number(inText(text(options[key]), scope));
+    const re = id === "regex" ? pattern(wanted) : undefined;
+    const fits: Record<string, (c: Cell) => boolean> = {
+      greater: (c) => c !== null && Number(c) > bound("value"),
+      greaterOrEqual: (c) => c !== null && Number(c) >= bound("value"),
+      lower: (c) => c !== null && Number(c) < bound("value"),
+      lowerOrEqual: (c) => c !== null && Number(c) <= bound("value"),
+      between: (c) => c !== null && Number(c) > bound("from") && Number(c) < bound("to"),
+      equal: (c) => (typeof c === "number" ? c === bound("value") : c === wanted),
+      notEqual: (c) => (typeof c === "number" ? c !== bound("value") : c !== wanted),
+      substring: (c) => String(c ?? "").toLowerCase().includes(wanted.toLowerCase()),
+      notSubstring: (c) => !String(c ?? "").toLowerCase().includes(wanted.toLowerCase()),
+      regex: (c) => re?.test(String(c ?? "")) ?? false,
+      isNull: (c) => c === null,
+      isNotNull: (c) => c !== null,
+    };
+    return (r) => i >= 0 && (fits[id]?.(r[i]!) ?? false);
+  });
+  if (!conditions.length) return g;
+  const include = text(o["type"], "include") === "include";
+  const holds = (r: Cell[]) => (text(o["match"], "any") === "all" ? conditions.every((c) => c(r)) : conditions.some((c) => c(r)));
+  return { ...g, rows: g.rows.filter((r) => holds(r) === include) };
 }

@@ -55,7 +55,7 @@ export const rules = (explore: (expr: string) => void): Kind => ({
   },
 });
 
-// silences returns where the first Alertmanager of the server makes a silence of an alert; undefined
+// silences returns where the server's first Alertmanager makes a silence of an alert; undefined
 // without one.
 async function silences(api: Api): Promise<((labels: Labels) => string) | undefined> {
   const found = await api.quiet<{ activeAlertmanagers: { url: string }[] | null }>("alertmanagers");
