@@ -1,9 +1,8 @@
-import uPlot from "uplot";
 import type { Series } from "./answer";
 import { h } from "./dom";
-import { Frame } from "./frame";
+import type { Graph } from "./graph";
+import { tiles } from "./tiles";
 import { formatTime, type Zone } from "./time";
-import { timeLabels, type Graph } from "./graph";
 
 // A histogram over time: a column per step, a row per bucket, the darker the more observations.
 
@@ -85,84 +84,26 @@ function native(series: readonly Series[], times: number[], index: (t: number) =
 }
 
 export function heatmap(c: Cells, o: HeatmapOptions): Graph {
-  const frame = new Frame(`Heatmap of ${c.rows.length} buckets`);
-  const css = getComputedStyle(document.documentElement);
-  const axis = { stroke: css.getPropertyValue("--muted"), grid: { show: false }, ticks: { stroke: css.getPropertyValue("--grid"), width: 1 } };
   const dark = document.documentElement.dataset["theme"] === "dark";
-  const n = c.rows.length;
   const most = c.rows.reduce((m, r) => r.counts.reduce<number>((a, v) => Math.max(a, v ?? 0), m), 0);
   const half = c.times.length > 1 ? (c.times[1]! - c.times[0]!) / 2 : 30;
-  const u = new uPlot(
-    {
-      width: 300,
-      height: o.height === "fill" ? 120 : o.height,
-      tzDate: (ts) => (o.zone === "utc" ? uPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000)),
-      legend: { show: false },
-      cursor: { sync: { key: "page" }, drag: { x: true, y: false, setScale: !o.zoom } },
-      scales: { x: { time: true, range: [c.times[0]! - half, c.times.at(-1)! + half] }, y: { range: [0, Math.max(1, n)] } },
-      axes: [
-        { ...axis, space: 80, values: (_u, at, _axis, _space, distance) => timeLabels(at, distance, o.zone) },
-        { ...axis, size: 84, splits: () => ticks(n), values: (_u, at) => at.map((v) => (v > 0 ? (c.rows[Math.round(v) - 1]?.name ?? "") : "")) },
-      ],
-      series: [{}, { show: true, paths: () => null, points: { show: false } }],
-      hooks: {
-        draw: [draw],
-        setCursor: [showTip],
-        setSelect: [(p) => p.select.width >= 6 && o.zoom?.(p.posToVal(p.select.left, "x") * 1000, p.posToVal(p.select.left + p.select.width, "x") * 1000)],
-      },
-    },
-    [c.times, c.times.map(() => 0)],
-    frame.plot,
-  );
-
-  function draw(p: uPlot): void {
-    const { ctx } = p;
-    ctx.save();
-    c.rows.forEach((row, j) => {
-      const top = p.valToPos(j + 1, "y", true);
-      const height = p.valToPos(j, "y", true) - top;
-      row.counts.forEach((v, i) => {
-        if (!v) return;
-        const left = Math.max(p.bbox.left, p.valToPos(c.times[i]! - half, "x", true));
-        const right = Math.min(p.bbox.left + p.bbox.width, p.valToPos(c.times[i]! + half, "x", true));
-        const strength = Math.sqrt(v / most);
-        ctx.fillStyle = `hsl(${dark ? 205 : 215} 80% ${dark ? 18 + 57 * strength : 90 - 62 * strength}%)`;
-        ctx.fillRect(left, top, Math.max(1, right - left - 0.5), Math.max(1, height - 0.5));
-      });
-    });
-    ctx.restore();
-  }
-
-  function showTip(p: uPlot): void {
-    const i = p.cursor.idx;
-    const row = Math.floor(p.posToVal(p.cursor.top ?? -1, "y"));
-    const r = c.rows[row];
-    if (!frame.pointed(p) || i === null || i === undefined || !r) return frame.tell(p);
-    const v = r.counts[i];
-    frame.tell(p, h("div", { class: "muted" }, formatTime(c.times[i]! * 1000, o.zone)), h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : o.format(v)), ` in ${bucket(row)}`));
-  }
-
+  const colour = (v: number) => `hsl(${dark ? 205 : 215} 80% ${dark ? 18 + 57 * Math.sqrt(v / most) : 90 - 62 * Math.sqrt(v / most)}%)`;
   const bucket = (row: number) => (row ? `(${c.rows[row - 1]!.name}, ${c.rows[row]!.name}]` : `up to ${c.rows[row]!.name}`);
-  frame.fit(u, o.height);
-  return {
-    dom: frame.dom,
-    values: {
-      of: "Bucket",
+  return tiles(
+    c.rows.map((r) => ({ name: r.name, tiles: r.counts.flatMap((v, i) => (v ? [{ from: c.times[i]! - half, to: c.times[i]! + half, colour: colour(v) }] : [])) })),
+    {
+      name: `Heatmap of ${c.rows.length} buckets`,
       times: c.times,
+      bounds: [c.times[0]! - half, c.times.at(-1)! + half],
       zone: o.zone,
-      rows: c.rows.map((r, j) => ({ name: bucket(j), values: r.counts, format: o.format, shown: () => true })),
-      point: (i) => u.setCursor({ left: u.valToPos(c.times[i]!, "x"), top: u.over.clientHeight / 2 }),
+      height: o.height,
+      ...(o.zoom ? { zoom: o.zoom } : {}),
+      boundaries: true,
+      tip: (row, _at, i) => {
+        const v = c.rows[row]!.counts[i];
+        return [h("div", { class: "muted" }, formatTime(c.times[i]! * 1000, o.zone)), h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : o.format(v)), ` in ${bucket(row)}`)];
+      },
+      values: { of: "Bucket", rows: c.rows.map((r, j) => ({ name: bucket(j), values: r.counts, format: o.format, shown: () => true })) },
     },
-    canvas: () => u.ctx.canvas,
-    destroy: () => {
-      frame.destroy();
-      u.destroy();
-    },
-  };
-}
-
-// ticks are at most about eight boundaries of n rows.
-function ticks(n: number): number[] {
-  const distance = Math.max(1, Math.ceil(n / 8));
-  return Array.from({ length: Math.floor(n / distance) + 1 }, (_, i) => i * distance);
+  );
 }

@@ -12,6 +12,7 @@ export interface Values {
   zone: Zone;
   rows: readonly Row[];
   point(index: number): void; // moves the crosshair to a time
+  table?(): HTMLElement; // of a picture without times
 }
 
 export interface Row {
@@ -69,6 +70,8 @@ export class ValuesTable {
   // list writes the rows. The last column has the values at the chosen time.
   private list(): void {
     const v = this.values;
+    this.time.hidden = this.written.hidden = v?.table !== undefined;
+    if (v?.table && this.dom.open) return replace(this.rows, v.table());
     if (!v || !this.dom.open || !v.times.length) return replace(this.rows);
     const i = this.index();
     this.time.max = String(v.times.length - 1);

@@ -17,6 +17,7 @@ const panel = (i, type, more = {}) => ({ type, title: i % 2 ? `${long} of ${sent
 const panels = [
   ...["stat", "stat", "gauge", "bargauge", "piechart", "text", "candlestick", "timeseries"].map((t, i) => panel(i, t, { options: { content: sentence, graphMode: "area", legend: { calcs: ["mean", "max"] } } })),
   ...["table", "timeseries", "stat", "heatmap"].map((t, i) => panel(8 + i, t, { gridPos: { x: i * 6, y: 5, w: 6, h: 8 }, options: { legend: { calcs: ["lastNotNull", "min", "max", "mean"] }, unheardOf: { [long]: 1 } } })),
+  ...["state-timeline", "status-history", "barchart", "alertlist"].map((t, i) => panel(12 + i, t, { gridPos: { x: i * 6, y: 13, w: 6, h: 8 }, options: { maxItems: 20, showInstances: true } })),
 ];
 
 const hostile = {

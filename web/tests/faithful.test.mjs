@@ -2,7 +2,7 @@
 // dashboards on constant queries, in a real browser before a real server.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { open, Server, until, visit } from "./harness.mjs";
+import { open, serious, Server, until, visit } from "./harness.mjs";
 
 let server, browser;
 
@@ -77,7 +77,7 @@ test("what a panel sets and the page does not draw is named, and nothing else", 
       pluginVersion: "11.0.0",
       unheardOf: { deep: [1] },
       timeShift: "1d",
-      options: { legend: { calcs: ["mean", "p99"], showLegend: true, placement: "right" }, tooltip: { mode: "multi" }, xField: "x" },
+      options: { legend: { calcs: ["mean", "p99"], showLegend: true, placement: "right" }, tooltip: { mode: "multi" }, xMode: "x" },
       fieldConfig: {
         defaults: { unit: "s", color: { mode: "shades" }, custom: { axisCenteredZero: true, axisBorderShow: true, insertNulls: false, spanNulls: 60000, thresholdsStyle: { mode: "area" }, cellOptions: { type: "gauge" } } },
         overrides: [
@@ -91,7 +91,7 @@ test("what a panel sets and the page does not draw is named, and nothing else", 
     { type: "timeseries", title: "Defaults", id: 3, options: { tooltip: { mode: "single", sort: "none" } }, fieldConfig: { defaults: { links: [], custom: { axisCenteredZero: false, insertNulls: false, lineInterpolation: "linear", fillOpacity: 10, hideFrom: { legend: false, tooltip: false, viz: false }, scaleDistribution: { type: "linear" } }, mappings: [], thresholds: { mode: "absolute", steps: [] } }, overrides: [] }, targets: [target("A", "vector(1)", "a", { exemplar: false })] },
   ]);
   assert.deepEqual(await notes(page, "Some"), [
-    'Not drawn as in Grafana: unheardOf, timeShift "1d", exemplar, legend.calcs "p99", xField "x", color.mode "shades", custom.axisCenteredZero, custom.spanNulls 60000, custom.thresholdsStyle.mode "area", transformation calculateField, override custom.fillBelowTo "b", override custom.pointShape "star", overrides byValue.',
+    'Not drawn as in Grafana: unheardOf, timeShift "1d", exemplar, legend.calcs "p99", xMode "x", color.mode "shades", custom.axisCenteredZero, custom.spanNulls 60000, custom.thresholdsStyle.mode "area", transformation calculateField, override custom.fillBelowTo "b", override custom.pointShape "star", overrides byValue.',
   ]);
   assert.match(await card(page, "Some").locator("h2").getAttribute("title"), /^Some\nNot drawn as in Grafana: unheardOf/);
   assert.deepEqual(await notes(page, "Defaults"), []);
@@ -248,5 +248,83 @@ test("a pie shows the shares of values, the largest first", async () => {
   assert.deepEqual(await card(page, "Pie").locator(".key").allTextContents(), ["large 3 s · 75 %", "small 1 s · 25 %"]);
   assert.deepEqual(await card(page, "Pie").locator("circle").evaluateAll((all) => all.map((c) => c.getAttribute("stroke-dasharray"))), ["75 25", "25 75"]);
   assert.deepEqual(await notes(page, "Pie"), []);
+  assert.deepEqual(page.faults, []);
+});
+
+// values opens the table behind a graph, and returns its rows.
+async function values(page, name) {
+  await card(page, name).locator(".values summary").press("Enter");
+  await card(page, name).locator(".values tbody tr").first().waitFor();
+  return cells(page, name);
+}
+
+// tip is what a graph says under the pointer, at a part of its width.
+async function tip(page, name, part) {
+  await card(page, name).scrollIntoViewIfNeeded();
+  const box = await card(page, name).locator(".u-over").boundingBox();
+  await page.mouse.move(box.x + box.width * part, box.y + box.height / 4);
+  await card(page, name).locator(".tip").waitFor();
+  return (await card(page, name).locator(".tip").textContent()).trim();
+}
+
+test("a state timeline merges equal values, with mappings and brackets of thresholds", async () => {
+  // Each half of the hour has one value.
+  const changing = "floor(vector(time()) / 1800) % 2";
+  const mappings = [{ type: "value", options: { 0: { text: "Down", color: redHex }, 1: { text: "Up", color: blueHex } } }];
+  const thresholds = { mode: "absolute", steps: [{ color: limeHex, value: null }, { color: redHex, value: 80 }, { color: blueHex, value: 90 }] };
+  const custom = { fillOpacity: 100 };
+  const panel = (title, type, expr, defaults, options = {}) => ({ type, title, timeFrom: "2h", targets: [target("A", expr, "first"), target("B", "vector(1)", "second")], options, fieldConfig: { defaults: { custom, ...defaults }, overrides: [] } });
+  const page = await show([
+    panel("Mapped", "state-timeline", changing, { mappings, color: { mode: "fixed" } }),
+    panel("Brackets", "state-timeline", "vector(85)", { thresholds, color: { mode: "thresholds" } }),
+    panel("Kept", "state-timeline", "vector(85)", { thresholds, color: { mode: "thresholds" } }, { mergeValues: false, showValue: "never", legend: { showLegend: false }, perPage: 20, alignValue: "top" }),
+    panel("History", "status-history", changing, { mappings, color: { mode: "fixed" } }, { colWidth: 1, rowHeight: 0.5, showValue: "always" }),
+  ]);
+  for (const name of ["Mapped", "History"]) {
+    assert.ok((await tops(page, name, [redHex, blueHex].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16))))).every((y) => y > 0), name);
+    assert.deepEqual((await card(page, name).locator(".key").allTextContents()).sort(), ["Down", "Up"]);
+    assert.deepEqual(await notes(page, name), []);
+  }
+  // One tile from one half hour to the next.
+  const [, first, second, state] = /^\S+ (\S+) – \S+ (\d\d:\d\d:\d\d)(Down|Up) first$/.exec(await tip(page, "Mapped", 0.5)) ?? [];
+  assert.match(first ?? "", /^\d\d:[03]0:00$/);
+  assert.match(second, /:[03]0:00$/);
+  assert.ok(["Down", "Up"].includes(state));
+  assert.match(await tip(page, "History", 0.5), /^\S+ \S+(Down|Up) first$/);
+  assert.deepEqual((await values(page, "Mapped")).map((r) => r.slice(0, 4))[1], ["second", "Up", "Up", "Up"]);
+  assert.deepEqual((await card(page, "Brackets").locator(".key").allTextContents()).sort(), ["80+", "< 80"]);
+  assert.match(await tip(page, "Brackets", 0.5), /80\+ first$/);
+  assert.equal(await card(page, "Kept").locator(".key").count(), 0);
+  assert.match(await tip(page, "Kept", 0.5), /85 first$/);
+  assert.deepEqual(await notes(page, "Kept"), ['Not drawn as in Grafana: alignValue "top".']);
+  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a bar chart has the texts of a table beside each other, grouped or stacked", async () => {
+  const row = (refId, value) => target(refId, ["a", "b"].map((pod, i) => `label_replace(vector(${value * (i + 1)}),"pod","${pod}","","")`).join(" or "), "", { format: "table", instant: true });
+  const chart = (title, options, more = {}) => ({ type: "barchart", title, targets: [row("A", 30), row("B", 10)], transformations: [{ id: "merge", options: {} }, { id: "organize", options: { excludeByName: { Time: true }, renameByName: { "Value #A": "used", "Value #B": "free" } } }], options, fieldConfig: { defaults: { unit: "s", custom: { fillOpacity: 100 } }, overrides: [fixed("used", redHex), fixed("free", blueHex)] }, ...more });
+  const page = await show([
+    chart("Grouped", { orientation: "vertical", barRadius: 0.1 }),
+    chart("Stacked", { orientation: "vertical", stacking: "normal", showValue: "never" }),
+    chart("Lying", { orientation: "horizontal", stacking: "percent", colorByField: "pod" }),
+    { type: "barchart", title: "Series", targets: [target("A", "vector(7)", "one", { instant: true }), target("B", "vector(2)", "two", { instant: true })], fieldConfig: { defaults: { custom: { fillOpacity: 100 } }, overrides: [fixed("one", redHex), fixed("two", blueHex)] } },
+  ], { what: "canvas" });
+  for (const name of ["Grouped", "Stacked", "Lying"]) assert.deepEqual(await card(page, name).locator(".key").allTextContents(), ["used", "free"]);
+  assert.deepEqual(await values(page, "Grouped"), [["a", "30 s", "10 s"], ["b", "1 mins", "20 s"]].map((r) => r.map((c) => c.replace("1 mins", "1 min"))));
+  assert.equal(await card(page, "Grouped").getByLabel("Time of the column of values").isVisible(), false);
+  await card(page, "Grouped").locator(".values summary").press("Enter");
+  const topsOf = async (name) => tops(page, name, [red, blue]);
+  const [used, free] = await topsOf("Grouped");
+  assert.ok(used < free, `${used} ${free}`);
+  const [below, above] = await topsOf("Stacked");
+  assert.ok(above < below, `${below} ${above}`);
+  assert.match(await tip(page, "Lying", 0.5), /^a30 s used10 s free$/);
+  const [one, two] = await topsOf("Series");
+  assert.ok(one < two, `${one} ${two}`);
+  assert.match(await tip(page, "Series", 0.5), /7 one2 two$/);
+  assert.deepEqual(await notes(page, "Grouped"), []);
+  assert.deepEqual(await notes(page, "Lying"), ['Not drawn as in Grafana: colorByField "pod".']);
+  assert.deepEqual(await serious(page), []);
   assert.deepEqual(page.faults, []);
 });

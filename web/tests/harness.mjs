@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import axe from "axe-core";
 import { chromium } from "playwright-core";
 
 // Every wait has this deadline, in ms. No test passes or fails by how long something takes.
@@ -100,6 +101,13 @@ export async function visit(browser, url, options = {}) {
   });
   await page.goto(url);
   return page;
+}
+
+// serious are the faults that axe-core finds in what the page shows.
+export async function serious(page) {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => globalThis.axe.run("main", { resultTypes: ["violations"] }));
+  return violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" | ")}`);
 }
 
 // until waits until a condition holds.

@@ -65,9 +65,58 @@ const { leftOfTransformation } = await bundled("dashboards/support.ts");
 for (const [type, id, options, expected] of [
   ["table", "calculateField", { mode: "windowFunctions", window: { reducer: "mean" } }, ['mode "windowFunctions"']],
   ["table", "calculateField", { mode: "binary", binary: { left: { matcher: { id: "byType", options: "number" } }, operator: "^" } }, ['binary.operator "^"', 'binary.left "byType"']],
-  ["table", "calculateField", { mode: "reduceRow", reduce: { reducer: "p99", include: ["a"] } }, ['reduce.reducer "p99"']],
+  ["barchart", "calculateField", { mode: "reduceRow", reduce: { reducer: "p99", include: ["a"] } }, ['reduce.reducer "p99"']],
   ["table", "groupBy", { fields: { a: { operation: "groupby", aggregations: [] }, b: { operation: "takefirst" }, c: { operation: "aggregate", aggregations: ["sum", "p95"] } } }, ['operation "takefirst"', 'aggregations "p95"']],
   ["table", "filterByValue", { type: "include", match: "any", filters: [{ fieldName: "a", config: { id: "startsWith", options: { value: "x" } } }, { fieldName: "a", config: { id: "regex", options: { value: "(" } } }] }, ['filters[].config.id "startsWith"', 'regex "("']],
 ]) {
   test(`${id} of a ${type} names what is not understood: ${expected}`, () => assert.deepEqual(leftOfTransformation(type, id, options), expected.map((n) => `transformation ${id}: ${n}`)));
+}
+
+const { spans } = await bundled("dashboards/timeline.ts");
+const times = [10, 20, 30, 40, 50];
+
+for (const [what, values, o, expected] of [
+  ["merges equal neighbours", [1, 1, 2, 2, 1], {}, [[10, 30, 1], [30, 50, 2], [50, 60, 1]]],
+  ["ends a state at a gap", [1, null, null, 1, 1], {}, [[10, 20, 1], [40, 60, 1]]],
+  ["passes gaps", [1, null, null, 1, 2], { connected: true }, [[10, 50, 1], [50, 60, 2]]],
+  ["passes short gaps", [1, null, 1, null, null], { connected: 25_000 }, [[10, 40, 1]]],
+  ["does not pass long gaps", [1, null, null, 1, 1], { connected: 25_000 }, [[10, 20, 1], [40, 60, 1]]],
+  ["keeps each value", [1, 1, null, 2, 2], { merge: false }, [[10, 20, 1], [20, 30, 1], [40, 50, 2], [50, 60, 2]]],
+  ["merges what is the same state", [1, 2, 3, 9, 9], { same: (a, b) => a < 5 === b < 5 }, [[10, 40, 1], [40, 60, 9]]],
+  ["is nothing without values", [null, null, null, null, null], {}, []],
+]) {
+  test(`a state timeline ${what}`, () => assert.deepEqual(spans(times, values, 60, { connected: false, merge: true, same: (a, b) => a === b, ...o }).map((s) => [s.from, s.to, s.value]), expected));
+}
+
+const { place } = await bundled("dashboards/barchart.ts");
+const bars = { names: ["a", "b"], series: [[1, null], [3, -2]].map((values) => ({ values })) };
+
+for (const [stacking, expected] of [
+  ["none", [[0, 0, 0, 1, -0.4, 0.4], [0, 1, 0, 3, 0, 0.4], [1, 1, 0, -2, 1, 0.4]]],
+  ["normal", [[0, 0, 0, 1, -0.4, 0.8], [0, 1, 1, 4, -0.4, 0.8], [1, 1, 0, -2, 0.6, 0.8]]],
+  ["percent", [[0, 0, 0, 25, -0.4, 0.8], [0, 1, 25, 100, -0.4, 0.8], [1, 1, 0, -100, 0.6, 0.8]]],
+]) {
+  test(`a bar chart with the stacking ${stacking}`, () => assert.deepEqual(place(bars, stacking, 0.8, 1).map((b) => [b.group, b.series, b.from, b.to, Number(b.side.toFixed(6)), b.width]), expected));
+}
+
+const { listed } = await bundled("dashboards/alertlist.ts");
+const alert = (state, activeAt, labels) => ({ state, activeAt, labels, annotations: {}, value: "1" });
+const entries = () => [
+  { name: "Disk", state: "firing", labels: {}, alerts: [alert("firing", "2026-01-02T00:00:00Z", { severity: "page", host: "a" }), alert("pending", "2026-01-04T00:00:00Z", { severity: "page", host: "b" })] },
+  { name: "cpu", state: "pending", labels: {}, alerts: [alert("pending", "2026-01-01T00:00:00Z", { severity: "ticket" })] },
+  { name: "Net", state: "inactive", labels: { severity: "page" }, alerts: [] },
+];
+
+for (const [options, expected] of [
+  [{}, ["cpu 1", "Disk 2"]],
+  [{ sortOrder: 2 }, ["Disk 2", "cpu 1"]],
+  [{ sortOrder: 3, stateFilter: { normal: true } }, ["Disk 2", "cpu 1", "Net 0"]],
+  [{ sortOrder: 4 }, ["cpu 1", "Disk 2"]],
+  [{ sortOrder: 5 }, ["Disk 2", "cpu 1"]],
+  [{ stateFilter: { firing: true, pending: false } }, ["Disk 1"]],
+  [{ alertName: "DISK" }, ["Disk 2"]],
+  [{ alertInstanceLabelFilter: '{severity=~"page|x", host!="a"}', stateFilter: { inactive: true } }, ["Disk 1", "Net 0"]],
+  [{ alertInstanceLabelFilter: "severity=$s" }, ["cpu 1"]],
+]) {
+  test(`an alert list with ${JSON.stringify(options)}`, () => assert.deepEqual(listed(entries(), options, new Map([["s", { values: ["ticket"], texts: ["ticket"], several: false, raw: false }]])).map((e) => `${e.name} ${e.alerts.length}`), expected));
 }

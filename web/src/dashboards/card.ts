@@ -1,7 +1,8 @@
 import { alarm, cut, h, replace } from "../dom";
 import type { Graph } from "../graph";
 import type { Context } from "../context";
-import { draw, words } from "./draw";
+import { alertList } from "./alertlist";
+import { draw, words, type Picture } from "./draw";
 import { inText, type Scope } from "./interpolate";
 import { asks, type PanelSpec, type Place } from "./model";
 import { Queries } from "./query";
@@ -33,7 +34,7 @@ export class Card {
   ) {
     this.queries = new Queries(ctx, spec);
     this.title = inText(spec.title, scope);
-    const asked = asks(spec.type) && spec.targets.length > 0;
+    const asked = this.asked();
     const about = h("p", { class: "muted about", hidden: true }, ...cut(inText(spec.description, scope)));
     this.dom = h(
       "section",
@@ -58,6 +59,11 @@ export class Card {
     }
   }
 
+  // asked reports whether the panel asks the server for what it shows.
+  private asked(): boolean {
+    return this.spec.type === "alertlist" || (asks(this.spec.type) && this.spec.targets.length > 0);
+  }
+
   // unasked is the content of a panel without queries that the page draws.
   private unasked(): (HTMLElement | null)[] {
     if (this.spec.type === "text") return [words(this.spec, this.scope)];
@@ -79,7 +85,7 @@ export class Card {
 
   // refresh asks again, at once or when the panel comes into sight.
   refresh(automatic: boolean): void {
-    if (!asks(this.spec.type) || !this.spec.targets.length) return;
+    if (!this.asked()) return;
     if (this.visible) void this.ask(automatic);
     else if (this.stale !== "all") this.stale = automatic ? "refresh" : "all";
   }
@@ -95,8 +101,10 @@ export class Card {
       const pixels = this.dom.clientWidth || 600;
       if (!refresh && (await this.weigh(pixels, run.signal))) return;
       const data = await this.queries.ask(this.scope, pixels, refresh, run.signal);
+      const list = this.spec.type === "alertlist" && (await alertList(this.spec, this.ctx, this.scope));
+      if (run.signal.aborted) return;
       this.drawing?.destroy();
-      const picture = draw(this.spec, data, this.ctx, this.scope);
+      const picture: Picture = list ? { dom: list } : draw(this.spec, data, this.ctx, this.scope);
       this.drawing = picture.graph;
       replace(this.body, picture.dom);
       if (picture.graph) this.values.show(this.title || "the panel", picture.graph.dom, picture.graph.values);

@@ -10,6 +10,8 @@ function hsl(name: string): [h: number, s: number, l: number] | undefined {
   const m = /^(super-light|light|semi-dark|dark)?-?([a-z]+)$/.exec(name);
   const hue = m && hues[m[2]!];
   if (hue) return [...hue, 50 + shades[m[1] ?? ""]!];
+  const own = /^hsl\((\d+) (\d+)% (\d+)%\)$/.exec(name);
+  if (own) return [Number(own[1]), Number(own[2]), Number(own[3])];
   const hex = /^#([0-9a-f]{3}|[0-9a-f]{6})(?:[0-9a-f]{2})?$/i.exec(name)?.[1];
   const rgb = hex
     ? (hex.length === 3 ? [...hex].map((c) => c + c) : hex.match(/../g)!).map((c) => parseInt(c, 16))
@@ -42,6 +44,13 @@ export function ink(name: string): string | undefined {
 export function back(name: string): string | undefined {
   const c = hsl(name);
   return c && css([c[0], c[1], Math.min(28, c[2])]);
+}
+
+// translucent is a colour with an opacity from 0 to 1, and the colour of a text on it.
+export function translucent(name: string, opacity: number): { colour: string; ink: string } {
+  const c = hsl(name) ?? [0, 0, 50];
+  const light = rgb(c).map((x) => x * opacity + (dark() ? 30 : 255) * (1 - opacity));
+  return { colour: css(c).replace(")", ` / ${opacity})`), ink: light[0]! * 0.299 + light[1]! * 0.587 + light[2]! * 0.114 > 140 ? "#000" : "#fff" };
 }
 
 // scales are the colours of continuous schemes, from the smallest value to the largest.

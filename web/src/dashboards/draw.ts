@@ -2,6 +2,7 @@ import { cut, h } from "../dom";
 import { cellsOf, heatmap, isHistogram } from "../heatmap";
 import { drawn, lines, lineWidth, type Axis, type Graph, type LineStyle } from "../graph";
 import type { Context } from "../context";
+import { barchart } from "./barchart";
 import { back, fill, ink } from "./colours";
 import { colourOf, fieldOf, shown, type Field } from "./fields";
 import { allValues, bars, gauges, labelField, pie, stats, type Figure } from "./figures";
@@ -11,7 +12,8 @@ import { order, table, type Cell as Shown } from "../table";
 import type { PanelSpec } from "./model";
 import type { Data, Line } from "./query";
 import { isCalculation, reduce, title } from "./reduce";
-import { gridsOf, transform, type Cell } from "./transform";
+import { timeline, type Band } from "./timeline";
+import { gridsOf, seriesByTime, transform, type Cell, type Column } from "./transform";
 import { formatter, isBinary } from "./units";
 
 // Picture is what a panel shows. graph is there if it must be destroyed.
@@ -30,6 +32,9 @@ const drawers: Record<string, Draw> = {
   piechart: (spec, d, ctx, scope) => ({ dom: pie(figures(spec, d, ctx, scope), spec.options) }),
   table: tabular,
   heatmap: heat,
+  "state-timeline": (spec, d, ctx, scope) => bands(spec, d, ctx, scope, false),
+  "status-history": (spec, d, ctx, scope) => bands(spec, d, ctx, scope, true),
+  barchart: barred,
 };
 
 // draw shows the data of a panel.
@@ -67,6 +72,43 @@ function figures(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Figure[]
   limit(out);
   return out;
 }
+
+// bands draws the states of series over time.
+function bands(spec: PanelSpec, d: Data, ctx: Context, scope: Scope, history: boolean): Picture {
+  const all = d.lines.map((l): Band => ({ field: fieldFor(spec, l, ctx, scope), times: l.times, values: l.values })).filter((b) => !b.field.hidden && b.times.length > 0);
+  if (!all.length) return tabular(spec, d, ctx, scope);
+  const shown = all.slice(0, drawn);
+  for (const { field } of shown) field.mode ||= history ? "thresholds" : "continuous-GrYlRd"; // as in Grafana
+  limit(shown);
+  const g = timeline(shown, { options: spec.options, history, start: d.start, end: d.until, step: d.step, zone: ctx.zone(), zoom: (s, e) => ctx.zoom(s, e) });
+  if (all.length > drawn) g.dom.append(h("p", { class: "warn" }, `The first ${drawn} of ${all.length} series`));
+  return { dom: g.dom, graph: g };
+}
+
+// barred draws the numbers of a table by one of its columns of texts. Queries for series have a
+// group for each time.
+function barred(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
+  const grid = spec.transformations.length || spec.targets.some((t) => t.table) ? transform(gridsOf(d, ctx.zone()), spec.transformations, d, scope) : seriesByTime(d, ctx.zone());
+  const wanted = text(spec.options["xField"]);
+  const isText = (i: number) => grid.rows.some((r) => typeof r[i] === "string") && grid.rows.every((r) => typeof r[i] !== "number");
+  const named = grid.columns.findIndex((c) => wanted && (c.title === wanted || c.name === wanted));
+  const texts = grid.columns.flatMap((c, i) => (isText(i) && c.name !== "Time" ? [i] : []));
+  const x = named >= 0 ? named : (texts[0] ?? grid.columns.findIndex((c) => c.name === "Time"));
+  const series = grid.columns.flatMap((_, i) => {
+    if (i === x || !grid.rows.some((r) => typeof r[i] === "number")) return [];
+    const field = columnField(spec, grid.columns[i]!, ctx, scope);
+    return field.hidden ? [] : [{ field, values: grid.rows.map((r) => (typeof r[i] === "number" ? r[i] : null)) }];
+  });
+  if (!series.length || x < 0) return tabular(spec, d, ctx, scope);
+  limit(series);
+  const field = columnField(spec, grid.columns[x]!, ctx, scope);
+  const names = grid.rows.map((r) => shown(field, r[x] ?? "").text);
+  const day = grid.columns[x]!.name === "Time" ? (names[0] ?? "").slice(0, 11) : ""; // that all times share
+  const g = barchart({ names: names.every((t) => t.startsWith(day)) ? names.map((t) => t.slice(day.length)) : names, series }, spec.options, spec.title || "the panel");
+  return { dom: g.dom, graph: g };
+}
+
+const columnField = (spec: PanelSpec, c: Column, ctx: Context, scope: Scope) => fieldOf({ name: c.title, refId: c.refId, labels: c.labels ?? {} }, spec.defaults, spec.overrides, ctx.zone(), scope);
 
 interface Kept {
   l: Line;
@@ -187,7 +229,7 @@ function heat(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
 
 function tabular(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
   const grid = transform(gridsOf(d, ctx.zone()), spec.transformations, d, scope);
-  const fields = grid.columns.map((c) => fieldOf({ name: c.title, refId: c.refId, labels: {} }, spec.defaults, spec.overrides, ctx.zone(), scope));
+  const fields = grid.columns.map((c) => columnField(spec, c, ctx, scope));
   const kept = fields.flatMap((f, i) => (f.hidden ? [] : [i]));
   const wanted = list(spec.options["sortBy"])[0];
   const by = wanted ? fields.findIndex((f, i) => f.name === text(wanted["displayName"]) || grid.columns[i]!.title === text(wanted["displayName"])) : -1;

@@ -112,6 +112,9 @@ export function shown(f: Field, v: number | string | null): { text: string; colo
   return { text: m?.text || own, colour: m?.colour || colourOf(f, typeof v === "number" ? v : null) };
 }
 
+// mappedText is the text of the mapping of a value, "" without one.
+export const mappedText = (f: Field, v: number): string => mapped(f.mappings, v)?.text ?? "";
+
 // mapped reads value mappings, and those of old Grafana versions. A regular expression holds for
 // texts alone, and its result may have the groups of its match.
 function mapped(mappings: Json[], v: number | string | null): { text: string; colour: string } | undefined {

@@ -129,6 +129,13 @@ export function bars(figures: Figure[], options: Json): HTMLElement {
   );
 }
 
+// key is a line of a legend.
+export function key(name: string, tint: string, ...more: HTMLElement[]): HTMLElement {
+  const swatch = h("span", { class: "swatch" });
+  swatch.style.backgroundColor = tint;
+  return h("li", { class: "key" }, swatch, ...cut(name), ...more);
+}
+
 // pie shows positive values as parts of a circle, with a list of what they are.
 export function pie(figures: Figure[], options: Json): HTMLElement {
   const calc = calculation(options);
@@ -146,11 +153,7 @@ export function pie(figures: Figure[], options: Json): HTMLElement {
     from += share;
     return arc;
   });
-  const rows = parts.map(({ f, v, tint }) => {
-    const swatch = h("span", { class: "swatch" });
-    swatch.style.backgroundColor = tint;
-    return h("li", { class: "key" }, swatch, ...cut(f.name), h("span", { class: "muted" }, ` ${shown(f.field, v).text} · ${((v / all) * 100).toFixed(0)} %`));
-  });
+  const rows = parts.map(({ f, v, tint }) => key(f.name, tint, h("span", { class: "muted" }, ` ${shown(f.field, v).text} · ${((v / all) * 100).toFixed(0)} %`)));
   const dom = h("div", { class: "pie" }, h("ul", { class: "keys" }, ...rows, left > 0 && h("li", { class: "warn" }, `${left} more are left out`)));
   dom.prepend(svg("svg", { viewBox: "0 0 100 100", "aria-hidden": "true" }, ...shapes));
   return dom;

@@ -166,7 +166,7 @@ function legacyRows(rows: Json[], foreign: Map<string, string>): Section[] {
 }
 
 // drawnTypes are the panels that ask queries and draw their answers.
-const drawnTypes = new Set(["timeseries", "stat", "gauge", "bargauge", "piechart", "table", "heatmap"]);
+const drawnTypes = new Set(["timeseries", "stat", "gauge", "bargauge", "piechart", "table", "heatmap", "state-timeline", "status-history", "barchart", "alertlist"]);
 export const asks = (type: string) => drawnTypes.has(type);
 
 const named = (keys: string[]) => `Not drawn as in Grafana: ${keys.join(", ")}.`;
@@ -209,7 +209,7 @@ function panel(p: Json, foreign: Map<string, string>): PanelSpec {
   const defaults = old?.defaults ?? object(config["defaults"]);
   const transformations = list(p["transformations"]).filter((t) => t["disabled"] !== true);
   if (asks(type)) {
-    if (last || (type === "table" && targets.some((t) => !t.instant && !t.table) && text(transformations[0]?.["id"]) !== "reduce")) notes.push("Of values over time, the last ones are shown.");
+    if (last || ((type === "table" || (type === "barchart" && transformations.length > 0)) && targets.some((t) => !t.instant && !t.table) && text(transformations[0]?.["id"]) !== "reduce")) notes.push("Of values over time, the last ones are shown.");
     const all = [
       ...left("panel", old?.was ?? type, p),
       ...list(p["targets"]).filter((t) => t["hide"] !== true && text(t["expr"])).flatMap((t) => left("query", "", t)),

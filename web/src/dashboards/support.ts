@@ -108,6 +108,21 @@ export const parts: readonly Part[] = [
     },
     own: "custom.axisColorMode custom.axisBorderShow custom.axisGridShow custom.axisWidth custom.barWidthFactor custom.barMaxWidth custom.pointSize custom.scaleDistribution.log",
   },
+  {
+    of: "field",
+    types: "state-timeline status-history",
+    drawn: "custom.fillOpacity custom.lineWidth",
+    only: { "color.mode": ["palette-classic", "palette-classic-by-name", ...byValue], "custom.hideFrom.legend": off },
+    own: "custom.axisPlacement custom.axisWidth",
+  },
+  { of: "field", types: "state-timeline", drawn: "custom.spanNulls" },
+  {
+    of: "field",
+    types: "barchart",
+    drawn: "custom.fillOpacity custom.axisSoftMin custom.axisSoftMax",
+    only: { "color.mode": ["palette-classic", "palette-classic-by-name", ...byValue], "custom.scaleDistribution.type": ["linear"], "custom.thresholdsStyle.mode": ["off"], "custom.hideFrom.legend": off },
+    own: "custom.lineWidth custom.gradientMode custom.axisLabel custom.axisPlacement custom.axisColorMode custom.axisBorderShow custom.axisGridShow custom.axisWidth",
+  },
   { of: "field", types: "stat gauge bargauge", only: { "color.mode": byValue }, none: "custom" },
   { of: "field", types: "piechart", only: { "color.mode": ["palette-classic", "palette-classic-by-name", "fixed"] }, none: "custom" },
   {
@@ -154,6 +169,29 @@ export const parts: readonly Part[] = [
     drawn: "yAxis.unit cellValues.unit",
     only: { calculate: off, "yAxis.reverse": off, showValue: ["never", "auto"] },
     own: "calculation cellGap cellRadius cellSize cellValues.decimals color exemplars filterValues legend rowsFrame selectionMode tooltip ucs yAxis.axisPlacement yAxis.axisLabel yAxis.axisWidth yAxis.decimals",
+  },
+  {
+    of: "options",
+    types: "state-timeline",
+    drawn: "mergeValues rowHeight legend.showLegend",
+    only: { showValue: ["auto", "always", "never"], alignValue: ["left", "center", "right"] },
+    own: `${legendAndTooltip} perPage`,
+    none: "legend.calcs",
+  },
+  { of: "options", types: "status-history", drawn: "rowHeight colWidth legend.showLegend", only: { showValue: ["auto", "always", "never"] }, own: `${legendAndTooltip} perPage`, none: "legend.calcs" },
+  {
+    of: "options",
+    types: "barchart",
+    drawn: "xField xTickLabelMaxLength groupWidth barWidth legend.showLegend",
+    only: { orientation: ["auto", "horizontal", "vertical"], showValue: ["auto", "always", "never"], stacking: ["none", "normal", "percent"], "legend.calcs": [], fullHighlight: off },
+    own: `${legendAndTooltip} barRadius xTickLabelRotation xTickLabelSpacing text`,
+  },
+  {
+    of: "options",
+    types: "alertlist",
+    drawn: "maxItems alertName showInstances alertInstanceLabelFilter stateFilter.firing stateFilter.pending stateFilter.normal stateFilter.inactive",
+    only: { sortOrder: [1, 2, 3, 4, 5], viewMode: ["list", "stat"], groupMode: ["default"], dashboardAlerts: off },
+    none: "datasource groupBy stateFilter.noData stateFilter.error stateFilter.recovering showInactiveAlerts",
   },
   { of: "options", types: "text", drawn: "content", own: "mode code" },
   { of: "transformation", types: "merge" },
@@ -243,9 +281,9 @@ function walk(known: Known, v: Json, at: string): string[] {
   });
 }
 
-// leftOfTransformation is left for a transformation. Only tables have them.
+// leftOfTransformation is left for a transformation. Only tables and bar charts have them.
 export function leftOfTransformation(type: string, id: string, options: Json): string[] {
-  if (type !== "table" || !understands(id)) return [`transformation ${id}`];
+  if ((type !== "table" && type !== "barchart") || !understands(id)) return [`transformation ${id}`];
   const all = left("transformation", id, options);
   const regexes = [id === "renameByRegex" && options["regex"], ...list(options["filters"]).map((f) => object(f["config"])).map((c) => c["id"] === "regex" && object(c["options"])["value"])];
   for (const r of regexes) if (typeof r === "string" && !pattern(r)) all.push(written("regex", r));

@@ -1,3 +1,4 @@
+import type { Labels } from "../answer";
 import { formatTime, type Zone } from "../time";
 import { inText, type Scope } from "./interpolate";
 import type { Data, Line } from "./query";
@@ -12,6 +13,7 @@ export interface Column {
   name: string; // overrides match it
   title: string;
   refId: string;
+  labels?: Labels; // of the one series of the column
 }
 
 export interface Grid {
@@ -41,6 +43,20 @@ export function gridsOf(d: Data, zone: Zone): Grid[] {
     });
   }
   return out;
+}
+
+// seriesByTime makes one table of series: a row for each time, a column for each series.
+export function seriesByTime(d: Data, zone: Zone): Grid {
+  const rows = new Map<number, Cell[]>();
+  d.lines.forEach((l, k) =>
+    l.values.forEach((v, i) => {
+      const t = l.times[i] ?? Math.round(d.until / 1000); // instant queries have one time
+      let row = rows.get(t);
+      if (!row) rows.set(t, (row = [formatTime(t * 1000, zone), ...d.lines.map(() => null)]));
+      row[k + 1] = v;
+    }),
+  );
+  return { columns: [called("Time"), ...d.lines.map((l): Column => ({ ...called(l.name, l.refId), labels: l.labels }))], rows: [...rows].sort(([a], [b]) => a - b).map(([, r]) => r) };
 }
 
 // transform applies what is supported, and puts what remains below each other.
