@@ -307,7 +307,7 @@ test("a bar chart has the texts of a table beside each other, grouped or stacked
   const page = await show([
     chart("Grouped", { orientation: "vertical", barRadius: 0.1 }),
     chart("Stacked", { orientation: "vertical", stacking: "normal", showValue: "never" }),
-    chart("Lying", { orientation: "horizontal", stacking: "percent", colorByField: "pod" }),
+    chart("Lying", { orientation: "horizontal", stacking: "percent", colorByField: "pod" }, { fieldConfig: { defaults: { unit: "s", max: 1, custom: { fillOpacity: 100 } }, overrides: [fixed("used", redHex), fixed("free", blueHex)] } }),
     { type: "barchart", title: "Series", targets: [target("A", "vector(7)", "one", { instant: true }), target("B", "vector(2)", "two", { instant: true })], fieldConfig: { defaults: { custom: { fillOpacity: 100 } }, overrides: [fixed("one", redHex), fixed("two", blueHex)] } },
   ], { what: "canvas" });
   for (const name of ["Grouped", "Stacked", "Lying"]) assert.deepEqual(await card(page, name).locator(".key").allTextContents(), ["used", "free"]);
@@ -319,6 +319,8 @@ test("a bar chart has the texts of a table beside each other, grouped or stacked
   assert.ok(used < free, `${used} ${free}`);
   const [below, above] = await topsOf("Stacked");
   assert.ok(above < below, `${below} ${above}`);
+  // The limits of values are not those of percentages.
+  assert.ok((await topsOf("Lying")).every((y) => y > 0));
   assert.match(await tip(page, "Lying", 0.5), /^a30 s used10 s free$/);
   const [one, two] = await topsOf("Series");
   assert.ok(one < two, `${one} ${two}`);

@@ -30,14 +30,14 @@ export function place(b: Bars, stacking: string, groupWidth: number, barWidth: n
   const room = stacked ? groupWidth : groupWidth / b.series.length;
   return b.names.flatMap((_, group) => {
     const all = b.series.reduce((sum, s) => sum + Math.abs(s.values[group] ?? 0), 0);
-    const sums = { "1": 0, "-1": 0, "0": 0 };
+    let [above, below] = [0, 0];
     return b.series.flatMap(({ values }, series): Bar[] => {
       const v = values[group];
       if (v === null || v === undefined || !Number.isFinite(v)) return [];
       const size = stacking === "percent" ? (all ? (v / all) * 100 : 0) : v;
-      const sign = String(Math.sign(v)) as keyof typeof sums;
-      const from = stacked ? sums[sign] : 0;
-      sums[sign] += size;
+      const from = !stacked ? 0 : v < 0 ? below : above;
+      if (v < 0) below = from + size;
+      else above = from + size;
       return [{ group, series, from, to: from + size, side: group - groupWidth / 2 + room * ((stacked ? 0 : series) + (1 - barWidth) / 2), width: room * barWidth }];
     });
   });
@@ -56,8 +56,9 @@ export function barchart(all: Bars, options: Json, name: string): Graph {
   const ends = drawn.flatMap((d) => [d.from, d.to]);
   const first = b.series[0]!.field;
   const soft = (name: string) => b.series.flatMap(({ field }) => number(field.custom[name]) ?? []);
-  const low = percent && !ends.some((e) => e < 0) ? 0 : (first.min ?? Math.min(0, ...ends, ...soft("axisSoftMin")));
-  const high = percent && !ends.some((e) => e > 100) ? 100 : (first.max ?? Math.max(0, ...ends, ...soft("axisSoftMax")));
+  const [min, max] = percent ? [undefined, 100] : [first.min, first.max];
+  const low = min ?? [...ends, ...soft("axisSoftMin")].reduce((x, y) => Math.min(x, y), 0);
+  const high = max ?? [...ends, ...soft("axisSoftMax")].reduce((x, y) => Math.max(x, y), 0);
   const n = b.names.length;
   const cut = number(options["xTickLabelMaxLength"]) || Infinity;
   const names = b.names.map((t) => (t.length > cut ? `${t.slice(0, cut)}...` : t));
@@ -92,7 +93,7 @@ export function barchart(all: Bars, options: Json, name: string): Graph {
         height: Math.max(80, height),
         legend: { show: false },
         cursor: { drag: { x: false, y: false }, points: { show: false } },
-        scales: { x: { time: false, ori: turn ? 1 : 0, dir: turn ? -1 : 1, range: [-0.5, n - 0.5] }, y: { ori: turn ? 0 : 1, range: (_u, min, max) => (low < high ? [first.min ?? low - (low < 0 && !percent ? room : 0), first.max ?? high + (high > 0 && !percent ? room : 0)] : [min, max]) } },
+        scales: { x: { time: false, ori: turn ? 1 : 0, dir: turn ? -1 : 1, range: [-0.5, n - 0.5] }, y: { ori: turn ? 0 : 1, range: low < high ? [min ?? low - (low < 0 && !percent ? room : 0), max ?? high + (high > 0 ? room : 0)] : [low, low + 1] } },
         axes: [
           {
             ...axis,
