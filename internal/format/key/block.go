@@ -38,22 +38,21 @@ func ParseBlockFile(k string) (Block, string, error) {
 	if len(p) != 7 || p[0] != Version || p[1] == "" || p[2] != "blocks" || !isFileName(p[6]) {
 		return Block{}, "", fmt.Errorf("parse block key %q: %w", k, ErrSyntax)
 	}
-	level, err := ParseLevel(p[3])
+	b := Block{Tenant: p[1]}
+	var err error
+	if b.Level, err = ParseLevel(p[3]); err == nil {
+		b.Window, err = ParseWindow(p[4])
+	}
+	if err == nil && b.Level.WindowOf(int64(b.Window)) != b.Window {
+		err = fmt.Errorf("%s is not a window of level %s: %w", b.Window, b.Level, ErrSyntax)
+	}
+	if err == nil {
+		b.ID, err = parseID(p[5])
+	}
 	if err != nil {
 		return Block{}, "", fmt.Errorf("parse block key %q: %w", k, err)
 	}
-	w, err := ParseWindow(p[4])
-	if err != nil {
-		return Block{}, "", fmt.Errorf("parse block key %q: %w", k, err)
-	}
-	if level.WindowOf(int64(w)) != w {
-		return Block{}, "", fmt.Errorf("parse block key %q: %s is not a window of level %s: %w", k, w, level, ErrSyntax)
-	}
-	id, err := parseID(p[5])
-	if err != nil {
-		return Block{}, "", fmt.Errorf("parse block key %q: %w", k, err)
-	}
-	return Block{Tenant: p[1], Level: level, Window: w, ID: id}, p[6], nil
+	return b, p[6], nil
 }
 
 const maxFileName = 64

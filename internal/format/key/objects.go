@@ -24,19 +24,31 @@ func ManifestCopy(tenant string, id ulid.ULID) string {
 
 // ParseManifestCopy is the inverse of ManifestCopy.
 func ParseManifestCopy(k string) (tenant string, id ulid.ULID, err error) {
-	p := strings.Split(k, "/")
-	if len(p) != 4 || p[0] != Version || p[1] == "" || p[2] != "manifests" {
-		return "", ulid.ULID{}, fmt.Errorf("parse manifest key %q: %w", k, ErrSyntax)
+	return parseObject("manifest", "manifests", k)
+}
+
+// parseObject parses the key of an object in a folder of a tenant, which has an ID as its name. kind
+// is what the error calls it.
+func parseObject(kind, folder, k string) (tenant string, id ulid.ULID, err error) {
+	tenant, name, ok := cutObject(folder, k)
+	if err = ErrSyntax; ok {
+		id, err = parseID(name)
 	}
-	name, ok := strings.CutSuffix(p[3], manifestExt)
-	if !ok {
-		return "", ulid.ULID{}, fmt.Errorf("parse manifest key %q: %w", k, ErrSyntax)
-	}
-	id, err = parseID(name)
 	if err != nil {
-		return "", ulid.ULID{}, fmt.Errorf("parse manifest key %q: %w", k, err)
+		return "", ulid.ULID{}, fmt.Errorf("parse %s key %q: %w", kind, k, err)
 	}
-	return p[1], id, nil
+	return tenant, id, nil
+}
+
+// cutObject divides the key of an object in a folder of a tenant into the tenant and the object's
+// name, without its extension.
+func cutObject(folder, k string) (tenant, name string, ok bool) {
+	p := strings.Split(k, "/")
+	if len(p) != 4 || p[0] != Version || p[1] == "" || p[2] != folder {
+		return "", "", false
+	}
+	name, ok = strings.CutSuffix(p[3], manifestExt)
+	return p[1], name, ok
 }
 
 // Identity is the key of the object that tells a store from all others. It is written once.
@@ -109,15 +121,11 @@ func Push(tenant, id string) string { return PushesPrefix(tenant) + id + manifes
 
 // ParsePush is the inverse of Push.
 func ParsePush(k string) (tenant, id string, err error) {
-	p := strings.Split(k, "/")
-	if len(p) != 4 || p[0] != Version || p[1] == "" || p[2] != "pushes" {
-		return "", "", fmt.Errorf("parse push key %q: %w", k, ErrSyntax)
-	}
-	id, ok := strings.CutSuffix(p[3], manifestExt)
+	tenant, id, ok := cutObject("pushes", k)
 	if !ok || len(id) != pushIDLen || strings.Trim(id, "0123456789abcdef") != "" {
 		return "", "", fmt.Errorf("parse push key %q: %w", k, ErrSyntax)
 	}
-	return p[1], id, nil
+	return tenant, id, nil
 }
 
 // ImportsPrefix returns the prefix of the records of a tenant's imports.
@@ -130,17 +138,5 @@ func Import(tenant string, id ulid.ULID) string {
 
 // ParseImport is the inverse of Import.
 func ParseImport(k string) (tenant string, id ulid.ULID, err error) {
-	p := strings.Split(k, "/")
-	if len(p) != 4 || p[0] != Version || p[1] == "" || p[2] != "imports" {
-		return "", ulid.ULID{}, fmt.Errorf("parse import key %q: %w", k, ErrSyntax)
-	}
-	name, ok := strings.CutSuffix(p[3], manifestExt)
-	if !ok {
-		return "", ulid.ULID{}, fmt.Errorf("parse import key %q: %w", k, ErrSyntax)
-	}
-	id, err = parseID(name)
-	if err != nil {
-		return "", ulid.ULID{}, fmt.Errorf("parse import key %q: %w", k, err)
-	}
-	return p[1], id, nil
+	return parseObject("import", "imports", k)
 }
