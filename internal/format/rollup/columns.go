@@ -136,12 +136,12 @@ func (c *columns) write(w *parquetfile.Writer) error {
 	w.Add(c.ids.Uint64s("series_id", &c.s), nil)
 	same := shared{w: w}
 	for i, vals := range c.ints {
-		same.add(intColumns[i].name, intBits(vals), func() (parquetfile.Chunk, error) { return c.intChunk(intColumns[i].name, vals) })
+		same.add(intColumns[i].name, bitColumn{ints: vals}, func() (parquetfile.Chunk, error) { return c.intChunk(intColumns[i].name, vals) })
 	}
 	for i := range figures {
 		whole, div := figures[i].name+"_int", figures[i].name+"_div"
-		same.add(whole, intBits(c.coded[i].Int), func() (parquetfile.Chunk, error) { return figureChunk(whole, &c.s, c.coded[i].Int) })
-		same.add(div, floatBits(c.coded[i].Div), func() (parquetfile.Chunk, error) { return c.doubleChunk(div, c.coded[i].Div), nil })
+		same.add(whole, bitColumn{ints: c.coded[i].Int}, func() (parquetfile.Chunk, error) { return figureChunk(whole, &c.s, c.coded[i].Int) })
+		same.add(div, bitColumn{floats: c.coded[i].Div}, func() (parquetfile.Chunk, error) { return c.doubleChunk(div, c.coded[i].Div), nil })
 	}
 	w.Add(c.compensations(), nil)
 	_, err := w.EndGroup(c.rows)

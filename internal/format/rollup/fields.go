@@ -90,24 +90,13 @@ func (c *Columns) FieldSpans(group int, fields []Field) [][2]int64 {
 func (c *Columns) ReadRows(in io.ReaderAt, group int, fields []Field, dst []Row) ([]Row, error) {
 	r := newColumnReader(in, c.layout)
 	defer r.release()
-	n := int(c.Rows(group))
-	rows := slices.Grow(dst[:0], n)[:n]
-	clear(rows)
 	ints, figures, compensation := columnsOf(fields)
-	for _, name := range ints {
-		if err := r.ints(group, name, rows); err != nil {
-			return nil, err
-		}
+	rows, err := r.read(c, group, ints, figures, dst)
+	if err == nil && compensation {
+		err = r.compensations(group, rows)
 	}
-	for _, name := range figures {
-		if err := r.figure(group, name, rows); err != nil {
-			return nil, err
-		}
-	}
-	if compensation {
-		if err := r.compensations(group, rows); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	for i := range rows {
 		rows[i].restore()

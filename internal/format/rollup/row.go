@@ -2,6 +2,7 @@ package rollup
 
 import (
 	"math"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/util/kahansum"
@@ -55,11 +56,8 @@ type Row struct {
 // add adds the samples of a bucket, ascending by time and at least one. st is nil or aligned with
 // them. r is empty except for Bucket.
 func (r *Row) add(ts []int64, v []float64, st []int64) {
-	for _, t := range st {
-		if t != 0 {
-			r.Flags |= FlagStart
-			break
-		}
+	if slices.ContainsFunc(st, func(t int64) bool { return t != 0 }) {
+		r.Flags |= FlagStart
 	}
 	if r.addFinite(ts, v) {
 		return

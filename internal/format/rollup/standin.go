@@ -77,20 +77,12 @@ func (c *Columns) spans(group int, names, figures []string) (out [][2]int64) {
 func (c *Columns) StandIns(in io.ReaderAt, group int, s StandIn) (t []int64, v []float64, err error) {
 	r := newColumnReader(in, c.layout)
 	defer r.release()
-	r.rows = slices.Grow(r.rows[:0], int(c.Rows(group)))[:c.Rows(group)]
-	rows := r.rows
-	clear(rows)
-	names, fs := s.columns()
-	for _, name := range names {
-		if err := r.ints(group, name, rows); err != nil {
-			return nil, nil, err
-		}
+	ints, figures := s.columns()
+	rows, err := r.read(c, group, ints, figures, r.rows)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, name := range fs {
-		if err := r.figure(group, name, rows); err != nil {
-			return nil, nil, err
-		}
-	}
+	r.rows = rows
 	t, v = make([]int64, len(rows)), make([]float64, len(rows))
 	for i := range rows {
 		if rows[i].Count == 0 {
@@ -101,6 +93,24 @@ func (c *Columns) StandIns(in io.ReaderAt, group int, s StandIn) (t []int64, v [
 		t[i], v[i] = standIns[s].of(&rows[i])
 	}
 	return t, v, nil
+}
+
+// read reads intColumns and figures of a row group into the memory of dst.
+func (r *columnReader) read(c *Columns, group int, ints, figures []string, dst []Row) ([]Row, error) {
+	n := int(c.Rows(group))
+	rows := slices.Grow(dst[:0], n)[:n]
+	clear(rows)
+	for _, name := range ints {
+		if err := r.ints(group, name, rows); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range figures {
+		if err := r.figure(group, name, rows); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
 }
 
 // ints reads one of intColumns.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/klauspost/compress/zstd"
@@ -197,25 +198,10 @@ type bitColumn struct {
 	floats []float64
 }
 
-func intBits(v []int64) bitColumn     { return bitColumn{ints: v} }
-func floatBits(v []float64) bitColumn { return bitColumn{floats: v} }
-
 // equal reports whether both columns have the same type and the same bits.
 func (b bitColumn) equal(o bitColumn) bool {
-	if len(b.ints) != len(o.ints) || len(b.floats) != len(o.floats) {
-		return false
-	}
-	for i, v := range b.ints {
-		if v != o.ints[i] {
-			return false
-		}
-	}
-	for i, v := range b.floats {
-		if math.Float64bits(v) != math.Float64bits(o.floats[i]) {
-			return false
-		}
-	}
-	return true
+	sameBits := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
+	return slices.Equal(b.ints, o.ints) && slices.EqualFunc(b.floats, o.floats, sameBits)
 }
 
 // add writes a column, which chunk encodes, or a second name of an equal one.
