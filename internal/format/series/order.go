@@ -30,24 +30,29 @@ func (o *Order) sort(v *View, refs []Ref) {
 	case len(refs) < len(v.Metrics):
 		slices.SortFunc(refs, v.Compare)
 	default:
-		type keyed struct {
-			metric uint32 // rank
-			ref    Ref
-		}
 		rank := ranks(v.Metrics)
-		all := make([]keyed, len(refs))
-		for i, r := range refs {
-			all[i] = keyed{rank[v.Metric(r)], r}
+		sortByKey(refs, func(r Ref) uint32 { return rank[v.Metric(r)] }, v.Compare)
+	}
+}
+
+// sortByKey sorts label sets by their keys, and those with equal keys by compare.
+func sortByKey[K cmp.Ordered](refs []Ref, key func(Ref) K, compare func(a, b Ref) int) {
+	type keyed struct {
+		key K
+		ref Ref
+	}
+	all := make([]keyed, len(refs))
+	for i, r := range refs {
+		all[i] = keyed{key(r), r}
+	}
+	slices.SortFunc(all, func(a, b keyed) int {
+		if c := cmp.Compare(a.key, b.key); c != 0 {
+			return c
 		}
-		slices.SortFunc(all, func(a, b keyed) int {
-			if c := cmp.Compare(a.metric, b.metric); c != 0 {
-				return c
-			}
-			return v.Compare(a.ref, b.ref)
-		})
-		for i := range all {
-			refs[i] = all[i].ref
-		}
+		return compare(a.ref, b.ref)
+	})
+	for i := range all {
+		refs[i] = all[i].ref
 	}
 }
 
@@ -151,24 +156,7 @@ func SortPriority(v *View, refs []Ref) { sortPriority(v, refs, 64) }
 
 // sortPriority is SortPriority with integers of room bits.
 func sortPriority(v *View, refs []Ref, room uint) {
-	type keyed struct {
-		key uint64
-		ref Ref
-	}
-	k := newSortKeys(v, room)
-	all := make([]keyed, len(refs))
-	for i, r := range refs {
-		all[i] = keyed{k.of(r), r}
-	}
-	slices.SortFunc(all, func(a, b keyed) int {
-		if c := cmp.Compare(a.key, b.key); c != 0 {
-			return c
-		}
-		return ComparePriority(v, a.ref, b.ref)
-	})
-	for i := range all {
-		refs[i] = all[i].ref
-	}
+	sortByKey(refs, newSortKeys(v, room).of, func(a, b Ref) int { return ComparePriority(v, a, b) })
 }
 
 // sortKeys makes the integers of SortPriority.
