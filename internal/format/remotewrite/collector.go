@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"google.golang.org/protobuf/encoding/protowire"
 	"slices"
 
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -223,16 +224,7 @@ func (c *Collector) Skip(r Reason, samples int) { c.d.discard(r, nil, samples) }
 
 // appendLabelV1 appends a field of a prometheus.TimeSeries: labels = 1, with name = 1, value = 2.
 func appendLabelV1(dst []byte, l series.Label) []byte {
-	size := varintLen(len(l.Name)) + varintLen(len(l.Value)) + 2 + len(l.Name) + len(l.Value)
+	size := 2 + protowire.SizeBytes(len(l.Name)) + protowire.SizeBytes(len(l.Value))
 	dst = binary.AppendUvarint(append(dst, 1<<3|wireBytes), uint64(size))
-	dst = append(binary.AppendUvarint(append(dst, 1<<3|wireBytes), uint64(len(l.Name))), l.Name...)
-	return append(binary.AppendUvarint(append(dst, 2<<3|wireBytes), uint64(len(l.Value))), l.Value...)
-}
-
-func varintLen(n int) int {
-	size := 1
-	for ; n >= 0x80; n >>= 7 {
-		size++
-	}
-	return size
+	return AppendKey(append(AppendKey(append(dst, 1<<3|wireBytes), l.Name), 2<<3|wireBytes), l.Value)
 }
