@@ -234,7 +234,7 @@ func (b blobs) Delete(ctx context.Context, name string) error {
 func (b blobs) List(ctx context.Context, prefix, start string, folders bool, token string) (page remote.Page, next string, err error) {
 	var items []*container.BlobItem
 	if folders {
-		out, err := b.container.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: &prefix, Marker: optional(token)}).NextPage(ctx)
+		out, err := b.container.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: &prefix, Marker: remote.Optional(token)}).NextPage(ctx)
 		if err != nil {
 			return page, "", err
 		}
@@ -243,7 +243,7 @@ func (b blobs) List(ctx context.Context, prefix, start string, folders bool, tok
 		}
 		items, next = out.Segment.BlobItems, value(out.NextMarker)
 	} else {
-		in := &container.ListBlobsFlatOptions{Prefix: &prefix, Marker: optional(token), StartFrom: optional(start)}
+		in := &container.ListBlobsFlatOptions{Prefix: &prefix, Marker: remote.Optional(token), StartFrom: remote.Optional(start)}
 		out, err := b.container.NewListBlobsFlatPager(in).NextPage(ctx)
 		if err != nil {
 			return page, "", err
@@ -266,13 +266,6 @@ func quoted(etag string) string {
 		return etag
 	}
 	return `"` + etag + `"`
-}
-
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // Fault implements remote.Protocol.

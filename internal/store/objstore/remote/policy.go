@@ -74,6 +74,14 @@ func (t Transport) Do(req *http.Request) (*http.Response, error) {
 // RoundTrip implements http.RoundTripper.
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) { return t.Do(req) }
 
+// Optional returns what clients take for a text that is not given if it is "".
+func Optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
 // Contextual joins the context's error with one that it caused, because clients hide it in some
 // places.
 func Contextual(ctx context.Context, err error) error {

@@ -35,7 +35,7 @@ var _ remote.Stager = (*bucket)(nil)
 // Get implements remote.Protocol.
 func (b *bucket) Get(ctx context.Context, name string, offset, length int64, etag string) (remote.Answer, error) {
 	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{
-		Bucket: &b.config.Bucket, Key: &name, Range: optional(remote.RangeHeader(offset, length)), IfMatch: optional(etag),
+		Bucket: &b.config.Bucket, Key: &name, Range: remote.Optional(remote.RangeHeader(offset, length)), IfMatch: remote.Optional(etag),
 	})
 	if err != nil {
 		return remote.Answer{}, err
@@ -78,7 +78,7 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 
 // List implements remote.Protocol. A page has up to 1,000 objects.
 func (b *bucket) List(ctx context.Context, prefix, start string, folders bool, token string) (page remote.Page, next string, err error) {
-	in := &s3.ListObjectsV2Input{Bucket: &b.config.Bucket, Prefix: &prefix, StartAfter: optional(start), ContinuationToken: optional(token)}
+	in := &s3.ListObjectsV2Input{Bucket: &b.config.Bucket, Prefix: &prefix, StartAfter: remote.Optional(start), ContinuationToken: remote.Optional(token)}
 	if folders {
 		in.Delimiter = aws.String("/")
 	}
@@ -141,7 +141,7 @@ func conditions(c objstore.Condition) (ifNoneMatch, ifMatch *string) {
 	if c.IfAbsent {
 		ifNoneMatch = aws.String("*")
 	}
-	return ifNoneMatch, optional(c.IfMatch)
+	return ifNoneMatch, remote.Optional(c.IfMatch)
 }
 
 func metadata(token string) map[string]string {
@@ -149,11 +149,4 @@ func metadata(token string) map[string]string {
 		return nil
 	}
 	return map[string]string{tokenName: token}
-}
-
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -14,6 +14,7 @@
 package storeurl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,10 +156,7 @@ func Reachable(ctx context.Context, rawURL string) error {
 	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: endpoint}); err != nil || proxy != nil {
 		return nil
 	}
-	port := endpoint.Port()
-	if port == "" {
-		port = endpoint.Scheme // the name of a service is a port, too
-	}
+	port := cmp.Or(endpoint.Port(), endpoint.Scheme) // the name of a service is a port, too
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	var cause error
