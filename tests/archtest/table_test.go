@@ -76,7 +76,7 @@ var allowed = map[string][]string{
 
 	"internal/prom/appender":   {"internal/format/remotewrite", "internal/format/segment"},
 	"internal/prom/expression": {"internal/base/settings"},
-	"internal/prom/spool":      {"internal/base/telemetry", "internal/format/remotewrite", "internal/prom/appender"},
+	"internal/prom/spool":      {"internal/base/tempdir", "internal/base/telemetry", "internal/format/remotewrite", "internal/prom/appender"},
 	"internal/prom/timeparam":  {},
 
 	"internal/store/catalog":             {"internal/format/checksum", "internal/format/key", "internal/store/objstore"},

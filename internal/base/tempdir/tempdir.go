@@ -4,6 +4,7 @@
 package tempdir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -27,10 +28,7 @@ type Dir struct {
 // Its name begins with kind. It holds the lock of root and kind meanwhile, so that no process takes
 // a directory for stale that another has made and not yet locked.
 func Make(root, kind string) (d *Dir, err error) {
-	if root == "" {
-		root = os.TempDir()
-	}
-	if root, err = filepath.Abs(root); err != nil {
+	if root, err = filepath.Abs(cmp.Or(root, os.TempDir())); err != nil {
 		return nil, err
 	}
 	all, err := lockRoot(root, kind)

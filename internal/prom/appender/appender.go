@@ -101,22 +101,17 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 	// The names of a scrape's own families (up, scrape_duration_seconds, …) end with this byte,
 	// which keeps them apart from scraped ones in the scrape's cache.
 	if family := strings.TrimSuffix(opts.MetricFamilyName, "\xff"); !opts.Metadata.IsEmpty() && family != "" {
-		a.describe(family, opts.Metadata)
+		var last *Family // neighbouring series mostly share it
+		if n := len(a.tx.Metadata); n > 0 {
+			last = a.tx.Metadata[n-1]
+		}
+		m := &opts.Metadata
+		f := a.appendable.families.after(last, &segment.Metadata{Metric: family, Type: string(m.Type), Help: m.Help, Unit: m.Unit})
+		if f != last {
+			a.tx.Metadata = append(a.tx.Metadata, f)
+		}
 	}
 	return storage.SeriesRef(sample.series.ref), nil
-}
-
-// describe adds the metadata of a family unless it is what was added last, which neighbouring series
-// mostly share.
-func (a *transactionAppender) describe(family string, m metadata.Metadata) {
-	var last *Family
-	if n := len(a.tx.Metadata); n > 0 {
-		last = a.tx.Metadata[n-1]
-	}
-	f := a.appendable.families.after(last, &segment.Metadata{Metric: family, Type: string(m.Type), Help: m.Help, Unit: m.Unit})
-	if f != last {
-		a.tx.Metadata = append(a.tx.Metadata, f)
-	}
 }
 
 // Commit implements storage.AppenderTransaction. It drops the samples that another transaction has

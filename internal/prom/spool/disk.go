@@ -12,9 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/klauspost/compress/snappy"
+
+	"github.com/promlake/promlake/internal/base/tempdir"
 )
 
 // A file of the directory is named by its number, ascending in order of time:
@@ -33,7 +34,6 @@ const (
 	suffix        = ".queue"
 	damagedSuffix = ".damaged"
 	refusedSuffix = ".refused"
-	lockFile      = "lock"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -90,12 +90,9 @@ func (d *disk) own() error {
 	if err := makeDurably(d.dir); err != nil {
 		return fmt.Errorf("make the directory of the queue: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(d.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o640)
+	lock, err := tempdir.Hold(d.dir)
 	if err != nil {
-		return fmt.Errorf("lock the directory of the queue: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return errors.Join(fmt.Errorf("lock %s (does another process use it? set scrape.queue-dir): %w", lock.Name(), err), lock.Close())
+		return fmt.Errorf("hold the directory of the queue (does another process use it? set scrape.queue-dir): %w", err)
 	}
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {

@@ -55,7 +55,8 @@ func (q *Spool) append(txs []*appender.Transaction) (failed [][]*appender.Transa
 			ctx, cancel := context.WithTimeout(q.ctx, q.set.Patience)
 			defer cancel()
 			var got taken
-			refused, err := q.sink.Append(ctx, part[0].Tenant, sizeOf(part), source(part, &got))
+			size := bytesOf(part) + int64(samplesOf(part))*remotewrite.CostFloat
+			refused, err := q.sink.Append(ctx, part[0].Tenant, size, source(part, &got))
 			q.note(part[0].Tenant, refused)
 			switch {
 			case err == nil && refused != nil && got.none:
@@ -131,10 +132,6 @@ func samplesOf(txs []*appender.Transaction) (n int) {
 		n += len(t.Samples)
 	}
 	return n
-}
-
-func sizeOf(txs []*appender.Transaction) int64 {
-	return bytesOf(txs) + int64(samplesOf(txs))*remotewrite.CostFloat
 }
 
 // spill writes transactions to the directory. What cannot be written is lost, logged and counted.
