@@ -238,7 +238,7 @@ func (m *merger) gone(source uint32) tombstones.Intervals {
 		return nil
 	}
 	if !m.matched {
-		m.matching = m.deletions.Matching(m.matching[:0], lset(&m.builder, m.view, m.ref))
+		m.matching = m.deletions.Matching(m.matching[:0], m.view.Labels(&m.builder, m.ref))
 		m.matched = true
 	}
 	m.ivs = m.deletions.Gone(m.ivs[:0], int(source), m.matching)

@@ -22,16 +22,10 @@ func Recent(name string, c *recent.Segment, in *Into, through ulid.ULID) (*Sourc
 	keep, view := in.keep(), in.View() // of the same table as c
 	var from counts
 	for i, r := range c.Rows {
-		at, n := from, counts{floats: int64(c.End(i)) - from.floats}
+		at := from
+		n := from.rest(i, c.Hists, c.Exemplars)
+		n.floats = int64(c.End(i)) - from.floats
 		from.floats += n.floats
-		if h := int(from.hists); h < len(c.Hists) && c.Hists[h].Row == i {
-			n.hists = int64(len(c.Hists[h].Samples))
-			from.hists++
-		}
-		if e := int(from.exemplars); e < len(c.Exemplars) && c.Exemplars[e].Row == i {
-			n.exemplars = int64(len(c.Exemplars[e].Exemplars))
-			from.exemplars++
-		}
 		if keep != nil && !keep(view.ID(r)) {
 			continue
 		}

@@ -39,16 +39,9 @@ func (s *Source) fromBatch(b *segment.Batch, in *Into) error {
 	var from counts
 	begin := 0
 	for i, r := range b.Rows {
-		n := counts{floats: int64(b.End[i] - begin)}
 		at := from
-		if h := int(from.hists); h < len(b.Hists) && b.Hists[h].Row == i {
-			n.hists = int64(len(b.Hists[h].Samples))
-			from.hists++
-		}
-		if e := int(from.exemplars); e < len(b.Exemplars) && b.Exemplars[e].Row == i {
-			n.exemplars = int64(len(b.Exemplars[e].Exemplars))
-			from.exemplars++
-		}
+		n := from.rest(i, b.Hists, b.Exemplars)
+		n.floats = int64(b.End[i] - begin)
 		if r != series.None {
 			at.floats = int64(begin)
 			if !in.whole() { // so that the whole batch need not stay in memory

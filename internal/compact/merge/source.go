@@ -7,9 +7,7 @@ import (
 	"slices"
 
 	"github.com/oklog/ulid/v2"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
-	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
@@ -67,6 +65,20 @@ func (s *Source) fail(err error) error { return fmt.Errorf("merge %s: %w", s.nam
 
 // counts are the numbers of a row's samples, or where they begin in the content.
 type counts struct{ floats, hists, exemplars int64 }
+
+// rest returns what row i has of histograms and exemplars, of which n are those of the rows before,
+// and counts it as read.
+func (n *counts) rest(i int, hists []segment.RowHists, exemplars []segment.RowExemplars) (own counts) {
+	if h := int(n.hists); h < len(hists) && hists[h].Row == i {
+		own.hists = int64(len(hists[h].Samples))
+		n.hists++
+	}
+	if e := int(n.exemplars); e < len(exemplars) && exemplars[e].Row == i {
+		own.exemplars = int64(len(exemplars[e].Exemplars))
+		n.exemplars++
+	}
+	return own
+}
 
 // reserve makes room for n rows.
 func (s *Source) reserve(n int) { s.refs, s.rows = make([]series.Ref, 0, n), make([]row, 0, n) }
@@ -155,17 +167,4 @@ func (d Descriptions) Sorted() []segment.Metadata {
 		out = append(out, d[name])
 	}
 	return out
-}
-
-// lset fills b with the labels of a label set.
-func lset(b *labels.ScratchBuilder, v *series.View, r series.Ref) labels.Labels {
-	b.Reset()
-	if m := v.Metrics[v.Metric(r)]; m != "" {
-		b.Add(model.MetricNameLabel, m)
-	}
-	for _, p := range v.Pairs(r) {
-		b.Add(v.Names[p.Name], v.Values[p.Name][p.Value])
-	}
-	b.Sort()
-	return b.Labels()
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/zeebo/xxh3"
 )
 
@@ -448,6 +449,19 @@ func (v *View) Metric(r Ref) uint32 { return v.sets.metric(r) }
 
 // Pairs returns the labels of a label set without __name__, in name order.
 func (v *View) Pairs(r Ref) []Pair { return v.sets.pairs(r) }
+
+// Labels returns a label set, built with b.
+func (v *View) Labels(b *labels.ScratchBuilder, r Ref) labels.Labels {
+	b.Reset()
+	if m := v.Metrics[v.Metric(r)]; m != "" {
+		b.Add(model.MetricNameLabel, m)
+	}
+	for _, p := range v.Pairs(r) {
+		b.Add(v.Names[p.Name], v.Values[p.Name][p.Value])
+	}
+	b.Sort()
+	return b.Labels()
+}
 
 // Warm reads the memory of label sets, for a caller who goes on to read each of them: it waits for
 // all of it at once. The result has no meaning.

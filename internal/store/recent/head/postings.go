@@ -150,16 +150,3 @@ func (p *postings) test(m *labels.Matcher) func(series.Ref) bool {
 		return none
 	}
 }
-
-// labels returns the labels of a series.
-func (p *postings) labels(b *labels.ScratchBuilder, ref series.Ref) labels.Labels {
-	b.Reset()
-	if m := p.view.Metrics[p.view.Metric(ref)]; m != "" {
-		b.Add(model.MetricNameLabel, m)
-	}
-	for _, x := range p.view.Pairs(ref) {
-		b.Add(p.view.Names[x.Name], p.view.Values[x.Name][x.Value])
-	}
-	b.Sort()
-	return b.Labels()
-}

@@ -76,7 +76,7 @@ func (x *selections) find(p *postings, ms []*labels.Matcher) ([]selected, bool) 
 	b := labels.NewScratchBuilder(16)
 	all := slices.Grow(slices.Clone(s.series), len(refs))
 	for _, ref := range refs {
-		ls := p.labels(&b, ref)
+		ls := p.view.Labels(&b, ref)
 		all = append(all, selected{ref, ls})
 		s.bytes += selectedBytes + int64(ls.ByteSize())
 		x.bytes += selectedBytes + int64(ls.ByteSize())
