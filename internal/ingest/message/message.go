@@ -64,7 +64,7 @@ const maxHead = 384
 func (m *Message) encode(frame []byte) string {
 	head := m.head()
 	b := make([]byte, 0, len(head)+base64.StdEncoding.EncodedLen(len(frame)))
-	return text(base64.StdEncoding.AppendEncode(append(b, head...), frame))
+	return remotewrite.View(base64.StdEncoding.AppendEncode(append(b, head...), frame))
 }
 
 // Parse reads the first line of a message, or returns an ErrUnreadable.

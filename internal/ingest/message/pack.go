@@ -77,7 +77,7 @@ func (p *packer) pack(b *remotewrite.Batch) ([]byte, error) {
 	p.out = binary.AppendUvarint(p.out, uint64(len(b.Metadata)))
 	for _, m := range b.Metadata {
 		for _, s := range [...]string{m.Metric, m.Type, m.Help, m.Unit} {
-			p.out = appendText(p.out, s)
+			p.out = remotewrite.AppendKey(p.out, s)
 		}
 	}
 	return p.out, nil
@@ -194,7 +194,7 @@ func (p *packer) histograms(dst []byte, hs []remotewrite.Hist) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		dst = appendText(dst, text(b))
+		dst = remotewrite.AppendKey(dst, b)
 	}
 	return dst, nil
 }
@@ -209,12 +209,7 @@ func (p *packer) exemplars(dst []byte, es []remotewrite.Exemplar) []byte {
 		t = e.Ts
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(e.Value))
 		dst = binary.AppendUvarint(dst, uint64(e.Labels.Len()))
-		e.Labels.Range(func(l labels.Label) { dst = appendText(appendText(dst, l.Name), l.Value) })
+		e.Labels.Range(func(l labels.Label) { dst = remotewrite.AppendKey(remotewrite.AppendKey(dst, l.Name), l.Value) })
 	}
 	return dst
-}
-
-// appendText appends a string with its length.
-func appendText(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -31,7 +32,7 @@ func (p *packer) labels(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.used)))
 	for _, i := range p.used {
-		dst = appendText(dst, p.columns[i].name)
+		dst = remotewrite.AppendKey(dst, p.columns[i].name)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.shapes)))
 	for i := range p.shapes {
@@ -51,7 +52,7 @@ func (p *packer) labels(dst []byte) []byte {
 		c := &p.columns[i]
 		dst = binary.AppendUvarint(dst, uint64(len(c.used)))
 		for _, v := range c.used {
-			dst = appendText(dst, c.values[v])
+			dst = remotewrite.AppendKey(dst, c.values[v])
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.series)))

@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"unsafe"
+
+	"github.com/promlake/promlake/internal/format/remotewrite"
 )
 
 // reader reads the fields of a message's columns. After an error, which it keeps, it reads zeros.
@@ -83,10 +84,7 @@ func (r *reader) bytes() []byte {
 }
 
 // text reads a string, in place.
-func (r *reader) text() string { return text(r.bytes()) }
-
-// text views bytes as a string.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+func (r *reader) text() string { return remotewrite.View(r.bytes()) }
 
 func (r *reader) fixed64() uint64 {
 	if len(r.b) < 8 {
