@@ -38,10 +38,7 @@ func (e *errPartial) Error() string {
 func (e *errPartial) Unwrap() error { return e.err }
 
 // errWhole wraps the first offence of a request that was refused as a whole because of it.
-type errWhole struct {
-	err      error
-	rejected int
-}
+type errWhole struct{ errPartial }
 
 func (e *errWhole) Error() string {
 	if e.rejected == 1 {
@@ -49,8 +46,6 @@ func (e *errWhole) Error() string {
 	}
 	return fmt.Sprintf("%s; and %d more offences; nothing was stored", e.err, e.rejected-1)
 }
-
-func (e *errWhole) Unwrap() error { return e.err }
 
 // partial returns the error that reports the refused part of a batch, or nil.
 func partial(b *remotewrite.Batch) error {

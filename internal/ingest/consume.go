@@ -35,7 +35,11 @@ func (s *Stage) Consume(ctx context.Context, ds []queue.Received) (failed []stri
 	defer stop()
 	c := &consumption{stage: s, ctx: working, failed: map[time.Duration][]queue.Received{}}
 	c.puts.SetLimit(maxParallelPuts)
-	defer c.leave()
+	defer func() {
+		for _, t := range c.entered {
+			t.groups.Leave()
+		}
+	}()
 	for _, ms := range c.byTenant(ds) {
 		t, err := s.enter(ms[0].Tenant)
 		if errors.Is(err, group.ErrClosing) {
@@ -75,11 +79,6 @@ const (
 	unreadableWait = 10 * time.Second
 )
 
-// backoff returns the wait before a message is delivered again that was delivered receives times.
-func backoff(receives int) time.Duration {
-	return min(time.Second<<min(max(receives-1, 0), 16), longestWait)
-}
-
 // early ends a little before ctx does, so that what was done can still be reported.
 func early(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
@@ -99,13 +98,6 @@ type consumption struct {
 
 	mu     sync.Mutex
 	failed map[time.Duration][]queue.Received // by the wait before their next delivery
-}
-
-// leave ends what enter began for each tenant.
-func (c *consumption) leave() {
-	for _, t := range c.entered {
-		t.groups.Leave()
-	}
 }
 
 // parcel is a message that could be read so far.
@@ -185,7 +177,7 @@ func (c *consumption) fail(ms []parcel, err error) {
 	defer c.mu.Unlock()
 	for _, m := range ms {
 		samples += m.Holds.Samples()
-		wait := backoff(m.delivery.Receives)
+		wait := min(time.Second<<min(max(m.delivery.Receives-1, 0), 16), longestWait)
 		c.failed[wait] = append(c.failed[wait], m.delivery)
 	}
 	c.stage.met.messages.WithLabelValues("failed").Add(float64(len(ms)))

@@ -65,7 +65,10 @@ func (s *Stage) Handler() http.Handler {
 		version, err := negotiate(r.Header)
 		var n remotewrite.Tally
 		if err == nil {
-			n, err = s.write(w, r, s.remoteWrite(version))
+			decode := func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+				return remotewrite.Decode(version, msg, g, rules, room)
+			}
+			n, err = s.write(w, r, wireFormat{read: s.bodies.Read, most: remotewrite.MostRoom, decode: decode})
 		}
 		code := s.answered(w, err, version.String())
 		if version == remotewrite.V2 {
@@ -80,17 +83,6 @@ func (s *Stage) Handler() http.Handler {
 		}
 		http.Error(w, s.public(r, err, code), code)
 	})
-}
-
-// remoteWrite is the protocol of a remote-write request.
-func (s *Stage) remoteWrite(version remotewrite.Protocol) wireFormat {
-	return wireFormat{
-		read: s.bodies.Read,
-		most: remotewrite.MostRoom,
-		decode: func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-			return remotewrite.Decode(version, msg, g, rules, room)
-		},
-	}
 }
 
 // answered counts a request, sets the headers that go with its error, and returns its status code.

@@ -28,10 +28,18 @@ func (s *Stage) OpenTSDBHandler() http.Handler {
 		}
 		var answer any
 		if err == nil || is[*errPartial](err) && (summary || details) {
-			answer = putSummary(err, points, refused, details)
-			if err == nil {
+			failed := 0
+			if partial, ok := errors.AsType[*errPartial](err); ok {
+				failed = partial.rejected
+			} else {
 				code = http.StatusOK
 			}
+			// Of the data points that were not stored, it describes the first maxOffences.
+			stored := map[string]any{"failed": failed, "success": points - failed}
+			if details {
+				stored["errors"] = refused
+			}
+			answer = stored
 		} else {
 			answer = map[string]any{"error": map[string]any{"code": code, "message": s.public(r, err, code)}}
 		}
@@ -39,20 +47,6 @@ func (s *Stage) OpenTSDBHandler() http.Handler {
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(answer) // a client that went away needs no answer
 	})
-}
-
-// putSummary is OpenTSDB's answer with the number of data points that were stored. Of those that
-// were not, it describes the first maxOffences.
-func putSummary(err error, points int, refused []putOffence, details bool) map[string]any {
-	failed := 0
-	if partial, ok := errors.AsType[*errPartial](err); ok {
-		failed = partial.rejected
-	}
-	out := map[string]any{"failed": failed, "success": points - failed}
-	if details {
-		out["errors"] = refused
-	}
-	return out
 }
 
 // openTSDB is the format of a request. points is the number of its data points, and refused

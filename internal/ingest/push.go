@@ -135,7 +135,7 @@ func sourceOf(c *push.Change) Source {
 	return func(gen *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 		b, err := c.Batch(gen, rules, room)
 		if err == nil && b.Err != nil {
-			err = &errWhole{b.Err, b.Rejected}
+			err = &errWhole{errPartial{b.Err, b.Rejected}}
 			b.Release()
 		}
 		return b, err

@@ -145,25 +145,18 @@ const maxParallelPuts = 8
 // when all segments are durable, and no put is under way any more when it returns.
 func (w *segmentWriter) put(ctx context.Context, all []encoded) (err error) {
 	defer telemetry.Recover(&err)
-	if err := w.putAll(ctx, all); err != nil {
+	eg, ctx := errgroup.WithContext(ctx)
+	eg.SetLimit(maxParallelPuts)
+	for _, e := range all {
+		eg.Go(telemetry.Guard(func() error { return w.putOne(ctx, e) }))
+	}
+	if err := eg.Wait(); err != nil {
 		return err
 	}
 	for _, e := range all {
 		w.recent.Stored(w.tenant, e.key.String(), e.content)
 	}
 	return nil
-}
-
-func (w *segmentWriter) putAll(ctx context.Context, all []encoded) error {
-	if len(all) == 1 {
-		return w.putOne(ctx, all[0])
-	}
-	eg, ctx := errgroup.WithContext(ctx)
-	eg.SetLimit(maxParallelPuts)
-	for _, e := range all {
-		eg.Go(telemetry.Guard(func() error { return w.putOne(ctx, e) }))
-	}
-	return eg.Wait()
 }
 
 func (w *segmentWriter) putOne(ctx context.Context, e encoded) error {

@@ -19,6 +19,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,15 +137,12 @@ func (s *Stage) TranslateOTLP(section func(settings any) error) error {
 func (s *Stage) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
-	all := make([]*tenantIngest, 0, len(s.tenants))
-	for _, t := range s.tenants {
-		all = append(all, t)
-	}
+	all := slices.Collect(maps.Values(s.tenants))
 	s.mu.Unlock()
 	for _, t := range all {
 		t.groups.Close()
 	}
-	err := s.drain(ctx, all)
+	err := drain(ctx, all)
 	s.cancel()
 	for _, t := range all {
 		<-t.done
@@ -152,7 +151,7 @@ func (s *Stage) Close(ctx context.Context) error {
 }
 
 // drain waits until no tenant has requests under way.
-func (s *Stage) drain(ctx context.Context, all []*tenantIngest) error {
+func drain(ctx context.Context, all []*tenantIngest) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for _, t := range all {

@@ -110,7 +110,7 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 	rules.Labels, rules.Offences = extra, p.list
 	b, err := p.decode(msg.Bytes, came, k.Generation, rules, room)
 	if err == nil && p.whole && b.Err != nil {
-		err = &errWhole{b.Err, b.Rejected}
+		err = &errWhole{errPartial{b.Err, b.Rejected}}
 		b.Release()
 	}
 	if err == nil {

@@ -2,6 +2,7 @@ package group
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -78,11 +79,7 @@ func Windows(bs []*remotewrite.Batch, now int64) []*Window {
 	if len(meta) > 0 && len(byStart) == 0 {
 		at(now)
 	}
-	out := make([]*Window, 0, len(byStart))
-	for _, w := range byStart {
-		out = append(out, w)
-	}
-	slices.SortFunc(out, func(a, b *Window) int { return cmp.Compare(a.Start, b.Start) })
+	out := slices.SortedFunc(maps.Values(byStart), func(a, b *Window) int { return cmp.Compare(a.Start, b.Start) })
 	if len(meta) > 0 {
 		// Keep the last description of each metric family, sorted by family.
 		slices.SortStableFunc(meta, func(a, b segment.Metadata) int { return strings.Compare(a.Metric, b.Metric) })

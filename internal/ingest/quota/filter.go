@@ -2,6 +2,7 @@ package quota
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/bits-and-blooms/bloom/v3"
@@ -49,12 +50,7 @@ func (f *filter) release() {
 
 // has reports whether the series was added, rarely also for one that was not.
 func (f *filter) has(id []byte) bool {
-	for _, l := range f.layers {
-		if l.Test(id) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.layers, func(l *bloom.BloomFilter) bool { return l.Test(id) })
 }
 
 // room makes room for another series. It returns a *memory.Error if the process has none.

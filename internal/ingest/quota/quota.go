@@ -118,37 +118,35 @@ func (q *Quota) Series(l *admission.Limits, lset []series.Label, now time.Time) 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used = now
-	q.hourly.at(now)
-	q.daily.at(now)
-	hour, day := l.MaxHourlySeries > 0 && !q.hourly.has(id), l.MaxDailySeries > 0 && !q.daily.has(id)
-	if hour && q.hourly.count >= l.MaxHourlySeries {
-		return full(remotewrite.ReasonHourlySeries, l.MaxHourlySeries, "hour", lset)
+	var fresh [2]*filter // those that do not have the series
+	n := 0
+	for _, p := range [...]struct {
+		filter *filter
+		limit  int
+		reason remotewrite.Reason
+		name   string
+	}{
+		{&q.hourly, l.MaxHourlySeries, remotewrite.ReasonHourlySeries, "hour"}, {&q.daily, l.MaxDailySeries, remotewrite.ReasonDailySeries, "day"},
+	} {
+		p.filter.at(now)
+		if p.limit == 0 || p.filter.has(id) {
+			continue
+		}
+		if p.filter.count >= p.limit {
+			return &remotewrite.Rejection{Reason: p.reason, Err: fmt.Errorf("series %s is one more than the %d that the tenant may write in one %s (UTC)", remotewrite.Describe(lset), p.limit, p.name)}
+		}
+		fresh[n] = p.filter
+		n++
 	}
-	if day && q.daily.count >= l.MaxDailySeries {
-		return full(remotewrite.ReasonDailySeries, l.MaxDailySeries, "day", lset)
-	}
-	if hour {
-		if err := q.hourly.room(); err != nil {
+	for _, f := range fresh[:n] {
+		if err := f.room(); err != nil {
 			return fmt.Errorf("count series: %w", err)
 		}
 	}
-	if day {
-		if err := q.daily.room(); err != nil {
-			return fmt.Errorf("count series: %w", err)
-		}
-	}
-	if hour {
-		q.hourly.add(id)
-	}
-	if day {
-		q.daily.add(id)
+	for _, f := range fresh[:n] {
+		f.add(id)
 	}
 	return nil
-}
-
-// full is the error for a series beyond the limit of a period.
-func full(r remotewrite.Reason, limit int, period string, lset []series.Label) error {
-	return &remotewrite.Rejection{Reason: r, Err: fmt.Errorf("series %s is one more than the %d that the tenant may write in one %s (UTC)", remotewrite.Describe(lset), limit, period)}
 }
 
 // Quotas are those of all tenants.
