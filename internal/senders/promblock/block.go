@@ -119,6 +119,7 @@ func (b *Block) Scan(ctx context.Context, from, to int64, keep Keep) (*Rows, err
 	if err := p.Err(); err != nil {
 		return nil, b.broken("read postings", err)
 	}
+	s.rows.byRef = nil
 	return s.rows, nil
 }
 
@@ -155,7 +156,6 @@ type scan struct {
 	builder labels.ScratchBuilder
 	metas   []chunks.Meta
 	lset    []series.Label
-	byRef   []uint32 // by reference: its row plus one
 }
 
 // series adds the series at which p stands.
@@ -181,10 +181,7 @@ func (s *scan) series(p index.Postings) error {
 	if err != nil {
 		return s.b.broken(fmt.Sprintf("read tombstones of series %d", p.At()), err)
 	}
-	if int(ref) >= len(s.byRef) {
-		s.byRef = append(s.byRef, make([]uint32, int(ref)+1-len(s.byRef)+len(s.byRef)/4)...)
-	}
-	s.byRef[ref] = s.rows.add(ref, p.At(), s.byRef[ref], within, gone)
+	s.rows.add(ref, p.At(), within, gone)
 	return nil
 }
 

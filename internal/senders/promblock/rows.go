@@ -23,6 +23,7 @@ type Rows struct {
 	places   []place // of row 0, then of row 1, …
 	more     map[int][]part
 	gone     map[int]tombstones.Intervals // by row
+	byRef    []uint32                     // by reference: its row plus one; of Scan
 
 	chunk  chunks.Meta
 	floats chunkenc.Iterator
@@ -64,21 +65,25 @@ const (
 	placeBytes = int64(unsafe.Sizeof(place{})) * 5 / 4
 )
 
-// add adds a series, or chunks to the row before known, and returns its row plus one.
-func (r *Rows) add(ref series.Ref, source storage.SeriesRef, known uint32, metas []chunks.Meta, gone tombstones.Intervals) uint32 {
+// add adds a series, or chunks to the row that has its reference.
+func (r *Rows) add(ref series.Ref, source storage.SeriesRef, metas []chunks.Meta, gone tombstones.Intervals) {
 	p := part{at: uint32(len(r.places)), n: uint32(len(metas)), source: source}
 	for _, m := range metas {
 		r.places = append(r.places, place{m.Ref, m.MinTime, m.MaxTime})
 	}
-	i := len(r.rows)
-	if known > 0 {
-		i = int(known) - 1
+	if int(ref) >= len(r.byRef) {
+		r.byRef = append(r.byRef, make([]uint32, int(ref)+1-len(r.byRef)+len(r.byRef)/4)...)
+	}
+	i := int(r.byRef[ref]) - 1
+	if i >= 0 {
 		if r.more == nil {
 			r.more = map[int][]part{}
 		}
 		r.more[i] = append(r.more[i], p)
 	} else {
+		i = len(r.rows)
 		r.rows = append(r.rows, row{part: p, ref: ref})
+		r.byRef[ref] = uint32(len(r.rows))
 	}
 	if len(gone) > 0 {
 		if r.gone == nil {
@@ -88,7 +93,6 @@ func (r *Rows) add(ref series.Ref, source storage.SeriesRef, known uint32, metas
 			r.gone[i] = r.gone[i].Add(iv)
 		}
 	}
-	return uint32(i) + 1
 }
 
 // Len returns the number of series.

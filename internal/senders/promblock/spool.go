@@ -83,7 +83,6 @@ func (s *Spool) Close() error { return s.file.Close() }
 func (s *Spool) Scan(ctx context.Context, from, to int64, keep Keep) (*Rows, error) {
 	r := &spoolReader{r: bufio.NewReaderSize(io.NewSectionReader(s.file, 0, s.size), 1<<18)}
 	rows := &Rows{source: s, from: from, to: to}
-	var byRef []uint32 // by reference: its row plus one
 	for n := 0; r.at < s.size; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return nil, fmt.Errorf("read temporary file: %w", context.Cause(ctx))
@@ -107,11 +106,9 @@ func (s *Spool) Scan(ctx context.Context, from, to int64, keep Keep) (*Rows, err
 		if !ok {
 			continue
 		}
-		if int(ref) >= len(byRef) {
-			byRef = append(byRef, make([]uint32, int(ref)+1-len(byRef)+len(byRef)/4)...)
-		}
-		byRef[ref] = rows.add(ref, storage.SeriesRef(at), byRef[ref], within, nil)
+		rows.add(ref, storage.SeriesRef(at), within, nil)
 	}
+	rows.byRef = nil
 	return rows, nil
 }
 
