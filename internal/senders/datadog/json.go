@@ -19,8 +19,12 @@ func (d *decoder) member(p *jsontext.Parser, name string) (err error) {
 		err = p.Array(func() error { return d.pointV2(p) })
 	case p.Peek() == 'n': // null stands for what is not given
 		_, err = p.Raw()
+	case name == "type" && d.Form == V1 && p.Peek() != '"':
+		err = p.Unexpected("a type, which is a string,")
 	case name == "type" && d.Form == V1:
-		err = d.typeV1(p)
+		var text []byte
+		text, err = p.Raw()
+		d.kind = kinds[string(text)]
 	case name == "type":
 		var number int64
 		number, err = p.Integer("a type, which is a number,")
@@ -50,16 +54,6 @@ func (d *decoder) member(p *jsontext.Parser, name string) (err error) {
 		return fmt.Errorf("%s: %w", remotewrite.Quote(name), err)
 	}
 	return nil
-}
-
-// typeV1 reads the type of a series of version 1.
-func (d *decoder) typeV1(p *jsontext.Parser) error {
-	if p.Peek() != '"' {
-		return p.Unexpected("a type, which is a string,")
-	}
-	text, err := p.Raw()
-	d.kind = kinds[string(text)]
-	return err
 }
 
 // pairV1 reads a point of version 1: [seconds, value].

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 )
 
 // ErrPickle marks data that is no pickle of plain data, or exceeds a limit.
@@ -164,13 +163,4 @@ func (m *machine) extend(values ...pickled) error {
 	m.left -= len(values)
 	*list = append(*list, values...)
 	return nil
-}
-
-// float64s returns a big-endian float.
-func (m *machine) float64s() (float64, error) {
-	b, err := m.bytes(8)
-	if err != nil {
-		return 0, err
-	}
-	return math.Float64frombits(binary.BigEndian.Uint64(b)), nil
 }

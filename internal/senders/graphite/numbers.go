@@ -2,6 +2,8 @@ package graphite
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -53,9 +55,9 @@ func (m *machine) numeric(op byte) (done bool, err error) {
 			m.number(float64(n))
 		}
 	case 'G': // BINFLOAT
-		var v float64
-		if v, err = m.float64s(); err == nil {
-			m.number(v)
+		var b []byte
+		if b, err = m.bytes(8); err == nil {
+			m.number(math.Float64frombits(binary.BigEndian.Uint64(b)))
 		}
 	case 0x88, 0x89: // NEWTRUE, NEWFALSE
 		m.number(float64(0x89 - op))

@@ -3,7 +3,6 @@ package otlp
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -124,13 +123,6 @@ var (
 	memberLabels = map[byte]string{memberBucket: model.BucketLabel, memberQuantile: model.QuantileLabel}
 )
 
-func boundText(v float64) string {
-	if math.IsInf(v, 1) {
-		return "+Inf"
-	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
-}
-
 // of returns the labels of a member, sorted by name, or why it has none. It keeps shared as it is.
 func (d *decoder) of(shared []series.Label, m member) ([]series.Label, error) {
 	f := d.metric.family
@@ -139,7 +131,7 @@ func (d *decoder) of(shared []series.Label, m member) ([]series.Label, error) {
 	}
 	lset := slices.Grow(slices.Clone(shared), 2)
 	if name := memberLabels[m.kind]; name != "" {
-		lset = set(lset, name, boundText(m.value))
+		lset = set(lset, name, strconv.FormatFloat(m.value, 'f', -1, 64))
 	}
 	lset = set(lset, model.MetricNameLabel, f.name+suffixes[m.kind])
 	lset, err := d.rules.Limits.CheckLabels(remotewrite.Extend(lset, d.rules.Labels))

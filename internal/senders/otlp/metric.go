@@ -147,7 +147,11 @@ func (d *decoder) readData(data protowire.Number, msg []byte) error {
 	if m.family = d.names.of(m); m.family.err != nil {
 		return d.reject(invalidName(m.family.err), points)
 	}
-	d.identifyMetric()
+	// The key is what the metric's series share.
+	d.text = append(append(d.text[:0], remotewrite.KeysOfOTLP, 'm'), byte(m.kind), byte(m.temporality))
+	d.text = appendKey(appendKey(d.text, d.resource.key), d.scope.key)
+	d.text = remotewrite.AppendKey(remotewrite.AppendKey(d.text, m.name), m.unit)
+	m.key = d.c.Key(d.text)
 	if err := each(msg, 1, "data", readPoint); err != nil {
 		return err
 	}
@@ -170,20 +174,8 @@ func (d *decoder) checkTemporality() error {
 	}
 }
 
-// identifyMetric computes the key that the metric's series share.
-func (d *decoder) identifyMetric() {
-	m := &d.metric
-	d.text = append(append(d.text[:0], remotewrite.KeysOfOTLP, 'm'), byte(m.kind), byte(m.temporality))
-	d.text = appendText(appendText(appendKey(appendKey(d.text, d.resource.key), d.scope.key), m.name), m.unit)
-	m.key = d.c.Key(d.text)
-}
-
 func invalidName(err error) error {
 	return &remotewrite.Rejection{Reason: remotewrite.ReasonInvalidName, Err: err}
 }
 
 func quote(b []byte) string { return remotewrite.Quote(string(b)) }
-
-func appendText[T string | []byte](dst []byte, text T) []byte {
-	return remotewrite.AppendKey(dst, text)
-}

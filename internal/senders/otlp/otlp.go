@@ -95,7 +95,7 @@ func (d *decoder) resourceMetrics(msg []byte) error {
 	if err != nil {
 		return err
 	}
-	d.text = append(appendText(append(d.text[:0], remotewrite.KeysOfOTLP, 'r'), d.salt), attributes.bytes...)
+	d.text = append(remotewrite.AppendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'r'), d.salt), attributes.bytes...)
 	d.resource = resource{attributes: attributes.bytes, key: d.c.Key(d.text), from: ^uint64(0)}
 	if err := each(msg, 2, "ResourceMetrics", d.scopeMetrics); err != nil {
 		return err

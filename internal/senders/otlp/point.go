@@ -148,6 +148,7 @@ func (d *decoder) unplaced(err error) error {
 // seen notes the time of the data point at hand if it is stored.
 func (d *decoder) seen() {
 	if !d.point.refused {
-		d.resource.see(d.point.time)
+		r, ns := &d.resource, d.point.time
+		r.from, r.to = min(r.from, ns), max(r.to, ns)
 	}
 }

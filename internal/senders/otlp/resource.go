@@ -37,9 +37,6 @@ type resource struct {
 	promoted      []series.Label
 }
 
-// see notes the time of a data point (ns) that is stored.
-func (r *resource) see(ns uint64) { r.from, r.to = min(r.from, ns), max(r.to, ns) }
-
 // identify reads the resource's attributes, once.
 func (d *decoder) identify() error {
 	r := &d.resource
@@ -235,7 +232,7 @@ func (d *decoder) readScope(msg []byte) error {
 	s.attributes = attributes.bytes
 	d.text = append(d.text[:0], 'O', 's')
 	for _, part := range []string{s.name, s.version, s.schema} {
-		d.text = appendText(d.text, part)
+		d.text = remotewrite.AppendKey(d.text, part)
 	}
 	d.text = append(d.text, s.attributes...)
 	s.key = d.c.Key(d.text)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"slices"
 
@@ -46,7 +47,8 @@ func Parse(b Body, g Group, set Settings, room *remotewrite.Room) (*Metrics, err
 	if n := int64(len(b.Text)); n > set.MaxBytes {
 		return nil, &TooLarge{LimitBytes, set.MaxBytes, n}
 	}
-	binary := isProtobuf(b.ContentType)
+	kind, params, err := mime.ParseMediaType(b.ContentType)
+	binary := err == nil && kind == expfmt.ProtoType && params["encoding"] == "delimited" && params["proto"] == expfmt.ProtoProtocol
 	cost := int64(len(b.Text)) * costProtobuf
 	if !binary {
 		cost = int64(len(b.Text))*costText + int64(bytes.Count(b.Text, []byte{'\n'})+1)*costLine
@@ -95,12 +97,6 @@ func Parse(b Body, g Group, set Settings, room *remotewrite.Room) (*Metrics, err
 	return m, nil
 }
 
-// isProtobuf reports whether a content type is that of delimited protobuf.
-func isProtobuf(contentType string) bool {
-	kind, params, err := mime.ParseMediaType(contentType)
-	return err == nil && kind == expfmt.ProtoType && params["encoding"] == "delimited" && params["proto"] == expfmt.ProtoProtocol
-}
-
 func readText(b []byte) (_ []*dto.MetricFamily, err error) {
 	defer func() {
 		if recover() != nil { // the parser has no metric yet at {}, after a comment
@@ -112,12 +108,7 @@ func readText(b []byte) (_ []*dto.MetricFamily, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*dto.MetricFamily, 0, len(byName))
-	for _, f := range byName {
-		all = append(all, f)
-	}
-	slices.SortFunc(all, func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	return all, nil
+	return slices.SortedFunc(maps.Values(byName), func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) }), nil
 }
 
 func readProtobuf(b []byte) (all []*dto.MetricFamily, err error) {

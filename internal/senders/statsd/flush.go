@@ -134,14 +134,9 @@ func (x *entry) points(t int64) []point {
 			x.suffixed(t, "_count", float64(m.Summary.GetSampleCount())),
 		}
 		for _, q := range m.Summary.GetQuantile() {
-			lset := slices.DeleteFunc(slices.Clone(x.labels), func(l series.Label) bool { return l.Name == model.QuantileLabel })
-			i, _ := slices.BinarySearchFunc(lset, model.QuantileLabel, func(l series.Label, name string) int {
-				if l.Name < name {
-					return -1
-				}
-				return 1
-			})
-			lset = slices.Insert(lset, i, series.Label{Name: model.QuantileLabel, Value: strconv.FormatFloat(q.GetQuantile(), 'g', -1, 64)})
+			own := series.Label{Name: model.QuantileLabel, Value: strconv.FormatFloat(q.GetQuantile(), 'g', -1, 64)}
+			lset := remotewrite.Extend(slices.Clone(x.labels), []series.Label{own})
+			series.SortLabels(lset)
 			out = append(out, point{labels: lset, key: keyOf(lset), t: t, v: q.GetValue()})
 		}
 		return out
