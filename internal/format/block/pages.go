@@ -1,7 +1,6 @@
 package block
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"slices"
 
@@ -161,7 +160,7 @@ func (p *intPages) end(vals []int64, l layout) error {
 	switch l {
 	case plainInts:
 		page.Encoding = format.Plain
-		p.data = appendPlain(p.data, vals)
+		p.data = parquetfile.AppendWords(p.data, vals)
 	case byteDelta, literalDelta:
 		page.Literals = l == literalDelta
 		p.data = delta.AppendBytes(p.data, vals)
@@ -225,7 +224,7 @@ func (p *intPages) compare(vals []int64) (best layout, size int, err error) {
 	if packed*8 <= (rangeBits(vals)-plainBits)*len(vals) {
 		return best, size, nil
 	}
-	p.other = appendPlain(p.other[:0], vals)
+	p.other = parquetfile.AppendWords(p.other[:0], vals)
 	if n := p.size(p.other); n*plainGain < size*(plainGain-1) {
 		best, size = plainInts, n
 	}
@@ -263,17 +262,5 @@ func eachRun(vals []int64, f func(v int64, n int)) {
 
 // rangeBits returns the number of bits that distinguish the values.
 func rangeBits(vals []int64) int {
-	lo, hi := vals[0], vals[0]
-	for _, v := range vals {
-		lo, hi = min(lo, v), max(hi, v)
-	}
-	return bits.Len64(uint64(hi) - uint64(lo))
-}
-
-func appendPlain(dst []byte, vals []int64) []byte {
-	dst = slices.Grow(dst, 8*len(vals))
-	for _, v := range vals {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
-	}
-	return dst
+	return bits.Len64(uint64(slices.Max(vals)) - uint64(slices.Min(vals)))
 }

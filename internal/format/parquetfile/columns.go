@@ -28,10 +28,7 @@ func ByteInt64s(name string, s *Scratch, vals []int64) Chunk {
 
 // Uint64s returns a PLAIN column of unsigned INT64 with statistics.
 func Uint64s(name string, s *Scratch, vals []uint64) Chunk {
-	s.Data = s.Data[:0]
-	for _, v := range vals {
-		s.Data = binary.LittleEndian.AppendUint64(s.Data, v)
-	}
+	s.Data = AppendWords(s.Data[:0], vals)
 	c := Chunk{Path: []string{name}, Type: format.Int64, Pages: s.page(format.Plain, len(vals))}
 	if len(vals) > 0 {
 		c.Min, c.Max = stat(slices.Min(vals)), stat(slices.Max(vals))
@@ -88,13 +85,15 @@ func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error)
 
 // doubles and binaries append values to s.Data, as int64s does.
 func doubles(path []string, s *Scratch, entries int, vals []float64) Chunk {
-	s.Data = putDoubles(slices.Grow(s.Data, 8*len(vals)), vals)
+	s.Data = AppendWords(s.Data, vals)
 	return Chunk{Path: path, Type: format.Double, Pages: s.page(format.Plain, entries)}
 }
 
-func putDoubles(b []byte, vals []float64) []byte {
-	for _, v := range vals {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+// AppendWords appends values of eight bytes in PLAIN encoding.
+func AppendWords[T word](b []byte, vals []T) []byte {
+	b = slices.Grow(b, 8*len(vals))
+	for _, v := range wordsOf(vals) {
+		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	return b
 }

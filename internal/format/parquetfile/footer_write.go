@@ -11,15 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// More bytes of Thrift's compact protocol.
-const (
-	typeShort  = 4
-	typeLong   = 6
-	typeBinary = 8
-	typeList   = 9
-	// longList is the size in the first byte of a list whose length follows.
-	longList = 15
-)
+// longList is the size in the first byte of a list whose length follows.
+const longList = 15
 
 // appendRowGroups appends the row groups of a footer in Thrift's compact protocol, as a list: the
 // bytes that parquet-go's encoder writes, which finds the fields by reflection. A small segment has

@@ -62,9 +62,6 @@ func ReadLayout(r io.ReaderAt, size int64) (*Layout, error) {
 func LayoutOf(file []byte) (*Layout, error) {
 	// The footer aliases the file.
 	size := int64(len(file))
-	if size < footerTrailer+int64(len(Magic)) {
-		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
-	}
 	n, err := footerLength(file, size)
 	if err != nil {
 		return nil, err
@@ -74,7 +71,7 @@ func LayoutOf(file []byte) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layoutOf(footer, int64(len(file)))
+	return layoutOf(footer, size)
 }
 
 func layoutOf(footer []byte, size int64) (*Layout, error) {
@@ -147,7 +144,7 @@ type keptSchema struct {
 
 // leaves decodes the schema, a list of a type, and returns its leaf columns.
 func (s *skimmer) leaves(typ byte) ([]Leaf, error) {
-	if typ != skimList {
+	if typ != typeList {
 		return nil, fmt.Errorf("the schema has thrift type %d", typ)
 	}
 	rest := s.b[s.at:]
@@ -195,7 +192,7 @@ func keepSchema(k keptSchema) {
 func decodeSchema(list []byte) ([]Leaf, error) {
 	var schema []element
 	s := skimmer{b: list}
-	err := s.structs(skimList, func(uint64) error {
+	err := s.structs(typeList, func(uint64) error {
 		e, err := s.element()
 		schema = append(schema, e)
 		return err

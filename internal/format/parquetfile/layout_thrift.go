@@ -79,7 +79,7 @@ func (s *skimmer) chunkInfo() (c ChunkInfo, err error) {
 		if err == nil && typ == 0 {
 			break
 		}
-		if last = id; err == nil && id == 3 && typ == skimStruct {
+		if last = id; err == nil && id == 3 && typ == typeStruct {
 			err = s.columnMeta(&c)
 		} else if err == nil {
 			err = s.skip(typ, 3)

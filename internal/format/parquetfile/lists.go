@@ -3,7 +3,6 @@ package parquetfile
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -88,7 +87,7 @@ func (l *Lists) DoublePages(path []string, s *Scratch, vals []float64, rows int)
 		from := len(s.Data)
 		s.Data = appendLevels(s.Data, s, func(h *hybrid) { h.run(0, len(part)) })
 		s.Data = appendLevels(s.Data, s, func(h *hybrid) { h.run(1, len(part)) })
-		s.Data = putDoubles(s.Data, part)
+		s.Data = AppendWords(s.Data, part)
 		c.Pages = append(c.Pages, Page{Encoding: format.Plain, Data: s.Data[from:], Values: len(part), Words: true})
 	}
 	return c
@@ -124,47 +123,31 @@ func (p *DataPage) WordsIn(dst []uint64, n, from, to int) ([]uint64, error) {
 	if p.Encoding != format.Plain || len(p.Values) != 8*n || from > to || to > n {
 		return nil, fmt.Errorf("%w: values %d to %d of %d in %d bytes and encoding %v", ErrFormat, from, to, n, len(p.Values), p.Encoding)
 	}
-	dst = slices.Grow(dst, to-from)
-	for b := p.Values[8*from : 8*to]; len(b) > 0; b = b[8:] {
-		dst = append(dst, binary.LittleEndian.Uint64(b))
-	}
-	return dst, nil
+	return appendWords(dst, p.Values[8*from:8*to], to-from)
 }
 
-// WordsAt appends 8-byte values of a PLAIN page of n: those at ascending positions less first, as
-// bits.
-func (p *DataPage) WordsAt(dst []uint64, n int, at []uint32, first uint32) ([]uint64, error) {
+// WordsAt appends 8-byte values of a PLAIN page of n: those at ascending positions less first.
+func WordsAt[T word](p *DataPage, dst []T, n int, at []uint32, first uint32) ([]T, error) {
 	if p.Encoding != format.Plain || len(p.Values) != 8*n {
 		return nil, fmt.Errorf("%w: %d bytes of %d values in encoding %v", ErrFormat, len(p.Values), n, p.Encoding)
 	}
-	dst = slices.Grow(dst, len(at))
-	for _, i := range at {
+	end := len(dst)
+	dst = slices.Grow(dst, len(at))[:end+len(at)]
+	words := wordsOf(dst[end:])
+	for k, i := range at {
 		if int(i-first) >= n {
 			return nil, errPosition(i-first, n)
 		}
-		dst = append(dst, binary.LittleEndian.Uint64(p.Values[8*(i-first):]))
+		words[k] = binary.LittleEndian.Uint64(p.Values[8*(i-first):])
 	}
 	return dst, nil
-}
-
-// DoublesAt is WordsAt for DOUBLE.
-func (p *DataPage) DoublesAt(dst []float64, n int, at []uint32, first uint32) ([]float64, error) {
-	words, err := p.WordsAt(nil, n, at, first)
-	for _, w := range words {
-		dst = append(dst, math.Float64frombits(w))
-	}
-	return dst, err
 }
 
 // Int64sAt is WordsAt for INT64, in PLAIN or DELTA_BINARY_PACKED. Values after the last position
 // are not decoded.
 func (p *DataPage) Int64sAt(dst []int64, n int, at []uint32, first uint32) ([]int64, error) {
 	if p.Encoding != format.DeltaBinaryPacked {
-		words, err := p.WordsAt(nil, n, at, first)
-		for _, w := range words {
-			dst = append(dst, int64(w))
-		}
-		return dst, err
+		return WordsAt(p, dst, n, at, first)
 	}
 	var d delta.Reader
 	if err := d.Reset(p.Values, n); err != nil {

@@ -119,12 +119,7 @@ func (c *Numbers) AppendPage(dst []byte) []byte {
 }
 
 // AppendDict appends the dictionary as a PLAIN page.
-func (c *Numbers) AppendDict(dst []byte) []byte {
-	for _, v := range c.dict {
-		dst = binary.LittleEndian.AppendUint64(dst, v)
-	}
-	return dst
-}
+func (c *Numbers) AppendDict(dst []byte) []byte { return AppendWords(dst, c.dict) }
 
 func (c *Numbers) chunk(name string, t format.Type, s *Scratch) Chunk {
 	s.Dict = c.AppendDict(s.Dict[:0])

@@ -9,10 +9,8 @@ import (
 // Bytes of Thrift's compact protocol. A field begins with its distance from the field before, four
 // bits, and its type.
 const (
-	nextInt    = 1<<4 | typeInt
-	typeInt    = 5
-	typeStruct = 12
-	stop       = 0 // the end of a struct
+	nextInt = 1<<4 | typeInt
+	stop    = 0 // the end of a struct
 )
 
 // The numbers of a page header's fields that hold the header of a data page or of a dictionary.
@@ -92,7 +90,7 @@ func (h *pageHead) read(b []byte) (int, error) {
 			h.hasCRC = true
 		case id == dataField || id == dictField:
 			err = h.inner(&s, typ)
-		case id > lastHeadID && typ == skimI32: // headSumID, unless a field before it has a damaged number
+		case id > lastHeadID && typ == typeInt: // headSumID, unless a field before it has a damaged number
 			h.sumAt = s.at
 			h.sum, err = s.integer(typ)
 			h.sumEnd = s.at
@@ -107,7 +105,7 @@ func (h *pageHead) read(b []byte) (int, error) {
 
 // inner decodes a DataPageHeader or DictionaryPageHeader, which is a field of a type.
 func (h *pageHead) inner(s *skimmer, typ byte) error {
-	if typ != skimStruct {
+	if typ != typeStruct {
 		return s.skip(typ, 1)
 	}
 	for last := int64(0); ; {

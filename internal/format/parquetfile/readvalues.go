@@ -19,14 +19,7 @@ var errCut = errors.New("values are cut off")
 func (p *DataPage) Int64s(dst []int64, n int, dict []int64) ([]int64, error) {
 	switch p.Encoding {
 	case format.Plain:
-		if len(p.Values) != 8*n {
-			return nil, fmt.Errorf("%w: %d bytes of %d integers", ErrFormat, len(p.Values), n)
-		}
-		dst = slices.Grow(dst, n)
-		for b := p.Values; len(b) >= 8; b = b[8:] {
-			dst = append(dst, int64(binary.LittleEndian.Uint64(b)))
-		}
-		return dst, nil
+		return appendWords(dst, p.Values, n)
 	case format.DeltaBinaryPacked:
 		var d delta.Reader
 		if err := d.Reset(p.Values, n); err != nil {
@@ -44,16 +37,32 @@ func (p *DataPage) Int64s(dst []int64, n int, dict []int64) ([]int64, error) {
 	return nil, p.unsupported("integers")
 }
 
+// word is a value of eight bytes.
+type word interface{ int64 | uint64 | float64 }
+
 // wordsOf is the memory of v as words.
-func wordsOf[T int64 | float64](v []T) []uint64 {
+func wordsOf[T word](v []T) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
+}
+
+// appendWords appends the n values of b, which are in PLAIN encoding.
+func appendWords[T word](dst []T, b []byte, n int) ([]T, error) {
+	if len(b) != 8*n {
+		return nil, fmt.Errorf("%w: %d bytes of %d values", ErrFormat, len(b), n)
+	}
+	at := len(dst)
+	dst = slices.Grow(dst, n)[:at+n]
+	for words := wordsOf(dst[at:]); len(words) > 0 && len(b) >= 8; words, b = words[1:], b[8:] {
+		words[0] = binary.LittleEndian.Uint64(b)
+	}
+	return dst, nil
 }
 
 // Doubles appends the n DOUBLE values of a page, in PLAIN, BYTE_STREAM_SPLIT or as indexes of dict.
 func (p *DataPage) Doubles(dst []float64, n int, dict []float64) ([]float64, error) {
 	switch p.Encoding {
 	case format.Plain:
-		return appendDoubles(dst, p.Values, n)
+		return appendWords(dst, p.Values, n)
 	case format.ByteStreamSplit:
 		if len(p.Values) != 8*n {
 			return nil, fmt.Errorf("%w: %d bytes of %d doubles", ErrFormat, len(p.Values), n)
@@ -96,14 +105,10 @@ func fill[T any](dst []T, v T) {
 
 // Uint64s appends the values of a PLAIN page.
 func (p *DataPage) Uint64s(dst []uint64) ([]uint64, error) {
-	if p.Encoding != format.Plain || len(p.Values) != 8*p.Entries {
-		return nil, fmt.Errorf("%w: %d bytes for %d rows in encoding %v", ErrFormat, len(p.Values), p.Entries, p.Encoding)
+	if p.Encoding != format.Plain {
+		return nil, p.unsupported("words")
 	}
-	dst = slices.Grow(dst, p.Entries)
-	for b := p.Values; len(b) > 0; b = b[8:] {
-		dst = append(dst, binary.LittleEndian.Uint64(b))
-	}
-	return dst, nil
+	return appendWords(dst, p.Values, p.Entries)
 }
 
 // Room returns memory for the values of all rows of a file, one for each, before the n values of a
@@ -118,29 +123,13 @@ func Room[T any](l *Layout, all []T, n int) []T {
 }
 
 // Doubles returns the dictionary of a DOUBLE chunk.
-func (c *ChunkReader) Doubles() ([]float64, error) { return appendDoubles(nil, c.Dict, c.DictLen) }
-
-func appendDoubles(dst []float64, b []byte, n int) ([]float64, error) {
-	if len(b) != 8*n {
-		return nil, fmt.Errorf("%w: %d bytes of %d doubles", ErrFormat, len(b), n)
-	}
-	dst = slices.Grow(dst, n)
-	for ; len(b) >= 8; b = b[8:] {
-		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(b)))
-	}
-	return dst, nil
+func (c *ChunkReader) Doubles() ([]float64, error) {
+	return appendWords[float64](nil, c.Dict, c.DictLen)
 }
 
 // Int64s returns the dictionary of an INT64 chunk.
 func (c *ChunkReader) Int64s() ([]int64, error) {
-	if len(c.Dict) != 8*c.DictLen {
-		return nil, fmt.Errorf("%w: dictionary of %d bytes for %d integers", ErrFormat, len(c.Dict), c.DictLen)
-	}
-	out := make([]int64, c.DictLen)
-	for i := range out {
-		out[i] = int64(binary.LittleEndian.Uint64(c.Dict[8*i:]))
-	}
-	return out, nil
+	return appendWords[int64](nil, c.Dict, c.DictLen)
 }
 
 // Strings appends the entries of a BYTE_ARRAY chunk's dictionary. They alias Dict.

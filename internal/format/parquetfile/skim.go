@@ -16,18 +16,18 @@ type skimmer struct {
 
 // Types of the compact protocol.
 const (
-	skimTrue   = 1
-	skimFalse  = 2
-	skimI8     = 3
-	skimI16    = 4
-	skimI32    = 5
-	skimI64    = 6
-	skimDouble = 7
-	skimBinary = 8
-	skimList   = 9
-	skimSet    = 10
-	skimMap    = 11
-	skimStruct = 12
+	typeTrue   = 1
+	typeFalse  = 2
+	typeI8     = 3
+	typeShort  = 4
+	typeInt    = 5
+	typeLong   = 6
+	typeDouble = 7
+	typeBinary = 8
+	typeList   = 9
+	typeSet    = 10
+	typeMap    = 11
+	typeStruct = 12
 )
 
 var errSkim = errors.New("thrift values are cut off")
@@ -52,30 +52,30 @@ func (s *skimmer) skip(typ byte, depth int) error {
 		return errDepth
 	}
 	switch typ {
-	case skimTrue, skimFalse: // the type is the value
+	case typeTrue, typeFalse: // the type is the value
 		return nil
-	case skimI8:
+	case typeI8:
 		return s.bytes(1)
-	case skimI16, skimI32, skimI64:
+	case typeShort, typeInt, typeLong:
 		_, err := s.number()
 		return err
-	case skimDouble:
+	case typeDouble:
 		return s.bytes(8)
-	case skimBinary:
+	case typeBinary:
 		n, err := s.number()
 		if err != nil {
 			return err
 		}
 		return s.bytes(n)
-	case skimList, skimSet:
+	case typeList, typeSet:
 		typ, n, err := s.listHead()
 		for ; n > 0 && err == nil; n-- {
 			err = s.item(typ, depth+1)
 		}
 		return err
-	case skimMap:
+	case typeMap:
 		return s.pairs(depth + 1)
-	case skimStruct:
+	case typeStruct:
 		return s.fields(func(_ int64, typ byte) error { return s.skip(typ, depth+1) })
 	}
 	return fmt.Errorf("unknown thrift type %d", typ)
@@ -98,14 +98,14 @@ func (s *skimmer) fields(visit func(id int64, typ byte) error) error {
 // structs calls visit, which walks over the fields, for every struct of a list of a type. left is the
 // number of structs from this one on.
 func (s *skimmer) structs(typ byte, visit func(left uint64) error) error {
-	if typ != skimList {
+	if typ != typeList {
 		return fmt.Errorf("a list field has thrift type %d", typ)
 	}
 	of, n, err := s.listHead()
 	if err != nil {
 		return err
 	}
-	if of != skimStruct && n > 0 {
+	if of != typeStruct && n > 0 {
 		return fmt.Errorf("a list of structs has elements of thrift type %d", of)
 	}
 	for ; n > 0; n-- {
@@ -118,7 +118,7 @@ func (s *skimmer) structs(typ byte, visit func(left uint64) error) error {
 
 // text decodes a string of a type, which aliases the bytes.
 func (s *skimmer) text(typ byte) (string, error) {
-	if typ != skimBinary {
+	if typ != typeBinary {
 		return "", fmt.Errorf("a string has thrift type %d", typ)
 	}
 	n, err := s.number()
@@ -134,7 +134,7 @@ func (s *skimmer) text(typ byte) (string, error) {
 
 // integer decodes an integer of a type.
 func (s *skimmer) integer(typ byte) (int64, error) {
-	if typ != skimI16 && typ != skimI32 && typ != skimI64 {
+	if typ != typeShort && typ != typeInt && typ != typeLong {
 		return 0, fmt.Errorf("an integer has thrift type %d", typ)
 	}
 	return s.varint()
@@ -171,8 +171,8 @@ func (s *skimmer) pairs(depth int) error {
 
 // item is skip in a container, where a boolean takes a byte.
 func (s *skimmer) item(typ byte, depth int) error {
-	if typ == skimTrue || typ == skimFalse {
-		typ = skimI8
+	if typ == typeTrue || typ == typeFalse {
+		typ = typeI8
 	}
 	return s.skip(typ, depth)
 }

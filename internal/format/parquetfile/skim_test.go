@@ -91,8 +91,8 @@ func TestSkim(t *testing.T) {
 	fields := func(depth int) (b []byte) {
 		for range rng.IntN(5) {
 			typ := byte(1 + rng.IntN(12))
-			if depth > 4 && typ > skimBinary {
-				typ = skimI32
+			if depth > 4 && typ > typeBinary {
+				typ = typeInt
 			}
 			if rng.IntN(4) == 0 {
 				b = append(b, typ, byte(2*rng.IntN(60)))
@@ -104,23 +104,23 @@ func TestSkim(t *testing.T) {
 		return append(b, 0)
 	}
 	item := func(typ byte, depth int) []byte {
-		if typ == skimTrue || typ == skimFalse {
-			typ = skimI8
+		if typ == typeTrue || typ == typeFalse {
+			typ = typeI8
 		}
 		return value(typ, depth)
 	}
 	value = func(typ byte, depth int) (b []byte) {
 		switch typ {
-		case skimI8:
+		case typeI8:
 			return []byte{byte(rng.Uint32())}
-		case skimI16, skimI32, skimI64:
+		case typeShort, typeInt, typeLong:
 			return []byte{0x80 | byte(rng.Uint32()), byte(rng.IntN(128))}
-		case skimDouble:
+		case typeDouble:
 			return make([]byte, 8)
-		case skimBinary:
+		case typeBinary:
 			n := rng.IntN(20)
 			return append([]byte{byte(n)}, make([]byte, n)...)
-		case skimList, skimSet:
+		case typeList, typeSet:
 			n, of := rng.IntN(20), byte(1+rng.IntN(8))
 			if b = []byte{byte(n)<<4 | of}; n >= 15 {
 				b = []byte{0xf0 | of, byte(n)}
@@ -128,16 +128,16 @@ func TestSkim(t *testing.T) {
 			for range n {
 				b = append(b, item(of, depth+1)...)
 			}
-		case skimMap:
+		case typeMap:
 			n := rng.IntN(3)
 			if n == 0 {
 				return []byte{0}
 			}
-			b = []byte{byte(n), skimI32<<4 | skimBinary}
+			b = []byte{byte(n), typeInt<<4 | typeBinary}
 			for range n {
-				b = append(append(b, item(skimI32, depth+1)...), item(skimBinary, depth+1)...)
+				b = append(append(b, item(typeInt, depth+1)...), item(typeBinary, depth+1)...)
 			}
-		case skimStruct:
+		case typeStruct:
 			return fields(depth + 1)
 		}
 		return b
@@ -147,12 +147,12 @@ func TestSkim(t *testing.T) {
 		n, err := readThrift(b)
 		require.NoError(t, err, "%x", b)
 		s := skimmer{b: b}
-		require.NoError(t, s.skip(skimStruct, 1), "%x", b)
+		require.NoError(t, s.skip(typeStruct, 1), "%x", b)
 		require.Equal(t, n, s.at, "%x", b)
 
 		cut := b[:rng.IntN(n)]
 		_, err = readThrift(cut)
 		s = skimmer{b: cut}
-		require.Equal(t, err != nil, s.skip(skimStruct, 1) != nil, "%x", cut)
+		require.Equal(t, err != nil, s.skip(typeStruct, 1) != nil, "%x", cut)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
 
@@ -141,12 +140,8 @@ func (r *WordReader) load() error {
 		if err != nil {
 			return err
 		}
-		if len(b) != 8*n {
-			return fmt.Errorf("%w: dictionary of %d bytes for %d values", ErrFormat, len(b), n)
-		}
-		r.dict = slices.Grow(r.dict, n)
-		for ; len(b) >= 8; b = b[8:] {
-			r.dict = append(r.dict, binary.LittleEndian.Uint64(b))
+		if r.dict, err = appendWords(r.dict, b, n); err != nil {
+			return fmt.Errorf("dictionary: %w", err)
 		}
 	}
 	p, err := r.pages.Load()

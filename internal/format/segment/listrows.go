@@ -27,7 +27,7 @@ func (c *Columns) DoublesOf(col string, rows []uint32) (counts []int, vals []flo
 	r := rowLists[float64]{
 		leaf: c.leaf(col), path: parquetfile.ListPath(col), typ: format.Double,
 		limit: func(p *parquetfile.DataPage) int { return len(p.Values) / 8 },
-		at:    (*parquetfile.DataPage).DoublesAt,
+		at:    parquetfile.WordsAt[float64],
 		all:   func(p *parquetfile.DataPage, dst []float64, n int) ([]float64, error) { return p.Doubles(dst, n, nil) },
 	}
 	err = r.read(c, rows)
