@@ -1,8 +1,6 @@
 package block
 
 import (
-	"math"
-
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 
@@ -93,26 +91,17 @@ func (f *floats) append(o *owner, ts []int64, v []float64, st []int64) error {
 		f.keyColumns.append(o, n, ts[0], ts[n-1])
 		f.ts = append(f.ts, ts[:n]...)
 		f.enc.Encode(&f.cols, v[:n])
-		if f.hasST {
-			f.appendST(st, n)
+		switch {
+		case !f.hasST:
+		case st == nil:
+			f.st = append(f.st, make([]int64, n)...)
+		default:
+			f.st, st = append(f.st, st[:n]...), st[n:]
 		}
 		f.ends, f.names = append(f.ends, len(f.ts)), append(f.names, o.view.Metric(o.ref))
 		ts, v = ts[n:], v[n:]
-		if st != nil {
-			st = st[n:]
-		}
 	}
 	return nil
-}
-
-func (f *floats) appendST(st []int64, n int) {
-	if st != nil {
-		f.st = append(f.st, st[:n]...)
-		return
-	}
-	for range n {
-		f.st = append(f.st, 0)
-	}
 }
 
 // flush writes the open row group, if it has rows.
@@ -129,14 +118,7 @@ func (f *floats) flush() error {
 	f.group.Pages = stretchesOf(f.pages.pages, f.pq.PageSizes())
 	// v_div compares values by their bits.
 	f.num.Reset()
-	for vals := f.cols.Div; len(vals) > 0; {
-		b, n := math.Float64bits(vals[0]), 1
-		for n < len(vals) && math.Float64bits(vals[n]) == b {
-			n++
-		}
-		f.num.Append(b, n)
-		vals = vals[n:]
-	}
+	eachRun(intsOf(f.cols.Div), func(b int64, n int) { f.num.Append(uint64(b), n) })
 	f.pq.Add(f.num.Doubles(ColDiv, &f.s), nil)
 	if f.hasST {
 		f.pq.Add(f.timeChunk(segment.ColST, f.st, &f.stHow))

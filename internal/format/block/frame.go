@@ -41,14 +41,10 @@ func ReadFrame(in io.ReaderAt, g *RowGroup) (*Frame, error) {
 	x := &Frame{first: g.FirstRow}
 	var words parquetfile.WordReader
 	read := func(leaf int, column func(*parquetfile.WordReader, int64) (bool, error)) (fits bool, err error) {
-		span, err := g.chunkOf(leaf)
-		if err == nil {
-			err = words.Reset(in, span, g.Rows)
+		if err := g.open(&words, in, leaf); err != nil {
+			return false, err
 		}
-		if err == nil {
-			fits, err = column(&words, g.Rows)
-		}
-		if err != nil {
+		if fits, err = column(&words, g.Rows); err != nil {
 			return false, fmt.Errorf("column %d: %w", leaf, err)
 		}
 		return fits, nil
@@ -176,11 +172,4 @@ func (x *Frame) divide(r Rows, v []float64) (odd bool) {
 		v, row = v[n:], row+n
 	}
 	return odd
-}
-
-// within returns which of n times, which begin at a position in times, are in [mint, maxt] (ms):
-// where they begin, and their number.
-func (x *Frame) within(at, n int, mint, maxt int64) (from, kept int) {
-	lo, hi := inRange(x.times[at:at+n], mint, maxt)
-	return at + lo, hi - lo
 }

@@ -42,7 +42,7 @@ func (p *metaParser) decode(m *Meta) error {
 		case "sources":
 			m.Sources, err = list(p, 0, p.String)
 		case "slice":
-			m.Slice, err = p.slice()
+			err = p.other(&m.Slice)
 		case "label_columns":
 			m.LabelColumns, err = list(p, 0, p.String)
 		case "map_names":
@@ -129,25 +129,6 @@ func fitting[T any](s []T) []T {
 		return slices.Clone(s)
 	}
 	return s
-}
-
-func (p *metaParser) slice() (s Slice, err error) {
-	err = p.Object(func(name string) (err error) {
-		p.Peek()
-		var n int64
-		switch name {
-		case "index":
-			n, err = p.number()
-			s.Index = int(n)
-		case "of":
-			n, err = p.number()
-			s.Of = int(n)
-		default:
-			err = p.other(new(any))
-		}
-		return at(name, err)
-	})
-	return s, err
 }
 
 func (p *metaParser) file() (f File, err error) {

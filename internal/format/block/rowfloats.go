@@ -46,10 +46,7 @@ func (f *FloatReader) SelectFramed(in io.ReaderAt, g *RowGroup, x *Frame, rows [
 		if err != nil {
 			return 0, err
 		}
-		from, n := x.within(at, int(r.N), mint, maxt)
-		f.rows = append(f.rows, Rows{r.From + int64(from-at), int64(n)})
-		f.at = append(f.at, from)
-		total += int64(n)
+		total += f.keep(r, at, x.times[at:at+int(r.N)], mint, maxt)
 	}
 	return total, nil
 }
@@ -119,7 +116,7 @@ func (f *FloatReader) Values(dst []float64) (stale bool, err error) {
 		return stale, err
 	}
 	d := divisors{f: f, next: f.group.FirstRow}
-	if err := d.open(); err != nil {
+	if err := f.group.open(&f.divs, f.in, leafDiv); err != nil {
 		return false, err
 	}
 	err = f.each(leafInt, f.rows, func(_ int, r Rows) error {
@@ -143,17 +140,6 @@ type divisors struct {
 
 // someDivisors is how many divisors that may differ are read at once.
 const someDivisors = 512
-
-func (d *divisors) open() error {
-	span, err := d.f.group.chunkOf(leafDiv)
-	if err == nil {
-		err = d.f.divs.Reset(d.f.in, span, d.f.group.Rows)
-	}
-	if err != nil {
-		return fmt.Errorf("column %d: %w", leafDiv, err)
-	}
-	return nil
-}
 
 // divide makes the values of rows of v, which holds their integers.
 func (d *divisors) divide(r Rows, v []float64) error {

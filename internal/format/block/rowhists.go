@@ -23,12 +23,9 @@ func (b *blobReader) Select(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt
 // read calls visit for every selected row, with the position of its range, its position among all
 // selected rows, its time and its byte string.
 func (b *blobReader) read(leaf int, visit func(i, at int, t int64, blob string) error) error {
-	span, err := b.group.chunkOf(leaf)
-	if err == nil {
-		err = b.pages.Reset(b.in, span, b.group.Rows)
-	}
+	err := b.group.open(&b.pages, b.in, leaf)
 	if err != nil {
-		return fmt.Errorf("column %d: %w", leaf, err)
+		return err
 	}
 	first, n, at := b.group.FirstRow, 0, 0 // rows of the current page
 	for i, r := range b.rows {

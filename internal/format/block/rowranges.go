@@ -37,6 +37,20 @@ func (g *RowGroup) chunkOf(leaf int) (parquetfile.Span, error) {
 	return parquetfile.Span{Offset: g.Columns[leaf][0], Length: g.Columns[leaf][1]}, nil
 }
 
+// open begins to read a column chunk of g, whose file is in.
+func (g *RowGroup) open(r interface {
+	Reset(in io.ReaderAt, s parquetfile.Span, values int64) error
+}, in io.ReaderAt, leaf int) error {
+	span, err := g.chunkOf(leaf)
+	if err == nil {
+		err = r.Reset(in, span, g.Rows)
+	}
+	if err != nil {
+		return fmt.Errorf("column %d: %w", leaf, err)
+	}
+	return nil
+}
+
 // timed reads the times of rows of a row group and keeps the rows in a range of time.
 type timed struct {
 	in    io.ReaderAt
