@@ -170,7 +170,8 @@ func (s *Stage) retireOrphans(ctx context.Context, tenant string, now time.Time,
 	if err != nil {
 		return err
 	}
-	orphans := orphans(&m, listed, now.Add(-s.set.OrphanGrace))
+	named, before := m.BlockIDs(), now.Add(-s.set.OrphanGrace)
+	orphans := slices.DeleteFunc(listed, func(id catalog.BlockID) bool { return named[id] || !ulid.Time(id.ID.Time()).Before(before) })
 	if len(orphans) == 0 {
 		return nil
 	}
@@ -181,24 +182,4 @@ func (s *Stage) retireOrphans(ctx context.Context, tenant string, now time.Time,
 	}
 	g.Orphans += len(orphans)
 	return nil
-}
-
-// orphans returns the listed blocks that were begun before a time and that the manifest does not
-// name in any role.
-func orphans(m *catalog.Manifest, listed []catalog.BlockID, before time.Time) []catalog.BlockID {
-	known := map[catalog.BlockID]bool{}
-	for _, b := range m.Blocks {
-		known[b.BlockID()] = true
-	}
-	for _, r := range m.Retired {
-		known[r.BlockID] = true
-	}
-	for _, sp := range m.Splits {
-		for _, b := range sp.Done {
-			known[b.BlockID()] = true
-		}
-	}
-	return slices.DeleteFunc(listed, func(id catalog.BlockID) bool {
-		return known[id] || !ulid.Time(id.ID.Time()).Before(before)
-	})
 }

@@ -140,7 +140,7 @@ func (r inTurn) block(ctx context.Context, b key.Block) ([]sample, error) {
 }
 
 // segment fetches a segment, and decodes it if it is new.
-func (c *cache) segment(ctx context.Context, store catalog.Getter, k string) ([]sample, error) {
+func (c *cache) segment(ctx context.Context, store objstore.Getter, k string) ([]sample, error) {
 	known, ok := c.samples[k]
 	data, err := fetch(ctx, store, k, !ok)
 	if err != nil || ok {
@@ -169,7 +169,7 @@ func (c *cache) segment(ctx context.Context, store catalog.Getter, k string) ([]
 }
 
 // block fetches every file of a block that has samples, and decodes them if it is new.
-func (c *cache) block(ctx context.Context, store catalog.Getter, b key.Block) ([]sample, error) {
+func (c *cache) block(ctx context.Context, store objstore.Getter, b key.Block) ([]sample, error) {
 	k := b.Prefix()
 	known, ok := c.samples[k]
 	raw, err := fetch(ctx, store, b.File("meta.json"), !ok)
@@ -255,7 +255,7 @@ func number(v *series.View, ref series.Ref) (int, error) {
 }
 
 // fetch gets an object. It returns the bytes only if they are needed.
-func fetch(ctx context.Context, store catalog.Getter, k string, needed bool) (b []byte, err error) {
+func fetch(ctx context.Context, store objstore.Getter, k string, needed bool) (b []byte, err error) {
 	r, o, err := store.Get(ctx, k, 0, -1)
 	if err != nil {
 		return nil, err

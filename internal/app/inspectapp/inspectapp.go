@@ -162,21 +162,12 @@ func (l *listing) garbage(m *catalog.Manifest) Garbage {
 			g.Consumed.add(n)
 		}
 	}
-	known := map[catalog.BlockID]bool{}
-	for i := range m.Blocks {
-		known[m.Blocks[i].BlockID()] = true
-	}
-	for _, s := range m.Splits {
-		for i := range s.Done {
-			known[s.Done[i].BlockID()] = true
-		}
-	}
 	for _, r := range m.Retired {
-		known[r.BlockID] = true
 		g.Retired.join(l.blocks[r.BlockID])
 	}
+	named := m.BlockIDs()
 	for id, f := range l.blocks {
-		if !known[id] {
+		if !named[id] {
 			g.Unlisted.join(f)
 		}
 	}

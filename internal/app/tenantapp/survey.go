@@ -42,7 +42,7 @@ func (s *Survey) Total() (sum Pile) {
 }
 
 // Look lists everything of a tenant.
-func Look(ctx context.Context, store catalog.Lister, tenant string) (*Survey, error) {
+func Look(ctx context.Context, store objstore.Lister, tenant string) (*Survey, error) {
 	s := &Survey{Tenant: tenant}
 	rules := key.Rules(tenant)
 	for _, prefix := range []string{key.TenantPrefix(tenant), rules, key.RuleStatesOf(tenant)} {

@@ -82,7 +82,7 @@ type manifestCopy struct {
 }
 
 // listCopies returns the copies of manifests whose id is not below from, oldest first.
-func listCopies(ctx context.Context, store Lister, tenant string, from ulid.ULID) ([]manifestCopy, error) {
+func listCopies(ctx context.Context, store objstore.Lister, tenant string, from ulid.ULID) ([]manifestCopy, error) {
 	startAfter := ""
 	if from != (ulid.ULID{}) {
 		startAfter = key.ManifestCopy(tenant, predecessor(from))

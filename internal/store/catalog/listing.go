@@ -19,14 +19,14 @@ type Listing struct {
 
 // List lists the segments of tenant in the windows that overlap [mint, maxt] (ms since the Unix
 // epoch, inclusive). It is the first half of Take.
-func List(ctx context.Context, store Lister, tenant string, mint, maxt int64) (Listing, error) {
+func List(ctx context.Context, store objstore.Lister, tenant string, mint, maxt int64) (Listing, error) {
 	return ListLive(ctx, store, tenant, mint, maxt, Empty())
 }
 
 // ListLive is List without the segments that known counts as consumed. They are live in no later
 // manifest: With must get known or a later one, which its generation shows. A directory does not
 // look at their files, of which thousands may wait for their deletion.
-func ListLive(ctx context.Context, store Lister, tenant string, mint, maxt int64, known Manifest) (Listing, error) {
+func ListLive(ctx context.Context, store objstore.Lister, tenant string, mint, maxt int64, known Manifest) (Listing, error) {
 	l := Listing{snap: Snapshot{Tenant: tenant}, mint: max(mint, key.MinTime), maxt: min(maxt, key.MaxTime)}
 	if l.mint > l.maxt {
 		return l, nil
@@ -86,7 +86,7 @@ func kept[T any](all []T, keep func(*T) bool) (out []T) {
 // Tenants returns the tenants that have objects, in ascending order. With a store that is an
 // objstore.FolderLister it costs one listing of the tenants' folders, with others one listing per
 // tenant.
-func Tenants(ctx context.Context, store Lister) ([]string, error) {
+func Tenants(ctx context.Context, store objstore.Lister) ([]string, error) {
 	const prefix = key.Version + "/"
 	var out []string
 	for folder, err := range objstore.ListFolders(ctx, store, prefix) {

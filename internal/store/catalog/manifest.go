@@ -215,14 +215,11 @@ func (m *Manifest) sort() {
 }
 
 func compareSegments(a, b SegmentID) int {
-	return cmp.Or(cmp.Compare(a.Window, b.Window), a.ID.Compare(b.ID), boolCompare(a.Queued, b.Queued))
-}
-
-func boolCompare(a, b bool) int {
+	order := cmp.Or(cmp.Compare(a.Window, b.Window), a.ID.Compare(b.ID))
 	switch {
-	case a == b:
-		return 0
-	case b:
+	case order != 0 || a.Queued == b.Queued:
+		return order
+	case b.Queued:
 		return -1
 	}
 	return 1

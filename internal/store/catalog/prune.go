@@ -102,7 +102,7 @@ func (m Manifest) deleteAgain(ctx context.Context, store PruneStore, tenant stri
 
 // newestBefore returns the newest manifest that was committed at or before due, or the oldest
 // readable one.
-func newestBefore(ctx context.Context, store Getter, tenant string, cur stored, copies []manifestCopy, due time.Time) (Point, error) {
+func newestBefore(ctx context.Context, store objstore.Getter, tenant string, cur stored, copies []manifestCopy, due time.Time) (Point, error) {
 	if !cur.modified.After(due) {
 		return cur.point(), nil
 	}

@@ -5,28 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"time"
 
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
-// Lister is the part of objstore.Store that lists objects. Listings are strong: they have every
-// object whose Put returned before the call, and none whose Delete did.
-type Lister interface {
-	List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error]
-}
-
-// Getter is the part of objstore.Store that reads objects, strongly as well.
-type Getter interface {
-	Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error)
-}
-
-// Reader is the part of objstore.Store that a snapshot needs.
+// Reader is the part of objstore.Store that a snapshot needs. Listings are strong: they have every
+// object whose Put returned before the call, and none whose Delete did. So are reads.
 type Reader interface {
-	Lister
-	Getter
+	objstore.Lister
+	objstore.Getter
 }
 
 // Store is the part of objstore.Store that a commit needs. Put must be atomic and honour its
@@ -39,7 +28,7 @@ type Store interface {
 }
 
 // ReadManifest returns a tenant's manifest and its ETag: Empty and "" if there is none.
-func ReadManifest(ctx context.Context, store Getter, tenant string) (Manifest, string, error) {
+func ReadManifest(ctx context.Context, store objstore.Getter, tenant string) (Manifest, string, error) {
 	s, err := readManifest(ctx, store, tenant, Version{})
 	return s.Manifest, s.etag, err
 }
@@ -55,7 +44,7 @@ func (v Version) is(etag string) bool { return etag != "" && etag == v.ETag }
 
 // Refresh returns the version that ReadManifest reads. It does not decode the manifest if the store
 // still has the version known, and then the result shares the memory of known.
-func Refresh(ctx context.Context, store Getter, tenant string, known Version) (Version, error) {
+func Refresh(ctx context.Context, store objstore.Getter, tenant string, known Version) (Version, error) {
 	s, err := readManifest(ctx, store, tenant, known)
 	return Version{s.Manifest, s.etag}, err
 }
@@ -68,7 +57,7 @@ type stored struct {
 	modified time.Time // when it was committed, by the store's clock
 }
 
-func readManifest(ctx context.Context, store Getter, tenant string, known Version) (stored, error) {
+func readManifest(ctx context.Context, store objstore.Getter, tenant string, known Version) (stored, error) {
 	s, err := get(ctx, store, key.Manifest(tenant), known)
 	if errors.Is(err, objstore.ErrNotFound) {
 		m := Empty()
@@ -102,7 +91,7 @@ func readManifest(ctx context.Context, store Getter, tenant string, known Versio
 }
 
 // get reads the manifest under a key, and decodes it unless it is known.
-func get(ctx context.Context, store Getter, k string, known Version) (s stored, err error) {
+func get(ctx context.Context, store objstore.Getter, k string, known Version) (s stored, err error) {
 	r, obj, err := store.Get(ctx, k, 0, -1)
 	if err != nil {
 		return stored{}, err

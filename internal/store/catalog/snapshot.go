@@ -66,7 +66,7 @@ func Take(ctx context.Context, store Reader, tenant string, mint, maxt int64) (S
 
 // list fills Segments with all segments of the windows that overlap [mint, maxt], except those that
 // known counts as consumed.
-func (s *Snapshot) list(ctx context.Context, store Lister, mint, maxt int64, known *Manifest) error {
+func (s *Snapshot) list(ctx context.Context, store objstore.Lister, mint, maxt int64, known *Manifest) error {
 	prefix := key.SegmentsPrefix(s.Tenant)
 	first, last := key.WindowOf(mint), key.WindowOf(maxt)
 	// Every key of the first window sorts after the window's name without its slash, and every key

@@ -145,6 +145,23 @@ func (m Manifest) tombstonesCover(b Block, s Sources) error {
 	return nil
 }
 
+// BlockIDs returns the blocks that the manifest names in any role.
+func (m *Manifest) BlockIDs() map[BlockID]bool {
+	ids := map[BlockID]bool{}
+	for _, b := range m.Blocks {
+		ids[b.BlockID()] = true
+	}
+	for _, r := range m.Retired {
+		ids[r.BlockID] = true
+	}
+	for _, sp := range m.Splits {
+		for _, b := range sp.Done {
+			ids[b.BlockID()] = true
+		}
+	}
+	return ids
+}
+
 // known reports whether the manifest names a block of this identity.
 func (m Manifest) known(id BlockID) bool {
 	is := func(b Block) bool { return b.BlockID() == id && !b.empty() }
