@@ -152,22 +152,16 @@ func (m *message) work() (Work, error) {
 		j.Sources.Segments = append(j.Sources.Segments, catalog.SegmentIDOf(id))
 	}
 	for _, s := range m.Blocks {
-		id, err := parseBlock(s)
+		if strings.Count(s, "/") != 2 {
+			return Work{}, fmt.Errorf("%q names no block", s)
+		}
+		b, _, err := key.ParseBlockFile(key.BlocksPrefix(tenant.Default) + s + "/meta.json")
 		if err != nil {
 			return Work{}, err
 		}
-		j.Sources.Blocks = append(j.Sources.Blocks, id)
+		j.Sources.Blocks = append(j.Sources.Blocks, catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID})
 	}
 	return Work{Tenant: m.Tenant, Job: j}, nil
-}
-
-// parseBlock is the inverse of catalog.BlockID.String.
-func parseBlock(s string) (catalog.BlockID, error) {
-	if strings.Count(s, "/") != 2 {
-		return catalog.BlockID{}, fmt.Errorf("%q names no block", s)
-	}
-	b, _, err := key.ParseBlockFile(key.BlocksPrefix(tenant.Default) + s + "/meta.json")
-	return catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID}, err
 }
 
 // validate refuses a job that a worker could not run.

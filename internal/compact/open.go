@@ -171,7 +171,10 @@ func (o *opener) segment(srcs []plan.Source, i int, must bool) (bool, error) {
 		if !must && !o.room(need) {
 			return false, nil
 		}
-		err = o.openSegment(name, &f, src, need)
+		m, metadata, failed := merge.Segment(name, &f, &o.out.into, src.Through)
+		if err = failed; err == nil {
+			o.take(m, metadata, need)
+		}
 	}
 	if err != nil {
 		return false, err
@@ -200,16 +203,6 @@ func (o *opener) gatherSegment(name string, f *segment.File, src *plan.Source) e
 	o.out.metadata.Add(metadata)
 	o.out.memory += o.gather.Bytes() - o.gatherBytes
 	o.gatherBytes = o.gather.Bytes()
-	return nil
-}
-
-// openSegment opens a segment as a source of its own.
-func (o *opener) openSegment(name string, f *segment.File, src *plan.Source, need int64) error {
-	m, metadata, err := merge.Segment(name, f, &o.out.into, src.Through)
-	if err != nil {
-		return err
-	}
-	o.take(m, metadata, need)
 	return nil
 }
 

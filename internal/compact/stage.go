@@ -15,6 +15,7 @@
 package compact
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -57,9 +58,7 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	if err != nil {
 		return nil, err
 	}
-	if set.Entropy == nil {
-		set.Entropy = rand.Reader
-	}
+	set.Entropy = cmp.Or(set.Entropy, rand.Reader)
 	if set.Encoders == nil {
 		set.Encoders = &parquetfile.Encoders{}
 	}
@@ -139,9 +138,7 @@ const mergeRate = 500_000
 // WithDefaults fills unset fields and reports every invalid setting, by the name of its flag.
 func (s Settings) WithDefaults() (Settings, error) {
 	settings.Fill(&s)
-	if s.MaxJobSamples == 0 {
-		s.MaxJobSamples = max(1, int64(s.JobTimeout.Seconds()*mergeRate))
-	}
+	s.MaxJobSamples = cmp.Or(s.MaxJobSamples, max(1, int64(s.JobTimeout.Seconds()*mergeRate)))
 	errs := []error{settings.Check(s)}
 	if s.OrphanGrace <= catalog.MaxJobAge {
 		errs = append(errs, fmt.Errorf("compactor.partial-block-deletion-delay: want more than %s, for the block of a job under way is no orphan, got %s", catalog.MaxJobAge, s.OrphanGrace))

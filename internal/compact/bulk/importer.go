@@ -2,7 +2,6 @@ package bulk
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -184,18 +183,6 @@ func (im *importer) read(n int64) {
 	if im.progress != nil {
 		im.progress(done, max(done, im.total))
 	}
-}
-
-// seed returns a random number.
-func seed() (n uint64, err error) {
-	var b [8]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return 0, fmt.Errorf("make a seed: %w", err)
-	}
-	for _, x := range b {
-		n = n<<8 | uint64(x)
-	}
-	return n, nil
 }
 
 // Settings configure an import.

@@ -21,6 +21,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -107,12 +108,7 @@ func MakePlan(set Settings, now time.Time, inputs []Input, past Past) (Plan, err
 			windows[w] = true
 		}
 	}
-	order := make([]key.Window, 0, len(windows))
-	for w := range windows {
-		order = append(order, w)
-	}
-	slices.Sort(order)
-	for _, w := range order {
+	for _, w := range slices.Sorted(maps.Keys(windows)) {
 		p.window(set.Level, w)
 	}
 	return p.Plan, nil

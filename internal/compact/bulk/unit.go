@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -72,12 +73,8 @@ type work struct {
 
 // write merges the inputs and writes the files of the block.
 func (w *work) write(ctx context.Context) (err error) {
-	n, err := seed()
-	if err != nil {
-		return err
-	}
 	hasST := w.im.hasST.Load()
-	w.table = series.NewTable(n)
+	w.table = series.NewTable(mathrand.Uint64())
 	var sources []*merge.Source
 	for _, i := range w.u.Inputs {
 		in := &w.im.plan.Inputs[i]

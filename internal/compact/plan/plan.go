@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -76,14 +77,9 @@ func days(all []Source) [][]Source {
 		d := key.L24h.WindowOf(s.span.from)
 		byDay[d] = append(byDay[d], s)
 	}
-	out := make([][]Source, 0, len(byDay))
-	for _, d := range byDay {
-		out = append(out, d)
-	}
-	slices.SortFunc(out, func(a, b []Source) int {
+	return slices.SortedFunc(maps.Values(byDay), func(a, b []Source) int {
 		return cmp.Compare(key.L24h.WindowOf(a[0].span.from), key.L24h.WindowOf(b[0].span.from))
 	})
-	return out
 }
 
 // settled reports whether the listing has every segment that is older than the source. A block can

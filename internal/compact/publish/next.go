@@ -67,8 +67,11 @@ func (v *version) next(metas []block.Meta) (*iceberg.Metadata, error) {
 	m.CurrentSnapshotID = s.ID
 	m.Refs = map[string]iceberg.Ref{"main": {SnapshotID: s.ID, Type: "branch"}}
 	m.Snapshots = append(slices.Clone(m.Snapshots), s)
-	m.Snapshots = m.Snapshots[v.expired(m.Snapshots):]
-	m.SnapshotLog = nil
+	expired := 0 // those that were replaced longer than Keep ago; they are in order of time
+	for expired+1 < len(m.Snapshots) && m.Snapshots[expired+1].Timestamp < v.now-Keep.Milliseconds() {
+		expired++
+	}
+	m.Snapshots, m.SnapshotLog = m.Snapshots[expired:], nil
 	for _, s := range m.Snapshots {
 		m.SnapshotLog = append(m.SnapshotLog, iceberg.LogEntry{Timestamp: s.Timestamp, SnapshotID: s.ID})
 	}
@@ -76,16 +79,6 @@ func (v *version) next(metas []block.Meta) (*iceberg.Metadata, error) {
 		return !slices.ContainsFunc(m.Snapshots, func(s iceberg.Snapshot) bool { return s.SchemaID == x.ID })
 	})
 	return &m, nil
-}
-
-// expired returns how many of snapshots, which are in order of time, were replaced longer than Keep
-// ago.
-func (v *version) expired(snapshots []iceberg.Snapshot) int {
-	n := 0
-	for n+1 < len(snapshots) && snapshots[n+1].Timestamp < v.now-Keep.Milliseconds() {
-		n++
-	}
-	return n
 }
 
 // first returns the metadata of a new table without columns and snapshots.

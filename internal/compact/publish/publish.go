@@ -18,6 +18,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -58,9 +59,7 @@ type Publisher struct {
 
 // New returns a publisher for store.
 func New(store objstore.Store, s Settings) *Publisher {
-	if s.Entropy == nil {
-		s.Entropy = rand.Reader
-	}
+	s.Entropy = cmp.Or(s.Entropy, rand.Reader)
 	return &Publisher{store: store, set: s}
 }
 
