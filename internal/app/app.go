@@ -129,9 +129,10 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 	}
 	kept := s.Compaction.Kept(s.Prometheus.Configured(), s.Compact.SettleDelay)
 	s.Query.Recent = kept
+	s.Query.Warm, s.Query.KeepUsage = true, true // the process stays
 	all := []process.Builder{
 		ingestapp.Keeping(kept, s.Ingest, writers...),
-		queryapp.New(lasting(s.Query), readers...),
+		queryapp.New(s.Query, readers...),
 		pageapp.New(s.Page),
 		doctorapp.New(s.Doctor),
 		tenantapp.New(s.Tenants),
@@ -184,12 +185,6 @@ func (t *tenants) PendingUploads(ctx context.Context, tenant string) int {
 	return t.in.Tenants().Current(ctx).Of(tenant).PendingUploads
 }
 
-// lasting are the query stage's settings for a process that stays.
-func lasting(s queryapp.Settings) queryapp.Settings {
-	s.Warm, s.KeepUsage = true, true
-	return s
-}
-
 // demonstration serves the machine's metrics and prints the welcome. It implements process.Stage.
 type demonstration struct {
 	process.Stage // prints the welcome
@@ -200,6 +195,3 @@ type demonstration struct {
 func (d demonstration) Routes() []process.Route {
 	return []process.Route{{Pattern: "GET " + demo.NodePath, Name: demo.NodePath, Access: auth.Operate, Handler: d.machine}}
 }
-
-// Close implements process.Stage; Drain left nothing to release.
-func (demonstration) Close() error { return nil }

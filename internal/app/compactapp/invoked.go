@@ -2,7 +2,6 @@ package compactapp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -67,16 +66,16 @@ func (s *invoked) Routes() []process.Route {
 // disconnects.
 func (s *invoked) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if !s.cycles.TryLock() {
-		answer(w, http.StatusConflict, reply{Status: "error", Error: "a cycle is running"})
+		process.Reply{Status: "error", Error: "a cycle is running"}.Send(w, http.StatusConflict)
 		return
 	}
 	defer s.cycles.Unlock()
 	done, err := s.cycle()
 	if err != nil {
-		answer(w, http.StatusInternalServerError, reply{Status: "error", Error: err.Error(), Data: &done})
+		process.Reply{Status: "error", Error: err.Error(), Data: &done}.Send(w, http.StatusInternalServerError)
 		return
 	}
-	answer(w, http.StatusOK, reply{Status: "success", Data: &done})
+	process.Reply{Status: "success", Data: &done}.Send(w, http.StatusOK)
 }
 
 // cycle runs one cycle, whose failures the stage logs.
@@ -95,20 +94,6 @@ func (s *invoked) cycle() (Totals, error) {
 	}, errors.Join(err, merr)
 }
 
-// reply has the form of the Prometheus API's answers.
-type reply struct {
-	Status string  `json:"status"`
-	Error  string  `json:"error,omitempty"`
-	Data   *Totals `json:"data,omitempty"`
-}
-
-func answer(w http.ResponseWriter, status int, body reply) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	// A client that went away needs no answer.
-	_ = json.NewEncoder(w).Encode(body)
-}
-
 // Drain implements process.Stage: a cycle under way is dropped and its request answered.
 func (s *invoked) Drain(context.Context) error {
 	s.cancel()
@@ -125,7 +110,7 @@ func (s *invoked) Close() error {
 // executes them. A tick without a queue that begins while a cycle runs does nothing, because that
 // cycle does its work.
 func (s *invoked) Tick(ctx context.Context, _ time.Time) error {
-	ctx, stop := s.until(ctx)
+	ctx, stop := process.Until(ctx, s.ctx)
 	defer stop()
 	if s.queue != nil {
 		_, err := s.compact.Dispatch(ctx, s.queue)
@@ -143,7 +128,7 @@ func (s *invoked) Tick(ctx context.Context, _ time.Time) error {
 // the first one that is not done: it is no job message, the stage is draining, or less than half of
 // the batch's time was left. The queue delivers them again or moves them to the dead-letter queue.
 func (s *invoked) Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error) {
-	ctx, stop := s.until(ctx)
+	ctx, stop := process.Until(ctx, s.ctx)
 	defer stop()
 	enough := half(ctx)
 	for i, m := range batch {
@@ -158,16 +143,6 @@ func (s *invoked) Consume(ctx context.Context, batch []lambda.Message) (failed [
 		return failed, nil
 	}
 	return nil, nil
-}
-
-// until is ctx until the stage drains.
-func (s *invoked) until(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.ctx, cancel)
-	if s.ctx.Err() != nil {
-		cancel() // AfterFunc takes its time
-	}
-	return ctx, func() { stop(); cancel() }
 }
 
 // half returns a function that reports whether at least half of the time from now until the

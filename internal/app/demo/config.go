@@ -100,12 +100,6 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// hasMachine reports whether the machine's metrics can be read.
-func (s Settings) hasMachine() bool {
-	_, err := NewCollector(s.ProcPath, slog.New(slog.DiscardHandler), time.Now)
-	return err == nil
-}
-
 // instance returns the instance label of the machine's metrics.
 func (s Settings) instance() (string, error) {
 	if s.Instance != "" {

@@ -18,7 +18,19 @@ func collectCPU(fs procfs.FS, e emit) error {
 		return fmt.Errorf("read cpu times: %w", err)
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.CPU)) {
-		emitCPU(strconv.FormatInt(id, 10), s.CPU[id], e)
+		cpu, c := strconv.FormatInt(id, 10), s.CPU[id]
+		for _, m := range []struct {
+			mode string
+			v    float64
+		}{
+			{"idle", c.Idle}, {"iowait", c.Iowait}, {"irq", c.IRQ}, {"nice", c.Nice},
+			{"softirq", c.SoftIRQ}, {"steal", c.Steal}, {"system", c.System}, {"user", c.User},
+		} {
+			e.counter("node_cpu_seconds_total", "Seconds the CPUs spent in each mode.", m.v, "cpu", cpu, "mode", m.mode)
+		}
+		const guests, help = "node_cpu_guest_seconds_total", "Seconds the CPUs spent in guests (VMs) for each mode."
+		e.counter(guests, help, c.GuestNice, "cpu", cpu, "mode", "nice")
+		e.counter(guests, help, c.Guest, "cpu", cpu, "mode", "user")
 	}
 	e.gauge("node_boot_time_seconds", "Node boot time, in unixtime.", float64(s.BootTime))
 	e.counter("node_context_switches_total", "Total number of context switches.", float64(s.ContextSwitches))
@@ -27,21 +39,6 @@ func collectCPU(fs procfs.FS, e emit) error {
 	e.gauge("node_procs_running", "Number of processes in runnable state.", float64(s.ProcessesRunning))
 	e.gauge("node_procs_blocked", "Number of processes blocked waiting for I/O to complete.", float64(s.ProcessesBlocked))
 	return nil
-}
-
-func emitCPU(cpu string, s procfs.CPUStat, e emit) {
-	for _, m := range []struct {
-		mode string
-		v    float64
-	}{
-		{"idle", s.Idle}, {"iowait", s.Iowait}, {"irq", s.IRQ}, {"nice", s.Nice},
-		{"softirq", s.SoftIRQ}, {"steal", s.Steal}, {"system", s.System}, {"user", s.User},
-	} {
-		e.counter("node_cpu_seconds_total", "Seconds the CPUs spent in each mode.", m.v, "cpu", cpu, "mode", m.mode)
-	}
-	const guests, help = "node_cpu_guest_seconds_total", "Seconds the CPUs spent in guests (VMs) for each mode."
-	e.counter(guests, help, s.GuestNice, "cpu", cpu, "mode", "nice")
-	e.counter(guests, help, s.Guest, "cpu", cpu, "mode", "user")
 }
 
 func collectLoad(fs procfs.FS, e emit) error {

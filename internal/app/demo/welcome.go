@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -67,15 +68,10 @@ func Welcome(ctx context.Context, s Settings, base, token string, out io.Writer,
 // first is enough.
 func answered(ctx context.Context, s Settings, base, token string) bool {
 	examples := Examples()
-	if !s.hasMachine() {
+	if _, err := NewCollector(s.ProcPath, slog.New(slog.DiscardHandler), time.Now); err != nil {
 		examples = examples[:1]
 	}
-	for _, e := range examples {
-		if !answers(ctx, base, token, e.Query) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(examples, func(e Example) bool { return !answers(ctx, base, token, e.Query) })
 }
 
 // answers reports whether a query has a result.

@@ -78,7 +78,10 @@ var _ process.Consumer = stage{}
 
 // stage implements process.Stage. It implements process.Consumer in every mode, so that messages
 // that are left on the queue after a change of mode are still consumed.
-type stage struct{ ingest *ingest.Stage }
+type stage struct {
+	process.Idle
+	ingest *ingest.Stage
+}
 
 // New returns the builder of the ingest stage. It passes the stage to those who append to it in
 // this process.
@@ -106,7 +109,7 @@ func Keeping(kept func(process.Parts) *recent.Segments, s ingest.Settings, users
 		for _, use := range users {
 			use(in)
 		}
-		return stage{in}, nil
+		return stage{ingest: in}, nil
 	}
 }
 
@@ -176,9 +179,6 @@ func (s stage) Drain(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Close implements process.Stage; Drain left nothing to release.
-func (stage) Close() error { return nil }
 
 // resolved returns s with the mode that auto stands for in this process, and within its memory.
 func resolved(s ingest.Settings, limit int64, given flags.Values) ingest.Settings {

@@ -2,7 +2,6 @@ package pageapp_test
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -74,8 +73,8 @@ func TestListLimit(t *testing.T) {
 func TestHandlers(t *testing.T) {
 	f := folder(t)
 	mux := http.NewServeMux()
-	mux.Handle("GET /d", pageapp.ListHandler(f, slog.New(slog.DiscardHandler)))
-	mux.Handle("GET /d/{name...}", pageapp.ReadHandler(f, slog.New(slog.DiscardHandler)))
+	mux.Handle("GET /d", pageapp.ListHandler(f))
+	mux.Handle("GET /d/{name...}", pageapp.ReadHandler(f))
 	for _, tc := range []struct {
 		path, body string
 		code       int

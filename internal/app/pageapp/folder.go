@@ -110,15 +110,7 @@ func (f Folder) describe(name string) Entry {
 
 // valid reports whether a name can be that of a dashboard.
 func valid(name string) bool {
-	if !fs.ValidPath(name) || path.Ext(name) != ".json" {
-		return false
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if strings.HasPrefix(part, ".") {
-			return false
-		}
-	}
-	return true
+	return fs.ValidPath(name) && path.Ext(name) == ".json" && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
 }
 
 // Read returns the content of a dashboard, which is valid JSON. Errors wrap ErrNotFound if there is

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 
 	"github.com/prometheus/prometheus/util/httputil"
@@ -27,17 +26,16 @@ type stage struct {
 	process.Idle
 	page   http.Handler
 	folder Folder
-	parts  process.Parts
 }
 
 // New returns the builder of the stage.
 func New(s Settings) process.Builder {
-	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+	return func(context.Context, process.Parts) (process.Stage, error) {
 		folder, err := Open(s.Dashboards)
 		if err != nil {
 			return nil, fmt.Errorf("web.dashboards: %w", err)
 		}
-		return stage{page: web.Handler(), folder: folder, parts: p}, nil
+		return stage{page: web.Handler(), folder: folder}, nil
 	}
 }
 
@@ -52,8 +50,8 @@ func (s stage) Routes() []process.Route {
 		w.Header().Set("Location", operations)
 		w.WriteHeader(http.StatusFound)
 	})
-	list := httputil.CompressionHandler{Handler: ListHandler(s.folder, s.parts.Logger)}
-	read := httputil.CompressionHandler{Handler: ReadHandler(s.folder, s.parts.Logger)}
+	list := httputil.CompressionHandler{Handler: ListHandler(s.folder)}
+	read := httputil.CompressionHandler{Handler: ReadHandler(s.folder)}
 	return []process.Route{
 		{Pattern: "GET /{$}", Name: "/", Access: auth.Public, Handler: s.page},
 		{Pattern: "GET /assets/{file}", Name: "/assets", Access: auth.Public, Handler: s.page},
@@ -66,42 +64,29 @@ func (s stage) Routes() []process.Route {
 // Close implements process.Stage.
 func (s stage) Close() error { return s.folder.Close() }
 
-// answer is the body of Prometheus' HTTP API
-// (https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview).
-type answer struct {
-	Status    string `json:"status"`
-	Data      any    `json:"data,omitempty"`
-	ErrorType string `json:"errorType,omitempty"`
-	Error     string `json:"error,omitempty"`
-}
-
 // ListHandler answers with the entries of a folder.
-func ListHandler(f Folder, logger *slog.Logger) http.Handler {
+func ListHandler(f Folder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		entries, err := f.List()
-		respond(w, entries, err, logger)
+		respond(w, entries, err)
 	})
 }
 
 // ReadHandler answers with the dashboard that the value "name" of the request's path names.
-func ReadHandler(f Folder, logger *slog.Logger) http.Handler {
+func ReadHandler(f Folder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content, err := f.Read(r.PathValue("name"))
-		respond(w, json.RawMessage(content), err, logger)
+		respond(w, json.RawMessage(content), err)
 	})
 }
 
-func respond(w http.ResponseWriter, data any, err error, logger *slog.Logger) {
-	body, code := answer{Status: "success", Data: data}, http.StatusOK
+func respond(w http.ResponseWriter, data any, err error) {
 	switch {
+	case err == nil:
+		process.Reply{Status: "success", Data: data}.Send(w, http.StatusOK)
 	case errors.Is(err, ErrNotFound):
-		body, code = answer{Status: "error", ErrorType: "not_found", Error: err.Error()}, http.StatusNotFound
-	case err != nil:
-		body, code = answer{Status: "error", ErrorType: "internal", Error: err.Error()}, http.StatusInternalServerError
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	if err := json.NewEncoder(w).Encode(body); err != nil {
-		logger.Debug("a list of dashboards was not sent", "err", err)
+		process.Reply{Status: "error", ErrorType: "not_found", Error: err.Error()}.Send(w, http.StatusNotFound)
+	default:
+		process.Reply{Status: "error", ErrorType: "internal", Error: err.Error()}.Send(w, http.StatusInternalServerError)
 	}
 }

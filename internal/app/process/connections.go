@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"container/list"
 	"crypto/tls"
 	"fmt"
@@ -66,10 +67,7 @@ func (c *Connections) admit(conn net.Conn) bool {
 		most += c.spare
 	}
 	if len(c.open) >= most {
-		first := c.silent.Front()
-		if first == nil {
-			first = c.idle.Front()
-		}
+		first := cmp.Or(c.silent.Front(), c.idle.Front())
 		if first == nil {
 			return false
 		}

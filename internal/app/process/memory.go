@@ -1,8 +1,8 @@
 package process
 
 import (
+	"cmp"
 	"context"
-	"net/http"
 	"os"
 	"runtime/debug"
 
@@ -18,11 +18,7 @@ type memoryLimit struct {
 
 // budget is the limit of a process that stays. GOMEMLIMIT, where it is set, stands.
 func (s Settings) budget() memoryLimit {
-	limit := memoryLimit{bytes: s.MemoryLimit, tune: os.Getenv("GOMEMLIMIT") == ""}
-	if limit.bytes == 0 {
-		limit.bytes = memory.DefaultLimit()
-	}
-	return limit
+	return memoryLimit{bytes: cmp.Or(s.MemoryLimit, memory.DefaultLimit()), tune: os.Getenv("GOMEMLIMIT") == ""}
 }
 
 // tuneGC sets the target of the garbage collector. GOGC, where it is set, stands.
@@ -60,32 +56,11 @@ func (w watch) Close() error { return w.End(context.Background()) }
 // writePath is where a write stage takes remote_write.
 const writePath = "/api/v1/write"
 
-// writeHandler is the handler of the write stage among the stages, without guard; nil if there is
-// none.
-func (all stages) writeHandler() http.Handler {
-	for _, stage := range all {
-		for _, r := range stage.Routes() {
-			if r.Pattern == writePath {
-				return r.Handler
-			}
-		}
-	}
-	return nil
-}
-
 // selfWriting lets a process write its own metrics as long as it serves. It implements Stage.
 type selfWriting struct {
 	Idle
 	*Work
 	writer *selfwrite.Writer
-}
-
-// keepWriting returns the stage that runs w, which may be nil.
-func keepWriting(w *selfwrite.Writer) Stage {
-	if w == nil {
-		return Idle{}
-	}
-	return selfWriting{Work: Begin("the writing of own metrics", w.Run), writer: w}
 }
 
 // Drain implements Stage: the last values are written.

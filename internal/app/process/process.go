@@ -72,8 +72,11 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 		return errors.Join(fmt.Errorf("start: %w", err), srv.Close())
 	}
 	conns.Register(made.reg)
-	// Started last, so that it ends first: the ingest stage still accepts its last write.
-	all := append(made.stages, keepWriting(made.self))
+	all := made.stages
+	if made.self != nil {
+		// Started last, so that it ends first: the ingest stage still accepts its last write.
+		all = append(all, selfWriting{Work: Begin("the writing of own metrics", made.self.Run), writer: made.self})
+	}
 	// The first requests run without a collection, unless the operator has set its target.
 	if s.GCPercent == 0 && os.Getenv("GOGC") == "" {
 		memory.SpareCollection(firstRequestsBytes)
@@ -184,9 +187,15 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback
 	if err != nil {
 		return nil, err
 	}
-	var own http.Handler
+	var own http.Handler // of the write stage, without guard
 	if s.Self.URL == selfwrite.Here {
-		own = all.writeHandler()
+		for _, stage := range all {
+			for _, r := range stage.Routes() {
+				if r.Pattern == writePath {
+					own = r.Handler
+				}
+			}
+		}
 	}
 	if made.self, err = selfwrite.New(s.Self, reg, reg, own, p.Logger, p.Now); err != nil {
 		return nil, errors.Join(err, all.end(ctx))

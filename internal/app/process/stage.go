@@ -168,6 +168,16 @@ func (b background) Drain(ctx context.Context) error { return b.End(ctx) }
 // Close implements Stage.
 func (b background) Close() error { return b.End(context.Background()) }
 
+// Until returns ctx, which ends with another context, too. The caller calls stop.
+func Until(ctx, end context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	unlink := context.AfterFunc(end, cancel)
+	if end.Err() != nil {
+		cancel() // AfterFunc takes its time
+	}
+	return ctx, func() { unlink(); cancel() }
+}
+
 // Repeat calls f again and again, with pauses in between, until ctx ends.
 func Repeat(ctx context.Context, pause time.Duration, f func()) {
 	t := time.NewTimer(0)
@@ -208,36 +218,41 @@ func (s *Exclusive) Routes() []Route {
 	return []Route{{Pattern: "GET " + s.path, Name: s.path, Access: auth.Operate, Handler: s}}
 }
 
-// reply has the form of the Prometheus API's answers.
-type reply struct {
+// Reply has the form of the Prometheus API's answers.
+type Reply struct {
 	Status    string `json:"status"`
 	ErrorType string `json:"errorType,omitempty"`
 	Error     string `json:"error,omitempty"`
 	Data      any    `json:"data,omitempty"`
 }
 
+// Send answers a request with an HTTP status and the reply.
+func (r Reply) Send(w http.ResponseWriter, status int) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// A client that went away needs no answer.
+	_ = json.NewEncoder(w).Encode(r)
+}
+
 // ServeHTTP does the work.
 func (s *Exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, result, body := s.answer(r)
 	s.results.WithLabelValues(result).Inc()
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	// A client that went away needs no answer.
-	_ = json.NewEncoder(w).Encode(body)
+	body.Send(w, status)
 }
 
-func (s *Exclusive) answer(r *http.Request) (status int, result string, body reply) {
+func (s *Exclusive) answer(r *http.Request) (status int, result string, body Reply) {
 	if !s.turn.TryLock() {
-		return http.StatusConflict, "busy", reply{Status: "error", ErrorType: "unavailable", Error: s.busy}
+		return http.StatusConflict, "busy", Reply{Status: "error", ErrorType: "unavailable", Error: s.busy}
 	}
 	defer s.turn.Unlock()
 	data, result, err := s.work(r)
 	switch {
 	case err == nil:
-		return http.StatusOK, result, reply{Status: "success", Data: data}
+		return http.StatusOK, result, Reply{Status: "success", Data: data}
 	case result != "":
-		return http.StatusBadRequest, result, reply{Status: "error", ErrorType: "bad_data", Error: err.Error()}
+		return http.StatusBadRequest, result, Reply{Status: "error", ErrorType: "bad_data", Error: err.Error()}
 	default:
-		return http.StatusServiceUnavailable, "failed", reply{Status: "error", ErrorType: "unavailable", Error: err.Error()}
+		return http.StatusServiceUnavailable, "failed", Reply{Status: "error", ErrorType: "unavailable", Error: err.Error()}
 	}
 }

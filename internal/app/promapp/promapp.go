@@ -33,6 +33,7 @@ import (
 // Monitor is what a process scrapes and evaluates. The composition passes it the other stages
 // before it is built.
 type Monitor struct {
+	process.Idle
 	set    Settings
 	tenant string
 	sink   Sink
@@ -192,16 +193,12 @@ func (m *Monitor) apply(c *promconfig.Config) error {
 		m.tenants.apply(c)
 	}
 	m.pace.note(m, scrapeInterval(c.Scrapes))
-	return errors.Join(m.sink.TranslateOTLP(c.OTLP.Decode), m.scraping.apply(c), m.notifying.apply(c), m.applyRules(c))
-}
-
-// applyRules makes the rule files of a configuration the current ones.
-func (m *Monitor) applyRules(c *promconfig.Config) error {
-	files, err := c.RulePaths()
-	if err != nil {
-		return err
+	err := errors.Join(m.sink.TranslateOTLP(c.OTLP.Decode), m.scraping.apply(c), m.notifying.apply(c))
+	files, failed := c.RulePaths()
+	if failed == nil {
+		failed = m.ruling.update(time.Duration(c.GlobalConfig.EvaluationInterval), c.GlobalConfig.ExternalLabels, files)
 	}
-	return m.ruling.update(time.Duration(c.GlobalConfig.EvaluationInterval), c.GlobalConfig.ExternalLabels, files)
+	return errors.Join(err, failed)
 }
 
 // RulesChanged lets the rules of tenants be looked at soon, because this process has changed some.
@@ -266,9 +263,6 @@ func (m *Monitor) Drain(ctx context.Context) error {
 	}
 	return errors.Join(append(errs, m.queue.Close(ctx))...)
 }
-
-// Close implements process.Stage; Drain left nothing to release.
-func (m *Monitor) Close() error { return nil }
 
 // reloads are the metrics of the configuration, and whether it may still be reloaded.
 type reloads struct {

@@ -1,6 +1,7 @@
 package promapp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -141,7 +142,7 @@ func lingerOf(intervals map[any]time.Duration) time.Duration {
 // scrapeInterval returns the shortest interval of scrapes, 0 if there are none.
 func scrapeInterval(scrapes []*config.ScrapeConfig) (shortest time.Duration) {
 	for _, s := range scrapes {
-		shortest = shorter(shortest, time.Duration(s.ScrapeInterval))
+		shortest = min(cmp.Or(shortest, time.Duration(s.ScrapeInterval)), time.Duration(s.ScrapeInterval))
 	}
 	return shortest
 }
@@ -149,15 +150,7 @@ func scrapeInterval(scrapes []*config.ScrapeConfig) (shortest time.Duration) {
 // groupInterval returns the shortest interval of groups of rules, 0 if there are none.
 func groupInterval(groups []*rules.Group) (shortest time.Duration) {
 	for _, g := range groups {
-		shortest = shorter(shortest, g.Interval())
+		shortest = min(cmp.Or(shortest, g.Interval()), g.Interval())
 	}
 	return shortest
-}
-
-// shorter returns the shorter one of two intervals, of which the first may be none.
-func shorter(a, b time.Duration) time.Duration {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
 }

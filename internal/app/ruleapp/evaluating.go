@@ -90,7 +90,7 @@ func (e *Evaluator) Build(ctx context.Context, p process.Parts) (process.Stage, 
 
 // Tick implements process.Scheduled.
 func (e *Evaluator) Tick(ctx context.Context, at time.Time) error {
-	ctx, stop := e.until(ctx)
+	ctx, stop := process.Until(ctx, e.ctx)
 	defer stop()
 	return e.runner.Tick(ctx, at)
 }
@@ -98,7 +98,7 @@ func (e *Evaluator) Tick(ctx context.Context, at time.Time) error {
 // Consume implements process.Consumer. Only what is no message with rule groups is delivered again:
 // the next tick finds everything else that failed.
 func (e *Evaluator) Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error) {
-	ctx, stop := e.until(ctx)
+	ctx, stop := process.Until(ctx, e.ctx)
 	defer stop()
 	for _, m := range batch {
 		if err := e.runner.Work(ctx, []byte(m.Body)); errors.Is(err, rulefn.ErrMessage) {
@@ -112,16 +112,6 @@ func (e *Evaluator) Consume(ctx context.Context, batch []lambda.Message) (failed
 // evaluations by any invocation.
 func (e *Evaluator) Rules(ctx context.Context) ([]*v1.RuleGroup, error) {
 	return e.runner.Shown(ctx, tenant.From(ctx))
-}
-
-// until is ctx until the stage drains.
-func (e *Evaluator) until(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(e.ctx, cancel)
-	if e.ctx.Err() != nil {
-		cancel() // AfterFunc takes its time
-	}
-	return ctx, func() { stop(); cancel() }
 }
 
 // Drain implements process.Stage.
