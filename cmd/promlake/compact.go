@@ -66,10 +66,7 @@ func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	if terr != nil {
 		return errors.Join(err, terr)
 	}
-	if _, perr := fmt.Fprint(io.Out, summary(t, time.Since(begin))); perr != nil {
-		return errors.Join(err, fmt.Errorf("print summary: %w", perr))
-	}
-	return err
+	return errors.Join(err, io.Print("summary", summary(t, time.Since(begin))))
 }
 
 func (c *compactCmd) compact(ctx context.Context, d *compactapp.Driven, b *bar) error {

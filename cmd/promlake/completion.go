@@ -67,10 +67,7 @@ func (c *completionCmd) Run(streams flags.Streams) error {
 	}
 	var b strings.Builder
 	c.cases(&b, k.Model.Node, "")
-	if _, err := fmt.Fprintf(streams.Out, completions[c.Shell], b.String()); err != nil {
-		return fmt.Errorf("print the script: %w", err)
-	}
-	return nil
+	return streams.Print("the script", fmt.Sprintf(completions[c.Shell], b.String()))
 }
 
 // cases writes the alternative of a command after those of its subcommands: the first one that

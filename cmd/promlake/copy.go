@@ -51,9 +51,7 @@ func (c *copyCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 				}
 				table.Row(t, human.Count(r.Copied), human.Bytes(r.Bytes), human.Count(r.Present), fmt.Sprint(r.Generation))
 			}
-			if _, err := fmt.Fprintf(io.Out, "%scopied %d of %d tenants in %s\n", table.String(), len(tenants)-len(errs), len(tenants), time.Since(begin).Round(time.Millisecond)); err != nil {
-				errs = append(errs, fmt.Errorf("print result: %w", err))
-			}
-			return errors.Join(errs...)
+			text := fmt.Sprintf("%scopied %d of %d tenants in %s\n", table.String(), len(tenants)-len(errs), len(tenants), time.Since(begin).Round(time.Millisecond))
+			return errors.Join(append(errs, io.Print("result", text))...)
 		})
 }

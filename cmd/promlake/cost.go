@@ -29,10 +29,7 @@ func (c *costCmd) Run(io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := printReport(io.Out, c.JSON, r, func() string { return r.text(c.Lines) }); err != nil {
-		return fmt.Errorf("print estimate: %w", err)
-	}
-	return nil
+	return printReport(io, c.JSON, r, func() string { return r.text(c.Lines) })
 }
 
 // costReport is what promlake cost prints. Its JSON is for scripts: fields stay.

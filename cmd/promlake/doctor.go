@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/promlake/promlake/internal/app/doctorapp"
 	"github.com/promlake/promlake/internal/app/flags"
@@ -41,11 +40,9 @@ func (c *doctorCmd) Run(ctx context.Context, io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := printReport(io.Out, c.JSON, r, r.Text); err != nil {
-		return fmt.Errorf("print report: %w", err)
-	}
-	if !r.Healthy() {
+	err = printReport(io, c.JSON, r, r.Text)
+	if err == nil && !r.Healthy() {
 		return errDamaged
 	}
-	return nil
+	return err
 }

@@ -137,8 +137,5 @@ func (c *translateCmd) Run(_ context.Context, io flags.Streams) error {
 			return fmt.Errorf("print note: %w", err)
 		}
 	}
-	if _, err := fmt.Fprintln(io.Out, s.SQL+";"); err != nil {
-		return fmt.Errorf("print the statement: %w", err)
-	}
-	return nil
+	return io.Print("the statement", s.SQL+";\n")
 }

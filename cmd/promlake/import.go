@@ -65,10 +65,7 @@ func bring(ctx context.Context, io flags.Streams, set importapp.Settings, src im
 	if o == nil {
 		return err
 	}
-	if _, perr := fmt.Fprint(io.Out, o.Text()); perr != nil {
-		return errors.Join(err, fmt.Errorf("print result: %w", perr))
-	}
-	return err
+	return errors.Join(err, io.Print("result", o.Text()))
 }
 
 // every is how often a pace prints a line where there is no terminal.

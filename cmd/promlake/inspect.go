@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/promlake/promlake/internal/app/compactapp"
@@ -36,8 +35,5 @@ func (c *inspectCmd) Run(ctx context.Context, io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := printReport(io.Out, c.JSON, r, r.Text); err != nil {
-		return fmt.Errorf("print report: %w", err)
-	}
-	return nil
+	return printReport(io, c.JSON, r, r.Text)
 }

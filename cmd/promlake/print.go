@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,19 +13,22 @@ import (
 	"github.com/prometheus/common/model"
 	"golang.org/x/term"
 
+	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
 )
 
 // printReport writes a report for scripts, as indented JSON, or for readers.
-func printReport(w io.Writer, asJSON bool, report any, text func() string) error {
+func printReport(out flags.Streams, asJSON bool, report any, text func() string) error {
 	if !asJSON {
-		_, err := io.WriteString(w, text())
-		return err
+		return out.Print("report", text())
 	}
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(out.Out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(report)
+	if err := enc.Encode(report); err != nil {
+		return fmt.Errorf("print report: %w", err)
+	}
+	return nil
 }
 
 func printTable(w io.Writer, v model.Value) error {
@@ -82,10 +86,7 @@ func (p pager) show(text string) bool {
 	if err != nil || p.usual == nil || p.editing == nil || fits(text, width, height-1) {
 		return false
 	}
-	command := os.Getenv("PAGER")
-	if command == "" {
-		command = "less"
-	}
+	command := cmp.Or(os.Getenv("PAGER"), "less")
 	if fields := strings.Fields(command); len(fields) == 0 {
 		return false
 	} else if _, err := exec.LookPath(fields[0]); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,10 +46,7 @@ func (c *publishCmd) Run(ctx context.Context, io flags.Streams) error {
 			}
 			reports = append(reports, r)
 		}
-		if err := printReport(io.Out, c.JSON, reports, func() string { return published(reports) }); err != nil {
-			errs = append(errs, fmt.Errorf("print report: %w", err))
-		}
-		return errors.Join(errs...)
+		return errors.Join(append(errs, printReport(io, c.JSON, reports, func() string { return published(reports) }))...)
 	})
 }
 
@@ -79,10 +77,7 @@ func published(reports []publish.Report) string {
 	notes := ""
 	for _, r := range reports {
 		for _, t := range r.Tables {
-			metadata := t.Metadata
-			if metadata == "" {
-				metadata = "none: no block to publish yet"
-			}
+			metadata := cmp.Or(t.Metadata, "none: no block to publish yet")
 			table.Row(r.Tenant, t.Name, human.Count(t.Files), human.Count(t.Rows), fmt.Sprint(t.Version), " "+metadata)
 		}
 		if r.Waiting > 0 {

@@ -41,8 +41,5 @@ func (c *redriveCmd) Run(ctx context.Context, io flags.Streams) error {
 		}
 	}
 	text, err := ingestapp.Redrive(ctx, set, time.Now)
-	if _, perr := fmt.Fprint(io.Out, text); perr != nil {
-		return errors.Join(err, fmt.Errorf("print dead letters: %w", perr))
-	}
-	return err
+	return errors.Join(err, io.Print("dead letters", text))
 }

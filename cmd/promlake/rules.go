@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,10 +94,7 @@ func (c *rulesBackfillCmd) Run(ctx context.Context, io flags.Streams, vs flags.V
 		if out == nil {
 			return err
 		}
-		if _, perr := fmt.Fprint(io.Out, out.Text()); perr != nil {
-			return errors.Join(err, fmt.Errorf("print result: %w", perr))
-		}
-		return err
+		return errors.Join(err, io.Print("result", out.Text()))
 	})
 }
 
@@ -121,10 +119,7 @@ type rulesReplayCmd struct {
 // Run replays and prints.
 func (c *rulesReplayCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (err error) {
 	now := time.Now()
-	r := rulesapp.Replay{Source: c.Source, Alert: c.Alert, Tenant: c.Tenant, Recorded: c.Recorded, MemoryBytes: c.Memory}
-	if r.Tenant == "" {
-		r.Tenant = tenant.Default
-	}
+	r := rulesapp.Replay{Source: c.Source, Alert: c.Alert, Tenant: cmp.Or(c.Tenant, tenant.Default), Recorded: c.Recorded, MemoryBytes: c.Memory}
 	if r.Start, err = parseTime("start", c.Start, now); err != nil {
 		return err
 	}
@@ -176,17 +171,14 @@ func (c *rulesReplayCmd) Run(ctx context.Context, io flags.Streams, vs flags.Val
 			}
 			table.Row(at(e.Since, ""), at(e.Firing, "never"), at(e.Resolved, "still active"), strconv.FormatFloat(e.Value, 'g', digits, 64), e.Labels.String())
 		}
-		if _, err := fmt.Fprintf(io.Out, "%s%d evaluations, %d episodes, %d of them fired\n", table.String(), out.Evaluations, len(out.Episodes), fired); err != nil {
-			return fmt.Errorf("print episodes: %w", err)
-		}
-		return nil
+		return io.Print("episodes", fmt.Sprintf("%s%d evaluations, %d episodes, %d of them fired\n", table.String(), out.Evaluations, len(out.Episodes), fired))
 	})
 }
 
 // withLake calls f with a store's query stage.
 func withLake(
 	ctx context.Context, io flags.Streams, vs flags.Values, store string, log telemetry.LogSettings, q queryapp.Settings, f func(*rulesapp.Lake) error,
-) (err error) {
+) error {
 	logger, err := telemetry.NewLogger(io.Err, log)
 	if err != nil {
 		return err
@@ -197,8 +189,7 @@ func withLake(
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, end()) }()
-	return f(l)
+	return errors.Join(f(l), end())
 }
 
 // digits of values in tables.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/promlake/promlake/internal/app"
@@ -37,8 +36,5 @@ func (c *configCmd) Run(io flags.Streams, vs flags.Values) error {
 	if c.PrintDefaults {
 		text = vs.Defaults()
 	}
-	if _, err := fmt.Fprint(io.Out, text); err != nil {
-		return fmt.Errorf("print settings: %w", err)
-	}
-	return nil
+	return io.Print("settings", text)
 }

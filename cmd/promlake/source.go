@@ -86,7 +86,7 @@ func (a identified) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // withStore calls f with the store at a URL, which exists.
-func withStore(ctx context.Context, io flags.Streams, log telemetry.LogSettings, url string, f func(objstore.Store) error) (err error) {
+func withStore(ctx context.Context, io flags.Streams, log telemetry.LogSettings, url string, f func(objstore.Store) error) error {
 	logger, err := telemetry.NewLogger(io.Err, log)
 	if err != nil {
 		return err
@@ -97,6 +97,5 @@ func withStore(ctx context.Context, io flags.Streams, log telemetry.LogSettings,
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, end()) }()
-	return f(store)
+	return errors.Join(f(store), end())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,11 +79,11 @@ func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) error {
 			return err
 		}
 		text, err := c.preview(survey)
+		if err == nil {
+			err = io.Print("preview", text)
+		}
 		if err != nil {
 			return err
-		}
-		if _, err := fmt.Fprint(io.Out, text); err != nil {
-			return fmt.Errorf("print preview: %w", err)
 		}
 		switch {
 		case survey.Total().Objects == 0 || c.DryRun:
@@ -96,10 +97,11 @@ func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) error {
 		}
 		for {
 			r, err := tenantapp.Delete(ctx, store, c.Tenant, s)
-			if _, perr := fmt.Fprint(io.Out, outcome(r)); perr != nil {
-				return errors.Join(err, fmt.Errorf("print result: %w", perr))
+			text := fmt.Sprintf("removed %d objects\n", r.Deleted)
+			if !r.KeptUntil.IsZero() {
+				text += fmt.Sprintf("the manifest stays until %s, so that no compaction under way brings data back: repeat the command then, or give it --wait\n", r.KeptUntil.Format(time.RFC3339))
 			}
-			if err != nil || r.KeptUntil.IsZero() || !c.Wait {
+			if err := errors.Join(err, io.Print("result", text)); err != nil || r.KeptUntil.IsZero() || !c.Wait {
 				return err
 			}
 			if err := smithytime.SleepWithContext(ctx, time.Until(r.KeptUntil)); err != nil {
@@ -127,24 +129,11 @@ func (c *tenantDeleteCmd) preview(s *tenantapp.Survey) (string, error) {
 	if !strings.HasPrefix(c.Store, "s3://") {
 		return text, nil
 	}
-	region := c.Region
-	if r := os.Getenv("AWS_REGION"); r != "" {
-		region = r
-	}
-	prices, err := cost.ReadPrices(region)
+	prices, err := cost.ReadPrices(cmp.Or(os.Getenv("AWS_REGION"), c.Region))
 	if err != nil {
 		return "", err
 	}
 	p := s.Price(prices)
 	return text + fmt.Sprintf("requests: %d listings, %d puts, %d gets, %d deletions (free): $%.6f; storage that ends: $%.4f a month (%s, Amazon S3 Standard)\n",
 		p.Lists, p.Puts, p.Gets, p.Deletes, p.Dollars, p.Monthly, prices.Region), nil
-}
-
-// outcome describes the result of a removal.
-func outcome(r tenantapp.Result) string {
-	text := fmt.Sprintf("removed %d objects\n", r.Deleted)
-	if r.KeptUntil.IsZero() {
-		return text
-	}
-	return text + fmt.Sprintf("the manifest stays until %s, so that no compaction under way brings data back: repeat the command then, or give it --wait\n", r.KeptUntil.Format(time.RFC3339))
 }

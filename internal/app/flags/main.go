@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,14 @@ const (
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+}
+
+// Print writes a text to Out. An error names what the text is.
+func (s Streams) Print(what, text string) error {
+	if _, err := io.WriteString(s.Out, text); err != nil {
+		return fmt.Errorf("print %s: %w", what, err)
+	}
+	return nil
 }
 
 // Exit is an error of Run that ends the program with this code, after Run has printed the reason.
@@ -65,10 +74,7 @@ func Main(ctx context.Context, name, description string, grammar any, args []str
 // parameter is the argument of its type. The call does not refer to the parser, whose memory is
 // most of what a server would hold while it is idle.
 func runOf(chosen *kong.Context, args ...any) func() error {
-	node := chosen.Selected()
-	if node == nil {
-		node = chosen.Model.Node
-	}
+	node := cmp.Or(chosen.Selected(), chosen.Model.Node)
 	run := node.Target.Addr().MethodByName("Run")
 	in := make([]reflect.Value, run.Type().NumIn())
 	for i := range in {
@@ -115,10 +121,7 @@ func (helpAll) IgnoreDefault() {}
 // these it prints each group's name, number and first words. A setting of a group is printed if its
 // name has no dot, or if it has the tag basic:"".
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
-	node := ctx.Selected()
-	if node == nil {
-		node = ctx.Model.Node
-	}
+	node := cmp.Or(ctx.Selected(), ctx.Model.Node)
 	type group struct {
 		title  string
 		hidden int
