@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,7 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 	if lambda.Running() {
 		memory := lambda.MemoryBytes()
 		c.Query = queryapp.ForFunction(c.Query, memory, vs)
-		if c.Process.MemoryLimit == 0 {
-			c.Process.MemoryLimit = queryapp.HeapBytes(c.Query.Query, memory)
-		}
+		c.Process.MemoryLimit = cmp.Or(c.Process.MemoryLimit, queryapp.HeapBytes(c.Query.Query, memory))
 	}
 	if err := errors.Join(c.Rules.Validate(), c.Ruler.Validate()); err != nil {
 		return fmt.Errorf("check settings: %w", err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/promlake/promlake/internal/compact/blockio"
@@ -25,14 +26,6 @@ const ahead = 4 << 20
 type source struct {
 	segment *catalog.SegmentRef // or
 	block   *catalog.Block
-}
-
-// names is the source as a transition of the manifest takes it.
-func (s source) names() catalog.Sources {
-	if s.segment != nil {
-		return catalog.Sources{Segments: []catalog.SegmentID{s.segment.SegmentID()}}
-	}
-	return catalog.Sources{Blocks: []catalog.BlockID{s.block.BlockID()}}
 }
 
 // check examines an object, and once more if it seems damaged: a fault of the way to it is none of
@@ -78,12 +71,8 @@ var errNotUnderstood = errors.New("every byte matches its checksum, but this pro
 
 // isDamage reports whether an error means wrong bytes, and not a store that did not answer.
 func isDamage(err error) bool {
-	for _, kind := range []error{checksum.ErrDamaged, parquetfile.ErrFormat, segment.ErrFormat, block.ErrFormat} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	kinds := []error{checksum.ErrDamaged, parquetfile.ErrFormat, segment.ErrFormat, block.ErrFormat}
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 func (d *doctor) segment(ctx context.Context, ref *catalog.SegmentRef, out *Damaged) (n int64, err error) {
@@ -173,19 +162,9 @@ func (d *doctor) live(ctx context.Context, src source) (bool, error) {
 		return false, fmt.Errorf("read manifest again: %w", err)
 	}
 	if src.segment != nil {
-		for _, c := range m.Consumed {
-			if c.SegmentID == src.segment.SegmentID() {
-				return false, nil
-			}
-		}
-		return true, nil
+		return !slices.ContainsFunc(m.Consumed, func(c catalog.Consumed) bool { return c.SegmentID == src.segment.SegmentID() }), nil
 	}
-	for i := range m.Blocks {
-		if m.Blocks[i].BlockID() == src.block.BlockID() {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(m.Blocks, func(b catalog.Block) bool { return b.BlockID() == src.block.BlockID() }), nil
 }
 
 // quarantine copies the object's bytes, and then ends its life in the manifest. The originals
@@ -206,9 +185,13 @@ func (d *doctor) quarantine(ctx context.Context, f *Damaged) error {
 			return fmt.Errorf("keep %s: %w", obj.Key, err)
 		}
 	}
-	_, err := catalog.Commit(ctx, d.store, d.tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
-		return m.Expire(now, f.source.names())
-	})
+	var gone catalog.Sources
+	if s := f.source.segment; s != nil {
+		gone.Segments = []catalog.SegmentID{s.SegmentID()}
+	} else {
+		gone.Blocks = []catalog.BlockID{f.source.block.BlockID()}
+	}
+	_, err := catalog.Commit(ctx, d.store, d.tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) { return m.Expire(now, gone) })
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package doctorapp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,17 +44,8 @@ type Damaged struct {
 
 // Healthy reports whether every live object can be read.
 func (r Report) Healthy() bool {
-	for _, t := range r.Tenants {
-		if t.Error != "" {
-			return false
-		}
-		for _, d := range t.Damaged {
-			if !d.Quarantined {
-				return false
-			}
-		}
-	}
-	return true
+	counts := func(d Damaged) bool { return !d.Quarantined }
+	return !slices.ContainsFunc(r.Tenants, func(t Tenant) bool { return t.Error != "" || slices.ContainsFunc(t.Damaged, counts) })
 }
 
 // Text writes the report for people.

@@ -2,10 +2,10 @@ package exportapp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
@@ -51,7 +51,8 @@ func (o *OpenMetrics) Window(ctx context.Context, set storage.SeriesSet) error {
 			}
 			o.Report.Floats++
 			o.line = append(append(o.line[:0], head...), ' ')
-			o.line = append(openMetricsFloat(o.line, v), ' ')
+			// The value reads back bit for bit, except for the bits of a NaN.
+			o.line = append(strconv.AppendFloat(o.line, v, 'g', -1, 64), ' ')
 			o.line = append(openMetricsTime(o.line, t), '\n')
 			if _, err := o.w.Write(o.line); err != nil {
 				return fmt.Errorf("write OpenMetrics: %w", err)
@@ -66,10 +67,8 @@ func (o *OpenMetrics) Window(ctx context.Context, set storage.SeriesSet) error {
 
 // Close ends the text.
 func (o *OpenMetrics) Close() error {
-	if _, err := o.w.WriteString("# EOF\n"); err != nil {
-		return fmt.Errorf("write OpenMetrics: %w", err)
-	}
-	if err := o.w.Flush(); err != nil {
+	_, err := o.w.WriteString("# EOF\n")
+	if err = cmp.Or(err, o.w.Flush()); err != nil {
 		return fmt.Errorf("write OpenMetrics: %w", err)
 	}
 	return nil
@@ -108,17 +107,6 @@ func openMetricsName(ls labels.Labels) string {
 		b.WriteByte('}')
 	}
 	return b.String()
-}
-
-// openMetricsFloat appends a value that reads back bit for bit, except for the bits of a NaN.
-func openMetricsFloat(dst []byte, v float64) []byte {
-	switch {
-	case math.IsInf(v, 1):
-		return append(dst, "+Inf"...)
-	case math.IsInf(v, -1):
-		return append(dst, "-Inf"...)
-	}
-	return strconv.AppendFloat(dst, v, 'g', -1, 64)
 }
 
 // openMetricsTime appends a time in ms as seconds.

@@ -186,11 +186,6 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("the server answers %s: %s", e.status, e.body)
 }
 
-func isRefused(err error) bool {
-	_, ok := errors.AsType[*refusedError](err)
-	return ok
-}
-
 // refusing turns such answers into errors.
 type refusing struct{ next http.RoundTripper }
 

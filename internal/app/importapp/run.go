@@ -3,6 +3,7 @@
 package importapp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -205,17 +206,8 @@ const unitSamples = 200_000_000
 // minMemory is what the writers of blocks need beside the series, in bytes, each.
 const minMemory = 64 << 20
 
-// limit returns the memory that the import may use, in bytes.
-func (s *Settings) limit() int64 {
-	limit := s.MemoryLimit
-	if limit == 0 {
-		limit = memory.DefaultLimit()
-	}
-	if limit == 0 {
-		limit = 1 << 30 // the machine does not say
-	}
-	return limit
-}
+// limit returns the memory that the import may use, in bytes: 1 GiB if the machine does not say.
+func (s *Settings) limit() int64 { return cmp.Or(s.MemoryLimit, memory.DefaultLimit(), 1<<30) }
 
 // LimitProcess limits the memory of a process that does nothing but import. GOMEMLIMIT, where it is
 // set, stands.
@@ -230,9 +222,7 @@ func (s *Settings) Bulk() (out bulk.Settings, err error) {
 	if err := settings.Check(*s); err != nil {
 		return out, err
 	}
-	if s.Tenant == "" {
-		s.Tenant = tenant.Default
-	}
+	s.Tenant = cmp.Or(s.Tenant, tenant.Default)
 	if _, err := tenant.Parse(s.Tenant); err != nil {
 		return out, err
 	}

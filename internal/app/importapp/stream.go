@@ -54,7 +54,7 @@ var pauses = []time.Duration{time.Second, 5 * time.Second, 20 * time.Second}
 func (s *stream) fetch(ctx context.Context) error {
 	for attempt := 0; ; attempt++ {
 		err := s.attempt(ctx)
-		if err == nil || ctx.Err() != nil || attempt == len(pauses) || isRefused(err) {
+		if _, refused := errors.AsType[*refusedError](err); err == nil || ctx.Err() != nil || attempt == len(pauses) || refused {
 			return err
 		}
 		if smithytime.SleepWithContext(ctx, pauses[attempt]) != nil {

@@ -170,7 +170,11 @@ func (c *Checker) discovered(d *file.SDConfig, owner string, check func(*targetg
 			c.say("  WARNING: file %q for file_sd in %s does not exist", pattern, owner)
 		}
 		for _, f := range files {
-			groups, err := readGroups(f)
+			var groups []*targetgroup.Group
+			text, err := os.ReadFile(f)
+			if err == nil {
+				err = yaml.Unmarshal(text, &groups) // JSON is YAML as well
+			}
 			if err != nil {
 				return fmt.Errorf("checking SD file %q: %w", f, err)
 			}
@@ -185,15 +189,6 @@ func (c *Checker) discovered(d *file.SDConfig, owner string, check func(*targetg
 		}
 	}
 	return nil
-}
-
-// readGroups reads a file of target groups: YAML, or JSON, which is YAML as well.
-func readGroups(path string) (groups []*targetgroup.Group, err error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return groups, yaml.Unmarshal(text, &groups)
 }
 
 // client checks the files of an HTTP client, in the order of promtool.

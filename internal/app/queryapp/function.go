@@ -1,6 +1,7 @@
 package queryapp
 
 import (
+	"cmp"
 	"math"
 	"runtime"
 
@@ -61,9 +62,7 @@ func ForFunction(s Settings, memoryBytes int64, given flags.Values) Settings {
 	flags.Replace(given, "query.spill-bytes", &q.SpillBytes, functionSpillBytes)
 
 	processors := float64(memoryBytes) / vcpuBytes
-	if q.Threads == 0 {
-		q.Threads = runtime.GOMAXPROCS(0)
-	}
+	q.Threads = cmp.Or(q.Threads, runtime.GOMAXPROCS(0))
 	flags.Lower(given, "query.threads", &q.Threads, int(math.Ceil(processors)))
 	flags.Replace(given, "query.fetch-bytes-per-second", &q.FetchBytesPerSecond, functionBytesPerSecond)
 	flags.Lower(given, "query.samples-per-second", &q.SamplesPerSecond, int64(float64(q.SamplesPerSecond)*processors/float64(q.Threads)))

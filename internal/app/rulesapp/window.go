@@ -31,27 +31,18 @@ type whole struct {
 	err  error
 }
 
-func (w *whole) get(ctx context.Context, e *ruleeval.Evaluator) (*ruleeval.Memory, error) {
-	w.once.Do(func() { w.m, w.err = e.Whole(ctx) })
-	return w.m, w.err
-}
-
 // Scan implements bulk.Opened.
 func (w *window) Scan(ctx context.Context, from, to int64, keep bulk.Keep) (bulk.Rows, error) {
 	w.once.Do(func() { // if ctx ends, all that would read the window ends
-		whole, err := w.f.whole.get(ctx, w.f.e)
-		if err != nil {
-			w.err = err
-			return
-		}
-		own, err := w.f.e.Window(ctx, whole, w.from, w.to)
-		if err != nil {
-			w.err = err
-			return
+		whole := &w.f.whole
+		whole.once.Do(func() { whole.m, whole.err = w.f.e.Whole(ctx) })
+		var own *ruleeval.Memory
+		if w.err = whole.err; w.err == nil {
+			own, w.err = w.f.e.Window(ctx, whole.m, w.from, w.to)
 		}
 		w.has = []*ruleeval.Memory{own}
-		if whole != nil {
-			w.has = append(w.has, whole)
+		if whole.m != nil {
+			w.has = append(w.has, whole.m)
 		}
 	})
 	if w.err != nil {

@@ -44,17 +44,12 @@ func (t Target) Append(req *prompb.WriteRequest, families []*dto.MetricFamily, t
 		err = fmt.Errorf("read metrics: %w", err)
 	}
 	for _, s := range samples {
-		t.AppendSample(req, s.Metric, int64(s.Timestamp), float64(s.Value))
+		req.Timeseries = append(req.Timeseries, prompb.TimeSeries{
+			Labels:  t.labels(s.Metric),
+			Samples: []prompb.Sample{{Timestamp: int64(s.Timestamp), Value: float64(s.Value)}},
+		})
 	}
 	return err
-}
-
-// AppendSample appends one sample at ts (ms).
-func (t Target) AppendSample(req *prompb.WriteRequest, m model.Metric, ts int64, v float64) {
-	req.Timeseries = append(req.Timeseries, prompb.TimeSeries{
-		Labels:  t.labels(m),
-		Samples: []prompb.Sample{{Timestamp: ts, Value: v}},
-	})
 }
 
 // labels returns the labels sorted by name, as remote_write requires.
@@ -78,20 +73,9 @@ func (t Target) labels(m model.Metric) []prompb.Label {
 
 // Metadata returns the remote_write metadata of a family.
 func Metadata(f *dto.MetricFamily) prompb.MetricMetadata {
-	kind := prompb.MetricMetadata_UNKNOWN
-	switch f.GetType() {
-	case dto.MetricType_COUNTER:
-		kind = prompb.MetricMetadata_COUNTER
-	case dto.MetricType_GAUGE:
-		kind = prompb.MetricMetadata_GAUGE
-	case dto.MetricType_SUMMARY:
-		kind = prompb.MetricMetadata_SUMMARY
-	case dto.MetricType_HISTOGRAM:
-		kind = prompb.MetricMetadata_HISTOGRAM
-	case dto.MetricType_GAUGE_HISTOGRAM:
-		kind = prompb.MetricMetadata_GAUGEHISTOGRAM
-	}
-	return prompb.MetricMetadata{Type: kind, MetricFamilyName: f.GetName(), Help: f.GetHelp(), Unit: f.GetUnit()}
+	// The names of types differ by an underscore, and what has no name is 0, which is unknown.
+	kind := prompb.MetricMetadata_MetricType_value[strings.ReplaceAll(f.GetType().String(), "_", "")]
+	return prompb.MetricMetadata{Type: prompb.MetricMetadata_MetricType(kind), MetricFamilyName: f.GetName(), Help: f.GetHelp(), Unit: f.GetUnit()}
 }
 
 // Zeros returns the counters, histograms and summaries that were created between since and until,

@@ -101,17 +101,6 @@ const (
 	tokenAge = 5 * time.Minute
 )
 
-// network returns a transport without keep-alive: a function is frozen until its next write, and by
-// then the other end has closed the connection.
-func network() http.RoundTripper {
-	if t, ok := http.DefaultTransport.(*http.Transport); ok {
-		t = t.Clone()
-		t.DisableKeepAlives = true
-		return t
-	}
-	return http.DefaultTransport
-}
-
 // headers names the tenant and gives the token. It implements http.RoundTripper.
 type headers struct {
 	tenant string

@@ -82,7 +82,11 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 		if address, err = s.target(); err != nil {
 			return nil, err
 		}
-		headers.next = network()
+		network := http.DefaultTransport.(*http.Transport).Clone()
+		// A function is frozen until its next write, and by then the other end has closed the
+		// connection.
+		network.DisableKeepAlives = true
+		headers.next = network
 		headers.token.from = secret.Literal(s.Token)
 		if secret.IsReference(s.Token) {
 			if headers.token.from, err = secret.Open(s.Token); err != nil {

@@ -186,7 +186,10 @@ func PrintTable(w io.Writer, columns []string, next func() ([]string, error)) er
 	n := 0
 	for {
 		row, err := next()
-		end := plural(n)
+		end := fmt.Sprintf("(%d rows)\n", n)
+		if n == 1 {
+			end = "(1 row)\n"
+		}
 		if err == nil && n == MostRows {
 			err, end = io.EOF, fmt.Sprintf("(the first %d rows; promlake sql --format csv prints all)\n", n)
 		}
@@ -199,13 +202,6 @@ func PrintTable(w io.Writer, columns []string, next func() ([]string, error)) er
 		t.Row(row...)
 		n++
 	}
-}
-
-func plural(n int) string {
-	if n == 1 {
-		return "(1 row)\n"
-	}
-	return fmt.Sprintf("(%d rows)\n", n)
 }
 
 func (s *Shell) print(text string) error {
@@ -277,11 +273,7 @@ func Names(ctx context.Context, ask Asker) []string {
 	a, err := ask(ctx, "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'main'")
 	if err == nil {
 		defer a.Close()
-		for {
-			row, err := a.Next()
-			if errors.Is(err, io.EOF) || err != nil {
-				break
-			}
+		for row, err := a.Next(); err == nil; row, err = a.Next() {
 			names = append(names, row...)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/key"
+
+	"github.com/oklog/ulid/v2"
 )
 
 // handler answers with 200, or with the status of an error and its text, as Mimir does.
@@ -40,8 +42,11 @@ func (s *stage) parse(r *http.Request) (u key.Upload, err error) {
 	if u.Tenant, err = tenant.FromRequest(r); err != nil {
 		return u, &refusal{http.StatusBadRequest, err}
 	}
-	u.ID, err = parseBlock(r.PathValue("block"))
-	return u, err
+	name := r.PathValue("block")
+	if u.ID, err = ulid.ParseStrict(name); err != nil || u.ID.String() != name {
+		return u, refuse(http.StatusBadRequest, "invalid block ID %q: want a ULID", name)
+	}
+	return u, nil
 }
 
 // errExists refuses what would change a block that is imported.

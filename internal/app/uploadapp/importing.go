@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,10 +29,8 @@ type queue struct {
 func (q *queue) add(u key.Upload) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, x := range q.waiting {
-		if x == u {
-			return
-		}
+	if slices.Contains(q.waiting, u) {
+		return
 	}
 	q.waiting = append(q.waiting, u)
 	select {
@@ -56,17 +55,6 @@ func (q *queue) take(ctx context.Context) (key.Upload, bool) {
 		case <-ctx.Done():
 			return key.Upload{}, false
 		}
-	}
-}
-
-// importing imports one upload after another until ctx ends.
-func (s *stage) importing(ctx context.Context) {
-	for {
-		u, ok := s.queue.take(ctx)
-		if !ok {
-			return
-		}
-		s.attempt(ctx, u)
 	}
 }
 

@@ -11,6 +11,7 @@
 package uploadapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/access/auth"
@@ -119,10 +119,7 @@ func build(set Settings, im importapp.Settings, t times) process.Builder {
 			return s, nil
 		}
 		// The import gets its part of the process's memory.
-		limit := s.memory.Limit()
-		if limit == 0 {
-			limit = unlimited
-		}
+		limit := cmp.Or(s.memory.Limit(), unlimited)
 		s.im.MemoryLimit, s.im.Concurrency = max(limit/sharePart, minShare), 1
 		if s.im.MemoryLimit > limit/2 {
 			return nil, fmt.Errorf("compactor.block-upload-enabled: %s is %d bytes, want at least %d, so that an import may use a part of it", memory.Flag, limit, 2*minShare)
@@ -131,7 +128,9 @@ func build(set Settings, im importapp.Settings, t times) process.Builder {
 		s.Stage = process.InBackground(p, "the import of an upload", func(ctx context.Context) {
 			var sweeping sync.WaitGroup
 			sweeping.Go(func() { s.sweeping(ctx) })
-			s.importing(ctx)
+			for u, ok := s.queue.take(ctx); ok; u, ok = s.queue.take(ctx) {
+				s.attempt(ctx, u)
+			}
 			sweeping.Wait()
 		})
 		return s, nil
@@ -190,13 +189,4 @@ func status(err error) int {
 		return http.StatusUnprocessableEntity
 	}
 	return http.StatusServiceUnavailable
-}
-
-// parseBlock parses the name of a block.
-func parseBlock(name string) (ulid.ULID, error) {
-	id, err := ulid.ParseStrict(name)
-	if err != nil || id.String() != name {
-		return id, refuse(http.StatusBadRequest, "invalid block ID %q: want a ULID", name)
-	}
-	return id, nil
 }
