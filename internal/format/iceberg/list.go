@@ -85,26 +85,15 @@ func DecodeList(b []byte) ([]ManifestFile, error) {
 	}
 }
 
-func counts(m map[int]int64) []counted {
-	out := make([]counted, 0, len(m))
+// byField returns the entries of a map by the numbers of fields, in their order.
+func byField[V, E any](m map[int]V, entry func(field int32, v V) E) []E {
+	out := make([]E, 0, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, counted{int32(k), m[k]})
+		out = append(out, entry(int32(k), m[k]))
 	}
 	return out
 }
 
-func zeros(m map[int]int64) []counted {
-	out := counts(m)
-	for i := range out {
-		out[i].Value = 0
-	}
-	return out
-}
-
-func bounds(m map[int][]byte) []bound {
-	out := make([]bound, 0, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, bound{int32(k), m[k]})
-	}
-	return out
-}
+func count(field int32, n int64) counted  { return counted{field, n} }
+func zero(field int32, _ int64) counted   { return counted{field, 0} }
+func boundOf(field int32, v []byte) bound { return bound{field, v} }

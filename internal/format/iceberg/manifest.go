@@ -83,8 +83,8 @@ func EncodeManifest(m *Metadata, files []DataFile) ([]byte, error) {
 		f := &files[i]
 		entries[i] = entry{Status: statusAdded, DataFile: entryFile{
 			Path: f.Path, Format: "PARQUET", Partition: partition{&f.Partition}, Rows: f.Rows, Bytes: f.Bytes,
-			ColumnSizes: counts(f.ColumnBytes), ValueCounts: counts(f.Values), NullCounts: zeros(f.Values),
-			LowerBounds: bounds(f.Lower), UpperBounds: bounds(f.Upper), SplitOffsets: f.Splits, SortOrderID: int32(m.DefaultSortOrderID),
+			ColumnSizes: byField(f.ColumnBytes, count), ValueCounts: byField(f.Values, count), NullCounts: byField(f.Values, zero),
+			LowerBounds: byField(f.Lower, boundOf), UpperBounds: byField(f.Upper, boundOf), SplitOffsets: f.Splits, SortOrderID: int32(m.DefaultSortOrderID),
 		}}
 	}
 	return encode(manifestSchema, meta, entries)
