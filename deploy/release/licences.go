@@ -153,6 +153,9 @@ func modules(info *buildinfo.BuildInfo) ([]component, error) {
 	}
 	var out []component
 	for _, m := range info.Deps {
+		if m.Replace != nil && strings.HasPrefix(m.Replace.Path, ".") {
+			continue // a folder of third_party, under Promlake's own licence
+		}
 		texts, err := texts(dirs[m.Path])
 		if err != nil {
 			return nil, fmt.Errorf("licences of %s: %w", m.Path, err)

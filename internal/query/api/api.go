@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/grafana/regexp"
@@ -70,7 +69,7 @@ type server struct {
 	reads   *gate.Gate       // of RemoteReadConcurrency
 	readers prometheus.Gauge // remote reads that run
 
-	deprecated func() map[string]http.Handler // of another upstream API, by upstream's path
+	deprecated map[string]http.Handler // of another upstream API, by upstream's path
 }
 
 // New returns a handler for the paths of Patterns. It fails if the settings are invalid or if reg
@@ -126,15 +125,12 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s.guard = &guard.Guard{
 		Respond: s.respond, WriteTimeout: settings.WriteTimeout, MaxBodyBytes: settings.MaxBodyBytes, Expressions: settings.Expressions, Refused: refused, Memory: budget,
 	}
-	// Its statistics are upstream's. It is built at the first use, because that takes a while.
-	s.deprecated = sync.OnceValue(func() map[string]http.Handler {
-		handlers := map[string]http.Handler{}
-		s.upstream(nil).Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
-			handlers[path] = answers.Zipped(h)
-			return h
-		}))
-		return handlers
-	})
+	// Its statistics are upstream's.
+	s.deprecated = map[string]http.Handler{}
+	s.upstream(nil).Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
+		s.deprecated[path] = answers.Zipped(h)
+		return h
+	}))
 
 	instrument := telemetry.Instrument(reg)
 	guarded := func(name string, h http.Handler) http.HandlerFunc {
@@ -142,7 +138,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	}
 	federate := route.New()
 	federate.Get(federatePath, guarded(federatePath, answers.Zipped(httputil.CompressionHandler{Handler: s.queued(http.HandlerFunc(s.federate))})))
-	v1 := ahead(func() http.Handler { return s.routes(s.upstream(answers.Lending(renderStats)), guarded) })
+	v1 := s.routes(s.upstream(answers.Lending(renderStats)), guarded)
 
 	mux := http.NewServeMux()
 	for _, prefix := range []string{"", mimirPrefix} {
@@ -155,12 +151,4 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		mux.Handle(path+"/", h)
 	}
 	return mux, nil
-}
-
-// ahead builds a handler beside what else a process does when it starts: upstream's API renders a
-// document that nobody asks for, which takes 0.1 s of a processor. Requests wait for the handler.
-func ahead(build func() http.Handler) http.Handler {
-	built := sync.OnceValue(build)
-	go built()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { built().ServeHTTP(w, r) })
 }

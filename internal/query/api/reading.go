@@ -90,7 +90,7 @@ func (s *server) evaluating(path string) choice {
 			case statsAll:
 				answered.ServeHTTP(w, r.WithContext(request.WithStats(r.Context(), &request.Stats{})))
 			default:
-				s.deprecated()[path].ServeHTTP(w, r)
+				s.deprecated[path].ServeHTTP(w, r)
 			}
 		}))
 	}

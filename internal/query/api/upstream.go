@@ -28,8 +28,7 @@ func notes() []notifications.Notification                           { return nil
 func noteStream() (<-chan notifications.Notification, func(), bool) { return nil, func() {}, false }
 
 // upstream builds upstream's API over the backend. With a nil render, statistics are upstream's.
-// The constructor also renders an OpenAPI document, which is not served: without paths it is
-// smallest.
+// The OpenAPI document of its constructor is empty, see third_party/libopenapi.
 func (s *server) upstream(render v1.StatsRenderer) *v1.API {
 	build := s.prometheusVersion()
 	m := s.settings.Monitoring
@@ -62,7 +61,7 @@ func (s *server) upstream(render v1.StatsRenderer) *v1.API {
 		false, false,
 		respond.OverrideCode,
 		s.features(),
-		v1.OpenAPIOptions{Version: build.Version, IncludePaths: []string{"/none"}},
+		v1.OpenAPIOptions{},
 		s.parser,
 	)
 	api.ClearCodecs()

@@ -1,0 +1,2 @@
+// Package errors stands for a package that Prometheus' tests import.
+package errors
