@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"google.golang.org/protobuf/encoding/protowire"
 	"slices"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/zeebo/xxh3"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
