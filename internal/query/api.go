@@ -24,10 +24,12 @@ type (
 	QuestionError = explain.QuestionError
 )
 
-// What Stage.Explain takes and returns.
+// What Stage.Explain and Stage.Estimate take and return.
 type (
 	Question    = explain.Question
 	Explanation = explain.Explanation
+	Estimate    = request.Estimate
+	CostLimits  = request.CostLimits
 )
 
 // Statement is a SQL statement for Stage.SQL.

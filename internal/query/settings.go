@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/sql"
 	"github.com/promlake/promlake/internal/store/recent"
@@ -47,6 +48,8 @@ type Settings struct {
 	UsageBytes int64 `name:"query.usage-bytes" type:"bytes" default:"16MiB" min:"0" help:"Memory for the names of metrics and labels that queries asked for, about 200 bytes each, until they are saved. A tenant's counts in the store have as much. 0 counts none." when:"Raise it if promlake_query_uncounted_names_total increases."`
 	// UsageInterval is that of processes that keep their counts, and 0 in others.
 	UsageInterval time.Duration `name:"query.usage-interval" default:"10m" min:"0" help:"Time between two saves of the counts of what queries asked for. A process that is killed loses those of this time. 0 keeps them in memory." when:"Set 0 if the process may not write to the store."`
+
+	Cost request.CostLimits `embed:""`
 
 	SQL sql.Limits       `embed:""`
 	HA  replica.Settings `embed:""`

@@ -107,7 +107,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	e := engine.New(engine.Settings{
 		MaxConcurrency: s.MaxConcurrency, MaxSamples: s.MaxSamples, MaxFetchedBytes: s.MaxFetchedBytes, MaxSubquerySteps: s.MaxSubquerySteps,
 		QueryMemoryBytes: s.QueryMemoryBytes, MinPushedSamples: s.MinPushedSamples, Timeout: s.Timeout, Lookback: s.LookbackDelta,
-		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps,
+		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps, Cost: s.Cost,
 	}, x, asked, reg, logger)
 	stage := &Stage{
 		Storage:  &engine.Storage{Snapshots: snapshots, Files: files, Tables: tables, Series: shown, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
@@ -148,6 +148,17 @@ func (s *Stage) Executor() *exec.Executor { return s.exec }
 // the statements. The tenant is that of the context. The limits are those of the query itself.
 func (s *Stage) Explain(ctx context.Context, q explain.Question) (*explain.Explanation, error) {
 	return explain.Explain(ctx, s.engine, s, q)
+}
+
+// Estimate returns what a query takes. It reads no samples. The tenant is that of the context. The
+// limits are those of the query itself, except for those of its cost.
+func (s *Stage) Estimate(ctx context.Context, q explain.Question) (request.Estimate, error) {
+	q.WithoutStatements = true
+	e, err := s.Explain(ctx, q)
+	if err != nil {
+		return request.Estimate{}, err
+	}
+	return e.Estimate, nil
 }
 
 // SQL runs a SQL statement on the data of the context's tenant, and writes its result.

@@ -141,7 +141,7 @@ var allowed = map[string][]string{
 
 	"internal/query/admin":               {"internal/access/tenant", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/expression", "internal/prom/timeparam", "internal/store/catalog"},
 	"internal/query/api":                 {"internal/base/memory", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/expression", "internal/prom/timeparam", "internal/query/api/answers", "internal/query/api/guard", "internal/query/api/respond", "internal/query/api/weights", "internal/query/request"},
-	"internal/query/api/answers":         {"internal/base/telemetry"},
+	"internal/query/api/answers":         {"internal/base/telemetry", "internal/query/request"},
 	"internal/query/api/guard":           {"internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/prom/expression", "internal/query/api/respond"},
 	"internal/query/api/respond":         {},
 	"internal/query/api/weights":         {"internal/aws/cost", "internal/format/key", "internal/prom/timeparam", "internal/query/api/respond", "internal/query/usage"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // newAsk generates a query that parses, and its times.
@@ -50,6 +51,29 @@ func (w *world) check(ctx context.Context, a ask) (verdict, outcome) {
 	return compare(classOf(expr), got, want, func(noise int) outcome {
 		return run(ctx, engine, noisy{w.upstream, a.seed + uint64(noise)<<32}, a)
 	}), want
+}
+
+// estimated is what a query was estimated to read, and what upstream's engine and Promlake have
+// read.
+type estimated struct {
+	query.Estimate
+	upstream int64 // samples
+	own      request.Actual
+}
+
+// estimate estimates a query that upstream has answered, and runs it again to compare.
+func (w *world) estimate(ctx context.Context, a ask, want outcome) (out estimated, err error) {
+	st, ctx := w.stages[a.way], tenant.With(ctx, a.tenant)
+	out.upstream = want.read
+	q := query.Question{Text: a.query, Start: time.UnixMilli(a.start), End: time.UnixMilli(a.end), Step: time.Duration(a.step) * time.Millisecond, Lookback: a.lookback}
+	if out.Estimate, err = st.Estimate(ctx, q); err != nil {
+		return out, err
+	}
+	got := run(request.With(ctx, request.Request{Quote: &request.Quote{Compared: true}}), st.Engine(), st, a)
+	if got.compare != nil {
+		out.own = got.compare.Actual
+	}
+	return out, nil
 }
 
 // minimal returns the shortest part of a query that fails on its own, with its failure, or the

@@ -35,6 +35,15 @@ func TestDifferential(t *testing.T) {
 	}
 	t.Logf("%d queries: %d differ, %d undecided, %d without memory, %d errors, %d without a value; %.0f subtrees, %.0f of them computed directly, and %.0f SQL statements, %.0f queries without any, %.0f from the head",
 		sum.queries, sum.failed, sum.undecided, sum.limited, sum.errors, sum.empty, sum.pushed, sum.computed, sum.statements, sum.kept, sum.heads)
+	if n >= 1000 {
+		upstream, series, samples, median := sum.bounds()
+		t.Logf("%d estimates: %.2f%% bound the samples that upstream reads, %.2f%% the series and %.2f%% the samples that Promlake reads; median of estimated to read samples %.2f",
+			len(sum.estimates), 100*upstream, 100*series, 100*samples, median)
+		for _, share := range []float64{upstream, series, samples} {
+			require.GreaterOrEqual(t, share, 0.99)
+		}
+		require.LessOrEqual(t, median, 2.0)
+	}
 	for _, r := range sum.reports {
 		t.Error(r)
 	}
@@ -59,6 +68,13 @@ func (w *world) ask(ctx context.Context, first, last uint64, sum *tally) {
 				a := newAsk(seed)
 				v, want := w.check(ctx, a)
 				sum.add(v, want)
+				if want.err == "" && !v.limited {
+					if e, err := w.estimate(ctx, a, want); err != nil {
+						sum.report("estimate", fmt.Sprintf("%v\n  estimate: %v", a, err))
+					} else {
+						sum.estimate(e)
+					}
+				}
 				if v.difference != "" {
 					small, d := w.minimal(ctx, a, v.difference)
 					sum.report(kind(small.query, d), fmt.Sprintf("%v\n  differs: %s\n  smallest: %s\n  differs: %s\n  repeat with PROMLAKE_FUZZPROMQL_SEED=%d PROMLAKE_FUZZPROMQL_QUERIES=1",

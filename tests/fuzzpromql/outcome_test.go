@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // ask is a query with its times. Its seed determines all of it.
@@ -50,6 +51,8 @@ type outcome struct {
 	notes   []string // warnings and infos, sorted
 	series  map[string][]point
 	sorted  []float64 // of an instant query that ends with a sort: the values in order
+	read    int64     // samples, as the engine counts them
+	compare *request.Comparison
 }
 
 // run runs the query on an engine.
@@ -67,6 +70,7 @@ func run(ctx context.Context, e promql.QueryEngine, q storage.Queryable, a ask) 
 	}
 	defer asked.Close()
 	res := asked.Exec(ctx)
+	o.read, o.compare = asked.Stats().Samples.SamplesRead, request.Compare(ctx, asked.Stats())
 	for _, note := range res.Warnings.AsErrors() {
 		o.notes = append(o.notes, note.Error())
 	}

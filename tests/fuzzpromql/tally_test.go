@@ -1,6 +1,7 @@
 package fuzzpromql
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,6 +19,31 @@ type tally struct {
 	pushed, computed, statements, kept, heads float64
 	alike                                     map[string]int
 	reports                                   []string
+	estimates                                 []estimated
+}
+
+// bounds returns the shares of the queries whose estimates bound the samples that upstream has
+// read, and the series and samples that Promlake has read, and the median of how many times as many
+// samples were estimated as upstream has read.
+func (s *tally) bounds() (upstream, series, samples, median float64) {
+	var ratios []float64
+	for _, e := range s.estimates {
+		if e.upstream <= e.SamplesRead {
+			upstream++
+		}
+		if e.own.SeriesTouched <= e.SeriesTouched {
+			series++
+		}
+		if e.own.SamplesRead <= e.SamplesRead {
+			samples++
+		}
+		if e.upstream > 0 {
+			ratios = append(ratios, float64(e.SamplesRead)/float64(e.upstream))
+		}
+	}
+	slices.Sort(ratios)
+	n := float64(len(s.estimates))
+	return upstream / n, series / n, samples / n, ratios[len(ratios)/2]
 }
 
 func (s *tally) add(v verdict, want outcome) {
@@ -36,6 +62,12 @@ func (s *tally) add(v verdict, want outcome) {
 	case len(want.series) == 0:
 		s.empty++
 	}
+}
+
+func (s *tally) estimate(e estimated) {
+	s.Lock()
+	defer s.Unlock()
+	s.estimates = append(s.estimates, e)
 }
 
 func (s *tally) report(kind, text string) {

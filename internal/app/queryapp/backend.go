@@ -35,7 +35,16 @@ type backend struct {
 
 // Explain describes how a query is evaluated.
 func (b backend) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
-	return b.Stage.Explain(ctx, query.Question{Text: q.Text, Start: q.Start, End: q.End, Step: q.Step, Lookback: q.Lookback, Analyze: q.Analyze, WithoutStatements: q.WithoutStatements})
+	return b.Stage.Explain(ctx, question(q))
+}
+
+// Estimate returns what a query takes.
+func (b backend) Estimate(ctx context.Context, q api.ExplainQuery) (query.Estimate, error) {
+	return b.Stage.Estimate(ctx, question(q))
+}
+
+func question(q api.ExplainQuery) query.Question {
+	return query.Question{Text: q.Text, Start: q.Start, End: q.End, Step: q.Step, Lookback: q.Lookback, Analyze: q.Analyze, WithoutStatements: q.WithoutStatements}
 }
 
 // Lake describes the objects of a tenant.

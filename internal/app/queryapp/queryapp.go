@@ -145,7 +145,7 @@ type Settings struct {
 // joined returns s with what the stage and its APIs share, and with the process's flags for the API
 // to show.
 func (s Settings) joined(fs flags.Values) Settings {
-	s.API.LookbackDelta = s.Query.LookbackDelta
+	s.API.LookbackDelta, s.API.QueryTimeout, s.API.Cost = s.Query.LookbackDelta, s.Query.Timeout, s.Query.Cost
 	s.API.Parser = query.ParserOptions()
 	s.API.Build = telemetry.ReadBuild()
 	s.API.Flags, s.API.ConfigYAML = fs.Map(), fs.YAML()

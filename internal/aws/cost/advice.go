@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/common/model"
 )
@@ -130,15 +131,43 @@ func (w *sheet) queries() {
 	size := w.SamplesPerQuery * w.m.QueryBytes.Value
 	gets := w.m.QueryGets.Value + math.Ceil(size/w.m.QueryGetBytes.Value)
 	requests := gets + w.m.QueryLists.Value
-	k := work{
-		cpu:  w.m.QueryFixedCPU.Value + w.SamplesPerQuery*w.m.QueryCPU.Value/1e6 + requests*w.m.RequestCPU.Value,
-		wait: w.m.QueryRounds.Value*w.m.S3Seconds.Value + max(0, w.BytesPerAnswer-atOnceBytes)/streamedPerSecond,
-	}
+	k := w.query(w.SamplesPerQuery, requests)
+	k.wait += max(0, w.BytesPerAnswer-atOnceBytes) / streamedPerSecond
 	w.add(Query, "requests", n*math.Ceil(max(1, w.BytesPerAnswer)/httpAPIBytes), HTTPAPIRequest, "queries × 512 KiB units of an answer")
 	w.function(Query, n, k, w.Memory.Query, "queries")
 	w.add(Query, "GET", n*gets, S3Get, "queries × (manifests, meta.json, series tables, and 2 MiB pieces of samples)")
 	w.add(Query, "LIST", n*w.m.QueryLists.Value, S3Put, "queries")
 	w.add(Query, "answers", n*w.BytesPerAnswer/bytesOfGB, InternetOut, "queries × bytes of an answer, if they leave AWS")
+}
+
+// query is the work of a query, without its answer.
+func (w *sheet) query(samples, requests float64) work {
+	return work{
+		cpu:  w.m.QueryFixedCPU.Value + samples*w.m.QueryCPU.Value/1e6 + requests*w.m.RequestCPU.Value,
+		wait: w.m.QueryRounds.Value * w.m.S3Seconds.Value,
+	}
+}
+
+// figures are those of measured.json.
+var figures = sync.OnceValue(func() *Measured {
+	m, err := ReadMeasured()
+	if err != nil {
+		panic(fmt.Sprintf("read the measured figures of the program: %v", err)) // a test reads them
+	}
+	return m
+})
+
+// QueryTime returns how long a function of the default memory takes for a query that reads samples
+// in requests to the store, and what this time and the invocation cost in DefaultRegion.
+func QueryTime(samples, requests float64) (seconds, dollars float64) {
+	w := &sheet{Load: DefaultLoad(), m: figures()}
+	k := w.query(samples, requests)
+	w.function(Query, 1, k, w.Memory.Query, "")
+	for _, l := range w.bill.Lines {
+		price := Default().Price(l.Unit)
+		dollars += price.Dollars(l.Quantity)
+	}
+	return w.seconds(k, w.Memory.Query), dollars
 }
 
 // logs adds the log lines of ticks and jobs, Lambda's lines for all invocations if enabled, and the

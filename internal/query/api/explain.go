@@ -11,6 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/prom/timeparam"
 	"github.com/promlake/promlake/internal/query/api/respond"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // Explainer is a Backend that can explain how it evaluates a query.
@@ -18,6 +19,8 @@ type Explainer interface {
 	// Explain returns the plan of a query, to be encoded as JSON. Errors are those of a Backend,
 	// and errors with a method BadQuery, which are answered with 400.
 	Explain(ctx context.Context, q ExplainQuery) (any, error)
+	// Estimate returns what a query takes, without running it. Errors are those of Explain.
+	Estimate(ctx context.Context, q ExplainQuery) (request.Estimate, error)
 }
 
 // ExplainQuery is a query to explain. If Step is 0, it is an instant query at End.
@@ -66,17 +69,22 @@ func (s *server) explainQuery(r *http.Request) (q ExplainQuery, err error) {
 			return q, respond.BadRequest(`invalid parameter "statements": analyze=true needs the statements; leave one of the two out`)
 		}
 	}
+	return q, s.times(r, &q, r.FormValue("start") != "" || r.FormValue("step") != "")
+}
+
+// times reads the times of a query, and its lookback.
+func (s *server) times(r *http.Request, q *ExplainQuery, ranged bool) (err error) {
 	if v := r.FormValue("lookback_delta"); v != "" {
 		if q.Lookback, err = duration(v); err != nil {
-			return q, invalid("lookback_delta", err)
+			return invalid("lookback_delta", err)
 		}
 	}
-	if r.FormValue("start") == "" && r.FormValue("step") == "" {
-		q.End, err = moment(r, "time", s.now())
-		q.Start = q.End
-		return q, err
+	if ranged {
+		return q.steps(r, s.now())
 	}
-	return q, q.steps(r, s.now())
+	q.End, err = moment(r, "time", s.now())
+	q.Start = q.End
+	return err
 }
 
 // steps reads the parameters of a range query.

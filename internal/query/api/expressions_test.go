@@ -47,6 +47,8 @@ var expressionRoutes = map[string]string{
 	"/federate":                  "match[]=%",
 	"/prometheus/federate":       "match[]=%",
 	"/api/v1/explain":            "query=%",
+	"/api/v1/query_cost":         "query=%",
+	"/api/v1/query_range_cost":   "start=0&end=1&step=1&query=%",
 	"/prometheus/api/v1/series":  "match[]=%",
 	"/prometheus/api/v1/explain": "query=%",
 	"/prometheus/api/v1/labels":  "match[]=%",

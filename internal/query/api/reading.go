@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -63,10 +64,7 @@ func (s *server) countingLabel(upstream http.Handler) http.Handler {
 // formValue returns a parameter of a request, and the request for its handler (guard.Form).
 func formValue(r *http.Request, name string) (string, *http.Request) {
 	form, next := guard.Form(r)
-	if vs := form[name]; len(vs) > 0 {
-		return vs[0], next
-	}
-	return "", next
+	return url.Values(form).Get(name), next
 }
 
 // Values of the parameter stats which upstream knows. Others are deprecated: they mean statsTrue,
@@ -83,14 +81,20 @@ func (s *server) evaluating(path string) choice {
 	return func(upstream http.Handler) http.Handler {
 		answered := answers.Handler(upstream)
 		return s.withAsOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			v, r := formValue(r, "stats")
-			switch v {
+			form, r := guard.Form(r)
+			r, cancel, err := s.bounded(r, form)
+			if err != nil {
+				s.respond.Error(w, r, respond.BadData, err)
+				return
+			}
+			defer cancel()
+			switch url.Values(form).Get("stats") {
 			case "", statsTrue:
-				answered.ServeHTTP(w, r)
+				s.refusing(answered, w, r)
 			case statsAll:
-				answered.ServeHTTP(w, r.WithContext(request.WithStats(r.Context(), &request.Stats{})))
+				s.refusing(answered, w, r.WithContext(request.WithStats(r.Context(), &request.Stats{})))
 			default:
-				s.deprecated[path].ServeHTTP(w, r)
+				s.refusing(s.deprecated[path], w, r)
 			}
 		}))
 	}

@@ -22,9 +22,12 @@ const (
 	queryRangePath = "/query_range"
 )
 
-// Routes of Promlake; upstream has none at these paths.
+// Routes of Promlake; upstream has none at these paths, or in the case of estimates only with a
+// feature flag.
 const (
 	explainPath   = "/explain"
+	costPath      = "/query_cost"
+	rangeCostPath = "/query_range_cost"
 	sqlPath       = "/sql"
 	lakePath      = "/status/lake"
 	exportPath    = "/export"
@@ -114,6 +117,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	served := s.served()
 	if s.explains != nil {
 		served[explainPath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.JSON(s.explain)) }
+		served[costPath], served[rangeCostPath] = replace(s.estimating(false)), replace(s.estimating(true))
 	}
 	if s.sql != nil {
 		served[sqlPath] = func(http.Handler) http.Handler { return s.withAsOf(http.HandlerFunc(s.answerSQL)) }
@@ -151,7 +155,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return h
 	})
 	upstream.Register(router)
-	for _, path := range slices.Concat([]string{explainPath, sqlPath, lakePath, exportPath, exportCSVPath}, weights.Paths) {
+	for _, path := range slices.Concat([]string{explainPath, costPath, rangeCostPath, sqlPath, lakePath, exportPath, exportCSVPath}, weights.Paths) {
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}

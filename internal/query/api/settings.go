@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/prom/expression"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // Settings configure the API. The tags are those of package settings. The zero value of a field
@@ -21,6 +22,10 @@ type Settings struct {
 	// LookbackDelta is the maximum age of a series' latest sample in /federate. Queries use the
 	// engine's lookback.
 	LookbackDelta time.Duration `kong:"-" name:"query.lookback-delta" default:"5m" min:"1ms"`
+
+	// QueryTimeout and Cost are limits of the engine, which parameters of queries may only lower.
+	QueryTimeout time.Duration      `kong:"-"`
+	Cost         request.CostLimits `kong:"-"`
 
 	Expressions expression.Limits `embed:""`
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/usage"
 )
 
@@ -61,6 +62,7 @@ type Settings struct {
 	MinPushedSamples int64         // of a part of a query that is pushed down; -1 = none is left to the engine, math.MaxInt64 = all are
 	Timeout          time.Duration // of one query
 	Lookback         time.Duration // default of queries that name none
+	Cost             request.CostLimits
 
 	DelayedNameRemoval, UseStartTimestamps bool // upstream's feature flags
 }

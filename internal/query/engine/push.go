@@ -72,6 +72,9 @@ func (q *Query) pushed(ctx context.Context, p *exec.Attempt, o plan.Options) (*p
 	}
 	pl, err := p.Plan(ctx, planned)
 	prepare.Stop()
+	if err == nil {
+		err = q.affordable(ctx, p, pl, planned)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,6 +82,25 @@ func (q *Query) pushed(ctx context.Context, p *exec.Attempt, o plan.Options) (*p
 	defer inner.Stop()
 	results, err := p.Evaluate(ctx, pl, planned)
 	return pl, results, err
+}
+
+// affordable estimates the query if a limit of its cost or its quote needs that, and refuses it if
+// it exceeds a limit.
+func (q *Query) affordable(ctx context.Context, p *exec.Attempt, pl *plan.Plan, planned *plan.Query) error {
+	r := request.From(ctx)
+	limits := r.Limits.Within(q.engine.settings.Cost)
+	if limits == (request.CostLimits{}) && (r.Quote == nil || !r.Quote.Compared) {
+		return nil
+	}
+	c, err := p.Cost(ctx, pl, planned)
+	if err != nil {
+		return err
+	}
+	e, err := p.Estimate(ctx, planned, c)
+	if err != nil {
+		return err
+	}
+	return r.Quote.Accept(e, limits)
 }
 
 // Expr returns the expression of the query. It is shared: nobody may change it.

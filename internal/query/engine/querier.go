@@ -75,6 +75,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 			if outer != nil {
 				outer.Add(t)
 			}
+			request.From(ctx).Quote.Touch(len(out), 0)
 			q.Logger.Debug("read from storage", "tenant", tenant.From(ctx), "operation", "select", "matchers", ms, "series", len(out), "read", t)
 			return err
 		})

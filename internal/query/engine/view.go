@@ -67,6 +67,9 @@ func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.Se
 			if err := request.Evaluated(ctx, r.Len(), ms); err != nil {
 				return storage.ErrSeriesSet(err)
 			}
+			if quote := request.From(ctx).Quote; quote != nil {
+				quote.Touch(0, -r.Present())
+			}
 			return samples.LoadedSet(r.Series(), r.Warnings)
 		}
 	}

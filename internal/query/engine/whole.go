@@ -55,6 +55,7 @@ func (q *Query) answer(ctx context.Context, r *exec.Result) *promql.Result {
 		v := r.Vector()
 		res.Value, n = v, len(v)
 	}
+	request.From(ctx).Quote.Touch(0, -n)
 	samples := q.stats.Samples
 	samples.TotalSamples += int64(n)
 	samples.SamplesRead += int64(n)

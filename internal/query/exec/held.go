@@ -1,9 +1,12 @@
 package exec
 
 import (
+	"context"
+
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // held are the samples of series that have them, one series after the other.
@@ -31,7 +34,7 @@ func (x *held) of(s *lookup.ResolvedSeries) (t []int64, v []float64, facts proms
 }
 
 // few is Leaf for a leaf of a few series that have their samples.
-func (r *Run) few(l *plan.Leaf) (*Values, error) {
+func (r *Run) few(ctx context.Context, l *plan.Leaf) (*Values, error) {
 	res, all, err := r.Wanted(l)
 	if err != nil {
 		return nil, err
@@ -41,7 +44,7 @@ func (r *Run) few(l *plan.Leaf) (*Values, error) {
 		return nil, err
 	}
 	defer kernel.Close()
-	out := &Values{I: make([]uint32, 0, len(all)), v: make([][]float64, 0, len(all))}
+	out := &Values{I: make([]uint32, 0, len(all)), v: make([][]float64, 0, len(all)), quoted: quoted{request.From(ctx).Quote, l}}
 	var x held
 	x.mint, x.maxt = r.Span.Clip(l.Range())
 	for i, at := range all {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/prometheus/prometheus/model/value"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/base/telemetry"
@@ -24,7 +25,41 @@ type Values struct {
 	v       [][]float64
 	present []uint32 // ordinals of the series that have a value
 	Samples int64    // that were read
+	quoted
 	room
+}
+
+// quoted counts what a leaf reads as Prometheus' engine would.
+type quoted struct {
+	to *request.Quote // nil: nobody asks for it
+	of *plan.Leaf
+}
+
+// touch counts a series with samples at t, and its values: of a selector one sample at each time
+// that has a value, of a range the samples in the windows.
+func (q quoted) touch(t []int64, values []float64) {
+	if q.to == nil {
+		return
+	}
+	n, spec := len(t), &q.of.Spec
+	switch {
+	case q.of.Selector.Range == 0:
+		n = 0
+		for _, v := range values {
+			if !value.IsStaleNaN(v) {
+				n++
+			}
+		}
+	case spec.Window < spec.Grid.Step: // there are samples between the windows
+		n = 0
+		for _, at := range t {
+			// after is the time from the end of the last window before the sample.
+			if after := at - (spec.Grid.Start - spec.Offset - spec.Grid.Step); (after-1)%spec.Grid.Step >= spec.Grid.Step-spec.Window {
+				n++
+			}
+		}
+	}
+	q.to.Touch(1, n)
 }
 
 // rows returns the values as rows, ascending by ordinal.
@@ -46,7 +81,7 @@ func (l *Values) rows() []vector.Row {
 func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Values, err error) {
 	r.Metrics.Pushed.Leaves.Inc()
 	if res := r.Resolution(l.Selector.Expr); res != nil && res.FromHead && res.Small() && s.Fold(l) == nil {
-		return r.few(l)
+		return r.few(ctx, l)
 	}
 	read, err := r.ReadOf(ctx, l)
 	if err != nil {
@@ -70,6 +105,7 @@ func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Valu
 	var taken atomic.Int64
 	work := func(ctx context.Context, w int) error {
 		e := &threads[w]
+		e.quoted = quoted{request.From(ctx).Quote, l}
 		if err := e.open(r, read, l, fold); err != nil {
 			return err
 		}
@@ -264,6 +300,7 @@ func (e *evaluation) series(ordinal uint32, t []int64, v []float64, facts promsq
 	n := e.kernel.Steps()
 	values := e.next(n, n) // the next series has the same memory
 	present, err := e.kernel.Eval(t, v, values, facts)
+	e.touch(t, values)
 	if err != nil || !present {
 		return err
 	}
@@ -276,6 +313,7 @@ func (l *Values) eval(k *promsql.Kernel, ordinal uint32, t []int64, v []float64,
 	n := k.Steps()
 	values := l.next(n, left*n)
 	present, err := k.Eval(t, v, values, facts)
+	l.touch(t, values)
 	if err != nil || !present {
 		return err
 	}

@@ -76,6 +76,18 @@ func (r *Result) Vector() promql.Vector {
 // Values is the number of values that Append needs room for, at most.
 func (r *Result) Values() int { return len(r.rows) * r.Grid.N }
 
+// Present is the number of values that are there.
+func (r *Result) Present() (n int) {
+	for _, row := range r.rows {
+		for k := range r.Grid.N {
+			if !value.IsStaleNaN(row.V[min(k, len(row.V)-1)]) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Release lets others have the memory of the values.
 func (r *Result) Release() {
 	r.rows = nil

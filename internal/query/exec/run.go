@@ -52,11 +52,13 @@ func (p *Attempt) Evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Que
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if len(pl.Pushed) == 0 {
+	quote := request.From(ctx).Quote
+	if quote.Again(); len(pl.Pushed) == 0 {
 		return nil, nil
 	}
 	for shrink := int64(1); ; shrink *= shrinkStep {
 		results = make([]*Result, len(pl.Pushed))
+		quote.Again()
 		err = p.Budgeted(ctx, shrink, func(r *Run) error {
 			for i, s := range pl.Pushed {
 				if results[i], err = r.subtree(ctx, s); err != nil {

@@ -44,6 +44,8 @@ type Explanation struct {
 	Kept          []string    `json:"kept"` // why parts of the query are the engine's
 	Selectors     []Selector  `json:"selectors"`
 	Cost          source.Cost `json:"cost"` // of the whole query, as things are cached now
+	// Estimate is what /api/v1/query_cost returns.
+	Estimate request.Estimate `json:"estimate"`
 }
 
 // Subtree is a part of the query that DuckDB evaluates.
@@ -156,9 +158,12 @@ type explainer struct {
 	brief   bool // without statements
 }
 
-func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
-	if !e.Files.Local() {
-		e.out.Cost.Add(source.Snapshot())
+func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) (err error) {
+	if e.out.Cost, err = e.Cost(ctx, pl, planned); err != nil {
+		return err
+	}
+	if e.out.Estimate, err = e.Attempt.Estimate(ctx, planned, e.out.Cost); err != nil {
+		return err
 	}
 	for _, s := range pl.Pushed {
 		sub, err := e.subtree(ctx, s)
@@ -170,18 +175,6 @@ func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query
 	for _, sel := range planned.Selectors() {
 		e.out.Selectors = append(e.out.Selectors, e.selector(sel))
 	}
-	all := &source.Usage{}
-	for _, s := range pl.Pushed {
-		for _, l := range s.Leaves {
-			if _, err := e.add(ctx, l, all); err != nil {
-				return err
-			}
-		}
-	}
-	for _, sel := range exec.Kept(pl, planned) {
-		addInput(all, e.RawReadOf(ctx, sel))
-	}
-	e.out.Cost.Add(all.Cost())
 	return nil
 }
 
@@ -238,7 +231,7 @@ func explainedNode(s *plan.Pushed, n plan.Node) Node {
 func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statement, err error) {
 	values, all := make([]plan.Scan, len(s.Leaves)), &source.Usage{}
 	for i, l := range s.Leaves {
-		read, err := e.add(ctx, l, all)
+		read, err := e.Take(ctx, l, all)
 		if err != nil {
 			return out, err
 		}

@@ -80,7 +80,7 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	case leaf.Resolution.Starts && b.options.needsStarts(name):
 		return nil, name + "() reads start timestamps"
 	}
-	leaf.Spec.Params = params
+	leaf.Spec.Params, leaf.Selector.Range = params, leaf.Spec.Window
 	leaf.shape.Labels = labelsOf(leaf.Resolution)
 	leaf.shape.notes = rangeNotes(e, params, leaf.Resolution.Series, e.Args[0].PositionRange())
 	for i := range leaf.shape.notes {

@@ -2,8 +2,10 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -17,6 +19,10 @@ type Selector struct {
 	Matchers []*labels.Matcher
 	// MinT and MaxT bound the samples that the query may use, in ms, both inclusive.
 	MinT, MaxT int64
+	// Times are the ends of the windows that the query reads, one for each evaluation.
+	Times Grid
+	// Range is the length of these windows in ms. 0: the query reads one sample at each time.
+	Range int64
 }
 
 // Series is a stored series.
@@ -47,6 +53,7 @@ type Query struct {
 	expr      parser.Expr // after upstream's PreprocessExpr; may be shared, so nobody changes it
 	options   Options
 	selectors []Selector
+	others    []Selector // that no statement can read
 }
 
 // Prepare preprocesses a copy of a parsed expression for planning. The plan may share parts of it.
@@ -61,12 +68,16 @@ func Prepare(expr parser.Expr, o Options) (*Query, error) {
 		expr = own
 	}
 	q := &Query{expr: expr, options: o, selectors: make([]Selector, 0, 2)}
-	q.collect(expr, o.top())
+	q.collect(expr, o.top(), &q.selectors)
 	return q, nil
 }
 
 // Selectors returns the selectors of subtrees that may be pushed, in the order of the query's text.
 func (q *Query) Selectors() []Selector { return q.selectors }
+
+// Others returns the selectors of subtrees that only the engine can evaluate. Expr is nil for the
+// series that info() selects on its own.
+func (q *Query) Others() []Selector { return q.others }
 
 // Steps returns the number of steps of the query.
 func (q *Query) Steps() int { return q.options.top().grid().N }
@@ -77,55 +88,78 @@ func (q *Query) Flat() bool { return q.options.Settled && q.options.Step <= 0 }
 // Bound sets Options.MaxRows, which may depend on the resolutions of the selectors.
 func (q *Query) Bound(maxRows int64) { q.options.MaxRows = maxRows }
 
-// collect gathers the selectors of an expression that is evaluated at a place.
-func (q *Query) collect(expr parser.Expr, at place) {
+// collect gathers in a list the selectors of an expression that is evaluated at a place.
+func (q *Query) collect(expr parser.Expr, at place, in *[]Selector) {
 	if at.empty() {
 		return
 	}
 	switch e := expr.(type) {
 	case *parser.StepInvariantExpr:
-		q.collect(e.Expr, at.once())
+		q.collect(e.Expr, at.once(), in)
 	case *parser.VectorSelector:
-		q.add(e, at, q.options.Lookback)
+		q.add(e, at, 0, in)
 	case *parser.SubqueryExpr:
-		q.collect(e.Expr, at.within(e, q.options.DefaultSubqueryStep))
+		q.collect(e.Expr, at.within(e, q.options.DefaultSubqueryStep), in)
 	case *parser.Call:
 		if opaque(e.Func.Name) {
-			return
+			in = &q.others
 		}
 		_, known := Ranges[e.Func.Name]
-		for _, a := range e.Args {
-			m, ok := a.(*parser.MatrixSelector)
-			switch {
-			case !ok:
-				q.collect(a, at)
-			case known:
-				q.add(m.VectorSelector.(*parser.VectorSelector), at, m.Range)
+		for i, a := range e.Args {
+			switch m, ok := a.(*parser.MatrixSelector); {
+			case ok && known:
+				q.add(m.VectorSelector.(*parser.VectorSelector), at, m.Range, in)
+			case e.Func.Name != "info" || i == 0:
+				q.collect(a, at, in)
 			}
+		}
+		if e.Func.Name == "info" {
+			q.addInfo(e, at)
 		}
 	case *parser.AggregateExpr: // the parameter precedes the vector in the text
 		if e.Param != nil {
-			q.collect(e.Param, at)
+			q.collect(e.Param, at, in)
 		}
-		q.collect(e.Expr, at)
+		q.collect(e.Expr, at, in)
 	case *parser.MatrixSelector: // a bare range selector: only the engine can return ranges
+		q.add(e.VectorSelector.(*parser.VectorSelector), at, e.Range, &q.others)
 	default:
 		for c := range parser.ChildrenIter(expr) {
-			q.collect(c.(parser.Expr), at)
+			q.collect(c.(parser.Expr), at, in)
 		}
 	}
 }
 
-// add appends a selector that reads a window (lookback or range) before each time of a place.
-func (q *Query) add(e *parser.VectorSelector, at place, window time.Duration) {
-	if extended(e) {
-		return
+// add appends a selector that reads a range before each time of a place, or one sample if that is
+// 0.
+func (q *Query) add(e *parser.VectorSelector, at place, window time.Duration, to *[]Selector) {
+	offset, lookback := at.offset(e.Timestamp, e.OriginalOffset), q.options.Lookback
+	s := Selector{Expr: e, Matchers: e.LabelMatchers, Times: at.grid(), Range: window.Milliseconds()}
+	s.Times.Start -= offset
+	if window == 0 {
+		window = lookback
 	}
-	offset := at.offset(e.Timestamp, e.OriginalOffset)
-	q.selectors = append(q.selectors, Selector{
-		Expr: e, Matchers: e.LabelMatchers,
-		MinT: at.start - offset - window.Milliseconds() + 1, MaxT: at.grid().End() - offset,
-	})
+	s.MinT, s.MaxT = s.Times.Start-window.Milliseconds()+1, s.Times.End()
+	if extended(e) { // it reads as much as the lookback before its window, and if smoothed also after
+		to = &q.others
+		s.Range = window.Milliseconds() + 2*lookback.Milliseconds()
+		s.MinT -= lookback.Milliseconds()
+		s.MaxT += lookback.Milliseconds()
+	}
+	*to = append(*to, s)
+}
+
+// addInfo appends the series that info() selects beside those of its first argument.
+func (q *Query) addInfo(e *parser.Call, at place) {
+	s := Selector{Times: at.grid()}
+	if len(e.Args) > 1 {
+		s.Matchers = e.Args[1].(*parser.VectorSelector).LabelMatchers
+	}
+	if !slices.ContainsFunc(s.Matchers, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel }) {
+		s.Matchers = append(slices.Clip(s.Matchers), labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "target_info"))
+	}
+	s.MinT, s.MaxT = s.Times.Start-q.options.Lookback.Milliseconds()+1, s.Times.End()
+	q.others = append(q.others, s)
 }
 
 // extended reports whether a selector reads samples outside its window (anchored, smoothed).

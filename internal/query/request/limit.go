@@ -19,6 +19,7 @@ type LimitError struct {
 	Details string // of Needed
 	Advice  string // what else can be raised
 	Cause   error  // by which upstream's API classifies the error; nil: it does not know it
+	Cost    bool   // it is a limit of the estimate, which upstream knows from 3.16 on
 }
 
 // Error implements error.
@@ -45,7 +46,10 @@ func (e *LimitError) Unwrap() error { return e.Cause }
 
 // QueryLimit marks an error that the HTTP API answers with 422. An error with a cause is answered
 // as its cause is.
-func (e *LimitError) QueryLimit() bool { return e.Cause == nil }
+func (e *LimitError) QueryLimit() bool { return e.Cause == nil || e.Cost }
+
+// CostLimit marks an error that the HTTP API answers with the error type cost_limit.
+func (e *LimitError) CostLimit() bool { return e.Cost }
 
 // MemoryFlag is the flag of the limit after which a query is evaluated again in smaller parts.
 const MemoryFlag = "--query.max-memory"

@@ -32,6 +32,10 @@ type Request struct {
 	// Leave ends the query's turn before the query ends, for one that only writes its answer from then
 	// on: a client that reads slowly keeps nobody waiting. nil: the query has no turn.
 	Leave func()
+	// Limits lower the cost limits of the engine for a query.
+	Limits CostLimits
+	// Quote gets the estimate of a query, and counts what it reads. nil: nobody asks for it.
+	Quote *Quote
 	// Progress is told how far the scans of a SQL statement are. nil: it is not needed.
 	Progress *Progress
 }

@@ -21,6 +21,13 @@ func (c *Cost) Add(o Cost) {
 	c.Dollars = list.Dollars(float64(c.Lists)) + get.Dollars(float64(c.Gets))
 }
 
+// Function returns how long a query function of the stack's default memory takes to evaluate
+// samples that it requests for this cost, and what it costs then.
+func (c Cost) Function(samples float64) (milliseconds, dollars float64) {
+	seconds, dollars := cost.QueryTime(samples, float64(c.Lists+c.Gets))
+	return seconds * 1000, dollars
+}
+
 // String implements fmt.Stringer.
 func (c Cost) String() string {
 	return fmt.Sprintf("%d LIST and %d GET requests, %d bytes, $%.8f", c.Lists, c.Gets, c.Bytes, c.Dollars)

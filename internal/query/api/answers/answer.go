@@ -7,14 +7,17 @@ import (
 
 	"github.com/prometheus/prometheus/util/stats"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // answer is the body of the answer to one request. It reaches the codec, which sees no request, as
 // the statistics of the query, which it holds.
 type answer struct {
-	stats.QueryStats          // nil: none are asked for
-	held             *scratch // has the body; nil: it is no float matrix
-	stream           stream   // where a large body is sent
+	stats.QueryStats                     // nil: none are asked for
+	cost             *request.Comparison // nil: likewise
+	held             *scratch            // has the body; nil: it is no float matrix
+	stream           stream              // where a large body is sent
 }
 
 type answerKey struct{}
@@ -43,7 +46,7 @@ func Lending(render v1.StatsRenderer) v1.StatsRenderer {
 	return func(ctx context.Context, s *stats.Statistics, param string) stats.QueryStats {
 		out := render(ctx, s, param)
 		if a, ok := ctx.Value(answerKey{}).(*answer); ok {
-			a.QueryStats = out
+			a.QueryStats, a.cost = out, request.Compare(ctx, s)
 			return a
 		}
 		return out

@@ -10,9 +10,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/stats"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // Codec returns the same bytes as upstream's JSON codec. It encodes float matrices on all
@@ -26,6 +28,14 @@ const matrixHead = `{"status":"success","data":{"resultType":"matrix","result":[
 // matrixTail follows them in an answer that has nothing else.
 const matrixTail = `]}}`
 
+// compared is v1.QueryData with a comparison that has more than upstream's.
+type compared struct {
+	ResultType parser.ValueType    `json:"resultType"`
+	Result     parser.Value        `json:"result"`
+	Stats      stats.QueryStats    `json:"stats,omitempty"`
+	Cost       *request.Comparison `json:"cost"`
+}
+
 // Encode implements v1.Codec.
 func (c Codec) Encode(resp *v1.Response) ([]byte, error) {
 	data, _ := resp.Data.(*v1.QueryData)
@@ -35,6 +45,11 @@ func (c Codec) Encode(resp *v1.Response) ([]byte, error) {
 	to, _ := data.Stats.(*answer)
 	if to != nil {
 		data.Stats = to.QueryStats
+		if to.cost != nil {
+			around := *resp
+			around.Data = &compared{data.ResultType, data.Result, data.Stats, to.cost}
+			return c.JSONCodec.Encode(&around)
+		}
 	}
 	m, _ := data.Result.(promql.Matrix)
 	if len(m) == 0 || slices.ContainsFunc(m, func(s promql.Series) bool { return len(s.Histograms) > 0 }) {

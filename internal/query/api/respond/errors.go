@@ -20,9 +20,14 @@ type Failure struct {
 	Code int
 }
 
+// CostLimit is the answer to a query whose estimate exceeds a limit, as Prometheus 3.16 has it.
+var CostLimit = Failure{"cost_limit", http.StatusUnprocessableEntity}
+
 // FailureOf returns the answer to a storage error that Classify returned.
 func FailureOf(err error) Failure {
 	switch {
+	case isCost(err):
+		return CostLimit
 	case isLimit(err), isFailed(err):
 		return Failure{"execution", http.StatusUnprocessableEntity}
 	case isA[promql.ErrQueryCanceled](err):
@@ -51,6 +56,15 @@ func Classify(ctx context.Context, err error) error {
 	default:
 		return promql.ErrStorage{Err: err}
 	}
+}
+
+// isCost reports whether the estimate of a query exceeds a limit.
+func isCost(err error) bool {
+	limit, ok := errors.AsType[interface {
+		error
+		CostLimit() bool
+	}](err)
+	return ok && limit.CostLimit()
 }
 
 func isClassified(err error) bool {
