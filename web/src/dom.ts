@@ -61,6 +61,22 @@ export function choice(label: string, options: readonly (readonly [value: string
   return s;
 }
 
+// copyButton copies the text of an element. Browsers give a page without TLS no clipboard: then the
+// text is selected, and copied from there.
+export function copyButton(from: HTMLElement): HTMLButtonElement {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(from.textContent ?? "");
+    } catch {
+      getSelection()?.selectAllChildren(from);
+      if (!document.execCommand("copy")) return;
+    }
+    button.textContent = "Copied";
+  };
+  const button = h("button", { type: "button", onclick: () => void copy() }, "Copy");
+  return button;
+}
+
 // download offers text or a blob as a file.
 export function download(name: string, content: Blob): void {
   const url = URL.createObjectURL(content);

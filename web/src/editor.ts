@@ -94,13 +94,14 @@ export function mount(label: string, hint: string, text: string, run: Command, o
 }
 
 // editor makes a PromQL editor with completion from the server, linting and help texts. Enter runs
-// the query, Shift+Enter starts a line.
-export function editor(api: Api, text: string, run: () => void): Editor {
+// the query, Shift+Enter starts a line. changed is called after each change of the text.
+export function editor(api: Api, text: string, run: () => void, changed: () => void = () => {}): Editor {
   const promql = new PromQLExtension().setComplete({ completeStrategy: completion(api) });
   const submit = () => (run(), true);
   return mount("PromQL expression", "PromQL, for example: sum by (mode) (rate(node_cpu_seconds_total[5m]))", text, submit, [
     autocompletion({ maxRenderedOptions: 100 }),
     promql.asExtension(),
+    EditorView.updateListener.of((u) => u.docChanged && changed()),
     EditorState.languageData.of(() => [{ autocomplete: pastQueries }]),
     Prec.high(keymap.of([{ key: "Enter", run: submit }])),
   ]);

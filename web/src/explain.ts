@@ -1,5 +1,5 @@
 import { rangeParams, type Api } from "./api";
-import { alarm, cut, h, replace } from "./dom";
+import { alarm, copyButton, cut, h, replace } from "./dom";
 import { formatValue } from "./format";
 import { num, table } from "./table";
 
@@ -121,6 +121,6 @@ function statement(s: Statement): HTMLElement {
 }
 
 function sql(title: string, text: string): HTMLElement {
-  const copy = h("button", { type: "button", onclick: () => void navigator.clipboard?.writeText(text).then(() => (copy.textContent = "Copied")) }, "Copy");
-  return h("details", {}, h("summary", {}, title), copy, h("pre", {}, ...cut(text)));
+  const statement = h("pre", {}, ...cut(text));
+  return h("details", {}, h("summary", {}, title), copyButton(statement), statement);
 }

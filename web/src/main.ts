@@ -6,13 +6,14 @@ import { DashboardsView } from "./dashboards/view";
 import { choice, h, popup, replace } from "./dom";
 import { editor } from "./editor";
 import { explanation } from "./explain";
+import { arrival } from "./explore/arrival";
+import { ExploreView } from "./explore/view";
 import { LakeView } from "./lake";
 import { StatusView } from "./lists";
 import { Listing } from "./monitoring/listing";
 import { alerts, monitored, rules } from "./monitoring/rules";
 import { targets } from "./monitoring/targets";
 import type { Context } from "./context";
-import { Panel } from "./panel";
 import { SqlView } from "./sql/view";
 import { table } from "./table";
 import { decode, emptyPanel, encode, type State, type View } from "./state";
@@ -34,7 +35,7 @@ const ranges = ["5m", "15m", "1h", "6h", "1d", "2d", "7d", "30d", "90d", "365d"]
 
 const api = new Api(new URL(".", location.href));
 let state: State = decode(location.hash);
-let shown: { refresh(automatic?: boolean): void; focus?(): void; destroy(): void } = { refresh() {}, destroy() {} };
+let shown: { refresh(automatic?: boolean): void; focus?(): void; setEmpty?(empty: boolean): void; destroy(): void } = { refresh() {}, destroy() {} };
 // Views that not every server has. A link opens them in any case.
 const absent = new Set<View>(["sql", "targets", "rules", "alerts"]);
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -44,7 +45,14 @@ const nav = h("nav", { "aria-label": "Views" });
 const controls = h("div", { class: "controls" });
 const menu = popup("Menu: as of, time zone, tenant, token, theme, keyboard", "");
 const past = h("div", { class: "past", role: "status" }); // the data is that of an earlier time
-const nothing = h("div", { class: "warn", role: "status" }); // the chosen tenant has no data
+const nothing = h("div", { class: "warn", role: "status" }); // the tenant has no data
+let none: boolean | undefined; // the tenant has no data; undefined until the server answers
+const watch = arrival(api, (empty) => {
+  const changed = none !== empty;
+  none = empty;
+  shown.setEmpty?.(empty);
+  if (changed) links();
+});
 const sign = h("dialog", { class: "sign", "aria-label": "Token" });
 
 const context: Context = {
@@ -94,9 +102,14 @@ function open(): void {
       shown = d;
       break;
     }
-    case "explore":
-      shown = openExplore();
+    case "explore": {
+      const v = new ExploreView(context, () => state, save, explain);
+      replace(main, v.dom);
+      shown = v;
+      if (none !== undefined) v.setEmpty(none);
+      if (!state.panels[0]?.expr) v.focus();
       break;
+    }
     case "explain":
       shown = openExplain();
       break;
@@ -141,43 +154,6 @@ function open(): void {
   shown.refresh();
 }
 
-function openExplore(): typeof shown {
-  let panels: Panel[] = [];
-  const holder = h("div");
-  const build = () => {
-    for (const p of panels) p.destroy();
-    panels = state.panels.map((g) => new Panel(context, g, save, () => close(g), (expr) => explain(expr)));
-    replace(holder, ...panels.map((p) => p.dom));
-  };
-  const close = (g: State["panels"][number]) => {
-    state.panels = state.panels.filter((p) => p !== g);
-    if (!state.panels.length) state.panels = [emptyPanel()];
-    save();
-    build();
-    for (const p of panels) void p.refresh();
-  };
-  const add = () => {
-    state.panels.push(emptyPanel());
-    save();
-    const g = state.panels.at(-1)!;
-    const p = new Panel(context, g, save, () => close(g), (expr) => explain(expr));
-    panels.push(p);
-    holder.appendChild(p.dom);
-    p.focus();
-  };
-  build();
-  replace(main, holder, h("button", { type: "button", onclick: add }, "Add panel"));
-  if (!state.panels[0]?.expr) panels[0]?.focus();
-  return {
-    refresh: (automatic) => {
-      for (const p of panels) void p.refresh(automatic);
-    },
-    destroy: () => {
-      for (const p of panels) p.destroy();
-    },
-  };
-}
-
 function explain(expr: string): void {
   update({ view: "explain", panels: [emptyPanel(expr), ...state.panels.filter((p) => p.expr && p.expr !== expr)] });
 }
@@ -210,6 +186,8 @@ function links(): void {
     if (view === state.view) a.setAttribute("aria-current", "page");
     else a.removeAttribute("aria-current");
   }
+  if (!none || state.view === "explore") replace(nothing);
+  else replace(nothing, state.tenant ? `No data for tenant ${state.tenant}. ` : "No data yet. ", h("a", { href: encode(switched("explore")) }, "How to send some"));
   nav.scrollLeft = anchors.get(state.view)!.offsetLeft - 60; // where the links have no room for all
 }
 
@@ -227,12 +205,8 @@ async function detect(): Promise<void> {
   };
   // A server that does not answer, or wants a token first, may have SQL.
   const sql = api.quiet<{ api?: Record<string, boolean> }>("features").then((f) => f?.api?.["sql"] ?? true);
-  const { tenant } = state;
-  const missing = async () => {
-    const lake = tenant ? await api.quiet<{ levels: unknown[] }>("status/lake") : undefined;
-    if (tenant === state.tenant) replace(nothing, lake?.levels.length === 0 && `No data for tenant ${tenant}`);
-  };
-  await Promise.all([has(["sql"], sql), has(["targets", "rules", "alerts"], monitored(api)), missing()]);
+  watch();
+  await Promise.all([has(["sql"], sql), has(["targets", "rules", "alerts"], monitored(api))]);
 }
 
 function header(): void {
@@ -295,6 +269,7 @@ function tenant(): HTMLElement {
 // switchTo shows the data of another tenant.
 function switchTo(tenant: string): void {
   api.tenant = tenant;
+  none = undefined;
   update({ tenant });
   void detect();
 }

@@ -4,6 +4,8 @@ import type { Context } from "./context";
 import { alarm, choice, cut, download, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
 import { exemplars, listed, type Dot } from "./exemplars";
+import { Builder } from "./explore/builder";
+import { advise } from "./explore/facts";
 import { formatValue, unitOf } from "./format";
 import { drawn, graph, linesOf, type Graph, type GraphOptions, type Mark } from "./graph";
 import { cellsOf, heatmap, isHistogram } from "./heatmap";
@@ -20,6 +22,7 @@ export interface Focus {
   chosen?(all: Series[]): Series[];
   marks?(): Mark[];
   refused?(e: unknown): boolean; // another request follows, so the error is not shown
+  answered?(): void; // after a run that is no refresh
 }
 
 // Result asks one expression and shows the answer as a graph or a table.
@@ -62,6 +65,7 @@ export class Result {
       if (!refresh && (await this.weigh(g, run.signal))) return;
       if (g.tab === "table") await this.instant(g, run.signal);
       else await this.ranged(g, refresh, run.signal);
+      if (!refresh && !run.signal.aborted) this.focus.answered?.();
     } catch (e) {
       if (run.signal.aborted || this.focus.refused?.(e)) return;
       replace(this.status, alarm(e));
@@ -96,7 +100,7 @@ export class Result {
     );
   }
 
-  private step(g: PanelState, range: Range): number {
+  step(g: PanelState, range: Range): number {
     return g.step ?? stepFor(range.length, this.dom.clientWidth || 800);
   }
 
@@ -199,16 +203,21 @@ export class Panel {
   readonly dom: HTMLElement;
   private readonly input: Editor;
   private readonly result: Result;
+  private readonly hints = h("div", { class: "hints", role: "status", "aria-label": "Hints" });
+  private readonly builder: Builder;
+  private advising: AbortController | undefined;
 
   constructor(
-    ctx: Context,
+    private readonly ctx: Context,
     readonly state: PanelState,
     private readonly changed: () => void,
     close: () => void,
     private readonly explain: (expr: string) => void,
   ) {
-    this.input = editor(ctx.api, state.expr, () => this.submit());
-    this.result = new Result(ctx, 320, explain);
+    this.input = editor(ctx.api, state.expr, () => this.submit(), () => this.builder.read(this.input.text()));
+    this.builder = new Builder(ctx, (expr) => this.show(expr));
+    this.builder.read(state.expr);
+    this.result = new Result(ctx, 320, explain, { answered: () => void this.advise() });
     const tabs = choice("Show as", [["graph", "Graph"], ["heatmap", "Heatmap"], ["table", "Table"]], state.tab, (v) => this.set({ tab: v === "table" || v === "heatmap" ? v : "graph" }));
     const scale = choice("Scale", [["", "Linear"], ["stacked", "Stacked"], ["log", "Logarithmic"]], state.stacked ? "stacked" : state.log ? "log" : "", (v) => this.set({ stacked: v === "stacked", log: v === "log" }));
     const dots = h("input", { type: "checkbox", checked: state.exemplars, onchange: () => this.set({ exemplars: dots.checked }) });
@@ -234,6 +243,8 @@ export class Panel {
       { class: "panel", "aria-label": "Query panel" },
       h("div", { class: "row" }, this.input.dom, h("button", { type: "button", class: "primary", onclick: () => this.submit() }, "Run")),
       h("div", { class: "row tools" }, tabs, scale, step, h("label", { class: "toggle" }, dots, " Exemplars"), save, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
+      this.builder.dom,
+      this.hints,
       this.result.dom,
     );
   }
@@ -245,13 +256,36 @@ export class Panel {
   }
 
   private submit(): void {
+    if (this.state.expr !== this.input.text()) replace(this.hints);
     this.state.expr = this.input.text();
     remember(this.state.expr);
     this.changed();
     void this.refresh();
   }
 
+  // show runs another expression.
+  show(expr: string): void {
+    this.input.set(expr);
+    this.submit();
+  }
+
+  // advise shows the mistakes of the query that was answered last.
+  private async advise(): Promise<void> {
+    this.advising?.abort();
+    const { signal } = (this.advising = new AbortController());
+    const { expr } = this.state;
+    const range = this.ctx.range();
+    const answer = this.result.answer;
+    const span = { ...bounds(range, Date.now()), asOf: this.ctx.asOf() };
+    const empty = /^(matrix|vector)$/.test(answer?.resultType ?? "") && !(answer!.result as unknown[]).length;
+    const found = await advise(this.ctx.api, expr, span, this.result.step(this.state, range), empty, signal).catch(() => []); // the answer is there without hints
+    if (signal.aborted) return;
+    const mend = (name: string, to: string) => h("button", { type: "button", class: "quiet", title: to, onclick: () => this.show(to) }, ...cut(name));
+    replace(this.hints, ...found.map(({ text, mends }) => h("p", {}, ...cut(text), ...(mends.length ? [" Use "] : []), ...mends.map((m) => mend(m.name, m.expr)))));
+  }
+
   refresh(automatic = false): Promise<void> {
+    if (!automatic) this.advising?.abort();
     return this.result.ask(this.state, automatic);
   }
 
@@ -271,6 +305,7 @@ export class Panel {
   }
 
   destroy(): void {
+    this.advising?.abort();
     this.input.destroy();
     this.result.destroy();
   }

@@ -15,6 +15,7 @@ const sizes = [[390, 844], [768, 1024], [1280, 900], [1920, 1080]];
 const views = {
   dashboards: "dashboards?range=15m",
   explore: "explore?range=15m&g0.expr=node_load1&g1.expr=node_load5",
+  metrics: "explore?range=15m",
   sql: `sql?sql=${encodeURIComponent("SELECT 1 AS a")}`,
   explain: "explain?range=15m&g0.expr=node_load1",
   lake: "lake",

@@ -372,7 +372,7 @@ test("who has set a token is not asked again for requests from before", async ()
 
 test("the lake shows what a sample takes in each column", async () => {
   const page = await visit(browser, "about:blank");
-  await page.route("**/api/v1/status/lake*", async (route) => {
+  await page.route("**/api/v1/status/lake?*", async (route) => {
     assert.match(route.request().url(), /columns=true/);
     const reply = await (await route.fetch()).json();
     reply.data.columns = { blocks: 2, samples: 1000, bytes: 400, rows: [{ file: "samples", column: "v_int", bytes: 300, bytesPerSample: 0.3 }, { file: "series", bytes: 100, bytesPerSample: 0.1 }] };

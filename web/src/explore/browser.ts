@@ -1,0 +1,109 @@
+import { alarm, choice, cut, h, replace } from "../dom";
+import type { Context } from "../context";
+import { bounds } from "../time";
+import { usageOf, values } from "./facts";
+import { find, join, type Metadata, type Metric, type Order, type Usage } from "./metrics";
+
+// shownRows bounds the rows of the list.
+const shownRows = 100;
+// weighed bounds the metrics whose series and queries are asked for.
+const weighed = 20_000;
+
+const count = (n: number, one: string, many: string) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
+// Browser is the list of the metrics that have samples in the time range, with a search by name and
+// help text. It asks for them while it is open.
+export class Browser {
+  readonly dom: HTMLDetailsElement;
+  private readonly search = h("input", { type: "search", placeholder: "Find by name or help text", "aria-label": "Find metrics by name or help text" });
+  private readonly status = h("div", { class: "status muted", role: "status" });
+  private readonly list = h("ul", { "aria-label": "Metrics" });
+  private order: Order = "name";
+  private all: Metric[] = [];
+  private running: AbortController | undefined;
+
+  constructor(
+    private readonly ctx: Context,
+    private readonly pick: (m: Metric) => void,
+  ) {
+    const order = choice("Order of the metrics", [["name", "By name"], ["series", "Most series first"], ["asked", "Most asked first"]], "name", (v) => {
+      this.order = v as Order;
+      this.show();
+    });
+    this.dom = h("details", { class: "panel metrics", "aria-label": "Metrics" }, h("summary", {}, h("h2", {}, "Metrics")), h("div", { class: "row tools" }, this.search, order), this.status, this.list);
+    this.dom.addEventListener("toggle", () => this.running ?? this.refresh());
+    this.search.addEventListener("input", () => this.show());
+    this.dom.addEventListener("keydown", (e) => this.key(e));
+  }
+
+  // refresh asks for the metrics anew. The names are shown before all else is there.
+  refresh(automatic = false): void {
+    if (automatic && this.all.length) return;
+    this.running?.abort();
+    this.running = undefined;
+    if (!this.dom.isConnected || !this.dom.open) return;
+    const run = (this.running = new AbortController());
+    const { api } = this.ctx;
+    const span = { ...bounds(this.ctx.range(), Date.now()), asOf: this.ctx.asOf() };
+    let names: string[] = [];
+    let metadata: Metadata = {};
+    let usage: Usage[] = [];
+    const show = () => {
+      if (run.signal.aborted || !names.length) return;
+      this.all = join(names, metadata, usage);
+      this.show();
+    };
+    this.list.setAttribute("aria-busy", "true");
+    // The list is useful without metadata and usage.
+    const told = api.get<Metadata>("metadata", { limit_per_metric: "1" }, run.signal).then((r) => ((metadata = r.data), show()), () => {});
+    const named = values(api, "__name__", span, "", undefined, run.signal).then(
+      (found) => {
+        names = found;
+        if (names.length) show();
+        else this.show((this.all = []));
+        if (names.length && names.length <= weighed) return usageOf(api, span, run.signal).then((records) => ((usage = records), show()), () => {});
+      },
+      (e: unknown) => !run.signal.aborted && replace(this.status, alarm(e)),
+    );
+    void Promise.all([told, named]).then(() => this.running === run && this.list.setAttribute("aria-busy", "false"));
+  }
+
+  private show(all = this.all): void {
+    const found = find(all, this.search.value, this.order);
+    const total = count(found.length, "metric", "metrics");
+    const none = all.length ? "No metric has these words in its name or help text." : "No metric has samples in this time range.";
+    replace(this.status, !found.length ? none : found.length > shownRows ? `The first ${shownRows} of ${total}. Type to narrow.` : total, all.length > weighed && ` Series and queries are listed for at most ${count(weighed, "metric", "metrics")}.`);
+    const active = document.activeElement instanceof HTMLElement && this.list.contains(document.activeElement) ? document.activeElement.dataset["name"] : undefined;
+    replace(this.list, ...found.slice(0, shownRows).map((m) => this.row(m)));
+    if (active) this.rows().find((b) => b.dataset["name"] === active)?.focus();
+  }
+
+  private row(m: Metric): HTMLElement {
+    const type = m.kind === "bucket" ? "histogram" : m.kind;
+    const facts = [type, m.unit, m.series !== undefined && count(m.series, "series", "series"), m.asked !== undefined && (m.asked ? `asked by ${count(m.asked, "query", "queries")}` : "never asked")].filter(Boolean).join(" · ");
+    const button = h("button", { type: "button", class: "metric", onclick: () => this.pick(m) }, h("span", { class: "expr" }, ...cut(m.name)), facts ? h("span", { class: "cost muted" }, facts) : null, m.help ? h("span", { class: "cost" }, ...cut(m.help)) : null);
+    button.dataset["name"] = m.name;
+    return h("li", {}, button);
+  }
+
+  private rows(): HTMLElement[] {
+    return [...this.list.querySelectorAll<HTMLElement>("button")];
+  }
+
+  // The arrows move between the field and the rows; Enter in the field takes the first row.
+  private key(e: KeyboardEvent): void {
+    const rows = this.rows();
+    const at = rows.indexOf(document.activeElement as HTMLElement);
+    const inField = document.activeElement === this.search;
+    if ((at < 0 && !inField) || !rows.length) return;
+    const to = { ArrowDown: rows[at + 1], ArrowUp: at > 0 ? rows[at - 1] : inField ? undefined : this.search, Home: inField ? undefined : rows[0], End: inField ? undefined : rows.at(-1) }[e.key];
+    if (to) to.focus();
+    else if (inField && e.key === "Enter") rows[0]!.click();
+    else return;
+    e.preventDefault();
+  }
+
+  destroy(): void {
+    this.running?.abort();
+  }
+}

@@ -1,0 +1,51 @@
+import { base, kindOf, type Kind } from "./choose";
+
+// The metrics of a tenant, and the search among them.
+
+export interface Metric {
+  name: string;
+  kind: Kind;
+  help: string;
+  unit: string;
+  series?: number;
+  asked?: number; // queries that asked for it
+  text: string; // what the search reads
+}
+
+export type Metadata = Record<string, { type: string; help: string; unit: string }[]>;
+
+// Usage is a record of /api/v1/status/metric_names_stats.
+export interface Usage {
+  metricName: string;
+  series: number;
+  queryRequestsCount: number;
+}
+
+// join makes the list of metrics of their names and what is known about them.
+export function join(names: readonly string[], metadata: Metadata, usage: readonly Usage[]): Metric[] {
+  const used = new Map(usage.map((u) => [u.metricName, u]));
+  const first = (name: string) => (Object.hasOwn(metadata, name) ? metadata[name]![0] : undefined);
+  return names.map((name) => {
+    const { help = "", unit = "" } = first(name) ?? first(base(name)) ?? {};
+    const u = used.get(name);
+    return { name, kind: kindOf(name, (n) => first(n)?.type), help, unit, text: `${name}\n${help}`.toLowerCase(), ...(u ? { series: u.series, asked: u.queryRequestsCount } : {}) };
+  });
+}
+
+export type Order = "name" | "series" | "asked";
+
+// find returns the metrics whose name or help has all words of a text. In the order of names, those
+// whose name begins with the text come first, then those whose name has it.
+export function find(all: readonly Metric[], text: string, order: Order): Metric[] {
+  const wanted = text.trim().toLowerCase();
+  const words = wanted.split(/\s+/).filter(Boolean);
+  const found = all.filter((m) => words.every((w) => m.text.includes(w)));
+  if (order !== "name") return found.sort((a, b) => (b[order] ?? -1) - (a[order] ?? -1));
+  if (!wanted) return found;
+  const ranks: Metric[][] = [[], [], []];
+  for (const m of found) {
+    const at = m.text.indexOf(wanted);
+    ranks[at === 0 ? 0 : at > 0 && at < m.name.length ? 1 : 2]!.push(m);
+  }
+  return ranks.flat();
+}

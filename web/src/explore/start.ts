@@ -1,0 +1,40 @@
+import type { Api } from "../api";
+import { copyButton, cut, h, replace } from "../dom";
+import { senders } from "./senders";
+
+// start is what a tenant without data shows: how to send some.
+export function start(api: Api): HTMLElement {
+  const token = "Authorization" in api.headers();
+  const all = senders(api.url("").replace(/\/$/, ""), token, api.tenant);
+  const panel = h("div", { role: "tabpanel", id: "sender" });
+  const tabs = all.map(({ name }, i) => h("button", { type: "button", role: "tab", "aria-controls": "sender", id: `sender-${i}`, onclick: () => show(i) }, name));
+  const show = (shown: number) => {
+    const { file, text } = all[shown]!;
+    tabs.forEach((t, i) => {
+      t.setAttribute("aria-selected", String(i === shown));
+      t.tabIndex = i === shown ? 0 : -1;
+    });
+    panel.setAttribute("aria-labelledby", `sender-${shown}`);
+    const block = h("pre", { tabIndex: 0 }, ...cut(text));
+    replace(panel, h("p", { class: "muted" }, `For ${file}`), block, copyButton(block));
+  };
+  const list = h("div", { class: "row tabs", role: "tablist", "aria-label": "Senders" }, ...tabs);
+  list.addEventListener("keydown", (e) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+    if (!step) return;
+    const next = (tabs.indexOf(document.activeElement as HTMLButtonElement) + step + tabs.length) % tabs.length;
+    show(next);
+    tabs[next]!.focus();
+  });
+  show(0);
+  return h(
+    "section",
+    { class: "panel", "aria-label": "Send metrics" },
+    h("h2", {}, ...cut(api.tenant ? `No data for tenant ${api.tenant}` : "No data yet")),
+    h("p", {}, "Add one of these to the configuration of what collects your metrics. This page shows them when the first sample arrives."),
+    list,
+    panel,
+    token ? h("p", {}, "Replace TOKEN by a token for writing. ", h("code", {}, "promlake token --tenant NAME --access write"), " makes one.") : null,
+    h("p", { class: "muted" }, "To see the metrics of the server's own machine, start it with ", h("code", {}, "promlake serve --demo"), "."),
+  );
+}

@@ -1,0 +1,254 @@
+// Explore for those who do not know PromQL: how to send the first sample, the list of metrics, the
+// builder and the hints, in a real browser before real servers.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import axe from "axe-core";
+import { open, run, Server, until, visit } from "./harness.mjs";
+
+let server, browser;
+
+before(async () => {
+  server = await Server.start("--demo");
+  await until("rates of this machine and buckets are there", async () => {
+    const r = await fetch(`${server.url}/api/v1/query?query=${encodeURIComponent("rate(node_cpu_seconds_total[1m]) and on() rate(prometheus_rule_evaluation_duration_histogram_seconds_bucket[1m])")}`).then((x) => x.json());
+    return r.data.result.length > 0;
+  });
+  browser = await open();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+// asked is the expression of a panel in the address.
+const asked = (page, i = 0) => new URLSearchParams(page.url().split("?")[1]).get(`g${i}.expr`);
+const asks = (page, expr) => until(`the page asks ${expr}`, () => asked(page) === expr);
+const explore = (expr, more = "") => `${server.url}/#/explore?range=15m${more}&g0.expr=${encodeURIComponent(expr)}`;
+const text = (page) => page.locator(".editor").first().evaluate((e) => e.shadowRoot.querySelector(".cm-content").innerText.trim());
+const metrics = (page) => page.getByRole("list", { name: "Metrics" });
+const serious = async (page) => {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
+  return found.violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" | ")}`);
+};
+
+// write replaces the query by keys, and runs it.
+async function write(page, expr) {
+  await page.locator(".editor").first().click();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.insertText(expr);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Enter");
+  await asks(page, expr);
+}
+
+test("a store without data shows what to paste, and its first sample appears by itself", async () => {
+  const own = await Server.start();
+  try {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await visit(browser, `${own.url}/#/explore`, { colorScheme });
+      await page.getByRole("heading", { name: "No data yet" }).waitFor();
+      assert.deepEqual(await serious(page), [], colorScheme);
+    }
+    const page = await visit(browser, own.url);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("link", { name: "How to send some" }).click();
+    const block = page.getByRole("tabpanel");
+    await block.getByText(`- url: ${own.url}/api/v1/write`).waitFor();
+    // The keyboard reaches all senders, and copies their texts.
+    await page.getByRole("tab", { name: "Prometheus" }).focus();
+    for (const [key, name, wanted] of [["ArrowRight", "OpenTelemetry Collector", `endpoint: ${own.url}/otlp`], ["ArrowRight", "Telegraf", `urls = ["${own.url}"]`], ["ArrowRight", "Grafana Alloy", `url = "${own.url}/api/v1/write"`], ["ArrowRight", "Prometheus", "remote_write:"], ["ArrowLeft", "Grafana Alloy", "prometheus.scrape"]]) {
+      await page.keyboard.press(key);
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), name);
+      assert.ok((await block.locator("pre").textContent()).includes(wanted), name);
+    }
+    await block.getByRole("button", { name: "Copy" }).focus();
+    await page.keyboard.press("Enter");
+    await block.getByRole("button", { name: "Copied" }).waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), await block.locator("pre").textContent());
+    // A server that starts anew is no reason to stop waiting. Nobody touches the page.
+    await own.down();
+    await own.up();
+    const now = Date.now();
+    const sent = await fetch(`${own.url}/api/v1/import/prometheus`, { method: "POST", body: `# TYPE first_sample gauge\nfirst_sample{job="a"} 1 ${now - 60_000}\nfirst_sample{job="a"} 2 ${now}\n` });
+    assert.equal(sent.status, 204);
+    await metrics(page).getByRole("button", { name: "first_sample" }).click();
+    await asks(page, "first_sample");
+    await page.locator("canvas").waitFor();
+    assert.equal(await page.getByText("No data yet").count(), 0);
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await own.stop();
+  }
+});
+
+test("what to paste has a place for the token and names the tenant", async () => {
+  const tokens = `${server.folder}/tokens.json`;
+  const token = (await run("token", "--tenant", "team-a,team-b", "--access", "read", "--tokens", tokens)).trim();
+  const guarded = await Server.start("--auth.tokens", `file:${tokens}`);
+  try {
+    const page = await visit(browser, `${guarded.url}/#/explore?tenant=team-b`);
+    await page.getByLabel("Bearer token").fill(token);
+    await page.getByRole("button", { name: "Use" }).click();
+    await page.getByRole("heading", { name: "No data for tenant team-b" }).waitFor();
+    for (const [name, ...wanted] of [["Prometheus", "credentials: TOKEN", 'X-Scope-OrgID: "team-b"'], ["OpenTelemetry Collector", "Authorization: Bearer TOKEN", 'X-Scope-OrgID: "team-b"'], ["Telegraf", 'token = "TOKEN"', '{"X-Scope-OrgID" = "team-b"}'], ["Grafana Alloy", 'bearer_token = "TOKEN"', '{ "X-Scope-OrgID" = "team-b" }']]) {
+      await page.getByRole("tab", { name }).click();
+      const block = await page.getByRole("tabpanel").locator("pre").textContent();
+      for (const w of wanted) assert.ok(block.includes(w), `${name}: ${w}`);
+    }
+    await page.getByText("promlake token --tenant NAME --access write").waitFor();
+    assert.equal((await page.content()).includes(token), false);
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await guarded.stop();
+  }
+});
+
+test("metrics are found by name and help, and one click draws what suits them", async () => {
+  const page = await visit(browser, `${server.url}/#/explore?range=15m`);
+  const list = metrics(page);
+  const field = page.getByLabel("Find metrics by name or help text");
+  await until("types and series are there", async () => /gauge · \d+ series · /.test(await list.textContent()));
+  const help = await fetch(`${server.url}/api/v1/metadata?metric=node_load15`).then((r) => r.json()).then((r) => r.data.node_load15[0].help);
+  await field.fill(help);
+  await list.getByRole("button", { name: "node_load15" }).waitFor();
+  // Down goes from the field to the rows, Enter takes one; in the field it takes the first.
+  await field.focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await until("the graph is asked for", () => /^node_load\d+$/.test(asked(page) ?? ""));
+  await page.locator("canvas").waitFor();
+  await field.fill("node_cpu_seconds_total");
+  await field.press("Enter");
+  await until("the rate is asked for", () => /^sum\(rate\(node_cpu_seconds_total\[\d+m\]\)\)$/.test(asked(page) ?? ""));
+  await field.fill("prometheus_rule_evaluation_duration_histogram_seconds_bucket");
+  await list.getByRole("button").first().click();
+  await until("the quantile is asked for", () => /^histogram_quantile\(0\.95, sum by \(le\) \(rate\(prometheus_rule_evaluation_duration_histogram_seconds_bucket\[\d+m\]\)\)\)$/.test(asked(page) ?? ""));
+  assert.equal(await text(page), asked(page));
+  assert.equal(asked(page, 1), null, "a metric takes the place of the one before");
+  // Another query stays.
+  await write(page, "vector(1)");
+  await field.fill("node_load1");
+  await field.press("Enter");
+  await until("there is a second panel", () => asked(page, 1) === "node_load1");
+  assert.equal(asked(page), "vector(1)");
+  await field.fill("no such metric anywhere");
+  await page.getByText("No metric has these words").waitFor();
+  await page.getByLabel("Order of the metrics").selectOption("series");
+  await field.fill("");
+  const series = async () => (await list.getByRole("button").allTextContents()).map((t) => Number(/ ([\d,]+) series/.exec(` ${t.replaceAll("·", "· ")}`)?.[1].replace(",", "")));
+  assert.deepEqual(await series(), (await series()).toSorted((a, b) => b - a));
+  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a gauge of many series is averaged by a label", async () => {
+  const page = await visit(browser, "about:blank");
+  const reply = (data, more = {}) => (route) => route.fulfill({ json: { status: "success", data, ...more } });
+  await page.route("**/api/v1/label/__name__/values*", reply(["pods_ready"]));
+  await page.route("**/api/v1/metadata*", reply({ pods_ready: [{ type: "gauge", help: "Pods.", unit: "" }] }));
+  await page.route("**/api/v1/status/metric_names_stats*", reply(undefined, { records: [{ metricName: "pods_ready", series: 4_000, queryRequestsCount: 0 }] }));
+  await page.route("**/api/v1/status/tsdb*", reply({ labelValueCountByLabelName: [{ name: "pod", value: 4_000 }, { name: "zone", value: 3 }, { name: "job", value: 1 }] }));
+  await page.goto(`${server.url}/#/explore`);
+  await page.getByText("gauge · 4,000 series · never asked").waitFor();
+  await metrics(page).getByRole("button").click();
+  await asks(page, "avg by (zone) (pods_ready)");
+});
+
+test("a hundred thousand metrics are listed in part and found at once", async () => {
+  const page = await visit(browser, "about:blank");
+  const names = Array.from({ length: 100_000 }, (_, i) => `metric_${String(i).padStart(6, "0")}`);
+  await page.route("**/api/v1/label/__name__/values*", (route) => route.fulfill({ json: { status: "success", data: names } }));
+  await page.route("**/api/v1/metadata*", (route) => route.fulfill({ json: { status: "success", data: { metric_077777: [{ type: "counter", help: "The needle in the haystack.", unit: "" }] } } }));
+  await page.goto(`${server.url}/#/explore`);
+  await page.getByText("The first 100 of 100,000 metrics. Type to narrow. Series and queries are listed for at most 20,000 metrics.").waitFor();
+  assert.equal(await metrics(page).getByRole("listitem").count(), 100);
+  await page.getByLabel("Find metrics by name or help text").fill("needle HAYSTACK");
+  await until("one is found", async () => (await metrics(page).getByRole("listitem").allTextContents()).join() === "metric_077777counterThe needle in the haystack.");
+  assert.deepEqual(page.faults, []);
+});
+
+test("the builder and the text follow each other", async () => {
+  const page = await visit(browser, explore('sum by (mode) (rate(node_cpu_seconds_total{job="node"}[1m]))'));
+  const field = (name) => page.getByLabel(name, { exact: true });
+  const values = () => Promise.all(["Metric", "Label 1", "Comparison 1", "Value 1", "Function of a range", "Range of the function", "Aggregation", "Labels that the aggregation keeps"].map((n) => field(n).inputValue()));
+  assert.deepEqual(await values(), ["node_cpu_seconds_total", "job", "=", "node", "rate", "1m", "sum", "mode"]);
+  // Fields change the text, and run it.
+  await field("Range of the function").fill("2m");
+  await page.keyboard.press("Tab");
+  await asks(page, 'sum by (mode) (rate(node_cpu_seconds_total{job="node"}[2m]))');
+  await field("Aggregation").selectOption("avg");
+  await field("Labels that the aggregation keeps").fill("mode, cpu");
+  await page.keyboard.press("Tab");
+  await asks(page, 'avg by (mode, cpu) (rate(node_cpu_seconds_total{job="node"}[2m]))');
+  await page.getByRole("button", { name: "Add matcher" }).focus();
+  await page.keyboard.press("Enter");
+  await until("the new label has the focus", () => page.evaluate(() => document.activeElement.getAttribute("aria-label") === "Label 2"));
+  const offers = (name) => page.getByLabel(name, { exact: true }).evaluate((f) => [...f.list.options].map((o) => o.value));
+  await until("labels are offered", async () => (await offers("Label 2")).includes("mode"));
+  await page.keyboard.type("mode");
+  await page.keyboard.press("Tab");
+  await field("Comparison 2").selectOption("=~");
+  await field("Value 2").focus();
+  await until("values are offered", async () => (await offers("Value 2")).includes("idle"));
+  await page.keyboard.type("idle|user");
+  await page.keyboard.press("Enter");
+  await asks(page, 'avg by (mode, cpu) (rate(node_cpu_seconds_total{job="node", mode=~"idle|user"}[2m]))');
+  assert.equal(await text(page), asked(page));
+  await field("Metric").fill("LOAD1");
+  await until("metrics are offered", async () => (await offers("Metric")).includes("node_load15"));
+  for (const n of [2, 1]) await page.getByRole("button", { name: `Remove matcher ${n}` }).click();
+  await field("Metric").fill("node_load1");
+  await field("Function of a range").selectOption("");
+  await field("Aggregation").selectOption("");
+  await asks(page, "node_load1");
+  // A wrong value is refused, and the text stays.
+  await field("Quantile of a histogram").fill("95");
+  await page.keyboard.press("Enter");
+  assert.equal(await field("Quantile of a histogram").evaluate((f) => f.validationMessage), "Write a number from 0 to 1, such as 0.95.");
+  assert.equal(asked(page), "node_load1");
+  // The text changes the fields. One that the builder cannot express stays.
+  await write(page, 'max(node_load5{job="node"})');
+  await until("the fields follow", async () => (await field("Metric").inputValue()) === "node_load5" && (await field("Aggregation").inputValue()) === "max" && (await field("Value 1").inputValue()) === "node");
+  await write(page, "node_load1 / 2");
+  await page.getByText("This query has more than that: edit its text.").waitFor();
+  assert.equal(await field("Metric").count(), 0);
+  assert.equal(await text(page), "node_load1 / 2");
+  // Closed, it stays closed.
+  await page.getByText("Builder", { exact: true }).click();
+  await page.reload();
+  await page.locator(".builder:not([open])").waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
+test("mistakes are named, and a click mends them", async () => {
+  const page = await visit(browser, explore("node_cpu_seconds_total"));
+  const hints = page.getByRole("status", { name: "Hints" });
+  const bucket = "prometheus_rule_evaluation_duration_histogram_seconds_bucket";
+  const mend = async (expr, says, button, mended) => {
+    if (expr) await write(page, expr);
+    await hints.getByText(says).waitFor();
+    await hints.getByRole("button", { name: button }).first().click();
+    await until(`${expr} is mended`, () => mended.test(asked(page) ?? ""));
+    assert.equal(await text(page), asked(page));
+    await until("the hint is gone", async () => !says.test(await hints.textContent()));
+  };
+  await mend("", /node_cpu_seconds_total counts from the start/, "rate", /^rate\(node_cpu_seconds_total\[\d+m\]\)$/);
+  await mend("rate(node_cpu_seconds_total[7s])", /are 5s apart: 7s may hold fewer/, "[1m]", /^rate\(node_cpu_seconds_total\[1m\]\)$/);
+  await mend(`avg(histogram_quantile(0.9, sum by (le, job) (rate(${bucket}[1m]))))`, /cannot be averaged/, "Add up the buckets", /^histogram_quantile\(0\.9, sum by \(le\) \(rate/);
+  await mend(`histogram_quantile(0.9, sum(rate(${bucket}[1m])))`, /needs the label le/, "by (le)", /^histogram_quantile\(0\.9, sum by \(le\) \(rate/);
+  await mend("avg(node_laod1)", /No metric has the name node_laod1/, "node_load1", /^avg\(node_load1\)$/);
+  await mend('node_load1{job="nod"}', /No series of node_load1 has job="nod"/, 'job="node"', /^node_load1\{job="node"\}$/);
+  await write(page, 'node_load1{no_such_label="a"}');
+  await hints.getByText("No series of node_load1 has the label no_such_label").waitFor();
+  for (const theme of ["light", "dark"]) {
+    await page.evaluate((t) => (document.documentElement.dataset.theme = t), theme);
+    assert.deepEqual(await serious(page), [], theme);
+  }
+  // What is right has no hint.
+  await write(page, "sum(rate(node_cpu_seconds_total[1m]))");
+  await page.locator("canvas").waitFor();
+  await until("there is no hint", async () => (await hints.textContent()) === "");
+  assert.deepEqual(page.faults, []);
+});
