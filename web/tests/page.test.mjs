@@ -34,7 +34,7 @@ async function series(page) {
   const text = await until("an answer has series", async () => {
     const t = await result(page).locator(".cost").allTextContents();
     const found = t.find((x) => /(^|\D)[1-9]\d* series/.test(x));
-    if (!found && (await result(page).getAttribute("aria-busy")) === "false") await page.getByRole("button", { name: "Run" }).first().click();
+    if (!found && (await result(page).getAttribute("aria-busy")) === "false") await page.getByRole("button", { name: "Run", exact: true }).first().click();
     return found;
   });
   return Number(/(\d+) series/.exec(text)[1]);

@@ -93,12 +93,17 @@ try {
   const views = {
     dashboard: `dashboards?range=3h&end=${end}&tz=utc`,
     explore: `explore?range=3h&end=${end}&tz=utc&g0.expr=${expr}&g0.stacked=1&g1.expr=${loads}`,
+    metrics: `explore?range=3h&end=${end}&tz=utc`,
     explain: `explain?range=3h&end=${end}&tz=utc&g0.expr=${expr}`,
     lake: "lake?range=3h&tz=utc",
     cardinality: "cardinality?range=3h&tz=utc",
   };
   for (const [name, view] of Object.entries(views)) {
     const page = await visit(browser, `${server.url}/#/${view}`, { viewport: { width: 1280, height: 860 }, colorScheme: "light" });
+    if (name === "metrics") {
+      await page.getByLabel("Find metrics by name or help text").fill("node_");
+      await page.getByRole("button", { name: "node_cpu_seconds_total" }).click();
+    }
     await page.locator("main canvas, main table, main h3").first().waitFor();
     await take(page, name);
     assert.deepEqual(page.faults, []);

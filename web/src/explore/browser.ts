@@ -2,7 +2,7 @@ import { alarm, choice, cut, h, replace } from "../dom";
 import type { Context } from "../context";
 import { bounds } from "../time";
 import { usageOf, values } from "./facts";
-import { find, join, type Metadata, type Metric, type Order, type Usage } from "./metrics";
+import { find, join, type Metadata, type Metric, type Order } from "./metrics";
 
 // shownRows bounds the rows of the list.
 const shownRows = 100;
@@ -36,43 +36,39 @@ export class Browser {
     this.dom.addEventListener("keydown", (e) => this.key(e));
   }
 
-  // refresh asks for the metrics anew. The names are shown before all else is there.
+  // refresh asks for the metrics anew.
   refresh(automatic = false): void {
     if (automatic && this.all.length) return;
     this.running?.abort();
     this.running = undefined;
     if (!this.dom.isConnected || !this.dom.open) return;
     const run = (this.running = new AbortController());
-    const { api } = this.ctx;
-    const span = { ...bounds(this.ctx.range(), Date.now()), asOf: this.ctx.asOf() };
-    let names: string[] = [];
-    let metadata: Metadata = {};
-    let usage: Usage[] = [];
-    const show = () => {
-      if (run.signal.aborted || !names.length) return;
-      this.all = join(names, metadata, usage);
-      this.show();
-    };
     this.list.setAttribute("aria-busy", "true");
-    // The list is useful without metadata and usage.
-    const told = api.get<Metadata>("metadata", { limit_per_metric: "1" }, run.signal).then((r) => ((metadata = r.data), show()), () => {});
-    const named = values(api, "__name__", span, "", undefined, run.signal).then(
-      (found) => {
-        names = found;
-        if (names.length) show();
-        else this.show((this.all = []));
-        if (names.length && names.length <= weighed) return usageOf(api, span, run.signal).then((records) => ((usage = records), show()), () => {});
-      },
-      (e: unknown) => !run.signal.aborted && replace(this.status, alarm(e)),
-    );
-    void Promise.all([told, named]).then(() => this.running === run && this.list.setAttribute("aria-busy", "false"));
+    void this.load(run.signal)
+      .catch((e: unknown) => !run.signal.aborted && replace(this.status, alarm(e)))
+      .finally(() => this.running === run && this.list.setAttribute("aria-busy", "false"));
   }
 
-  private show(all = this.all): void {
-    const found = find(all, this.search.value, this.order);
+  // load shows the metrics when their names are there, and again with series and queries. The list
+  // is useful without these, and without metadata.
+  private async load(signal: AbortSignal): Promise<void> {
+    const { api } = this.ctx;
+    const span = { ...bounds(this.ctx.range(), Date.now()), asOf: this.ctx.asOf() };
+    const known = api.get<Metadata>("metadata", { limit_per_metric: "1" }, signal).then((r) => r.data, () => ({}));
+    const names = await values(api, "__name__", span, "", undefined, signal);
+    const metadata = await known;
+    for (const usage of [[], names.length && names.length <= weighed ? usageOf(api, span, signal).catch(() => []) : []]) {
+      this.all = join(names, metadata, await usage);
+      if (signal.aborted) return;
+      this.show();
+    }
+  }
+
+  private show(): void {
+    const found = find(this.all, this.search.value, this.order);
     const total = count(found.length, "metric", "metrics");
-    const none = all.length ? "No metric has these words in its name or help text." : "No metric has samples in this time range.";
-    replace(this.status, !found.length ? none : found.length > shownRows ? `The first ${shownRows} of ${total}. Type to narrow.` : total, all.length > weighed && ` Series and queries are listed for at most ${count(weighed, "metric", "metrics")}.`);
+    const none = this.all.length ? "No metric has these words in its name or help text." : "No metric has samples in this time range.";
+    replace(this.status, !found.length ? none : found.length > shownRows ? `The first ${shownRows} of ${total}. Type to narrow.` : total, this.all.length > weighed && ` Series and queries are listed for at most ${count(weighed, "metric", "metrics")}.`);
     const active = document.activeElement instanceof HTMLElement && this.list.contains(document.activeElement) ? document.activeElement.dataset["name"] : undefined;
     replace(this.list, ...found.slice(0, shownRows).map((m) => this.row(m)));
     if (active) this.rows().find((b) => b.dataset["name"] === active)?.focus();

@@ -105,7 +105,7 @@ export class Builder {
       choice("Function of a range", option("No function", functions), q.func, (v) => set({ func: v, range: q.range || "5m" }, true)),
       q.func ? text("Range of the function", "5m", q.range, (v) => parseDuration(v) !== undefined, "Write a duration such as 30s or 5m.", (v) => set({ range: v })) : null,
       choice("Aggregation", option("No aggregation", aggregations), q.aggregation, (v) => set(v ? { aggregation: v } : { aggregation: "", by: [] }, true)),
-      q.aggregation ? completed("Labels that the aggregation keeps", "by: job, instance", q.by.join(", "), by, (v) => set({ by: v.split(",").map((l) => l.trim()).filter(Boolean) })) : null,
+      q.aggregation ? h("span", {}, "by ", completed("Labels that the aggregation keeps", "job, instance", q.by.join(", "), by, (v) => set({ by: v.split(",").map((l) => l.trim()).filter(Boolean) }))) : null,
       text("Quantile of a histogram", "quantile", q.quantile, (v) => v === "" || (Number(v) >= 0 && Number(v) <= 1), "Write a number from 0 to 1, such as 0.95.", (v) => set({ quantile: v })),
     );
     if (active) this.body.querySelector<HTMLElement>(`[aria-label="${CSS.escape(active)}"]`)?.focus();
