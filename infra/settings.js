@@ -94,6 +94,7 @@ const PARAMETERS = {
 
   'compact-tmp': integer(512, 10240),
   'query-tmp': integer(512, 10240),
+  'query-max-dollars': matching('\\d+(\\.\\d+)?', 'dollars such as 0.01'),
 
   'ingest-concurrency': optional(integer(1, 100000)),
   'query-concurrency': optional(integer(1, 100000)),

@@ -15,12 +15,13 @@ func Env(flag string) string {
 // StackParameters has the flags that each parameter of the AWS stack sets (infra/serverless.yml),
 // or that follow from the memory that it sets. A parameter begins with the name of its function.
 var StackParameters = map[string][]string{
-	"ingest-memory": {"memory-limit"},
-	"query-memory":  ofMemory,
-	"query-timeout": {"query.timeout"},
-	"query-tmp":     {"query.cache-bytes"},
-	"rules-memory":  ofMemory,
-	"rules-timeout": {"query.timeout"},
+	"ingest-memory":     {"memory-limit"},
+	"query-max-dollars": {"query.max-dollars"},
+	"query-memory":      ofMemory,
+	"query-timeout":     {"query.timeout"},
+	"query-tmp":         {"query.cache-bytes"},
+	"rules-memory":      ofMemory,
+	"rules-timeout":     {"query.timeout"},
 }
 
 var ofMemory = []string{
