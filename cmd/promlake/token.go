@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,10 +27,10 @@ type tokenCmd struct {
 	Tokens    string   `name:"tokens" placeholder:"FILE" help:"Document that the entry is added to; it is made if it is missing. Otherwise the entry is printed."`
 }
 
-// Run creates a token and prints it, unless the entry is for a principal. The token is stored
-// nowhere, so this is the only time.
+// Run creates a token and prints it, which is the only time, as the token is stored nowhere. For a
+// principal it prints only the entry.
 func (c *tokenCmd) Run(io flags.Streams) error {
-	credential, newEntry, token := c.Principal, auth.NewPrincipalEntry, ""
+	credential, newEntry, token := c.Principal, auth.NewPrincipalEntry, "" // a line
 	if credential == "" {
 		credential, newEntry = auth.NewToken(), auth.NewEntry
 		token = credential + "\n"
@@ -38,13 +39,12 @@ func (c *tokenCmd) Run(io flags.Streams) error {
 	if err != nil {
 		return err
 	}
+	line, err := json.Marshal(entry)
+	if err != nil {
+		return fmt.Errorf("write entry: %w", err)
+	}
 	if c.Tokens == "" {
-		line, err := json.Marshal(entry)
-		if err != nil {
-			return fmt.Errorf("write entry: %w", err)
-		}
-		_, err = fmt.Fprintf(io.Out, "%s%s\n", token, line)
-		return err
+		return io.Print("the entry", token+string(line)+"\n")
 	}
 	size, err := addEntry(c.Tokens, entry)
 	if err != nil {
@@ -55,8 +55,7 @@ func (c *tokenCmd) Run(io flags.Streams) error {
 			return fmt.Errorf("print note: %w", err)
 		}
 	}
-	_, err = fmt.Fprint(io.Out, token)
-	return err
+	return io.Print("the token", cmp.Or(token, string(line)+"\n"))
 }
 
 // sizeNote describes the parameters of AWS Systems Manager for which a document of size bytes is
