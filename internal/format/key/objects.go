@@ -27,8 +27,8 @@ func ParseManifestCopy(k string) (tenant string, id ulid.ULID, err error) {
 	return parseObject("manifest", "manifests", k)
 }
 
-// parseObject parses the key of an object in a folder of a tenant, which has an ID as its name. kind
-// is what the error calls it.
+// parseObject parses the key of an object in a folder of a tenant, which has an ID as its name.
+// kind is what the error calls it.
 func parseObject(kind, folder, k string) (tenant string, id ulid.ULID, err error) {
 	tenant, name, ok := cutObject(folder, k)
 	if err = ErrSyntax; ok {
