@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/grafana/regexp"
@@ -69,7 +70,7 @@ type server struct {
 	reads   *gate.Gate       // of RemoteReadConcurrency
 	readers prometheus.Gauge // remote reads that run
 
-	deprecated map[string]http.Handler // of another upstream API, by upstream's path
+	deprecated func() map[string]http.Handler // of another upstream API, by upstream's path
 }
 
 // New returns a handler for the paths of Patterns. It fails if the settings are invalid or if reg
@@ -125,12 +126,15 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s.guard = &guard.Guard{
 		Respond: s.respond, WriteTimeout: settings.WriteTimeout, MaxBodyBytes: settings.MaxBodyBytes, Expressions: settings.Expressions, Refused: refused, Memory: budget,
 	}
-	// Its statistics are upstream's.
-	s.deprecated = map[string]http.Handler{}
-	s.upstream(nil).Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
-		s.deprecated[path] = answers.Zipped(h)
-		return h
-	}))
+	// Its statistics are upstream's. It is built at the first use: that takes 10 ms, and is rare.
+	s.deprecated = sync.OnceValue(func() map[string]http.Handler {
+		handlers := map[string]http.Handler{}
+		s.upstream(nil).Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
+			handlers[path] = answers.Zipped(h)
+			return h
+		}))
+		return handlers
+	})
 
 	instrument := telemetry.Instrument(reg)
 	guarded := func(name string, h http.Handler) http.HandlerFunc {

@@ -94,7 +94,7 @@ func (s *server) evaluating(path string) choice {
 			case statsAll:
 				s.refusing(answered, w, r.WithContext(request.WithStats(r.Context(), &request.Stats{})))
 			default:
-				s.refusing(s.deprecated[path], w, r)
+				s.refusing(s.deprecated()[path], w, r)
 			}
 		}))
 	}
