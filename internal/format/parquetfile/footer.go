@@ -23,6 +23,9 @@ const (
 // checksum field. A file ends with the footer, the footer's length (4 bytes) and Magic. Errors:
 // ErrFormat, and those of r.
 func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
+	if size < footerTrailer+int64(len(Magic)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
+	}
 	tail := make([]byte, min(size, TailGuess, max(LeastTail, size/tailShare)))
 	if err := readAt(r, tail, size-int64(len(tail))); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
@@ -58,9 +61,6 @@ const footerTrailer = 8
 
 // footerLength returns the length of the footer of a file of size bytes that ends with tail.
 func footerLength(tail []byte, size int64) (int64, error) {
-	if size < footerTrailer+int64(len(Magic)) {
-		return 0, fmt.Errorf("%w: %d bytes", ErrFormat, size)
-	}
 	end := len(tail) - footerTrailer
 	if string(tail[end+4:]) != Magic {
 		return 0, fmt.Errorf("%w: no Parquet magic at its end", ErrFormat)

@@ -62,6 +62,9 @@ func ReadLayout(r io.ReaderAt, size int64) (*Layout, error) {
 func LayoutOf(file []byte) (*Layout, error) {
 	// The footer aliases the file.
 	size := int64(len(file))
+	if size < footerTrailer+int64(len(Magic)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
+	}
 	n, err := footerLength(file, size)
 	if err != nil {
 		return nil, err

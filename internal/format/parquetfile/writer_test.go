@@ -217,6 +217,8 @@ func TestReadFooterRefuses(t *testing.T) {
 		_, err := ReadFooter(bytes.NewReader([]byte(bad)), int64(len(bad)))
 		require.ErrorIs(t, err, ErrFormat, "%q", bad)
 	}
+	_, err = ReadFooter(bytes.NewReader(good), -1)
+	require.ErrorIs(t, err, ErrFormat, "a size that another object names wrongly")
 	_, err = ReadFooter(bytes.NewReader(good[:5]), int64(len(good)))
 	require.Error(t, err)
 	require.NotErrorIs(t, err, ErrFormat, "an error of the reader is no verdict on the file")

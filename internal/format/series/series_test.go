@@ -30,14 +30,7 @@ func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) 
 // stored returns a label set from a view.
 func stored(v *series.View, r series.Ref) labels.Labels {
 	b := labels.NewScratchBuilder(8)
-	if m := v.Metrics[v.Metric(r)]; m != "" {
-		b.Add(model.MetricNameLabel, m)
-	}
-	for _, p := range v.Pairs(r) {
-		b.Add(v.Names[p.Name], v.Values[p.Name][p.Value])
-	}
-	b.Sort()
-	return b.Labels()
+	return v.Labels(&b, r)
 }
 
 // randomSets returns n different label sets with few names and values, so that they share prefixes,
