@@ -92,11 +92,7 @@ func (q *Query) affordable(ctx context.Context, p *exec.Attempt, pl *plan.Plan, 
 	if limits == (request.CostLimits{}) && (r.Quote == nil || !r.Quote.Compared) {
 		return nil
 	}
-	c, err := p.Cost(ctx, pl, planned)
-	if err != nil {
-		return err
-	}
-	e, err := p.Estimate(ctx, planned, c)
+	_, e, err := p.Price(ctx, pl, planned)
 	if err != nil {
 		return err
 	}

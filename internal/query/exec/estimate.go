@@ -11,24 +11,51 @@ import (
 	"github.com/promlake/promlake/internal/query/source"
 )
 
-// Cost returns what a planned query takes from the store, as things are cached now.
-func (p *Attempt) Cost(ctx context.Context, pl *plan.Plan, planned *plan.Query) (out source.Cost, err error) {
+// Price returns what a planned query takes from the store, as things are cached now, and its
+// estimate, without reading a sample. Series and samples are counted as Prometheus' engine counts
+// what it reads. They are upper bounds if the samples of each series are in no object more than
+// denser times as dense as on average, and the histograms not larger than histogramUnits. Time and
+// dollars of a function are 0 in a directory.
+func (p *Attempt) Price(ctx context.Context, pl *plan.Plan, planned *plan.Query) (c source.Cost, e request.Estimate, err error) {
 	if !p.Files.Local() {
-		out.Add(source.Snapshot())
+		c.Add(source.Snapshot())
 	}
 	all := &source.Usage{}
 	for _, s := range pl.Pushed {
 		for _, l := range s.Leaves {
 			if _, err := p.Take(ctx, l, all); err != nil {
-				return out, err
+				return c, e, err
 			}
 		}
 	}
 	for _, sel := range Kept(pl, planned) {
-		p.RawReadOf(ctx, sel).addTo(all)
+		p.RawReadOf(ctx, sel, p.Resolution(sel.Expr)).addTo(all)
 	}
-	out.Add(all.Cost())
-	return out, nil
+	var n float64
+	for _, sel := range slices.Concat(planned.Selectors(), planned.Others()) {
+		if err := ctx.Err(); err != nil {
+			return c, e, err
+		}
+		r := p.Resolution(sel.Expr)
+		if r == nil { // one of the others
+			mint, maxt := p.Span.Clip(sel.MinT, sel.MaxT)
+			m, err := p.Series.Match(ctx, *p.Snap, p.Wide, mint, maxt, sel.Matchers)
+			if err != nil {
+				return c, e, err
+			}
+			r = m.Resolution()
+			p.RawReadOf(ctx, sel, r).addTo(all)
+		}
+		e.SeriesTouched += int64(len(r.Series))
+		n += samplesOf(sel, r)
+	}
+	c.Add(all.Cost())
+	e.SamplesRead, e.Bytes, e.Requests = request.Saturated(n), c.Bytes, int64(c.Lists+c.Gets)
+	if !p.Files.Local() {
+		e.FunctionMilliseconds, e.Dollars = c.Function(n)
+		e.Dollars += c.Dollars
+	}
+	return c, e, nil
 }
 
 // Take plans the read of a leaf, and adds what it takes.
@@ -52,36 +79,6 @@ func (s *Input) addTo(u *source.Usage) {
 			u.Segment(o.Series, o.Size)
 		}
 	}
-}
-
-// Estimate returns what a planned query takes that costs c, without reading a sample. Series and
-// samples are counted as Prometheus' engine counts what it reads. They are upper bounds if the
-// samples of each series are in no object more than denser times as dense as on average, and the
-// histograms not larger than histogramUnits. Time and dollars of a function are 0 in a directory.
-func (p *Attempt) Estimate(ctx context.Context, planned *plan.Query, c source.Cost) (out request.Estimate, err error) {
-	var n float64
-	for _, sel := range slices.Concat(planned.Selectors(), planned.Others()) {
-		if err := ctx.Err(); err != nil {
-			return out, err
-		}
-		r := p.Resolution(sel.Expr)
-		if r == nil {
-			mint, maxt := p.Span.Clip(sel.MinT, sel.MaxT)
-			m, err := p.Series.Match(ctx, *p.Snap, p.Wide, mint, maxt, sel.Matchers)
-			if err != nil {
-				return out, err
-			}
-			r = m.Resolution()
-		}
-		out.SeriesTouched += int64(len(r.Series))
-		n += samplesOf(sel, r)
-	}
-	out.SamplesRead, out.Bytes, out.Requests = request.Saturated(n), c.Bytes, int64(c.Lists+c.Gets)
-	if !p.Files.Local() {
-		out.FunctionMilliseconds, out.Dollars = c.Function(n)
-		out.Dollars += c.Dollars
-	}
-	return out, nil
 }
 
 const (

@@ -97,8 +97,7 @@ func (s *Input) PlanFiles(ctx context.Context) {
 }
 
 // RawReadOf returns the planned read of a selector whose samples the engine reads.
-func (p *Attempt) RawReadOf(ctx context.Context, sel plan.Selector) *Input {
-	res := p.Resolution(sel.Expr)
+func (p *Attempt) RawReadOf(ctx context.Context, sel plan.Selector, res *lookup.Resolution) *Input {
 	wanted := make([]int, len(res.Series))
 	for i := range wanted {
 		wanted[i] = i

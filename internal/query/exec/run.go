@@ -41,7 +41,7 @@ func (p *Attempt) Evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Que
 			}
 		}
 		for _, sel := range Kept(pl, planned) {
-			p.raw = append(p.raw, p.RawReadOf(ctx, sel))
+			p.raw = append(p.raw, p.RawReadOf(ctx, sel, p.Resolution(sel.Expr)))
 		}
 	}
 	if err := p.afford(ctx, pl, planned); err != nil {

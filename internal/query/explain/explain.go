@@ -159,10 +159,7 @@ type explainer struct {
 }
 
 func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) (err error) {
-	if e.out.Cost, err = e.Cost(ctx, pl, planned); err != nil {
-		return err
-	}
-	if e.out.Estimate, err = e.Attempt.Estimate(ctx, planned, e.out.Cost); err != nil {
+	if e.out.Cost, e.out.Estimate, err = e.Price(ctx, pl, planned); err != nil {
 		return err
 	}
 	for _, s := range pl.Pushed {
