@@ -193,7 +193,9 @@ function groupedBy(g: Grid, fields: Json): Grid {
   const groups = new Map<string, Cell[][]>();
   for (const r of g.rows) {
     const key = JSON.stringify(keys.map((i) => r[i]));
-    groups.set(key, [...(groups.get(key) ?? []), r]);
+    const rows = groups.get(key);
+    if (rows) rows.push(r);
+    else groups.set(key, [r]);
   }
   const wanted = how.flatMap((f, i) => (f["operation"] === "count" ? ["count"] : f["operation"] === "aggregate" ? strings(f["aggregations"]).filter(isCalculation) : []).map((calc) => ({ i, calc })));
   return {
