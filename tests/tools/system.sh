@@ -43,7 +43,7 @@ if [ "${1:-}" = package ]; then
 fi
 
 if [ "${1:-}" = browser ]; then
-    need chromium command -v chromium # the page's tests
+    need chromium-headless-shell command -v chromium-headless-shell # the page's tests
 fi
 
 if [ "${1:-}" = clients ]; then
