@@ -8,16 +8,14 @@ LOCALSTACK_PORT ?= 4566
 LAMBDA_EMULATOR := .cache/bin/lambda
 
 # The executor is built from a copy, because the build writes files beside the sources.
-$(LOCALSTACK_READY): infra/localstack/requirements.txt infra/localstack/installer.txt $(LOCALSTACK_EXECUTOR) | system
+$(LOCALSTACK_READY): infra/localstack/requirements.txt $(UV) $(LOCALSTACK_EXECUTOR)
 	@echo 'localstack: installing into $(LOCALSTACK)/venv'
 	@mkdir -p $(LOCALSTACK)
-	@$(PYTHON) -m venv $(LOCALSTACK)/installer
-	@$(LOCALSTACK)/installer/bin/pip install --quiet --disable-pip-version-check --require-hashes -r infra/localstack/installer.txt
-	@$(LOCALSTACK)/installer/bin/uv venv --quiet --allow-existing --python $(PYTHON) $(LOCALSTACK)/venv
-	@$(LOCALSTACK)/installer/bin/uv pip sync --quiet --python $(LOCALSTACK_PYTHON) --require-hashes infra/localstack/requirements.txt
+	@$(UV) venv --quiet --allow-existing --python $(PYTHON) $(LOCALSTACK)/venv
+	@$(UV) pip sync --quiet --python $(LOCALSTACK_PYTHON) --require-hashes infra/localstack/requirements.txt
 	@rm -rf $(LOCALSTACK)/executor
 	@cp -R infra/localstack/executor $(LOCALSTACK)/executor
-	@$(LOCALSTACK)/installer/bin/uv pip install --quiet --python $(LOCALSTACK_PYTHON) --offline --no-deps --no-build-isolation ./$(LOCALSTACK)/executor
+	@$(UV) pip install --quiet --python $(LOCALSTACK_PYTHON) --offline --no-deps --no-build-isolation ./$(LOCALSTACK)/executor
 	@touch $@
 
 .PHONY: lambda-emulator
