@@ -109,6 +109,7 @@ REGISTRY ?= ghcr.io/promlake
 
 .PHONY: release
 release: $(VENV_READY) $(PAGE) ## Make archives, packages, images, wheels and functions in dist/release.
+	@tests/tools/system.sh release
 	@rm -rf dist/release && mkdir -p dist/release .cache/bin
 	@$(MAKE) functions ARCH='arm64 x86_64' VERSION='$(VERSION)'
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) OUT=dist/release $(MAKE) wheel WHEEL_ARCH='arm64 x86_64' VERSION='$(VERSION)'
@@ -126,7 +127,6 @@ release-push: ## Push the images of make release to $(REGISTRY)/promlake (REGIST
 .PHONY: test-release
 test-release: release ## Install, start, upgrade and remove what make release makes (ARGS= goes to pytest).
 	cd deploy/release && GOFLAGS= $(GO) test ./...
-	@tests/tools/system.sh release
 	$(VENV)/bin/python -m pytest tests/release $(ARGS)
 
 .PHONY: vulncheck
@@ -239,13 +239,12 @@ test-stores: $(VENV_READY) bin/promlake tests/azurite/node_modules/.ready .cache
 test-programs:
 	@$(MAKE) -j 3 $(VENV_READY) build rie versitygw peers lambda-emulator $(LOCALSTACK_READY) $(NODE_READY)
 
-# Tests of the stack on LocalStack and end to end have time limits of real servers. With the Go
-# tests at once, queries on LocalStack time out; one process that packages and compiles is no
-# burden.
-STAGES := test-programs lint test-go test-race e2e+test-localstack+functions,test-infra test-web
+# Tests of the stack on LocalStack and end to end wait more than they compute, so the page's tests run
+# beside them. With the Go tests at once, queries on LocalStack time out.
+STAGES := test-programs lint test-go test-race e2e+test-localstack+functions,test-infra+test-web
 
 .PHONY: test
-test: ## Run what CI runs: lint, test-go, test-race, e2e beside test-localstack and test-infra, test-web.
+test: ## Run what CI runs: lint, test-go, test-race, then e2e, test-localstack, test-infra and test-web at once.
 	@MAKE='$(MAKE)' tests/tools/stages.sh $(STAGES)
 
 include infra/infra.mk
