@@ -62,6 +62,8 @@ const deletions = (from, to) => {
   const left = (name, value) => from[name] === value && to[name] !== value;
   if (left('rules', 'on')) lost.push(`rules=${to.rules} deletes the function and the queue of rules`);
   if (left('versioning', 'on')) lost.push(`versioning=${to.versioning} keeps no versions of objects that are deleted from now on`);
+  const key = from['kms-key'];
+  if (key && to['kms-key'] !== key) lost.push(`kms-key=${to['kms-key']} deletes the right to use ${key}, which encrypts objects and messages`);
   if (from.mode !== 'grouped' && to.mode === 'grouped') lost.push("mode=grouped deletes the ingest function's URL, whose address never returns");
   const days = 'log-retention-days';
   if (Number(to[days]) < Number(from[days])) lost.push(`logs are deleted after ${to[days]} days, not ${from[days]}`);

@@ -20,6 +20,7 @@ const VERSION_DAYS = 7; // deleted and replaced objects stay, with versioning=on
 const LOG_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 2192, 2557, 2922, 3288, 3653];
 const PERIOD = '(0|(?=\\d)(\\d+y)?(\\d+w)?(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?)'; // as Prometheus writes durations
 const TAG = '(?!aws:|(service|stage)=)[\\w.:/@+-]{1,128}=[\\w.:/@+-]{0,256}'; // what every service takes
+const ID = '(?:[0-9a-f]{8}|[0-9a-f]{17})'; // of subnets and security groups
 
 // A check returns the typed value of a parameter's text, or nothing if the text is invalid.
 const integer = (least, most) => ({
@@ -76,6 +77,13 @@ const PARAMETERS = {
 
   retention: matching(PERIOD, 'a period such as 90d, 0 for ever'),
   versioning: oneOf('on', 'off'),
+  'kms-key': optional(matching('arn:aws[\\w-]*:kms:[\\w-]+:\\d{12}:key/[\\w-]+', 'the ARN of a key of KMS')),
+  'permissions-boundary': optional(matching('arn:aws[\\w-]*:iam::(\\d{12}|aws):policy/[\\w+=,.@/-]+', 'the ARN of a policy of IAM')),
+  'vpc-subnets': optional(matching(`subnet-${ID}(,subnet-${ID}){0,15}`, 'at most 16 subnets such as subnet-0a1b2c3d,subnet-2c3d4e5f')),
+  'vpc-security-groups': optional(matching(`sg-${ID}(,sg-${ID}){0,4}`, 'at most 5 security groups such as sg-0a1b2c3d')),
+  'api-rate': optional(integer(1, 10000)),
+  'api-burst': optional(integer(1, 5000)),
+  'access-logs': oneOf('on', 'off'),
   'tenant-retention': optional(matching(`[^=,\\s]+=${PERIOD}(,[^=,\\s]+=${PERIOD})*`, 'TENANT=PERIOD,... such as team-a=30d')),
 
   'ingest-memory': integer(128, 10240),
@@ -114,6 +122,12 @@ const PARAMETERS = {
   'alarm-age-seconds': integer(60, 14 * 86400),
   'alarm-silence-seconds': integer(1200, 86400),
 };
+
+// What a function in a VPC needs (the policy AWSLambdaVPCAccessExecutionRole).
+const NETWORK = [
+  ...['CreateNetworkInterface', 'DescribeNetworkInterfaces', 'DescribeSubnets', 'DeleteNetworkInterface'],
+  ...['AssignPrivateIpAddresses', 'UnassignPrivateIpAddresses'],
+].map((action) => `ec2:${action}`);
 
 // SECRET are parameters whose values errors do not repeat.
 const SECRET = ['alertmanager-url', 'webhook-url'];
@@ -185,6 +199,44 @@ const selfMetrics = (p) => {
 // without a level, such as those of a panic, and would drop them above it.
 const logging = (p) => ({ LogFormat: 'JSON', ApplicationLogLevel: 'TRACE', SystemLogLevel: p.systemLogLevel.toUpperCase() });
 
+// The fields of a line of the access log. Authorization and query texts are not among them.
+const ACCESS_LOG = {
+  time: '$context.requestTimeEpoch',
+  id: '$context.requestId',
+  ip: '$context.identity.sourceIp',
+  agent: '$context.identity.userAgent',
+  caller: '$context.identity.userArn',
+  route: '$context.routeKey',
+  status: '$context.status',
+  bytes: '$context.responseLength',
+  ms: '$context.responseLatency',
+  error: '$context.integrationErrorMessage',
+};
+
+// guarded are the key, the network and the limits that an account requires.
+const guarded = (p) => {
+  if ((p.vpcSubnets === '') !== (p.vpcSecurityGroups === '')) throw new Error('parameters vpc-subnets, vpc-security-groups: want both or none');
+  if ((p.apiRate === '') !== (p.apiBurst === '')) throw new Error('parameters api-rate, api-burst: want both or none');
+  const key = p.kmsKey || NO_VALUE;
+  const inVpc = p.vpcSubnets !== '';
+  return {
+    noValue: NO_VALUE,
+    key,
+    bucketEncryption: p.kmsKey // with a key for the bucket, hardly any request goes to KMS
+      ? { ServerSideEncryptionByDefault: { SSEAlgorithm: 'aws:kms', KMSMasterKeyID: key }, BucketKeyEnabled: true }
+      : { ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } },
+    queueEncryption: { SqsManagedSseEnabled: p.kmsKey ? NO_VALUE : true, KmsMasterKeyId: key },
+    vpc: inVpc ? { SubnetIds: p.vpcSubnets.split(','), SecurityGroupIds: p.vpcSecurityGroups.split(',') } : NO_VALUE,
+    // Lambda itself uses the functions' roles for their network interfaces.
+    allMay: [
+      ...(p.kmsKey ? [{ Effect: 'Allow', Action: ['kms:Decrypt', 'kms:GenerateDataKey'], Resource: [p.kmsKey] }] : []),
+      ...(inVpc ? [{ Effect: 'Allow', Action: NETWORK, Resource: ['*'] }] : []),
+    ],
+    apiLimits: { DetailedMetricsEnabled: false, ThrottlingRateLimit: p.apiRate || NO_VALUE, ThrottlingBurstLimit: p.apiBurst || NO_VALUE },
+    accessLog: p.accessLogs === 'on' && { format: JSON.stringify(ACCESS_LOG) },
+  };
+};
+
 // receiver selects who gets the notifications of rules: Alertmanagers, a webhook or a topic.
 const receiver = (p) => {
   const given = ['alertmanager-url', 'webhook-url', 'sns-topic'].filter((name) => p[camel(name)] !== '');
@@ -211,6 +263,7 @@ const derive = (p) => {
   return {
     ...access(p),
     ...self,
+    ...guarded(p),
     capacity: capacity(p),
     logging: logging(p),
     ingestMayRead: mayRead([...document(p), ...own(self.ingestSelfTokenSource)]),

@@ -41,9 +41,10 @@ const receive = (queue) => allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sq
 // The function gives failed messages back before their visibility timeout.
 const release = (queue) => allow(['sqs:ChangeMessageVisibility'], arn(queue));
 
-const role = (logGroup, statements) => ({
+const bounded = (boundary, everywhere) => (logGroup, statements) => ({
   Type: 'AWS::IAM::Role',
   Properties: {
+    PermissionsBoundary: boundary,
     AssumeRolePolicyDocument: {
       Version: '2012-10-17',
       Statement: [{ Effect: 'Allow', Principal: { Service: 'lambda.amazonaws.com' }, Action: 'sts:AssumeRole' }],
@@ -53,7 +54,7 @@ const role = (logGroup, statements) => ({
         PolicyName: 'function',
         PolicyDocument: {
           Version: '2012-10-17',
-          Statement: [allow(['logs:CreateLogStream', 'logs:PutLogEvents'], arn(logGroup)), ...statements],
+          Statement: [allow(['logs:CreateLogStream', 'logs:PutLogEvents'], arn(logGroup)), ...everywhere, ...statements],
         },
       },
     ],
@@ -63,6 +64,7 @@ const role = (logGroup, statements) => ({
 module.exports = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
   const write = s.mode === 'buffered' ? [] : [putObjects]; // buffered: samples go to the queue
+  const role = bounded(s.permissionsBoundary || s.noValue, s.allMay);
   const limits = s.runtimeConfigFile === 'store' ? [getRuntimeConfig] : [];
   return {
     Resources: {

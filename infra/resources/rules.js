@@ -61,7 +61,7 @@ module.exports.functions = async ({ resolveVariable }) => {
   };
 };
 
-// resources are the queue and the log format.
+// resources are the queue.
 module.exports.resources = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
   const stage = await resolveVariable('sls:stage');
@@ -75,12 +75,11 @@ module.exports.resources = async ({ resolveVariable }) => {
         Properties: {
           QueueName: `promlake-${stage}-rules.fifo`,
           FifoQueue: true,
-          SqsManagedSseEnabled: true,
+          ...s.queueEncryption,
           MessageRetentionPeriod: Math.max(60, s.rulesTimeout),
           VisibilityTimeout: s.rulesTimeout,
         },
       },
     },
-    extensions: { RulesLambdaFunction: { Properties: { LoggingConfig: s.logging } } },
   };
 };

@@ -82,6 +82,9 @@ def test_changes_are_shown_without_secrets(programs: Programs) -> None:  # noqa:
     ]
 
 
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-0000-0000-000000000000"
+
+
 @pytest.mark.parametrize(
     ("was", "given", "lost"),
     [
@@ -99,6 +102,8 @@ def test_changes_are_shown_without_secrets(programs: Programs) -> None:  # noqa:
         ({}, {"tenant-retention": "a=1y"}, ["samples of tenant a are deleted after 1y, and were kept for ever"]),
         ({"rules": "on"}, {"rules": ""}, ["rules=off deletes the function and the queue of rules"]),
         ({"versioning": "on"}, {"versioning": "off"}, ["versioning=off keeps no versions of objects that are deleted from now on"]),
+        ({"kms-key": KEY}, {"kms-key": ""}, [f"kms-key= deletes the right to use {KEY}, which encrypts objects and messages"]),
+        ({}, {"kms-key": KEY}, []),
         ({"log-retention-days": "30"}, {"log-retention-days": ""}, ["logs are deleted after 14 days, not 30"]),
         (
             {},
