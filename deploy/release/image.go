@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/compression"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -100,14 +99,20 @@ func (r release) base() (v1.Layer, error) {
 }
 
 // layer returns a layer. Zstandard makes it a fifth smaller than gzip; Docker reads it since 23.0,
-// containerd since 1.5, podman since 3.
+// containerd since 1.5, podman since 3. The program zstd has a tenth fewer bytes than Go's packages.
 func (r release) layer(entries []entry) (v1.Layer, error) {
 	var b bytes.Buffer
 	if err := r.writeTar(&b, entries); err != nil {
 		return nil, err
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil },
-		tarball.WithCompression(compression.ZStd), tarball.WithCompressionLevel(19), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayerZStd))
+	zstd := exec.Command("zstd", "-19", "-T0", "--quiet", "--stdout")
+	zstd.Stdin, zstd.Stderr = &b, os.Stderr
+	compressed, err := zstd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("compress a layer: %w", err)
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(compressed)), nil },
+		tarball.WithMediaType(types.OCILayerZStd))
 }
 
 // image returns the image of a program.

@@ -56,6 +56,7 @@ if [ "${1:-}" = java ]; then
 fi
 
 if [ "${1:-}" = release ]; then
+    need zstd command -v zstd
     need qemu-user-static command -v qemu-aarch64-static # runs programs for arm64
     need rpm command -v rpm
     need systemd command -v systemd-analyze
