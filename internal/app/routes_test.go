@@ -46,6 +46,10 @@ var access = map[string]auth.Access{
 	"POST /prometheus/config/v1/rules/{names...}":   auth.Admin,
 	"DELETE /prometheus/config/v1/rules/{names...}": auth.Admin,
 
+	"GET /alertmanager/api/v2/silences":        auth.Read,
+	"POST /alertmanager/api/v2/silences":       auth.Admin,
+	"DELETE /alertmanager/api/v2/silence/{id}": auth.Admin,
+
 	"GET /metrics/node": auth.Operate,
 	"GET /graph":        auth.Public,
 

@@ -86,6 +86,31 @@ def test_firing_and_resolved(start: Start, file_store: Store, tmp_path: Path, al
         server.stop()
 
 
+def test_silences(start: Start, file_store: Store, tmp_path: Path, alertmanager: Alertmanager) -> None:
+    """A silence that the server passes on holds in the Alertmanager until it is expired through the server."""
+
+    def ask(method: str, path: str, silence: dict[str, Any] | None = None) -> bytes:
+        body = None if silence is None else json.dumps(silence).encode()
+        url, kind = f"{server.url}/alertmanager/api/v2/{path}", {"Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(url, body, kind, method=method), timeout=300) as response:
+            return response.read()
+
+    def state() -> list[str]:
+        return [a["status"]["state"] for a in alertmanager.alerts()]
+
+    with serving(Target("first 7\nsecond 1\n")) as target:
+        server = serve(start, file_store, tmp_path, target, alertmanager.url)
+        wait_until(lambda: state() == ["active"], "the alert", SECONDS, server.process.log)
+        matchers = [{"name": "alertname", "value": "Fir.t", "isRegex": True, "isEqual": True}]
+        times = {"startsAt": "2020-01-01T00:00:00Z", "endsAt": "2100-01-01T00:00:00Z"}
+        made = json.loads(ask("POST", "silences", times | {"matchers": matchers, "createdBy": "ann", "comment": "known"}))["silenceID"]
+        wait_until(lambda: state() == ["suppressed"], "the silence", SECONDS, server.process.log)
+        assert [(s["id"], s["createdBy"], s["status"]["state"]) for s in json.loads(ask("GET", "silences"))] == [(made, "ann", "active")]
+        ask("DELETE", f"silence/{made}")
+        wait_until(lambda: state() == ["active"], "the end of the silence", SECONDS, server.process.log)
+        server.stop()
+
+
 def test_drained_at_the_end(start: Start, file_store: Store, tmp_path: Path, alertmanager: Alertmanager) -> None:
     """Notifications that wait for an Alertmanager when the process is to end arrive before it ends."""
     with serving(Target("first 7\nsecond 1\n")) as target, receiving(forward=alertmanager.url) as gate:

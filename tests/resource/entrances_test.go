@@ -60,6 +60,8 @@ var entrances = []entrance{
 	{"rules", 8, append(slices.Repeat(under("POST /config/v1/rules/", "{namespace}"), 6), "GET /config/v1/rules", "GET /config/v1/rules/{namespace}",
 		"GET /config/v1/rules/{namespace}/{name}", "DELETE /config/v1/rules/{namespace}/{name}", "DELETE /config/v1/rules/{namespace}"), (*client).rules},
 
+	{"silences", 1, under("", "GET /alertmanager/api/v2/silences", "POST /alertmanager/api/v2/silences", "DELETE /alertmanager/api/v2/silence/{name}"), document(`{"matchers":[{"name":%q,"value":%q}]}`, `[[{}]]`)},
+
 	{"remote write", 14, under("POST /api/v1/", "write", "push"), (*client).write},
 	{"otlp", 3, under("POST ", "/api/v1/otlp/v1/metrics", "/otlp/v1/metrics", "/opentelemetry/v1/metrics", "/v1/metrics"), (*client).otlp},
 	{"text", 2, under("POST /api/v1/", "import/prometheus"), body("text/plain", exposition...)},

@@ -100,6 +100,17 @@ export class Api {
     }
   }
 
+  // alertmanager asks the Alertmanager that the server notifies, by its API, version 2.
+  async alertmanager<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const token = this.token;
+    const response = await reached(fetch(this.url(`alertmanager/api/v2/${path}`), { method, headers: { ...this.headers(), "Content-Type": "application/json" }, body: JSON.stringify(body) ?? null }));
+    this.authorized(response, token);
+    const text = await reached(response.text());
+    if (response.ok) return (text ? JSON.parse(text) : undefined) as T;
+    const why = /^["{]/.test(text) ? (JSON.parse(text) as string | ReplyBody) : text;
+    throw new ApiError(response.status, "alertmanager", (typeof why === "string" ? why : why.error) || `${response.status} ${response.statusText}`);
+  }
+
   // quiet returns the data of a reply, and undefined if there is none. It asks for no token.
   async quiet<T>(path: string): Promise<T | undefined> {
     try {

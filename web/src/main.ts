@@ -138,7 +138,7 @@ function open(): void {
     case "targets":
     case "rules":
     case "alerts": {
-      const kind = { targets, rules: rules(explore), alerts: alerts(explore, explain) }[state.view];
+      const kind = { targets, rules: rules(explore), alerts: alerts(context, explore, explain) }[state.view];
       const l = new Listing(context, kind, () => state, note);
       replace(main, l.dom);
       shown = l;

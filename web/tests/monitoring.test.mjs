@@ -1,21 +1,51 @@
 // Targets, rules and alerts, in a real browser before a real server that scrapes.
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { open, serious, Server, until, visit } from "./harness.mjs";
 
 const hostile = `<img src=x onerror="window.hit=1">`;
-let server, bare, browser, folder;
+let server, bare, browser, folder, manager;
+
+// Alertmanager keeps silences as the real one does, and takes alerts.
+class Alertmanager {
+  silences = [];
+  got = []; // changes
+  refusal = "";
+
+  async start() {
+    this.http = createServer(async (req, res) => {
+      let body = "";
+      for await (const part of req) body += part;
+      const id = /^\/api\/v2\/silence\/(.*)$/.exec(req.url)?.[1];
+      const answer = (code, value) => res.writeHead(code, { "Content-Type": "application/json" }).end(JSON.stringify(value));
+      if (req.url === "/api/v2/alerts") return answer(200);
+      if (req.method !== "GET") this.got.push({ method: req.method, type: req.headers["content-type"], body: body && JSON.parse(body) });
+      if (req.method !== "GET" && this.refusal) return answer(400, this.refusal);
+      if (req.method === "POST") {
+        this.silences.push({ ...JSON.parse(body), id: `00000000-0000-0000-0000-00000000000${this.silences.length}`, status: { state: "active" } });
+        return answer(200, { silenceID: this.silences.at(-1).id });
+      }
+      const one = this.silences.find((s) => s.id === id);
+      if (req.method === "DELETE") one.status.state = "expired";
+      answer(200, req.method === "DELETE" ? undefined : this.silences);
+    });
+    await new Promise((done) => this.http.listen(0, "127.0.0.1", done));
+    return this;
+  }
+}
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "promlake-page-rules-"));
+  manager = await new Alertmanager().start();
   await writeFile(
     join(folder, "prometheus.yml"),
     `global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [rules.yml]
-alerting: {alertmanagers: [{static_configs: [{targets: ["127.0.0.1:1"]}]}]}
+alerting: {alertmanagers: [{static_configs: [{targets: ["127.0.0.1:${manager.http.address().port}"]}]}]}
 scrape_configs:
   - job_name: gone
     static_configs: [{targets: ["127.0.0.1:1"], labels: {team: 'a', markup: '${hostile}'}}]
@@ -42,6 +72,7 @@ after(async () => {
   await browser?.close();
   await server?.stop();
   await bare?.stop();
+  manager?.http.close();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -99,19 +130,67 @@ test("alerts show their state, labels, annotations and since when, firing ones f
   const text = await rows.first().textContent();
   for (const part of ['severity="page"', `summary: ${hostile} 127.0.0.1:1`, "ago"]) assert.ok(text.includes(part), `${part} in ${text}`);
   // Addresses of web servers are links, whatever the annotation is called; nothing else is one.
-  assert.deepEqual(await rows.first().getByRole("link").evaluateAll((all) => all.filter((a) => a.textContent !== "Silence").map((a) => [a.href, a.textContent, a.rel])), [
+  assert.deepEqual(await rows.first().getByRole("link").evaluateAll((all) => all.map((a) => [a.href, a.textContent, a.rel])), [
     ["http://wiki.example/gone", "http://wiki.example/gone", "noreferrer noopener"],
     ["https://runbooks.example/gone?a=1", "https://runbooks.example/gone?a=1", "noreferrer noopener"],
   ]);
   assert.ok(text.includes("other: javascript:alert(1) (see http://wiki.example/gone)."), text);
-  const silence = rows.first().getByRole("link", { name: "Silence" });
-  await refreshed(page, "the server has an Alertmanager", async () => (await silence.count()) === 1);
-  assert.equal(decodeURIComponent(await silence.getAttribute("href")), `http://127.0.0.1:1/#/silences/new?filter={alertname="Gone",instance="127.0.0.1:1",job="gone",markup=${JSON.stringify(hostile)},severity="page",team="a"}`);
   await page.getByLabel("State").selectOption("firing");
   await until("only the firing alert is listed", async () => (await rows.count()) === 1);
   assert.match(page.url(), /state=firing/);
   assert.equal(await page.evaluate(() => window.hit), undefined);
   assert.equal(await page.locator("img, main script").count(), 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a firing alert is silenced and the silence expires by the Alertmanager of the server", async () => {
+  const page = await visit(browser, `${server.url}/#/alerts`);
+  const row = page.locator("details", { hasText: "Gone" }).locator("tbody > tr", { hasText: "firing" });
+  const button = row.getByRole("button", { name: "Silence" });
+  await refreshed(page, "the alert fires, and there is an Alertmanager", async () => (await button.count()) === 1);
+  const silences = page.getByRole("region", { name: "Silences", exact: true }).first();
+  assert.equal(await silences.locator("tbody tr").count(), 0);
+  await button.click();
+  const form = page.getByRole("form", { name: "New silence" });
+  const field = (name) => form.getByLabel(name);
+  assert.equal(await field("Matchers").inputValue(), `alertname="Gone", instance="127.0.0.1:1", job="gone", markup=${JSON.stringify(hostile)}, severity="page", team="a"`);
+  assert.equal(await field("Duration").inputValue(), "2h");
+  const faulty = (name) => field(name).evaluate((f) => f.validationMessage);
+  await field("Duration").fill("soon");
+  assert.equal(await faulty("Duration"), "Write a duration such as 90m or 2h30m.");
+  await field("Duration").fill("90m");
+  await field("Matchers").fill('alertname="Gone", job');
+  assert.match(await faulty("Matchers"), /^Write matchers such as/);
+  await field("Matchers").fill(`alertname="Gone", markup=${JSON.stringify(hostile)}, job=~"go.+", team!="b"`);
+  await field("Author").fill("ann");
+  await field("Comment").fill(hostile);
+  manager.refusal = "bad silence";
+  await form.getByRole("button", { name: "Create" }).click();
+  await silences.getByRole("alert").getByText("bad silence").waitFor();
+  manager.refusal = "";
+  manager.got = [];
+  await field("Comment").press("Enter");
+  await row.getByText(/^silenced until \d{4}-.* by ann$/).waitFor();
+  const [{ method, type, body }] = manager.got;
+  assert.deepEqual([method, type, body.createdBy, body.comment, Date.parse(body.endsAt) - Date.parse(body.startsAt)], ["POST", "application/json", "ann", hostile, 5_400_000]);
+  assert.deepEqual(body.matchers.map((m) => [m.name, m.value, m.isRegex, m.isEqual]), [["alertname", "Gone", false, true], ["markup", hostile, false, true], ["job", "go.+", true, true], ["team", "b", false, false]]);
+  await form.waitFor({ state: "hidden" });
+  const silence = silences.locator("tbody tr");
+  assert.equal(await silence.count(), 1);
+  for (const part of ['job=~"go.+", team!="b"', "active", "ann", hostile]) assert.ok((await silence.textContent()).includes(part), part);
+  // Another alert, which does not match, is not silenced.
+  await page.locator("details", { hasText: "Later" }).locator("tbody > tr", { hasText: "pending" }).waitFor();
+  assert.equal(await page.getByText(/^silenced until/).count(), 1);
+  assert.deepEqual(await serious(page), []);
+  await silence.getByRole("button", { name: /^Expire/ }).click();
+  await until("the alert is no longer silenced", async () => (await page.getByText(/^silenced until/).count()) === 0 && (await silence.count()) === 0);
+  assert.equal(manager.got.at(-1).method, "DELETE");
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+
+  // An Alertmanager that is away hides no alerts.
+  await page.route("**/alertmanager/**", (route) => route.fulfill({ status: 502, json: "ask Alertmanager: connection refused" }));
+  await refreshed(page, "the error is there", async () => (await silences.getByRole("alert").count()) === 1);
+  assert.equal(await row.count(), 1);
   assert.deepEqual(page.faults, []);
 });
 

@@ -186,7 +186,7 @@ func (m *Monitor) graph(w http.ResponseWriter, r *http.Request) {
 }
 
 // Routes implements process.Stage: the links of notifications, and with a configuration Prometheus'
-// endpoint for reloads.
+// endpoint for reloads and Alertmanager's for silences. Who may change rules may silence alerts.
 func (m *Monitor) Routes() []process.Route {
 	routes := []process.Route{{Pattern: "GET /graph", Name: "/graph", Access: auth.Public, Handler: http.HandlerFunc(m.graph)}}
 	if !m.set.Configured() {
@@ -201,7 +201,11 @@ func (m *Monitor) Routes() []process.Route {
 			http.Error(w, fmt.Sprintf("failed to reload config: %s", err), http.StatusInternalServerError)
 		}
 	})
+	silence := http.HandlerFunc(m.silence)
 	return append(routes,
+		process.Route{Pattern: "GET " + silences, Name: silences, Access: auth.Read, Handler: silence},
+		process.Route{Pattern: "POST " + silences, Name: silences, Access: auth.Admin, Handler: silence},
+		process.Route{Pattern: "DELETE " + oneSilence + "{id}", Name: oneSilence, Access: auth.Admin, Handler: silence},
 		process.Route{Pattern: "POST /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
 		process.Route{Pattern: "PUT /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
 	)

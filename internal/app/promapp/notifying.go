@@ -5,15 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	httpconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/notifier"
 	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/sigv4"
 
 	"github.com/promlake/promlake/internal/app/promconfig"
 )
@@ -22,14 +27,25 @@ import (
 type notifying struct {
 	manager   *notifier.Manager
 	discovery *discovery.Manager
+	ctx       context.Context
 	cancel    context.CancelFunc // ends discovery
 	running   sync.WaitGroup
 	logger    *slog.Logger
+
+	mu    sync.Mutex
+	sets  map[string]alertmanagers        // of the configuration, by the names of their discovery
+	found map[string][]*targetgroup.Group // what was discovered last, by the same names
+}
+
+// alertmanagers are the Alertmanagers of one entry of the configuration.
+type alertmanagers struct {
+	config *config.AlertmanagerConfig
+	client *http.Client // for requests of silences
 }
 
 func newNotifying(s Settings, sd *discovery.SDMetrics, reg prometheus.Registerer, logger *slog.Logger) (*notifying, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &notifying{cancel: cancel, logger: logger}
+	n := &notifying{ctx: ctx, cancel: cancel, logger: logger}
 	if n.discovery = discovery.NewManager(ctx, logger, reg, sd, discovery.Name("notify")); n.discovery == nil {
 		cancel()
 		return nil, errors.New("start the discovery of Alertmanagers: the log has the reason")
@@ -47,6 +63,20 @@ func (n *notifying) apply(c *promconfig.Config) error {
 	if err := n.discovery.ApplyConfig(c.Alertmanagers()); err != nil {
 		return fmt.Errorf("apply the service discovery of alerting: %w", err)
 	}
+	sets := map[string]alertmanagers{}
+	for name, set := range c.AlertingConfig.AlertmanagerConfigs.ToMap() {
+		client, err := httpconfig.NewClientFromConfig(set.HTTPClientConfig, "silences")
+		if err == nil && set.SigV4Config != nil {
+			client.Transport, err = sigv4.NewSigV4RoundTripper(set.SigV4Config, client.Transport)
+		}
+		if err != nil {
+			return fmt.Errorf("apply alerting: %w", err)
+		}
+		sets[name] = alertmanagers{set, client}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sets = sets
 	return nil
 }
 
@@ -56,7 +86,20 @@ func (n *notifying) start() {
 			n.logger.Error("the discovery of Alertmanagers ended", "err", err)
 		}
 	})
-	n.running.Go(func() { n.manager.Run(n.discovery.SyncCh()) })
+	found := make(chan map[string][]*targetgroup.Group)
+	n.running.Go(func() {
+		defer close(found)
+		for groups := range n.discovery.SyncCh() { // until discovery ends
+			n.mu.Lock()
+			n.found = groups
+			n.mu.Unlock()
+			select {
+			case found <- groups:
+			case <-n.ctx.Done():
+			}
+		}
+	})
+	n.running.Go(func() { n.manager.Run(found) })
 }
 
 // stop ends notifications after those that wait were sent, or when ctx ends.

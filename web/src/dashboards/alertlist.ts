@@ -1,6 +1,6 @@
 import { cut, h } from "../dom";
 import type { Context } from "../context";
-import { alerting, type Alert } from "../monitoring/groups";
+import { alerting, fits, matchers, type Alert } from "../monitoring/groups";
 import { chips, mark, when } from "../monitoring/listing";
 import { num, order, table } from "../table";
 import { inText, type Scope } from "./interpolate";
@@ -15,15 +15,6 @@ export interface Entry {
   alerts: Alert[];
 }
 
-// matchers reads matchers of labels such as {severity=~"page"}; braces and quotes may be missing.
-function matchers(source: string): ((labels: Record<string, string>) => boolean)[] {
-  return [...source.matchAll(/([a-zA-Z_]\w*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,{}"]*))/g)].map(([, name, op, quoted, bare]) => {
-    const value = quoted?.replace(/\\(.)/g, "$1") ?? bare!;
-    const fits = op!.includes("~") ? (v: string) => new RegExp(`^(?:${value})$`).test(v) : (v: string) => v === value;
-    return (labels) => fits(labels[name!] ?? "") !== op!.startsWith("!");
-  });
-}
-
 const since = (e: Entry) => e.alerts.reduce((t, a) => Math.min(t, Date.parse(a.activeAt ?? "") || Infinity), Infinity);
 
 // listed are the rules that the options of a panel let through, in their order.
@@ -31,11 +22,11 @@ export function listed(all: readonly Entry[], options: Json, scope: Scope): Entr
   const states = object(options["stateFilter"]);
   const shown: Record<string, boolean> = { firing: states["firing"] !== false, pending: states["pending"] !== false, inactive: states["normal"] === true || states["inactive"] === true };
   const name = inText(text(options["alertName"]), scope).toLowerCase();
-  const wanted = matchers(inText(text(options["alertInstanceLabelFilter"]), scope));
-  const fits = (labels: Record<string, string>) => wanted.every((m) => m(labels));
+  const wanted = matchers(inText(text(options["alertInstanceLabelFilter"]), scope)).all;
+  const passes = (labels: Record<string, string>) => wanted.every((m) => fits(m, labels));
   const entries = all
-    .map((e) => ({ ...e, alerts: e.alerts.filter((a) => fits(a.labels) && shown[a.state]) }))
-    .filter((e) => e.name.toLowerCase().includes(name) && (e.alerts.length > 0 || (e.state === "inactive" && shown["inactive"] && fits(e.labels))));
+    .map((e) => ({ ...e, alerts: e.alerts.filter((a) => passes(a.labels) && shown[a.state]) }))
+    .filter((e) => e.name.toLowerCase().includes(name) && (e.alerts.length > 0 || (e.state === "inactive" && shown["inactive"] && passes(e.labels))));
   const urgency = (e: Entry) => ["firing", "pending", "inactive"].indexOf(e.state);
   const time = (e: Entry) => (since(e) === Infinity ? 0 : since(e));
   const compare = [(a: Entry, b: Entry) => order(a.name, b.name), (a: Entry, b: Entry) => order(b.name, a.name), (a: Entry, b: Entry) => urgency(a) - urgency(b), (a: Entry, b: Entry) => time(a) - time(b), (a: Entry, b: Entry) => time(b) - time(a)];

@@ -32,7 +32,8 @@ export interface Kind {
   states: readonly string[];
   columns: readonly string[];
   none: string; // what to do to have items
-  load(ctx: Context): Promise<Group[]>;
+  load(ctx: Context, changed: () => void): Promise<Group[]>; // changed shows the groups again
+  above?: HTMLElement;
   destroy?(): void; // ends what the groups have below their tables
 }
 
@@ -63,14 +64,14 @@ export class Listing {
       this.change({ only: v });
       this.show();
     });
-    this.dom = h("div", {}, h("div", { class: "row tools" }, filter, only, this.status), this.body);
+    this.dom = h("div", {}, h("div", { class: "row tools" }, filter, only, this.status), kind.above, this.body);
   }
 
   async refresh(): Promise<void> {
     if (this.running) return;
     this.running = true;
     try {
-      this.groups = await this.kind.load(this.ctx);
+      this.groups = await this.kind.load(this.ctx, () => this.show());
       this.show();
     } catch (e) {
       replace(this.status, alarm(e));
@@ -118,7 +119,7 @@ export class Listing {
 
 // mark shows a state by its name, and a colour.
 export function mark(state: string, ...more: Child[]): { by: string; show: Child[] } {
-  const colour = /^(up|ok|inactive)$/.test(state) ? "good" : /^(down|err|firing)$/.test(state) ? "bad" : "warn";
+  const colour = /^(up|ok|inactive|active)$/.test(state) ? "good" : /^(down|err|firing)$/.test(state) ? "bad" : "warn";
   return { by: state, show: [h("strong", { class: colour }, state), ...more] };
 }
 

@@ -1,11 +1,13 @@
 import type { Labels } from "../answer";
 import type { Api } from "../api";
+import type { Context } from "../context";
 import { cut, h, type Child } from "../dom";
 import { formatValue } from "../format";
 import { num, type Cell } from "../table";
 import { formatDuration } from "../time";
-import { chips, link, linked, mark, pairs, problem, when, type Group, type Item, type Kind } from "./listing";
+import { chips, linked, mark, pairs, problem, when, type Group, type Item, type Kind } from "./listing";
 import { Moment } from "./moment";
+import { Silences } from "./silences";
 import { alerting, groups, states, type Alert, type Rule, type RuleGroup } from "./groups";
 
 // The views of rules and of alerts.
@@ -55,25 +57,19 @@ export const rules = (explore: (expr: string) => void): Kind => ({
   },
 });
 
-// silences returns where the server's first Alertmanager makes a silence of an alert; undefined
-// without one.
-async function silences(api: Api): Promise<((labels: Labels) => string) | undefined> {
-  const found = await api.quiet<{ activeAlertmanagers: { url: string }[] | null }>("alertmanagers");
-  const base = found?.activeAlertmanagers?.[0]?.url.replace(/\/api\/v\d+\/alerts$/, "");
-  return base && /^https?:/.test(base) ? (labels) => `${base}/#/silences/new?filter=${encodeURIComponent(`{${pairs(labels).join()}}`)}` : undefined;
-}
-
 // alerts lists the alerting rules: a row for each active alert, or one for an inactive rule.
-// Firing rules come first. A graph below the alerts of a rule shows one of them.
-export function alerts(explore: (expr: string) => void, explain: (expr: string) => void): Kind {
+// Firing rules come first. A graph below the alerts of a rule shows one of them. Above are silences.
+export function alerts(ctx: Context, explore: (expr: string) => void, explain: (expr: string) => void): Kind {
   const moments = new Map<string, Moment>();
+  const silences = new Silences(ctx);
   return {
     name: "alerts",
     states,
     columns: ["Alert", "State", "Active since", "Value", "Labels", "Annotations"],
     none: `${none} Alerts come from rules with alert:.`,
-    async load(ctx) {
-      const [all, silence] = await Promise.all([alerting(ctx.api), silences(ctx.api)]);
+    above: silences.dom,
+    async load(_, changed) {
+      const [all] = await Promise.all([alerting(ctx.api), silences.load(changed)]);
       return all.map(({ g, r, active }): Group => {
         const name = `${r.name} (${g.file}, ${g.name})`;
         const moment = moments.get(name) ?? new Moment(ctx, explain);
@@ -83,7 +79,7 @@ export function alerts(explore: (expr: string) => void, explain: (expr: string) 
           text: [g.name, g.file, r.name, r.query, r.lastError, ...pairs(labels), ...pairs(annotations)].join(" "),
           cells: () => [
             named(r, expression(r.query, explore)),
-            mark(state, alert && silence && h("div", {}, link(silence(labels), "Silence"))),
+            mark(state, alert && h("div", { class: "muted" }, silences.of(labels)), alert && silences.there && h("button", { type: "button", onclick: () => silences.open(labels) }, "Silence")),
             { by: Date.parse(alert?.activeAt ?? ""), show: [alert?.activeAt && when(alert.activeAt, ctx.zone()), alert?.keepFiringSince && when(alert.keepFiringSince, ctx.zone(), "kept firing since "), alert && h("button", { type: "button", onclick: () => moment.show(r, alert, g.interval) }, "Graph")] },
             alert ? num(Number(alert.value), formatValue(Number(alert.value))) : num(NaN, ""),
             chips(labels, ["alertname"]),
