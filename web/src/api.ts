@@ -146,7 +146,7 @@ export class Api {
   }
 }
 
-type Params = Record<string, string | undefined>;
+export type Params = Record<string, string | undefined>;
 
 interface ReplyBody {
   status?: string;
@@ -192,10 +192,10 @@ function checked(response: Pick<Response, "ok" | "status" | "statusText">, read:
 
 const seconds = (ms: number) => (ms / 1000).toFixed(3);
 
-export function queryParams(expr: string, at: number, asOf?: number): Record<string, string | undefined> {
+export function queryParams(expr: string, at: number, asOf?: number): Params {
   return { query: expr, time: seconds(at), as_of: asOf === undefined ? undefined : seconds(asOf) };
 }
 
-export function rangeParams(expr: string, start: number, end: number, step: number, asOf?: number): Record<string, string | undefined> {
+export function rangeParams(expr: string, start: number, end: number, step: number, asOf?: number): Params {
   return { query: expr, start: seconds(start), end: seconds(end), step: seconds(step), as_of: asOf === undefined ? undefined : seconds(asOf) };
 }

@@ -15,7 +15,7 @@ import { remember, type PanelState } from "./state";
 import { csv, results } from "./table";
 import { bounds, formatDuration, parseDuration, stepFor, type Range } from "./time";
 import { ValuesTable } from "./values";
-import { estimate, Gate, question } from "./weigh";
+import { Gate } from "./weigh";
 
 // Focus is what a result shows of an expression's series, and how.
 export interface Focus {
@@ -35,7 +35,7 @@ export class Result {
   private drawing: Graph | undefined;
   private readonly values = new ValuesTable();
   private readonly query: Ranged;
-  private readonly gate = new Gate();
+  private readonly gate: Gate;
 
   constructor(
     private readonly ctx: Context,
@@ -44,6 +44,7 @@ export class Result {
     private readonly focus: Focus = {},
   ) {
     this.query = new Ranged(ctx);
+    this.gate = new Gate(ctx.api, this.status);
     this.dom = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body, this.values.dom);
   }
 
@@ -62,7 +63,7 @@ export class Result {
     }
     this.dom.setAttribute("aria-busy", "true");
     try {
-      if (!refresh && (await this.weigh(g, run.signal))) return;
+      if (!refresh && (await this.weigh(g, run.signal))) return this.empty();
       if (g.tab === "table") await this.instant(g, run.signal);
       else await this.ranged(g, refresh, run.signal);
       if (!refresh && !run.signal.aborted) this.focus.answered?.();
@@ -79,25 +80,14 @@ export class Result {
     }
   }
 
-  // weigh estimates a query before it runs. If the query is heavy and the user has not decided yet,
-  // it asks, and reports true.
+  // weigh reports whether the query is heavy and the user has not decided yet.
   private weigh(g: PanelState, signal: AbortSignal): Promise<boolean> {
     const range = this.ctx.range();
     const { start, end } = bounds(range, Date.now());
     const asOf = this.ctx.asOf();
     const step = this.step(g, range);
-    return this.gate.closed(
-      JSON.stringify([g.expr, g.tab === "table", range, step, asOf]),
-      () => estimate(this.ctx.api, g.tab === "table" ? queryParams(g.expr, end, asOf) : rangeParams(g.expr, start, end, step, asOf), signal),
-      (e, pass) => {
-        this.empty();
-        const run = () => {
-          pass();
-          void this.ask(g);
-        };
-        replace(this.status, question(e, run, () => this.explain(g.expr)));
-      },
-    );
+    const query = g.tab === "table" ? queryParams(g.expr, end, asOf) : rangeParams(g.expr, start, end, step, asOf);
+    return this.gate.closed(JSON.stringify([g.expr, g.tab === "table", range, step, asOf]), [query], signal, () => void this.ask(g), () => this.explain(g.expr));
   }
 
   step(g: PanelState, range: Range): number {

@@ -1,49 +1,21 @@
-import { ApiError, type Api } from "./api";
-import { h } from "./dom";
+import { ApiError, type Api, type Params } from "./api";
+import { h, replace } from "./dom";
 import { formatValue } from "./format";
-import { written, type Cost, type Selector } from "./explain";
+import { written, type Estimate } from "./explain";
 
-// Asks before heavy queries run: the server estimates a query (docs/querying.md, "Explain") before
-// the page sends it.
+// A query whose estimate exceeds one of these is heavy: the page asks before it runs.
+const light = { samplesRead: 50_000_000, bytes: 2 ** 30, dollars: 0.01 };
 
-// Estimate is what a query would read.
-export interface Estimate {
-  series: number;
-  samples: number;
-  bytes: number;
-  dollars: number;
-}
-
-// A query that reads more than one of these is heavy.
-const light: Omit<Estimate, "series"> = { samples: 50_000_000, bytes: 2 ** 30, dollars: 0.01 };
-
-const heavy = (e: Estimate) => e.samples > light.samples || e.bytes > light.bytes || e.dollars > light.dollars;
-
-// estimate returns what a query would read. It is undefined if the server has no estimate: then the
-// query itself reports why.
-export async function estimate(api: Api, params: Record<string, string | undefined>, signal: AbortSignal): Promise<Estimate | undefined> {
-  try {
-    const { data } = await api.get<{ selectors?: Selector[]; cost: Cost }>("explain", { ...params, statements: "false" }, signal);
-    const sum = (of: (s: Selector) => number) => (data.selectors ?? []).reduce((n, s) => n + of(s), 0);
-    return { series: sum((s) => s.series), samples: sum((s) => s.samples), bytes: data.cost.bytes, dollars: data.cost.dollars };
-  } catch (e) {
-    if (signal.aborted || (e instanceof ApiError && (e.status === 0 || e.status === 401))) throw e;
-    return undefined;
-  }
-}
-
-// together is what several queries would read. It is undefined if there is no estimate of any.
-export function together(all: readonly (Estimate | undefined)[]): Estimate | undefined {
-  const known = all.filter((e) => e !== undefined);
-  const sum = (of: keyof Estimate) => known.reduce((n, e) => n + e[of], 0);
-  return known.length ? { series: sum("series"), samples: sum("samples"), bytes: sum("bytes"), dollars: sum("dollars") } : undefined;
-}
-
-// Gate holds back what is heavy until the user has decided. A decision, or that something is not
-// heavy, holds as long as the same is asked.
+// Gate holds back queries that are heavy until the user has decided. A decision, or that they are
+// not heavy, holds as long as the same is asked.
 export class Gate {
   private open = ""; // what may run
   private asked = ""; // what waits for a decision
+
+  constructor(
+    private readonly api: Api,
+    private readonly status: HTMLElement,
+  ) {}
 
   // waits reports that the user has to decide.
   get waits(): boolean {
@@ -51,38 +23,44 @@ export class Gate {
   }
 
   // closed reports whether the user has to decide first. If so, and the question is not there yet,
-  // ask shows it, and its argument lets pass what was asked.
-  async closed(what: string, weigh: () => Promise<Estimate | undefined>, ask: (e: Estimate, pass: () => void) => void): Promise<boolean> {
+  // it takes the place of the status, with what all queries together would read. Without an
+  // estimate the queries run, and report why.
+  async closed(what: string, queries: readonly Params[], signal: AbortSignal, run: () => void, explain: () => void): Promise<boolean> {
     if (what === this.asked) return true;
     this.asked = "";
     if (what === this.open) return false;
-    const e = await weigh();
-    if (!e) return false; // the next time there may be an estimate
-    if (!heavy(e)) {
+    const found = await Promise.all(queries.map((q) => this.estimate(q, signal)));
+    const all = found.filter((e) => e !== undefined);
+    if (!all.length) return false; // the next time there may be one
+    const sum = (of: keyof Estimate) => all.reduce((n, e) => n + e[of], 0);
+    if (!Object.entries(light).some(([of, most]) => sum(of as keyof Estimate) > most)) {
       this.open = what;
       return false;
     }
     this.asked = what;
-    ask(e, () => {
+    const pass = () => {
       this.asked = "";
       this.open = what;
-    });
+      run();
+    };
+    const text = `This is heavy: it reads about ${sum("samplesRead").toLocaleString("en")} samples of ${sum("seriesTouched").toLocaleString("en")} series, ${formatValue(sum("bytes"), "bytes")} (${written(sum("dollars"))}).`;
+    const buttons = [h("button", { type: "button", class: "primary", onclick: pass }, "Run anyway"), h("button", { type: "button", onclick: explain }, "Explain it")];
+    replace(this.status, h("div", { class: "question", role: "group", "aria-label": "Estimate of a heavy query" }, h("p", { class: "warn" }, text), h("div", { class: "row" }, ...buttons)));
     return true;
+  }
+
+  // estimate returns the price of a query (docs/querying.md), undefined if the server has none.
+  private async estimate(query: Params, signal: AbortSignal): Promise<Estimate | undefined> {
+    try {
+      return (await this.api.get<{ estimate: Estimate }>(query["step"] ? "query_range_cost" : "query_cost", query, signal)).data.estimate;
+    } catch (e) {
+      if (signal.aborted || (e instanceof ApiError && (e.status === 0 || e.status === 401))) throw e;
+      return undefined;
+    }
   }
 
   // forget drops the question.
   forget(): void {
     this.asked = "";
   }
-}
-
-// question shows an estimate and the choice.
-export function question(e: Estimate, run: () => void, explain: () => void): HTMLElement {
-  const n = (x: number) => x.toLocaleString("en");
-  return h(
-    "div",
-    { class: "question", role: "group", "aria-label": "Estimate of a heavy query" },
-    h("p", { class: "warn" }, `This is heavy: it reads about ${n(e.samples)} samples of ${n(e.series)} series, ${formatValue(e.bytes, "bytes")} (${written(e.dollars)}).`),
-    h("div", { class: "row" }, h("button", { type: "button", class: "primary", onclick: run }, "Run anyway"), h("button", { type: "button", onclick: explain }, "Explain it")),
-  );
 }

@@ -24,7 +24,7 @@ const hostile = {
   "dashboards/x.json": { title: long, description: sentence, panels, templating: { list: [{ name: "v", label: long, type: "custom", query: `${long},b`, multi: true, includeAll: true }] } },
   query: { resultType: "vector", result: [labels, other].map((metric, i) => ({ metric, value: [at, String(1e6 * (i + 1))] })) },
   query_range: { resultType: "matrix", result: [labels, other].map((metric, i) => ({ metric, values: points(1e9 * (i + 1)) })) },
-  explain: { version: 2, query: "x", equivalent_sql: `SELECT ${long}`, engine: `sum(${long})`, kept: [long], selectors: [{ selector: `${long}{a="b"}`, series: 1e9, samples: 1e7, segments: 3, blocks: 4 }], cost: { lists: 1, gets: 2, bytes: 3, dollars: 0.001 }, pushed: [{ name: "0", expr: long, tree: { op: long, series: 3 }, statements: [{ driver: "duckdb", sql: long, files: [{ key: `v1/${long}`, rowGroups: { considered: 2, read: 1 }, bytes: { considered: 2, read: 1 } }], cost: {} }] }] },
+  explain: { version: 3, query: "x", estimate: { seriesTouched: 1e9, samplesRead: 1e7, bytes: 3, requests: 3, functionMilliseconds: 70, dollars: 0.02 }, equivalent_sql: `SELECT ${long}`, engine: `sum(${long})`, kept: [long], selectors: [{ selector: `${long}{a="b"}`, series: 1e9, samples: 1e7, segments: 3, blocks: 4 }], cost: { lists: 1, gets: 2, bytes: 3, dollars: 0.001 }, pushed: [{ name: "0", expr: long, tree: { op: long, series: 3 }, statements: [{ driver: "duckdb", sql: long, files: [{ key: `v1/${long}`, rowGroups: { considered: 2, read: 1 }, bytes: { considered: 2, read: 1 } }], cost: {} }] }] },
   sql: { columns: [{ name: "i", type: "BIGINT" }, { name: long, type: "VARCHAR" }, { name: "value", type: "DOUBLE" }], rows: [[1, long, 1.5], [2, sentence, 2.5]] },
   "status/lake": { generation: 1, bytes: 2 ** 60, levels: ["segment", "2h", "24h"].map(level), windows: [window("segment", 0), window("2h", 1), window("24h", 2)], waiting: { segments: 1, blocks: 2, since: at * 1000 }, deletions: [{ id: "1", requested: at * 1000, selector: `{a="${long}"}`, start: 0, end: at * 1000, objects: 3 }], dollarsPerMonth: 123_456.7, first: 0, last: at * 1000, columns: { blocks: 2, samples: 3, bytes: 4, rows: [{ file: "samples", column: long, bytes: 3, bytesPerSample: 1 }, { file: "series", bytes: 1, bytesPerSample: 0.3 }] } },
   "status/tenants": { tenants: [{ tenant: long, segments: 1, blocks: 2, bytes: 3, samples: 4, start: 0, end: 0, waiting: 1, deletions: 0, dollarsPerMonth: 0 }, { tenant: "b", error: sentence }] },
@@ -45,7 +45,7 @@ const features = { features: { api: { sql: true } }, scrape_pools: { scrapePools
 const empty = {
   query: { resultType: "vector", result: [] },
   query_range: { resultType: "matrix", result: [] },
-  explain: { version: 2, query: "x", engine: "x", cost: { lists: 0, gets: 0, bytes: 0, dollars: 0 } },
+  explain: { version: 3, query: "x", engine: "x", cost: { lists: 0, gets: 0, bytes: 0, dollars: 0 }, estimate: { seriesTouched: 0, samplesRead: 0, bytes: 0, requests: 0, functionMilliseconds: 0, dollars: 0 } },
   sql: { columns: [{ name: "i", type: "BIGINT" }], rows: [] },
   "status/lake": { generation: 0, bytes: 0, levels: [], windows: [], waiting: { segments: 0, blocks: 0 }, deletions: [], dollarsPerMonth: 0 },
   "status/tsdb": { totalSeries: 0, totalLabelValuePairs: 0, seriesCountByMetricName: [], seriesCountByLabelName: [] },

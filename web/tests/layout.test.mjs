@@ -293,7 +293,7 @@ test("a legend names what differs, with figures, and sorts by them", async () =>
   const page = await visit(browser, "about:blank");
   const now = Math.floor(Date.now() / 60_000) * 60;
   const result = [[4, 2], [1, 9]].map((v, i) => ({ metric: { __name__: "x", job: "same", mode: "ab"[i] }, values: v.map((n, j) => [now - 120 + j * 60, String(n)]) }));
-  await page.route("**/api/v1/query_range*", (route) => route.fulfill({ json: { status: "success", data: { resultType: "matrix", result } } }));
+  await page.route(/\/query_range(\?|$)/, (route) => route.fulfill({ json: { status: "success", data: { resultType: "matrix", result } } }));
   await page.goto(`${server.url}/#/explore?range=15m&end=${new Date((now - 60) * 1000).toISOString()}&g0.step_input=1m&g0.expr=x`);
   const legend = page.getByRole("region", { name: "Legend of" });
   const rows = () => legend.getByRole("row").evaluateAll((all) => all.map((r) => [...r.cells].map((c) => c.textContent)));

@@ -34,7 +34,7 @@ function busiest(trace) {
 // a key that means nothing, one time after the other.
 export async function drawing(browser, page, start, ready) {
   await browser.startTracing(page, { categories: ["toplevel"] });
-  const asked = page.waitForEvent("requestfinished", (r) => r.url().includes("query_range"));
+  const asked = page.waitForEvent("requestfinished", (r) => r.url().includes("query_range?"));
   const watching = (isReady) => {
     const w = window.watched;
     [w.longest, w.keys] = [0, 0];

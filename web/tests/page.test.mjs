@@ -120,7 +120,7 @@ test("the keyboard alone suffices", async () => {
 test("the keyboard reaches every point of a graph through its table", async () => {
   const page = await visit(browser, "about:blank");
   const now = Math.floor(Date.now() / 60_000) * 60;
-  await page.route("**/api/v1/query_range*", (route) => {
+  await page.route(/\/query_range(\?|$)/, (route) => {
     const series = (name, ...values) => ({ metric: { __name__: name }, values: values.flatMap((v, i) => (v === null ? [] : [[now - 240 + i * 60, v]])) });
     return route.fulfill({ json: { status: "success", data: { resultType: "matrix", result: [series("first_bytes", "1024", "4096", null, "2048"), series("second_bytes", "1", "2", "3", "4")] } } });
   });
@@ -145,7 +145,7 @@ test("the keyboard reaches every point of a graph through its table", async () =
   assert.equal(await slider.getAttribute("aria-valuetext"), (await cells(0))[4]);
   // A refresh keeps the table, the time and the focus. A series that the legend hides is not
   // listed.
-  await Promise.all([page.waitForResponse("**/api/v1/query_range*"), page.keyboard.press("Escape"), page.getByRole("button", { name: "Run" }).evaluate((b) => b.click())]);
+  await Promise.all([page.waitForResponse(/\/query_range(\?|$)/), page.keyboard.press("Escape"), page.getByRole("button", { name: "Run" }).evaluate((b) => b.click())]);
   await until("the answer is there", async () => (await result(page).getAttribute("aria-busy")) === "false");
   assert.deepEqual((await cells(1)).slice(4), ["4 KiB"]);
   assert.equal(await slider.evaluate((s) => s === document.activeElement), true);
@@ -168,24 +168,56 @@ test("explain shows the plan, the price and what was measured", async () => {
   const page = await visit(browser, `${server.url}/#/explain?range=15m&g0.expr=${encodeURIComponent("sum by (mode) (rate(node_cpu_seconds_total[1m]))")}`);
   await page.getByText("Estimated cost").waitFor();
   await page.getByRole("rowheader", { name: "node_cpu_seconds_total" }).waitFor();
+  await page.getByText("Promlake evaluates the whole query").waitFor();
+  await page.locator(".tree").getByText("rate(node_cpu_seconds_total[1m])", { exact: true }).waitFor();
+  assert.doesNotMatch(await page.locator(".plan").textContent(), /__promlake|shift=|start=/);
+  assert.equal(await page.locator(".advice").count(), 0, "a small query needs no advice");
   await page.getByRole("button", { name: "Run and measure" }).click();
-  await page.getByText("Evaluated by the engine").waitFor();
+  await page.getByText(/^Where the time went: /).waitFor();
+  const parts = page.getByRole("region", { name: "Time" }).locator("tbody tr");
+  assert.deepEqual((await parts.locator("th").allTextContents()).sort(), ["Operators over these values", "Read and evaluate rate(node_cpu_seconds_total[1m])"]);
+  assert.match((await parts.allTextContents()).join(), /[\d.]+ (µ|m)?s\d+ %/);
+
+  // What would be cheaper follows from the numbers. What the engine evaluates has names for the rest.
+  await page.route(/\/explain\?/, async (route) => {
+    const reply = await (await route.fetch()).json();
+    const { data } = reply;
+    Object.assign(data.estimate, { samplesRead: 40_000_000, seriesTouched: 4_000, dollars: 0.05, functionMilliseconds: 12_000 });
+    Object.assign(data.cost, { dollars: 0.02 });
+    for (const p of data.pushed) {
+      let leaf = p.tree;
+      while (leaf.children) leaf = leaf.children[0];
+      Object.assign(leaf, { series: 4_000, samples: 40_000_000 });
+    }
+    for (const s of data.selectors) s.series = 4_000;
+    await route.fulfill({ json: reply });
+  });
+  const open = (expr, range) => page.goto(`${server.url}/#/explain?range=${range}&g0.expr=${encodeURIComponent(expr)}&g0.step_input=1s`);
+  await open("sum by (mode) (rate(node_cpu_seconds_total[1m]))", "1h");
+  await page.getByText("$0.05: $0.02 for the requests, $0.03 for 12 s of a function").waitFor();
+  const advice = async (n) => (await until(`${n} sentences`, async () => (await page.locator(".advice").count()) === n), page.locator(".advice").allTextContents());
+  assert.deepEqual((await advice(2)).map((t) => t.replace(/make \d+ series/, "make N series").replace(/\d+ % of/, "P % of")), [
+    "A recording rule of sum by (mode) (rate(node_cpu_seconds_total[1m])) would make N series of 4,000: a query of its result reads P % of the series.",
+    "The step of 1s makes 3,601 values of each series: one of 4s makes a quarter of them.",
+  ]);
+  await open('sum_over_time(node_load1[1d] offset 5m) + count_values("v", node_load1)', "5m");
+  await page.getByText(/part 1 \+ count_values/).waitFor();
+  await page.getByRole("heading", { name: "Promlake evaluates part 1" }).waitFor();
+  await page.locator(".tree").getByText("sum_over_time(node_load1[1d] offset 5m)", { exact: true }).waitFor();
+  assert.match((await advice(2)).join(), /matcher that selects half.*The window of 1d is longer than the time range/);
   assert.deepEqual(page.faults, []);
 });
 
 test("a heavy query shows its estimate and runs when the user says so", async () => {
   const page = await visit(browser, "about:blank");
   let asked = 0;
-  await page.route("**/api/v1/explain*", async (route) => {
-    // The view Explain asks for the statements as well.
-    if (new URL(route.request().url()).searchParams.get("statements") !== "false") return route.continue();
+  await page.route("**/api/v1/query_range_cost*", async (route) => {
     const reply = await (await route.fetch()).json();
-    for (const of of ["series", "samples"]) assert.equal(typeof reply.data.selectors[0][of], "number");
-    Object.assign(reply.data.selectors[0], { series: 12_000, samples: 70_000_000 });
-    Object.assign(reply.data.cost, { bytes: 3 * 2 ** 30, dollars: 0.02 });
+    for (const of of ["seriesTouched", "samplesRead", "bytes", "dollars"]) assert.equal(typeof reply.data.estimate[of], "number");
+    Object.assign(reply.data.estimate, { seriesTouched: 12_000, samplesRead: 70_000_000, bytes: 3 * 2 ** 30, dollars: 0.02 });
     await route.fulfill({ json: reply });
   });
-  await page.route("**/api/v1/query_range*", (route) => (asked++, route.continue()));
+  await page.route(/\/query_range(\?|$)/, (route) => (asked++, route.continue()));
   await page.goto(explore("node_load1", "&refresh=1s"));
   const question = page.getByRole("group", { name: "Estimate of a heavy query" });
   await question.getByText("about 70,000,000 samples of 12,000 series, 3 GiB ($0.02)").waitFor();
@@ -214,7 +246,7 @@ test("exemplars are dots and a list, histograms are heatmaps", async () => {
   const page = await visit(browser, "about:blank");
   const now = Math.floor(Date.now() / 1000);
   const points = (v) => Array.from({ length: 10 }, (_, i) => [now - 600 + i * 60, String(v * (i + 1))]);
-  await page.route("**/api/v1/query_range*", (route) =>
+  await page.route(/\/query_range(\?|$)/, (route) =>
     route.fulfill({ json: { status: "success", data: { resultType: "matrix", result: route.request().url().includes("plain") ? [{ metric: {}, values: points(1) }] : ["0.1", "1", "+Inf"].map((le, i) => ({ metric: { le }, values: points(i + 1) })) } } }),
   );
   let asked;
@@ -473,7 +505,7 @@ test("a large answer is read as it arrives, drawn in steps, and saved as it was"
   const values = (i) => Array.from({ length: 20 }, (_, j) => [now - 1200 + j * 60, i === 7 ? ["+Inf", "NaN", "-Inf", "-0", "1e+30", "1000000000000000000000000"][j % 6] : String(i + j / 8)]);
   const all = Array.from({ length: 600 }, (_, i) => ({ metric: { __name__: "many", metric: String(i), i: i === 3 ? strange : String(i) }, ...(i === 9 ? { histograms: [[now - 60, { count: "3", sum: "4", buckets: [[0, "1", "2", "3"]] }]] } : { values: values(i) }) }));
   const data = { resultType: "matrix", result: all };
-  await page.route("**/api/v1/query_range*", (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ status: "success", data, warnings: ["partial"] }) }));
+  await page.route(/\/query_range(\?|$)/, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ status: "success", data, warnings: ["partial"] }) }));
   await page.goto(explore("many", `&end=${new Date((now - 60) * 1000).toISOString()}&g0.step_input=1m`));
   await page.getByText("The 500 largest of 600 series").waitFor();
   await page.getByText("partial").waitFor();
@@ -491,7 +523,7 @@ test("refreshes of a large answer ask for its end, and keep the rest", async () 
   const stopped = Math.floor(Date.now() / 1000) - 300;
   const point = (i, t) => [t, String(i * 1e6 + (t % 1000))];
   const asked = [];
-  await page.route("**/api/v1/query_range*", (route) => {
+  await page.route(/\/query_range(\?|$)/, (route) => {
     const q = new URL(route.request().url()).searchParams;
     const [start, end] = [Number(q.get("start")), Number(q.get("end"))];
     asked.push(end - start);
@@ -570,7 +602,7 @@ test("a worker that cannot be loaded is reported, and the next query loads it", 
 
 test("answers that take longer than the refresh are shown", async () => {
   const page = await visit(browser, "about:blank");
-  await page.route("**/api/v1/query_range*", async (route) => {
+  await page.route(/\/query_range(\?|$)/, async (route) => {
     await new Promise((done) => setTimeout(done, 2_500));
     const now = Math.floor(Date.now() / 1000);
     await route.fulfill({ json: { status: "success", data: { resultType: "matrix", result: [{ metric: { __name__: "slow" }, values: [[now - 60, "1"], [now - 30, "2"]] }] } } }).catch(() => {});

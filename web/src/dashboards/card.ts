@@ -7,7 +7,7 @@ import { inText, type Scope } from "./interpolate";
 import { asks, type PanelSpec, type Place } from "./model";
 import { Queries } from "./query";
 import { ValuesTable } from "../values";
-import { Gate, question } from "../weigh";
+import { Gate } from "../weigh";
 
 // Card is a panel of a dashboard. It asks only while it is in sight, so that a long dashboard costs
 // what the user sees.
@@ -22,7 +22,7 @@ export class Card {
   private drawing: Graph | undefined;
   private stale: "no" | "refresh" | "all" = "all"; // what it must ask when it comes into sight
   private visible = false;
-  private readonly gate = new Gate();
+  private readonly gate: Gate;
 
   constructor(
     private readonly ctx: Context,
@@ -33,6 +33,7 @@ export class Card {
     private readonly explain: (expr: string) => void,
   ) {
     this.queries = new Queries(ctx, spec);
+    this.gate = new Gate(ctx.api, this.status);
     this.title = inText(spec.title, scope);
     const asked = this.asked();
     const about = h("p", { class: "muted about", hidden: true }, ...cut(inText(spec.description, scope)));
@@ -99,7 +100,8 @@ export class Card {
     this.dom.setAttribute("aria-busy", "true");
     try {
       const pixels = this.dom.clientWidth || 600;
-      if (!refresh && (await this.weigh(pixels, run.signal))) return;
+      const explain = () => this.explain(this.queries.expressions(this.scope)[0]!);
+      if (!refresh && (await this.gate.closed(this.queries.key(this.scope, pixels), this.queries.params(this.scope, pixels), run.signal, () => void this.ask(false), explain))) return this.clear();
       const data = await this.queries.ask(this.scope, pixels, refresh, run.signal);
       const list = this.spec.type === "alertlist" && (await alertList(this.spec, this.ctx, this.scope));
       if (run.signal.aborted) return;
@@ -120,23 +122,6 @@ export class Card {
         this.dom.setAttribute("aria-busy", "false");
       }
     }
-  }
-
-  // weigh estimates the queries before they run. If they are heavy and the user has not decided,
-  // it asks, and reports true.
-  private weigh(pixels: number, signal: AbortSignal): Promise<boolean> {
-    return this.gate.closed(
-      this.queries.key(this.scope, pixels),
-      () => this.queries.estimate(this.scope, pixels, signal),
-      (e, pass) => {
-        this.clear();
-        const run = () => {
-          pass();
-          void this.ask(false);
-        };
-        replace(this.status, question(e, run, () => this.explain(this.queries.expressions(this.scope)[0]!)));
-      },
-    );
   }
 
   private clear(): void {

@@ -1,11 +1,10 @@
 import type { Answer, Labels, Point, Series } from "../answer";
-import { queryParams, rangeParams } from "../api";
+import { queryParams, rangeParams, type Params } from "../api";
 import { legend, shared } from "../format";
 import { columns } from "../graph";
 import type { Context } from "../context";
 import { Ranged } from "../ranged";
 import { bounds, formatDuration, parseDuration, stepFor, type Range } from "../time";
-import { estimate, together, type Estimate } from "../weigh";
 import { inExpression, inText, single, type Scope } from "./interpolate";
 import type { PanelSpec, Target } from "./model";
 import type { Values } from "./reduce";
@@ -64,16 +63,14 @@ export class Queries {
     return data;
   }
 
-  // estimate is what all queries together would read.
-  async estimate(scope: Scope, pixels: number, signal: AbortSignal): Promise<Estimate | undefined> {
+  // params are the parameters of all queries, for an estimate.
+  params(scope: Scope, pixels: number): Params[] {
     const { start, end } = bounds(this.range(scope), Date.now());
-    const asOf = this.ctx.asOf();
-    const params = (t: Target) => {
+    return this.spec.targets.map((t) => {
       const { step, inner } = this.timed(t, scope, pixels);
       const expr = inExpression(t.expr, inner);
-      return isInstant(t) ? queryParams(expr, end, asOf) : rangeParams(expr, start, end, step, asOf);
-    };
-    return together(await Promise.all(this.spec.targets.map((t) => estimate(this.ctx.api, params(t), signal))));
+      return isInstant(t) ? queryParams(expr, end, this.ctx.asOf()) : rangeParams(expr, start, end, step, this.ctx.asOf());
+    });
   }
 
   // key identifies what the queries ask. A time range that ends now is the same one later.
