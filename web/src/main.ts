@@ -103,7 +103,7 @@ function open(): void {
       break;
     }
     case "explore": {
-      const v = new ExploreView(context, () => state, save, explain);
+      const v = new ExploreView(context, () => state, save, explain, (sql) => update({ view: "sql", sql, chart: true }));
       replace(main, v.dom);
       shown = v;
       if (none !== undefined) v.setEmpty(none);

@@ -203,6 +203,7 @@ export class Panel {
     private readonly changed: () => void,
     close: () => void,
     private readonly explain: (expr: string) => void,
+    private readonly sql: (statement: string) => void,
   ) {
     this.input = editor(ctx.api, state.expr, () => this.submit(), () => this.builder.read(this.input.text()));
     this.builder = new Builder(ctx, (expr) => this.show(expr));
@@ -232,7 +233,7 @@ export class Panel {
       "section",
       { class: "panel", "aria-label": "Query panel" },
       h("div", { class: "row" }, this.input.dom, h("button", { type: "button", class: "primary", onclick: () => this.submit() }, "Run")),
-      h("div", { class: "row tools" }, tabs, scale, step, h("label", { class: "toggle" }, dots, " Exemplars"), save, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
+      h("div", { class: "row tools" }, tabs, scale, step, h("label", { class: "toggle" }, dots, " Exemplars"), save, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", title: "Open as a SQL statement with the same rows", onclick: () => void this.translate() }, "SQL"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
       this.builder.dom,
       this.hints,
       this.result.dom,
@@ -257,6 +258,19 @@ export class Panel {
   show(expr: string): void {
     this.input.set(expr);
     this.submit();
+  }
+
+  // translate opens the query as a statement, as the server writes it, or around the query.
+  private async translate(): Promise<void> {
+    const { start, end } = bounds(this.ctx.range(), Date.now());
+    const expr = this.input.text();
+    const step = this.result.step(this.state, this.ctx.range());
+    try {
+      const { data } = await this.ctx.api.get<{ equivalent_sql?: string }>("explain", rangeParams(expr, start, end, step, this.ctx.asOf()));
+      this.sql(data.equivalent_sql ?? `SELECT * FROM promql('${expr.replaceAll("'", "''")}', $start, $end, INTERVAL ${step} MILLISECONDS)`);
+    } catch (e) {
+      replace(this.hints, alarm(e));
+    }
   }
 
   // advise shows the mistakes of the query that was answered last.

@@ -50,6 +50,56 @@ test("a statement is written, run, listed, drawn, saved and linked by the keyboa
   assert.deepEqual([...page.faults, ...copy.faults], []);
 });
 
+test("the editor completes tables, columns, functions, metrics, labels and their values", async () => {
+  const page = await visit(browser, `${server.url}/#/sql?range=15m`);
+  const editor = page.locator(".cm-content");
+  const offers = page.locator(".cm-tooltip-autocomplete li");
+  const type = async (text, offer) => {
+    await page.keyboard.type(text);
+    await offers.filter({ hasText: offer }).first().click();
+  };
+  await until("the demo's labels are stored", async () => (await (await fetch(`${server.url}/api/v1/label/mode/values`)).json()).data.includes("idle"));
+  await editor.click();
+  await type("SELECT time_b", /^time_bucket$/);
+  await page.keyboard.type("(INTERVAL 1 MINUTE, ts) AS minute, avg(value) AS value FROM sampl");
+  await type("e", /^samplestable$/);
+  await type(" WHERE met", /^metricvarchar$/);
+  await type(" = 'cpu_seco", /^node_cpu_seconds_total$/);
+  await page.keyboard.press("ArrowRight"); // over the quote
+  await type(" AND labels['mo", /^mode$/);
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await type(" = 'idl", /^idle$/);
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.type(" AND ts BETWEEN ");
+  await type("$st", /^\$start$/);
+  await page.keyboard.type(" AND $end GROUP BY ALL");
+  await page.keyboard.press("Escape");
+  assert.equal(await editor.textContent(), "SELECT time_bucket(INTERVAL 1 MINUTE, ts) AS minute, avg(value) AS value FROM samples WHERE metric = 'node_cpu_seconds_total' AND labels['mode'] = 'idle' AND ts BETWEEN $start AND $end GROUP BY ALL");
+  await page.keyboard.press("Control+Enter");
+  await status(page, /^\d+ rows?/);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a query of Explore opens as a statement, drawn as a graph", async () => {
+  const page = await visit(browser, `${server.url}/#/explore?range=15m&g0.expr=${encodeURIComponent("sum by (mode) (node_cpu_seconds_total)")}`);
+  await page.locator("canvas").waitFor();
+  await page.locator(".panel").getByRole("button", { name: "SQL", exact: true }).click();
+  await page.waitForURL(/#\/sql\?.*sql=WITH/);
+  await page.locator("canvas").waitFor();
+  assert.equal(await page.getByLabel("Show as").inputValue(), "chart");
+  await until("the modes are lines", async () => (await page.locator(".key").allTextContents()).includes('{"mode":"idle"}'));
+  await page.goBack();
+  // What is no query is named, and stays where it is.
+  await page.locator(".cm-content").first().click();
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type(" +");
+  await page.locator(".panel").getByRole("button", { name: "SQL", exact: true }).click();
+  await page.locator(".hints").getByRole("alert").getByText("parse error").waitFor();
+  assert.match(page.url(), /#\/explore/);
+  assert.deepEqual(page.faults, []);
+});
+
 test("every example is answered", async () => {
   const page = await visit(browser, `${server.url}/#/sql?range=15m`);
   for (const name of ["Series by metric", "Last values", "Averages over time", "PromQL in SQL", "Targets that were down", "What a statement reads"]) {

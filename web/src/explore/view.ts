@@ -26,6 +26,7 @@ export class ExploreView {
     private readonly state: () => State,
     private readonly save: () => void,
     private readonly explain: (expr: string) => void,
+    private readonly sql: (statement: string) => void,
   ) {
     this.browser = new Browser(ctx, (m) => void this.pick(m));
     this.browser.dom.open = !state().panels.some((g) => g.expr);
@@ -61,7 +62,7 @@ export class ExploreView {
   }
 
   private panel(g: State["panels"][number]): Panel {
-    return new Panel(this.ctx, g, this.save, () => this.close(g), this.explain);
+    return new Panel(this.ctx, g, this.save, () => this.close(g), this.explain, this.sql);
   }
 
   private build(): void {

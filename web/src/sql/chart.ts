@@ -77,7 +77,7 @@ export async function arrange(rows: Rows, shape: Shape): Promise<Drawn> {
   }
   const sorted = [...times].sort((a, b) => a - b);
   const values = kept.map(([, p]) => sorted.map((t) => p.get(t)));
-  const names = kept.map(([name]) => name);
+  const names = kept.map(([name]) => name.split(" · ").filter((part) => part !== "NULL").join(" · ") || name);
   return { lines: { times: sorted, values, names, titles: names, total: all.length }, repeated, untimed };
 }
 

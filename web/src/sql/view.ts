@@ -39,7 +39,7 @@ export class SqlView {
     private readonly state: () => SqlState,
     private readonly change: (c: Partial<SqlState>) => void,
   ) {
-    this.input = sqlEditor(state().sql, () => this.submit());
+    this.input = sqlEditor(ctx, state().sql, () => this.submit());
     const tabs = choice("Show as", [["table", "Table"], ["chart", "Chart"]], state().chart ? "chart" : "table", (v) => {
       this.change({ chart: v === "chart" });
       this.show();
