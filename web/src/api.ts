@@ -111,17 +111,24 @@ export class Api {
     throw new ApiError(response.status, "alertmanager", (typeof why === "string" ? why : why.error) || `${response.status} ${response.statusText}`);
   }
 
-  // quiet returns the data of a reply, and undefined if there is none. It asks for no token.
-  async quiet<T>(path: string): Promise<T | undefined> {
+  // operator returns what only an operator's token reads, if the server has it.
+  async operator<T>(path: string): Promise<T | undefined> {
     try {
-      return ((await (await this.look(path))?.json()) as { data?: T } | undefined)?.data;
-    } catch {
-      return undefined;
+      return (await this.get<T>(path)).data;
+    } catch (e) {
+      if (e instanceof ApiError && (e.status === 403 || e.status === 404)) return undefined;
+      throw e;
     }
   }
 
-  private look(path: string): Promise<Response | undefined> {
-    return fetch(this.url(`api/v1/${path}`), { headers: this.headers() }).catch(() => undefined);
+  // quiet returns the data of a reply, and undefined if there is none. It asks for no token.
+  async quiet<T>(path: string): Promise<T | undefined> {
+    try {
+      const response = await fetch(this.url(`api/v1/${path}`), { headers: this.headers() });
+      return ((await response.json()) as { data?: T }).data;
+    } catch {
+      return undefined;
+    }
   }
 
   private async request(path: string, body: string, post: boolean, signal?: AbortSignal): Promise<Response> {
@@ -190,12 +197,17 @@ function checked(response: Pick<Response, "ok" | "status" | "statusText">, read:
   return reply;
 }
 
-const seconds = (ms: number) => (ms / 1000).toFixed(3);
+// seconds writes a time in ms as the API has it.
+export const seconds = (ms: number) => (ms / 1000).toFixed(3);
 
-export function queryParams(expr: string, at: number, asOf?: number): Params {
-  return { query: expr, time: seconds(at), as_of: asOf === undefined ? undefined : seconds(asOf) };
+// Span is the time of a request, in ms.
+export interface Span {
+  start: number;
+  end: number;
+  asOf: number | undefined;
 }
 
-export function rangeParams(expr: string, start: number, end: number, step: number, asOf?: number): Params {
-  return { query: expr, start: seconds(start), end: seconds(end), step: seconds(step), as_of: asOf === undefined ? undefined : seconds(asOf) };
-}
+export const asOfParams = (asOf: number | undefined): Params => ({ as_of: asOf === undefined ? undefined : seconds(asOf) });
+export const spanParams = ({ start, end, asOf }: Span): Params => ({ start: seconds(start), end: seconds(end), ...asOfParams(asOf) });
+export const queryParams = (expr: string, at: number, asOf?: number): Params => ({ query: expr, time: seconds(at), ...asOfParams(asOf) });
+export const rangeParams = (expr: string, start: number, end: number, step: number, asOf?: number): Params => ({ query: expr, step: seconds(step), ...spanParams({ start, end, asOf }) });

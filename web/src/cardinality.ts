@@ -1,6 +1,6 @@
-import { ApiError } from "./api";
+import { ApiError, spanParams, type Params } from "./api";
 import { alarm, cut, h, replace } from "./dom";
-import { dollars, formatValue } from "./format";
+import { count, dollars, formatValue } from "./format";
 import type { Context } from "./context";
 import type { State } from "./state";
 import { num, table, type Cell } from "./table";
@@ -35,7 +35,6 @@ interface Unasked {
 
 type Change = Partial<Pick<State, "filter" | "only" | "compare">>;
 
-const count = (n: number) => n.toLocaleString("en");
 const isName = (s: string) => /^[a-zA-Z_:][\w:]*$/.test(s);
 // topN is the length of the lists.
 const topN = "50";
@@ -132,10 +131,8 @@ export class CardinalityView {
     }
   }
 
-  private selected(start: number, end: number): Record<string, string | undefined> {
-    const seconds = (ms: number) => (ms / 1000).toFixed(3);
-    const asOf = this.ctx.asOf();
-    return { start: seconds(start), end: seconds(end), "match[]": this.state().filter, as_of: asOf === undefined ? undefined : seconds(asOf) };
+  private selected(start: number, end: number): Params {
+    return { ...spanParams({ start, end, asOf: this.ctx.asOf() }), "match[]": this.state().filter };
   }
 
   private async ask(start: number, end: number, signal: AbortSignal): Promise<Explored> {

@@ -53,53 +53,35 @@ export class Names {
   }
 }
 
-// Client is the server's client, which offers few of many names.
-class Client implements PrometheusClient {
-  names = new Names([]);
-  last = new Set<string>(); // the names that were offered last
+// Few is a client that offers few of many names.
+interface Few extends PrometheusClient {
+  last: Set<string>; // the names that were offered last
+  offer(typed: string): string[];
+}
 
-  constructor(private readonly server: PrometheusClient) {}
-
-  async metricNames(typed = ""): Promise<string[]> {
-    const all = await this.server.metricNames();
-    if (all.length <= many) {
-      this.last = new Set();
-      return all;
-    }
-    if (this.names.all !== all) this.names = new Names(all);
-    return this.offer(typed);
-  }
-
-  offer(typed: string): string[] {
-    const found = this.names.find(typed, offered);
-    this.last = new Set(found);
-    return found;
-  }
-
-  // metricMetadata is left out where it would be as large as the list of names.
-  metricMetadata(): ReturnType<PrometheusClient["metricMetadata"]> {
-    return this.last.size ? Promise.resolve({}) : this.server.metricMetadata();
-  }
-
-  labelNames(...a: Parameters<PrometheusClient["labelNames"]>): ReturnType<PrometheusClient["labelNames"]> {
-    return this.server.labelNames(...a);
-  }
-
-  labelValues(...a: Parameters<PrometheusClient["labelValues"]>): ReturnType<PrometheusClient["labelValues"]> {
-    return this.server.labelValues(...a);
-  }
-
-  series(...a: Parameters<PrometheusClient["series"]>): ReturnType<PrometheusClient["series"]> {
-    return this.server.series(...a);
-  }
-
-  flags(): Promise<Record<string, string>> {
-    return this.server.flags();
-  }
-
-  destroy(): void {
-    this.server.destroy?.();
-  }
+// few is the server's client but for the names of metrics.
+function few(server: PrometheusClient): Few {
+  let names = new Names([]);
+  const client: Few = Object.assign(Object.create(server) as PrometheusClient, {
+    last: new Set<string>(),
+    async metricNames(typed = ""): Promise<string[]> {
+      const all = await server.metricNames();
+      if (all.length <= many) {
+        client.last = new Set();
+        return all;
+      }
+      if (names.all !== all) names = new Names(all);
+      return client.offer(typed);
+    },
+    offer(typed: string): string[] {
+      const found = names.find(typed, offered);
+      client.last = new Set(found);
+      return found;
+    },
+    // metricMetadata is left out where it would be as large as the list of names.
+    metricMetadata: (): ReturnType<PrometheusClient["metricMetadata"]> => (client.last.size ? Promise.resolve({}) : server.metricMetadata()),
+  });
+  return client;
 }
 
 // completion completes PromQL with what the server has.
@@ -108,7 +90,7 @@ export function completion(api: Api): CompleteStrategy {
     url: api.url("").replace(/\/$/, ""),
     fetchFn: (input: RequestInfo, init?: RequestInit) => fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...api.headers() } }),
   };
-  const client = new Client(new CachedPrometheusClient(new HTTPPrometheusClient(remote), { initialMetricList: [] }));
+  const client = few(new CachedPrometheusClient(new HTTPPrometheusClient(remote), { initialMetricList: [] }));
   const strategy = newCompleteStrategy({ remote: client });
   return {
     promQL: async (context: CompletionContext) => {
@@ -121,7 +103,7 @@ export function completion(api: Api): CompleteStrategy {
 }
 
 // renewed makes a result that finds the names anew when a key extends what is typed.
-function renewed(result: CompletionResult, client: Client): CompletionResult {
+function renewed(result: CompletionResult, client: Few): CompletionResult {
   const others = result.options.filter((o) => !client.last.has(o.label));
   const { validFor: _, ...kept } = result;
   const update: NonNullable<CompletionResult["update"]> = (current, from, to, context) => {

@@ -1,5 +1,5 @@
-import type { Api } from "./api";
-import type { Range, Zone } from "./time";
+import type { Api, Span } from "./api";
+import { bounds, type Range, type Zone } from "./time";
 
 // What all panels of a view share.
 export interface Context {
@@ -9,3 +9,6 @@ export interface Context {
   asOf(): number | undefined;
   zoom(start: number, end: number): void;
 }
+
+// spanOf is the time range now.
+export const spanOf = (ctx: Context): Span => ({ ...bounds(ctx.range(), Date.now()), asOf: ctx.asOf() });

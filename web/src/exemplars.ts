@@ -1,5 +1,5 @@
 import type { Labels } from "./answer";
-import type { Api } from "./api";
+import { spanParams, type Api, type Span } from "./api";
 import { h } from "./dom";
 import { legend } from "./format";
 import { num, table } from "./table";
@@ -25,9 +25,8 @@ export const most = 1_000;
 
 // exemplars asks for the exemplars of all selectors of an expression. total counts those that are
 // left out as well.
-export async function exemplars(api: Api, expr: string, start: number, end: number, asOf: number | undefined, signal: AbortSignal): Promise<{ dots: Dot[]; total: number }> {
-  const seconds = (ms: number) => (ms / 1000).toFixed(3);
-  const { data } = await api.get<Answer[]>("query_exemplars", { query: expr, start: seconds(start), end: seconds(end), as_of: asOf === undefined ? undefined : seconds(asOf) }, signal);
+export async function exemplars(api: Api, expr: string, span: Span, signal: AbortSignal): Promise<{ dots: Dot[]; total: number }> {
+  const { data } = await api.get<Answer[]>("query_exemplars", { query: expr, ...spanParams(span) }, signal);
   const dots = data.flatMap((a) => a.exemplars.map((e): Dot => ({ at: e.timestamp, value: Number(e.value), labels: e.labels, series: a.seriesLabels }))).filter((d) => Number.isFinite(d.value));
   dots.sort((a, b) => b.at - a.at);
   return { dots: dots.slice(0, most), total: dots.length };

@@ -1,6 +1,6 @@
 import { rangeParams, type Api } from "./api";
 import { alarm, copyButton, cut, h, replace } from "./dom";
-import { formatValue } from "./format";
+import { count, formatValue } from "./format";
 import { num, table } from "./table";
 import { formatDuration } from "./time";
 
@@ -55,7 +55,6 @@ interface Explanation {
   estimate: Estimate;
 }
 
-const count = (n: number) => n.toLocaleString("en");
 // written is an amount of dollars.
 export const written = (n: number) => (n === 0 ? "$0" : `$${n < 0.01 ? n.toExponential(1) : n.toFixed(2)}`);
 

@@ -72,5 +72,8 @@ export function shared(series: readonly { metric: Record<string, string> }[]): S
   return out;
 }
 
+// count writes a whole number.
+export const count = (n: number) => n.toLocaleString("en");
+
 // dollars writes a price a month.
 export const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? "< $0.01" : `$${n.toFixed(2)}`);

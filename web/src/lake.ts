@@ -1,8 +1,8 @@
 import { activity, type Activity, type Rate } from "./activity";
 import type { Answer, Series } from "./answer";
-import { ApiError, type Api } from "./api";
-import { alarm, h, replace } from "./dom";
-import { dollars, formatValue } from "./format";
+import { ApiError, asOfParams, type Api } from "./api";
+import { alarm, h, replace, svg } from "./dom";
+import { count, dollars, formatValue } from "./format";
 import type { Context } from "./context";
 import { num, table, type Cell } from "./table";
 import { tenants } from "./tenants";
@@ -38,7 +38,6 @@ interface Inventory {
   columns?: { blocks: number; samples: number; bytes: number; rows: { file: string; column?: string; bytes: number; bytesPerSample: number }[] };
 }
 
-const count = (n: number) => n.toLocaleString("en");
 const bytes = (n: number) => formatValue(n, "bytes");
 // tiny writes dollars that may be far less than a cent.
 const tiny = (n: number) => (n === 0 ? "$0" : n < 0.01 ? `$${Number(n.toPrecision(2))}` : `$${n.toFixed(2)}`);
@@ -82,8 +81,8 @@ export class LakeView {
     const asOf = this.ctx.asOf();
     try {
       const [lake, flags, lag, now] = await Promise.all([
-        api.get<Inventory>("status/lake", { columns: "true", as_of: asOf === undefined ? undefined : (asOf / 1000).toFixed(3) }),
-        operator(api),
+        api.get<Inventory>("status/lake", { columns: "true", ...asOfParams(asOf) }),
+        api.operator<Record<string, string>>("status/flags"),
         lagOf(api),
         activity(api, bounds(this.ctx.range(), Date.now()).end, asOf),
       ]);
@@ -91,16 +90,6 @@ export class LakeView {
     } catch (e) {
       replace(this.dom, alarm(e instanceof ApiError && e.status === 404 ? "This server does not describe its lake: it is older than this page." : e));
     }
-  }
-}
-
-// operator returns the flags of the server, if the token may read them.
-async function operator(api: Api): Promise<Record<string, string> | undefined> {
-  try {
-    return (await api.get<Record<string, string>>("status/flags")).data;
-  } catch (e) {
-    if (e instanceof ApiError && (e.status === 403 || e.status === 404)) return undefined;
-    throw e;
   }
 }
 
@@ -175,13 +164,6 @@ const sizes = (x: Level) => [num(x.objects), num(x.bytes, bytes(x.bytes)), x.lev
 
 const section = (title: string, head: string[], rows: Cell[][]) => h("section", { class: "panel" }, h("h2", {}, title), table(title, head, rows));
 
-const svg = (tag: string, attributes: Record<string, string | number>, ...children: Node[]): SVGElement => {
-  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, String(value));
-  e.append(...children);
-  return e;
-};
-
 // picture draws a row for each level and a box for each window; the darker, the more bytes an hour.
 // The table of windows says the same in words.
 function picture(l: Inventory, zone: Zone): HTMLElement {
@@ -203,7 +185,6 @@ function picture(l: Inventory, zone: Zone): HTMLElement {
     const t = start + part * (end - start);
     return svg("text", { x: x(t).toFixed(1), y: bottom + 18, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" }, document.createTextNode(formatTime(t, zone).slice(0, 16)));
   });
-  const dom = h("div", { class: "levels", tabIndex: 0, role: "region", "aria-label": "Picture of the levels over time" });
-  dom.append(svg("svg", { viewBox: `0 0 ${width} ${bottom + 26}`, role: "img", "aria-label": `${count(l.windows.length)} windows in ${levels.map(titleOf).join(", ")}, from ${formatTime(start, zone)} to ${formatTime(end, zone)}. The table of windows lists them.` }, ...names, ...boxes, ...ticks));
-  return dom;
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${bottom + 26}`, role: "img", "aria-label": `${count(l.windows.length)} windows in ${levels.map(titleOf).join(", ")}, from ${formatTime(start, zone)} to ${formatTime(end, zone)}. The table of windows lists them.` }, ...names, ...boxes, ...ticks);
+  return h("div", { class: "levels", tabIndex: 0, role: "region", "aria-label": "Picture of the levels over time" }, drawing);
 }

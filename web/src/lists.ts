@@ -1,4 +1,4 @@
-import { ApiError, type Api } from "./api";
+import type { Api } from "./api";
 import { doctor } from "./doctor";
 import { alarm, h, replace } from "./dom";
 import { table } from "./table";
@@ -52,7 +52,7 @@ export class StatusView {
   private async show(): Promise<void> {
     try {
       const build = await this.api.get<Record<string, unknown>>("status/buildinfo");
-      const [runtime, flags, keys] = await Promise.all([this.operator<Record<string, unknown>>("status/runtimeinfo"), this.operator<Record<string, unknown>>("status/flags"), this.operator<Tokens>("status/tokens")]);
+      const [runtime, flags, keys] = await Promise.all([this.api.operator<Record<string, unknown>>("status/runtimeinfo"), this.api.operator<Record<string, unknown>>("status/flags"), this.api.operator<Tokens>("status/tokens")]);
       const all = named(flags ?? {});
       const { promlakeVersion, version, ...rest } = build.data;
       const about: List[] = [{ title: "Build", head: ["Name", "Value"], rows: named({ Promlake: promlakeVersion, "Prometheus API": version, ...rest }) }];
@@ -62,16 +62,6 @@ export class StatusView {
       replace(this.dom, ...about.map(list), flags ? this.health : null, ...set.map(list), flags ? null : h("p", { class: "muted" }, "The token is not one of an operator: process, limits, tokens and health are not shown."));
     } catch (e) {
       replace(this.dom, alarm(e));
-    }
-  }
-
-  // operator returns what only an operator's token reads, if the server has it.
-  private async operator<T>(path: string): Promise<T | undefined> {
-    try {
-      return (await this.api.get<T>(path)).data;
-    } catch (e) {
-      if (e instanceof ApiError && (e.status === 403 || e.status === 404)) return undefined;
-      throw e;
     }
   }
 }

@@ -35,7 +35,7 @@ const ranges = ["5m", "15m", "1h", "6h", "1d", "2d", "7d", "30d", "90d", "365d"]
 
 const api = new Api(new URL(".", location.href));
 let state: State = decode(location.hash);
-let shown: { refresh(automatic?: boolean): void; focus?(): void; setEmpty?(empty: boolean): void; destroy(): void } = { refresh() {}, destroy() {} };
+let shown: { dom: HTMLElement; refresh(automatic?: boolean): void; focus?(): void; setEmpty?(empty: boolean): void; destroy(): void } = { dom: h("div"), refresh() {}, destroy() {} };
 // Views that not every server has. A link opens them in any case.
 const absent = new Set<View>(["sql", "targets", "rules", "alerts"]);
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -92,65 +92,38 @@ function explore(expr: string): void {
   update({ view: "explore", panels: [emptyPanel(expr), ...panels] });
 }
 
-function open(): void {
-  shown.destroy();
-  document.title = `${titles.find(([v]) => v === state.view)![1]} · Promlake`;
+// view makes the view that the state names.
+function view(): typeof shown {
   switch (state.view) {
-    case "dashboards": {
-      const d = new DashboardsView(context, () => state, update, explore, explain);
-      replace(main, d.dom);
-      shown = d;
-      break;
-    }
-    case "explore": {
-      const v = new ExploreView(context, () => state, save, explain, (sql) => update({ view: "sql", sql, chart: true }));
-      replace(main, v.dom);
-      shown = v;
-      if (none !== undefined) v.setEmpty(none);
-      if (!state.panels[0]?.expr) v.focus();
-      break;
-    }
-    case "explain":
-      shown = openExplain();
-      break;
-    case "lake": {
-      const l = new LakeView(context, switchTo);
-      replace(main, l.dom);
-      shown = l;
-      break;
-    }
-    case "cardinality": {
-      const c = new CardinalityView(context, () => state, update, explore);
-      replace(main, c.dom);
-      shown = c;
-      break;
-    }
-    case "sql": {
-      const v = new SqlView(context, () => state, (change) => {
+    case "dashboards":
+      return new DashboardsView(context, () => state, update, explore, explain);
+    case "explore":
+      return new ExploreView(context, () => state, save, explain, (sql) => update({ view: "sql", sql, chart: true }));
+    case "sql":
+      return new SqlView(context, () => state, (change) => {
         state = { ...state, ...change };
         save();
       });
-      replace(main, v.dom);
-      shown = v;
-      if (!state.sql) v.focus();
-      break;
-    }
-    case "targets":
-    case "rules":
-    case "alerts": {
-      const kind = { targets, rules: rules(explore), alerts: alerts(context, explore, explain) }[state.view];
-      const l = new Listing(context, kind, () => state, note);
-      replace(main, l.dom);
-      shown = l;
-      break;
-    }
-    case "status": {
-      const v = new StatusView(api);
-      replace(main, v.dom);
-      shown = v;
-      break;
-    }
+    case "explain":
+      return openExplain();
+    case "lake":
+      return new LakeView(context, switchTo);
+    case "cardinality":
+      return new CardinalityView(context, () => state, update, explore);
+    case "status":
+      return new StatusView(api);
+    default:
+      return new Listing(context, { targets, rules: rules(explore), alerts: alerts(context, explore, explain) }[state.view], () => state, note);
   }
+}
+
+function open(): void {
+  shown.destroy();
+  document.title = `${titles.find(([v]) => v === state.view)![1]} · Promlake`;
+  shown = view();
+  replace(main, shown.dom);
+  if (none !== undefined) shown.setEmpty?.(none);
+  if (state.view === "explore" ? !state.panels[0]?.expr : state.view === "sql" && !state.sql) shown.focus?.();
   shown.refresh();
 }
 
@@ -169,8 +142,8 @@ function openExplain(): typeof shown {
     void explanation(api, out, expr, b.start, b.end, state.panels[0].step ?? stepFor(state.range.length, main.clientWidth), state.asOf, analyze);
   };
   const input = editor(api, state.panels[0]?.expr ?? "", () => ask(false));
-  replace(main, h("section", { class: "panel", "aria-label": "Explain" }, h("div", { class: "row" }, input.dom, h("button", { type: "button", class: "primary", onclick: () => ask(false) }, "Estimate"), h("button", { type: "button", onclick: () => ask(true) }, "Run and measure")), out));
-  return { refresh: () => ask(false), destroy: () => input.destroy() };
+  const dom = h("section", { class: "panel", "aria-label": "Explain" }, h("div", { class: "row" }, input.dom, h("button", { type: "button", class: "primary", onclick: () => ask(false) }, "Estimate"), h("button", { type: "button", onclick: () => ask(true) }, "Run and measure")), out);
+  return { dom, refresh: () => ask(false), destroy: () => input.destroy() };
 }
 
 const visible = (view: View) => !absent.has(view) || view === state.view;

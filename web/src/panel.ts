@@ -1,6 +1,6 @@
 import type { Answer, Reply, Series } from "./answer";
 import { queryParams, rangeParams } from "./api";
-import type { Context } from "./context";
+import { spanOf, type Context } from "./context";
 import { alarm, choice, cut, download, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
 import { exemplars, listed, type Dot } from "./exemplars";
@@ -144,8 +144,7 @@ export class Result {
   // dots asks for exemplars if the panel shows them.
   private async dots(g: PanelState, signal: AbortSignal): Promise<{ dots: Dot[]; total: number } | undefined> {
     if (!g.exemplars || g.tab !== "graph") return undefined;
-    const { start, end } = bounds(this.ctx.range(), Date.now());
-    return exemplars(this.ctx.api, g.expr, start, end, this.ctx.asOf(), signal);
+    return exemplars(this.ctx.api, g.expr, spanOf(this.ctx), signal);
   }
 
   private tell(r: Reply<Answer>, series?: number, step?: number): void {
@@ -280,7 +279,7 @@ export class Panel {
     const { expr } = this.state;
     const range = this.ctx.range();
     const answer = this.result.answer;
-    const span = { ...bounds(range, Date.now()), asOf: this.ctx.asOf() };
+    const span = spanOf(this.ctx);
     const empty = /^(matrix|vector)$/.test(answer?.resultType ?? "") && !(answer!.result as unknown[]).length;
     const found = await advise(this.ctx.api, expr, span, this.result.step(this.state, range), empty, signal).catch(() => []); // the answer is there without hints
     if (signal.aborted) return;

@@ -1,6 +1,7 @@
-import { ApiError, type Api } from "./api";
-import { alarm, cut, h, replace } from "./dom";
-import { dollars, formatValue } from "./format";
+import type { Api } from "./api";
+import { onDemand } from "./doctor";
+import { cut, h } from "./dom";
+import { count, dollars, formatValue } from "./format";
 import { num, table, type Cell } from "./table";
 import { formatTime, type Zone } from "./time";
 
@@ -21,27 +22,17 @@ interface Stored {
   error?: string;
 }
 
-const n = (x: number) => x.toLocaleString("en");
 const head = ["Tenant", "Bytes", "Dollars a month", "Samples in blocks", "Segments", "Blocks", "From", "To", "To be deleted", "Deletions under way"];
 
 // tenants is a section with a button that lists the tenants. open shows another tenant.
 export function tenants(api: Api, zone: () => Zone, open: (tenant: string) => void): HTMLElement {
-  const out = h("div", { role: "status" });
-  const button = h("button", { type: "button", onclick: () => void list() }, "List the tenants");
-  const list = async () => {
-    button.disabled = true;
-    replace(out, h("p", { class: "muted" }, "Reading…"));
-    try {
-      const { data } = await api.get<{ tenants: Stored[] }>("status/tenants");
-      replace(out, listed(data.tenants, zone(), open));
-    } catch (e) {
-      const missing = e instanceof ApiError && e.status === 404;
-      replace(out, alarm(missing ? "This server does not list the tenants of its store." : e));
-    } finally {
-      button.disabled = false;
-    }
+  const texts = {
+    title: "Tenants",
+    note: "Lists the segments and reads the manifest of each tenant, two requests to the store for each.",
+    button: "List the tenants",
+    missing: "This server does not list the tenants of its store.",
   };
-  return h("section", { class: "panel", "aria-label": "Tenants" }, h("h2", {}, "Tenants"), h("p", { class: "muted" }, "Lists the segments and reads the manifest of each tenant, two requests to the store for each."), button, out);
+  return onDemand<{ tenants: Stored[] }>(api, "status/tenants", texts, (r) => [listed(r.tenants, zone(), open)]);
 }
 
 function listed(all: Stored[], zone: Zone, open: (tenant: string) => void): HTMLElement {
@@ -52,6 +43,6 @@ function listed(all: Stored[], zone: Zone, open: (tenant: string) => void): HTML
     const time = (ms: number) => (t.end ? num(ms, formatTime(ms, zone)) : num(NaN, "–"));
     return [{ by: t.tenant, show: [name, problem] }, ...(t.error ? [] : [num(t.bytes, formatValue(t.bytes, "bytes")), num(t.dollarsPerMonth, dollars(t.dollarsPerMonth)), num(t.samples), num(t.segments), num(t.blocks), time(t.start), time(t.end), num(t.waiting), num(t.deletions)])];
   };
-  const note = `${n(all.length)} tenants, ${formatValue(all.reduce((sum, t) => sum + t.bytes, 0), "bytes")}`;
+  const note = `${count(all.length)} tenants, ${formatValue(all.reduce((sum, t) => sum + t.bytes, 0), "bytes")}`;
   return table("Tenants by bytes", head, all.map(row), note);
 }

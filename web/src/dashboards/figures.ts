@@ -1,4 +1,4 @@
-import { cut, h } from "../dom";
+import { cut, h, svg } from "../dom";
 import { colour } from "../graph";
 import { back, fill, ink } from "./colours";
 import { shown, type Field } from "./fields";
@@ -51,13 +51,6 @@ export function stats(figures: Figure[], options: Json): HTMLElement {
   );
 }
 
-const svg = <K extends keyof SVGElementTagNameMap>(tag: K, attributes: Record<string, string | number>, ...children: SVGElement[]): SVGElementTagNameMap[K] => {
-  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, String(value));
-  e.append(...children);
-  return e;
-};
-
 // sparkline draws the course of values, without axes.
 function sparkline(values: Values, colour: string): SVGElement {
   const points = values.flatMap((v, i) => (v === null ? [] : [[(i / (values.length - 1)) * 100, v] as const]));
@@ -70,64 +63,47 @@ function sparkline(values: Values, colour: string): SVGElement {
   return svg("svg", { viewBox: "0 0 100 32", preserveAspectRatio: "none", class: "spark", "aria-hidden": "true" }, ...shapes);
 }
 
-// share is where a value lies between the limits of its field.
-function share(f: Field, v: number | null, largest: number): { share: number; min: number; max: number } {
-  const min = f.min ?? 0;
-  const max = f.max ?? (f.unit === "percentunit" ? 1 : f.unit === "percent" ? 100 : Math.max(largest, min + 1e-9));
-  return { share: v === null || Number.isNaN(v) ? 0 : Math.min(1, Math.max(0, (v - min) / (max - min))), min, max };
-}
-
-const largestOf = (figures: Figure[], calc: string) => figures.reduce((m, f) => Math.max(m, reduce(f.values, calc) ?? 0, ...f.field.steps.map((s) => (Number.isFinite(s.from) ? s.from : 0))), 0);
-
-// meter gives an element the role and the values that screen readers read.
-function meter(dom: HTMLElement, name: string, value: string, v: number | null, min: number, max: number): HTMLElement {
-  for (const [key, x] of Object.entries({ role: "meter", "aria-label": name || "value", "aria-valuetext": value, "aria-valuemin": min, "aria-valuemax": max, "aria-valuenow": v ?? min })) dom.setAttribute(key, String(x));
-  return dom;
+// meters shows values between the limits of their fields. Screen readers read each as a meter. make
+// draws one: its text, and its colour and share between 0 and 1.
+function meters(figures: Figure[], options: Json, kind: string, make: (f: Figure, text: string, colour: string | undefined, share: number) => HTMLElement): HTMLElement {
+  const calc = calculation(options);
+  const largest = figures.reduce((m, f) => Math.max(m, reduce(f.values, calc) ?? 0, ...f.field.steps.map((s) => (Number.isFinite(s.from) ? s.from : 0))), 0);
+  return h(
+    "div",
+    { class: kind },
+    ...each(figures, (f) => {
+      const v = reduce(f.values, calc);
+      const s = shown(f.field, v);
+      const min = f.field.min ?? 0;
+      const max = f.field.max ?? (f.field.unit === "percentunit" ? 1 : f.field.unit === "percent" ? 100 : Math.max(largest, min + 1e-9));
+      const dom = make(f, s.text, fill(s.colour), v === null || Number.isNaN(v) ? 0 : Math.min(1, Math.max(0, (v - min) / (max - min))));
+      for (const [key, x] of Object.entries({ role: "meter", "aria-label": f.name || "value", "aria-valuetext": s.text, "aria-valuemin": min, "aria-valuemax": max, "aria-valuenow": v ?? min })) dom.setAttribute(key, String(x));
+      return dom;
+    }),
+  );
 }
 
 // gauges shows values as arcs.
-export function gauges(figures: Figure[], options: Json): HTMLElement {
-  const calc = calculation(options);
-  const largest = largestOf(figures, calc);
-  return h(
-    "div",
-    { class: "stats" },
-    ...each(figures, (f) => {
-      const v = reduce(f.values, calc);
-      const s = shown(f.field, v);
-      const at = share(f.field, v, largest);
-      const arc = (part: number) => {
-        const a = Math.PI * (1 - part);
-        return `M 10 50 A 40 40 0 0 1 ${(50 + 40 * Math.cos(a)).toFixed(2)} ${(50 - 40 * Math.sin(a)).toFixed(2)}`;
-      };
-      const picture = svg("svg", { viewBox: "0 0 100 56", class: "arc", "aria-hidden": "true" }, svg("path", { d: arc(1), class: "arc-back" }), svg("path", { d: arc(Math.max(0.001, at.share)), class: "arc-front" }));
-      const colour = fill(s.colour);
-      if (colour) (picture.lastChild as SVGElement).style.stroke = colour;
-      const dom = h("div", { class: "gauge" }, h("div", { class: "gauge-value" }, ...cut(s.text)), figures.length > 1 && h("div", { class: "stat-name" }, ...cut(f.name)));
-      dom.prepend(picture);
-      return meter(dom, f.name, s.text, v, at.min, at.max);
-    }),
-  );
-}
+export const gauges = (figures: Figure[], options: Json) =>
+  meters(figures, options, "stats", (f, text, colour, share) => {
+    const arc = (part: number) => {
+      const a = Math.PI * (1 - part);
+      return `M 10 50 A 40 40 0 0 1 ${(50 + 40 * Math.cos(a)).toFixed(2)} ${(50 - 40 * Math.sin(a)).toFixed(2)}`;
+    };
+    const front = svg("path", { d: arc(Math.max(0.001, share)), class: "arc-front" });
+    front.style.stroke = colour ?? "";
+    const picture = svg("svg", { viewBox: "0 0 100 56", class: "arc", "aria-hidden": "true" }, svg("path", { d: arc(1), class: "arc-back" }), front);
+    return h("div", { class: "gauge" }, picture, h("div", { class: "gauge-value" }, ...cut(text)), figures.length > 1 && h("div", { class: "stat-name" }, ...cut(f.name)));
+  });
 
 // bars shows values as bars, one per line.
-export function bars(figures: Figure[], options: Json): HTMLElement {
-  const calc = calculation(options);
-  const largest = largestOf(figures, calc);
-  return h(
-    "div",
-    { class: "bars" },
-    ...each(figures, (f) => {
-      const v = reduce(f.values, calc);
-      const s = shown(f.field, v);
-      const at = share(f.field, v, largest);
-      const front = h("div", { class: "bar-front" });
-      front.style.width = `${(at.share * 100).toFixed(2)}%`;
-      front.style.backgroundColor = fill(s.colour) ?? "";
-      return meter(h("div", { class: "bar" }, h("div", { class: "stat-name" }, ...cut(f.name)), h("div", { class: "bar-back" }, front), h("div", { class: "bar-value" }, ...cut(s.text))), f.name, s.text, v, at.min, at.max);
-    }),
-  );
-}
+export const bars = (figures: Figure[], options: Json) =>
+  meters(figures, options, "bars", (f, text, colour, share) => {
+    const front = h("div", { class: "bar-front" });
+    front.style.width = `${(share * 100).toFixed(2)}%`;
+    front.style.backgroundColor = colour ?? "";
+    return h("div", { class: "bar" }, h("div", { class: "stat-name" }, ...cut(f.name)), h("div", { class: "bar-back" }, front), h("div", { class: "bar-value" }, ...cut(text)));
+  });
 
 // key is a line of a legend.
 export function key(name: string, tint: string, ...more: HTMLElement[]): HTMLElement {
@@ -154,9 +130,7 @@ export function pie(figures: Figure[], options: Json): HTMLElement {
     return arc;
   });
   const rows = parts.map(({ f, v, tint }) => key(f.name, tint, h("span", { class: "muted" }, ` ${shown(f.field, v).text} · ${((v / all) * 100).toFixed(0)} %`)));
-  const dom = h("div", { class: "pie" }, h("ul", { class: "keys" }, ...rows, left > 0 && h("li", { class: "warn" }, `${left} more are left out`)));
-  dom.prepend(svg("svg", { viewBox: "0 0 100 100", "aria-hidden": "true" }, ...shapes));
-  return dom;
+  return h("div", { class: "pie" }, svg("svg", { viewBox: "0 0 100 100", "aria-hidden": "true" }, ...shapes), h("ul", { class: "keys" }, ...rows, left > 0 && h("li", { class: "warn" }, `${left} more are left out`)));
 }
 
 // labelFields returns the name of the label that a stat shows instead of a value, by the field that

@@ -59,54 +59,35 @@ export function seriesByTime(d: Data, zone: Zone): Grid {
   return { columns: [called("Time"), ...d.lines.map((l): Column => ({ ...called(l.name, l.refId), labels: l.labels }))], rows: [...rows].sort(([a], [b]) => a - b).map(([, r]) => r) };
 }
 
+type Step = (grids: Grid[], o: Json, d: Data, scope: Scope) => Grid[];
+const each = (change: (g: Grid, o: Json, scope: Scope) => Grid): Step => (grids, o, _, scope) => grids.map((g) => change(g, o, scope));
+const byField: Step = (grids, o) => [joined(grids, text(o["byField"], "Time"))];
+
+const steps: Record<string, Step> = {
+  merge: (grids) => [joined(grids, undefined)],
+  joinByField: byField,
+  seriesToColumns: byField,
+  organize: each(organized),
+  renameByRegex: each((g, o) => {
+    const re = pattern(text(o["regex"]), true);
+    return re ? { ...g, columns: g.columns.map((c) => ({ ...c, title: c.title.replace(re, text(o["renamePattern"])) })) } : g;
+  }),
+  filterFieldsByName: each((g, o) => {
+    const names = object(o["include"])["names"];
+    return Array.isArray(names) ? picked(g, g.columns.flatMap((c, i) => (names.includes(c.title) ? [i] : []))) : g;
+  }),
+  sortBy: each(sortedBy),
+  limit: each((g, o) => ({ ...g, rows: g.rows.slice(0, number(o["limitField"]) ?? 10) })),
+  reduce: (_, o, d) => [reduced(d, o)],
+  groupBy: each((g, o) => groupedBy(g, object(o["fields"]))),
+  calculateField: each(calculated),
+  filterByValue: each(filtered),
+  labelsToFields: (grids, _, d) => withLabels(grids, d),
+};
+
 // transform applies what is supported, and puts what remains below each other.
 export function transform(grids: Grid[], all: Json[], d: Data, scope: Scope): Grid {
-  for (const t of all) {
-    const o = object(t["options"]);
-    switch (text(t["id"])) {
-      case "merge":
-        grids = [joined(grids, undefined)];
-        break;
-      case "joinByField":
-      case "seriesToColumns":
-        grids = [joined(grids, text(o["byField"], "Time"))];
-        break;
-      case "organize":
-        grids = grids.map((g) => organized(g, o));
-        break;
-      case "renameByRegex": {
-        const re = pattern(text(o["regex"]), true);
-        if (re) grids = grids.map((g) => ({ ...g, columns: g.columns.map((c) => ({ ...c, title: c.title.replace(re, text(o["renamePattern"])) })) }));
-        break;
-      }
-      case "filterFieldsByName": {
-        const names = object(o["include"])["names"];
-        if (Array.isArray(names)) grids = grids.map((g) => picked(g, g.columns.flatMap((c, i) => (names.includes(c.title) ? [i] : []))));
-        break;
-      }
-      case "sortBy":
-        grids = grids.map((g) => sortedBy(g, o));
-        break;
-      case "limit":
-        grids = grids.map((g) => ({ ...g, rows: g.rows.slice(0, number(o["limitField"]) ?? 10) }));
-        break;
-      case "reduce":
-        grids = [reduced(d, o)];
-        break;
-      case "groupBy":
-        grids = grids.map((g) => groupedBy(g, object(o["fields"])));
-        break;
-      case "calculateField":
-        grids = grids.map((g) => calculated(g, o));
-        break;
-      case "filterByValue":
-        grids = grids.map((g) => filtered(g, o, scope));
-        break;
-      case "labelsToFields":
-        grids = withLabels(grids, d);
-        break;
-    }
-  }
+  for (const t of all) if (Object.hasOwn(steps, text(t["id"]))) grids = steps[text(t["id"])]!(grids, object(t["options"]), d, scope);
   return grids.length === 1 ? grids[0]! : joined(grids, undefined);
 }
 

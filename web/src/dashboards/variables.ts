@@ -1,8 +1,7 @@
 import type { Answer, Series } from "../answer";
-import { ApiError } from "../api";
-import type { Context } from "../context";
+import { spanParams, type Params } from "../api";
+import { spanOf, type Context } from "../context";
 import { legend } from "../format";
-import { bounds } from "../time";
 import { inExpression, names, type Scope, type Value } from "./interpolate";
 import type { VariableSpec } from "./model";
 
@@ -47,7 +46,7 @@ export async function resolve(spec: VariableSpec, wanted: string[] | undefined, 
   try {
     options = await optionsOf(spec, scope, ctx);
   } catch (e) {
-    problem = e instanceof ApiError || e instanceof Error ? e.message : String(e);
+    problem = e instanceof Error ? e.message : String(e);
   }
   if (options.length > mostOptions) {
     problem = `The first ${mostOptions} of ${options.length} values`;
@@ -99,10 +98,8 @@ const split = (list: string) => list.split(/(?<!\\),/).map((s) => s.replaceAll("
 
 async function ask(query: string, ctx: Context): Promise<string[]> {
   if (!query) return [];
-  const { start, end } = bounds(ctx.range(), Date.now());
-  const asOf = ctx.asOf();
-  const params = { start: (start / 1000).toFixed(3), end: (end / 1000).toFixed(3), as_of: asOf === undefined ? undefined : (asOf / 1000).toFixed(3) };
-  const get = async <T>(path: string, more: Record<string, string | undefined> = {}) => (await ctx.api.get<T>(path, { ...params, ...more })).data;
+  const params = spanParams(spanOf(ctx));
+  const get = async <T>(path: string, more: Params = {}) => (await ctx.api.get<T>(path, { ...params, ...more })).data;
   const call = /^(label_names|label_values|metrics|query_result)\s*\((.*)\)$/s.exec(query);
   const inner = call?.[2]!.trim() ?? "";
   switch (call?.[1]) {
@@ -118,7 +115,7 @@ async function ask(query: string, ctx: Context): Promise<string[]> {
       return (await get<string[]>("label/__name__/values")).filter((n) => wanted.test(n));
     }
     case "query_result": {
-      const r = await get<Answer>("query", { query: inner, time: params.end });
+      const r = await get<Answer>("query", { query: inner, time: params["end"] });
       if (!Array.isArray(r.result) || r.resultType === "scalar" || r.resultType === "string") return [String((r.result as unknown[])[1])];
       return (r.result as Series[]).map((s) => `${legend(s.metric)} ${s.value?.[1] ?? ""} ${(s.value?.[0] ?? 0) * 1000}`);
     }

@@ -1,6 +1,5 @@
 import { alarm, choice, cut, h, replace } from "../dom";
-import type { Context } from "../context";
-import { bounds } from "../time";
+import { spanOf, type Context } from "../context";
 import { usageOf, values } from "./facts";
 import { find, join, type Metadata, type Metric, type Order } from "./metrics";
 
@@ -53,7 +52,7 @@ export class Browser {
   // is useful without these, and without metadata.
   private async load(signal: AbortSignal): Promise<void> {
     const { api } = this.ctx;
-    const span = { ...bounds(this.ctx.range(), Date.now()), asOf: this.ctx.asOf() };
+    const span = spanOf(this.ctx);
     const known = api.get<Metadata>("metadata", { limit_per_metric: "1" }, signal).then((r) => r.data, () => ({}));
     const names = await values(api, "__name__", span, "", undefined, signal);
     const metadata = await known;

@@ -1,7 +1,7 @@
 import { choice, h, replace } from "../dom";
-import type { Context } from "../context";
-import { bounds, parseDuration } from "../time";
-import { labels, values, type Span } from "./facts";
+import { spanOf, type Context } from "../context";
+import { parseDuration } from "../time";
+import { labels, values } from "./facts";
 import { aggregations, functions, read, write, type Query } from "./query";
 import { matchOps, parse, select, type MatchOp, type Matcher } from "./syntax";
 
@@ -56,10 +56,6 @@ export class Builder {
     replace(this.body, h("p", { class: "muted" }, complete ? "The builder makes one metric with matchers, one function, one aggregation and one quantile. This query has more than that: edit its text." : "The text is not a complete query."));
   }
 
-  private span(): Span {
-    return { ...bounds(this.ctx.range(), Date.now()), asOf: this.ctx.asOf() };
-  }
-
   private draw(q: Query): void {
     const { api } = this.ctx;
     // The fields are drawn anew only if there are others then, so that the keyboard can go on.
@@ -69,16 +65,16 @@ export class Builder {
       this.show(write(q));
     };
     const others = (m: Matcher) => select(q.metric, q.matchers.filter((x) => x !== m && x.label));
-    const names = (typed: string) => values(api, "__name__", this.span(), `{__name__=~${JSON.stringify(`(?i).*${asPattern(typed)}.*`)}}`, offered);
+    const names = (typed: string) => values(api, "__name__", spanOf(this.ctx), `{__name__=~${JSON.stringify(`(?i).*${asPattern(typed)}.*`)}}`, offered);
     const matcher = (m: Matcher, i: number) => {
       const n = i + 1;
       const put = (change: Partial<Matcher>) => set((Object.assign(m, change), {}));
       return h(
         "span",
         { class: "matcher", role: "group", "aria-label": `Matcher ${n}` },
-        completed(`Label ${n}`, "label", m.label, () => labels(api, this.span(), others(m)), (v) => put({ label: v })),
+        completed(`Label ${n}`, "label", m.label, () => labels(api, spanOf(this.ctx), others(m)), (v) => put({ label: v })),
         choice(`Comparison ${n}`, matchOps.map((op) => [op, op] as const), m.op, (v) => put({ op: v as MatchOp })),
-        completed(`Value ${n}`, "value", m.value, () => (m.label ? values(api, m.label, this.span(), others(m), 1_000) : Promise.resolve([])), (v) => put({ value: v })),
+        completed(`Value ${n}`, "value", m.value, () => (m.label ? values(api, m.label, spanOf(this.ctx), others(m), 1_000) : Promise.resolve([])), (v) => put({ value: v })),
         h("button", { type: "button", "aria-label": `Remove matcher ${n}`, onclick: () => set({ matchers: q.matchers.filter((x) => x !== m) }, true) }, "×"),
       );
     };
@@ -94,7 +90,7 @@ export class Builder {
     };
     const by = (typed: string) => {
       const before = typed.slice(0, typed.lastIndexOf(",") + 1);
-      return labels(api, this.span(), select(q.metric, q.matchers.filter((m) => m.label))).then((all) => all.filter((l) => l !== "__name__").map((l) => (before ? `${before} ${l}` : l)));
+      return labels(api, spanOf(this.ctx), select(q.metric, q.matchers.filter((m) => m.label))).then((all) => all.filter((l) => l !== "__name__").map((l) => (before ? `${before} ${l}` : l)));
     };
     const active = this.body.contains(document.activeElement) ? document.activeElement!.getAttribute("aria-label") : null;
     replace(

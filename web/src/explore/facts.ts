@@ -1,5 +1,5 @@
 import type { Answer, Labels, Series } from "../answer";
-import { queryParams, type Api } from "../api";
+import { queryParams, spanParams, type Api, type Span } from "../api";
 import { base, kindOf, type Kind } from "./choose";
 import { hints, nearest, type Facts, type Hint } from "./hints";
 import type { Metadata, Usage } from "./metrics";
@@ -7,36 +7,26 @@ import { edit, isLabel, select, selectors, type Selector } from "./syntax";
 
 // What the hints need to know of the data, asked for one query at a time.
 
-// Span is the time of a query, in ms.
-export interface Span {
-  start: number;
-  end: number;
-  asOf: number | undefined;
-}
-
-const seconds = (ms: number) => (ms / 1000).toFixed(3);
-const params = ({ start, end, asOf }: Span) => ({ start: seconds(start), end: seconds(end), as_of: asOf === undefined ? undefined : seconds(asOf) });
-
 // values returns the values of a label that series have in a span. Without a selector, all series
 // count.
 export async function values(api: Api, of: string, span: Span, selector: string, limit?: number, signal?: AbortSignal): Promise<string[]> {
-  return (await api.get<string[]>(`label/${encodeURIComponent(of)}/values`, { ...params(span), "match[]": selector, limit: limit?.toString() }, signal)).data;
+  return (await api.get<string[]>(`label/${encodeURIComponent(of)}/values`, { ...spanParams(span), "match[]": selector, limit: limit?.toString() }, signal)).data;
 }
 
 // usageOf returns the series of each metric in a span, and how many queries asked for it.
 export async function usageOf(api: Api, span: Span, signal: AbortSignal): Promise<Usage[]> {
-  return (await api.whole<{ records: Usage[] }>("status/metric_names_stats", { ...params(span), limit: "1000000" }, signal)).records;
+  return (await api.whole<{ records: Usage[] }>("status/metric_names_stats", { ...spanParams(span), limit: "1000000" }, signal)).records;
 }
 
 // labels returns the names of the labels that series have in a span.
 export async function labels(api: Api, span: Span, selector: string, signal?: AbortSignal): Promise<string[]> {
-  return (await api.get<string[]>("labels", { ...params(span), "match[]": selector }, signal)).data;
+  return (await api.get<string[]>("labels", { ...spanParams(span), "match[]": selector }, signal)).data;
 }
 
 // interval returns the usual distance of the samples of one of a selector's series in the last hour
 // of a span, in ms. It is undefined if there are not two samples.
 export async function interval(api: Api, selector: string, { end, asOf }: Span, signal?: AbortSignal): Promise<number | undefined> {
-  const [one] = (await api.get<Labels[]>("series", { ...params({ start: end - 3_600_000, end, asOf }), "match[]": selector, limit: "1" }, signal)).data;
+  const [one] = (await api.get<Labels[]>("series", { ...spanParams({ start: end - 3_600_000, end, asOf }), "match[]": selector, limit: "1" }, signal)).data;
   if (!one) return undefined;
   const { __name__: name = "", ...rest } = one;
   const exact = select(name, Object.entries(rest).map(([label, value]) => ({ label, op: "=", value })));

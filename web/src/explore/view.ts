@@ -1,8 +1,9 @@
+import { spanParams, type Span } from "../api";
 import { h, replace } from "../dom";
-import type { Context } from "../context";
+import { spanOf, type Context } from "../context";
 import { Panel } from "../panel";
 import { emptyPanel, type State } from "../state";
-import { bounds, stepFor } from "../time";
+import { stepFor } from "../time";
 import { Browser } from "./browser";
 import { divider, graphOf, needs, rangeFor } from "./choose";
 import { interval } from "./facts";
@@ -93,11 +94,11 @@ export class ExploreView {
   // pick shows the graph of a metric: in the place of the metric that was picked before, else in an
   // empty panel, else in a new one.
   private async pick(m: Metric): Promise<void> {
-    const span = { ...bounds(this.ctx.range(), Date.now()), asOf: this.ctx.asOf() };
+    const span = spanOf(this.ctx);
     const of = select(m.name);
     const step = stepFor(span.end - span.start, this.holder.clientWidth);
     const length = /^(counter|bucket|histogram)$/.test(m.kind) ? await interval(this.ctx.api, of, span).catch(() => undefined) : undefined;
-    const by = needs(m.kind, m.series ?? 0) ? await this.divider(of, span.start, span.end) : undefined;
+    const by = needs(m.kind, m.series ?? 0) ? await this.divider(of, span) : undefined;
     const expr = graphOf(m.name, m.kind, m.series ?? 0, rangeFor(length, step), by);
     const { state, expr: before } = this.chosen;
     const panel = this.panels.find((p) => p.state === state && p.state.expr === before) ?? this.panels.find((p) => !p.state.expr) ?? this.add();
@@ -107,9 +108,9 @@ export class ExploreView {
   }
 
   // divider is the label by which the graph of a metric with many series is averaged.
-  private async divider(of: string, start: number, end: number): Promise<string | undefined> {
+  private async divider(of: string, span: Span): Promise<string | undefined> {
     try {
-      const params = { "match[]": of, start: (start / 1000).toFixed(3), end: (end / 1000).toFixed(3), topN: "100" };
+      const params = { "match[]": of, ...spanParams(span), topN: "100" };
       const { data } = await this.ctx.api.get<{ labelValueCountByLabelName?: { name: string; value: number }[] }>("status/tsdb", params);
       return divider(data.labelValueCountByLabelName ?? []);
     } catch {

@@ -1,10 +1,10 @@
 import { autocompletion, type Completion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import { StreamLanguage } from "@codemirror/language";
 import { tags } from "@lezer/highlight";
+import { spanParams } from "../api";
 import { Names } from "../completion";
-import type { Context } from "../context";
+import { spanOf, type Context } from "../context";
 import { mount, type Editor } from "../editor";
-import { bounds } from "../time";
 
 const keywords = new Set(
   ("all and as asc between by case cast count cross current date day describe desc distinct else end except exists explain false filter from full group having hour in inner intersect interval is join left like limit minute month " +
@@ -36,10 +36,7 @@ function completion(ctx: Context): (c: CompletionContext) => Promise<CompletionR
     const columns = new Map(rows.map(([, label, type]): [string, Completion] => [label, { label, type: "property", detail: type.toLowerCase(), info: `in ${rows.filter((r) => r[1] === label).map((r) => r[0]).join(", ")}`, boost: 1 }]));
     return [...tables, ...columns.values()];
   };
-  const names = async (path: string) => {
-    const { start, end } = bounds(ctx.range(), Date.now());
-    return new Names((await ctx.api.get<string[]>(path, { start: (start / 1000).toFixed(3), end: (end / 1000).toFixed(3) })).data);
-  };
+  const names = async (path: string) => new Names((await ctx.api.get<string[]>(path, spanParams(spanOf(ctx)))).data);
   const rest: Completion[] = [...functions.map((label) => ({ label, type: "function" })), ...["$start", "$end", ...[...keywords].map((k) => k.toUpperCase())].map((label) => ({ label, type: "keyword" }))];
   return async (c) => {
     const before = c.state.sliceDoc(0, c.pos);

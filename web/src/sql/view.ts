@@ -1,3 +1,4 @@
+import { asOfParams } from "../api";
 import { alarm, choice, cut, download, h, replace } from "../dom";
 import type { Editor } from "../editor";
 import type { Graph } from "../graph";
@@ -87,9 +88,8 @@ export class SqlView {
     let told = 0;
     const took = () => `${Math.round(performance.now() - began).toLocaleString("en")} ms`;
     let full = false;
-    const asOf = this.ctx.asOf();
     try {
-      await this.ctx.api.stream("sql", { query: statement, params: this.params(statement), format: "json", as_of: asOf === undefined ? undefined : (asOf / 1000).toFixed(3) }, run.signal, (part) => {
+      await this.ctx.api.stream("sql", { query: statement, params: this.params(statement), format: "json", ...asOfParams(this.ctx.asOf()) }, run.signal, (part) => {
         if (this.running !== run) return;
         rows.feed(part);
         if (rows.count && !this.grid) this.show();
