@@ -1,7 +1,22 @@
-import type uPlot from "uplot";
-import { h, replace } from "./dom";
+import uPlot from "uplot";
+import { h, replace, type Child } from "./dom";
+import type { Zone } from "./time";
 
-type Child = Parameters<typeof replace>[1];
+// look is the colours of the axes and of texts.
+export function look(): { axis: Pick<uPlot.Axis, "stroke"> & { grid: { stroke: string; width: number }; ticks: { stroke: string; width: number } }; text: string } {
+  const css = getComputedStyle(document.documentElement);
+  const line = { stroke: css.getPropertyValue("--grid"), width: 1 };
+  return { axis: { stroke: css.getPropertyValue("--muted"), grid: line, ticks: line }, text: css.getPropertyValue("--text") };
+}
+
+// timed are the parts of a plot over time that all have: its zone, and a drag that zooms.
+export function timed(zone: Zone, zoom?: (start: number, end: number) => void): Pick<uPlot.Options, "tzDate" | "legend"> & { select: (p: uPlot) => void } {
+  return {
+    tzDate: (ts) => (zone === "utc" ? uPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000)),
+    legend: { show: false },
+    select: (p) => void (p.select.width >= 6 && zoom?.(p.posToVal(p.select.left, "x") * 1000, p.posToVal(p.select.left + p.select.width, "x") * 1000)),
+  };
+}
 
 // Frame is the box of a drawing: the plot, and the tip beside the pointer. describe is the plot for
 // those who do not see it.

@@ -5,7 +5,7 @@ import { cut, h, replace } from "./dom";
 import { reduce } from "./dashboards/reduce";
 import type { Dot } from "./exemplars";
 import { formatValue, legend, shared, type Unit } from "./format";
-import { Frame } from "./frame";
+import { Frame, look, timed } from "./frame";
 import { gradual } from "./gradual";
 import { num, table } from "./table";
 import { formatTime, type Zone } from "./time";
@@ -177,8 +177,8 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
 
   const keys = h("div", { class: "keys" });
   const frame = new Frame(`Graph of ${names.length} series`, keys);
-  const css = getComputedStyle(document.documentElement);
-  const axis = { stroke: css.getPropertyValue("--muted"), grid: { stroke: css.getPropertyValue("--grid"), width: 1 }, ticks: { stroke: css.getPropertyValue("--grid"), width: 1 } };
+  const { axis, text } = look();
+  const { select, ...parts } = timed(o.zone, o.zoom);
   let nearest = -1;
   // Plain lines of a graph with many are drawn in steps; uPlot then draws the rest of it.
   const simple = (l: LineStyle) => l.draw === "line" && l.curve === "linear" && l.points === "auto" && l.width === how(0).width && !l.dash.length && !l.opacity && !l.connected && !l.stack && !l.axis;
@@ -189,8 +189,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
     {
       width: 300,
       height: o.height === "fill" ? 120 : o.height,
-      tzDate: (ts) => (o.zone === "utc" ? uPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000)),
-      legend: { show: false },
+      ...parts,
       cursor: { sync: { key: crosshair.key }, drag: { x: true, y: false, setScale: !o.zoom }, focus: { prox: 24 }, points: { size: 6, one: names.length > manyLines } },
       focus: { alpha: names.length > 60 ? 1 : 0.35 },
       scales: { x: { time: true, ...(o.bounds ? { range: o.bounds } : {}) }, ...Object.fromEntries(axes.map((a, i): [string, uPlot.Scale] => [scale(i), a.log ? { distr: 3 } : { range: (u, min, max) => limited(yRange(u, min, max), a) }])) },
@@ -229,15 +228,10 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
       ],
       bands,
       hooks: {
-        setSelect: [
-          (p) => {
-            if (p.select.width < 6) return;
-            o.zoom?.(p.posToVal(p.select.left, "x") * 1000, p.posToVal(p.select.left + p.select.width, "x") * 1000);
-          },
-        ],
+        setSelect: [select],
         setSeries: [(_p, i) => void (nearest = i === null ? -1 : i - 1)],
         setCursor: [(p) => showTip(p)],
-        draw: [(p) => steps?.draw(p), (p) => drawMarks(p, o.marks ?? []), (p) => drawDots(p, o.dots ?? [], css.getPropertyValue("--text"))],
+        draw: [(p) => steps?.draw(p), (p) => drawMarks(p, o.marks ?? []), (p) => drawDots(p, o.dots ?? [], text)],
       },
     },
     [times, ...shown] as uPlot.AlignedData,

@@ -87,10 +87,10 @@ function update(change: Partial<State>): void {
   else open();
 }
 
-function explore(expr: string): void {
-  const panels = state.panels.filter((p) => p.expr && p.expr !== expr);
-  update({ view: "explore", panels: [emptyPanel(expr), ...panels] });
-}
+// opening opens a view with an expression.
+const opening = (view: View) => (expr: string) => update({ view, panels: [emptyPanel(expr), ...state.panels.filter((p) => p.expr && p.expr !== expr)] });
+const explore = opening("explore");
+const explain = opening("explain");
 
 // view makes the view that the state names.
 function view(): typeof shown {
@@ -125,10 +125,6 @@ function open(): void {
   if (none !== undefined) shown.setEmpty?.(none);
   if (state.view === "explore" ? !state.panels[0]?.expr : state.view === "sql" && !state.sql) shown.focus?.();
   shown.refresh();
-}
-
-function explain(expr: string): void {
-  update({ view: "explain", panels: [emptyPanel(expr), ...state.panels.filter((p) => p.expr && p.expr !== expr)] });
 }
 
 function openExplain(): typeof shown {

@@ -1,6 +1,6 @@
 import uPlot from "uplot";
 import type { Child } from "./dom";
-import { Frame } from "./frame";
+import { Frame, look, timed } from "./frame";
 import { timeLabels, type Graph } from "./graph";
 import type { Zone } from "./time";
 import type { Values } from "./values";
@@ -68,8 +68,8 @@ export function write(ctx: CanvasRenderingContext2D, text: string, ink: string, 
 // tiles draws rows of rectangles over time.
 export function tiles(rows: readonly TileRow[], o: TilesOptions): Graph {
   const frame = new Frame(o.name, ...(o.below ? [o.below] : []));
-  const css = getComputedStyle(document.documentElement);
-  const axis = { stroke: css.getPropertyValue("--muted"), grid: { show: false }, ticks: { stroke: css.getPropertyValue("--grid"), width: 1 } };
+  const axis = { ...look().axis, grid: { show: false } };
+  const { select, ...parts } = timed(o.zone, o.zoom);
   const n = rows.length;
   const place = o.boundaries ? 0 : 0.5; // of a name in its row
   const widest = rows.reduce((w, r) => Math.max(w, widthOf(r.name)), 0) + 16;
@@ -78,8 +78,7 @@ export function tiles(rows: readonly TileRow[], o: TilesOptions): Graph {
     {
       width: 300,
       height: o.height === "fill" ? 120 : o.height,
-      tzDate: (ts) => (o.zone === "utc" ? uPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000)),
-      legend: { show: false },
+      ...parts,
       cursor: { sync: { key: "page" }, drag: { x: true, y: false, setScale: !o.zoom } },
       scales: { x: { time: true, range: o.bounds }, y: { range: [0, Math.max(1, n)], dir: o.boundaries ? 1 : -1 } },
       axes: [
@@ -96,7 +95,7 @@ export function tiles(rows: readonly TileRow[], o: TilesOptions): Graph {
       hooks: {
         draw: [draw],
         setCursor: [showTip],
-        setSelect: [(p) => p.select.width >= 6 && o.zoom?.(p.posToVal(p.select.left, "x") * 1000, p.posToVal(p.select.left + p.select.width, "x") * 1000)],
+        setSelect: [select],
       },
     },
     [o.times, o.times.map(() => 0)],

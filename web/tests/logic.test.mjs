@@ -120,3 +120,25 @@ for (const [options, expected] of [
 ]) {
   test(`an alert list with ${JSON.stringify(options)}`, () => assert.deepEqual(listed(entries(), options, new Map([["s", { values: ["ticket"], texts: ["ticket"], several: false, raw: false }]])).map((e) => `${e.name} ${e.alerts.length}`), expected));
 }
+
+const { expression } = await bundled("explain.ts");
+const at = "start=1795955966000 step=15000 n=21";
+
+for (const [op, expected] of [
+  [`rate {__name__="x_total"} ${at} range=60000 shift=0`, "rate(x_total[1m])"],
+  [`quantile_over_time {__name__="x",job=~"a|b"} ${at} range=5400000 shift=-60000 phi=0.9`, 'quantile_over_time(0.9, x{job=~"a|b"}[1h30m] offset -1m)'],
+  [`instant {job="a} start=1"} ${at} range=300000 shift=60000`, '{job="a} start=1"} offset 1m'],
+  [`instant {__name__="x"} ${at} range=300000 shift=0`, "x"],
+  [`max_over_time ${at} range=120000 shift=0 over start=1795955910000 step=15000 n=28`, "max_over_time(…[2m:15s])"],
+  ["sum by (mode)", "sum by (mode)"],
+]) {
+  test(`explain writes ${op}`, () => assert.equal(expression(op), expected));
+}
+
+const { fits } = await bundled("explore/syntax.ts");
+
+for (const [op, value, expected] of [
+  ["=", "a.b", true], ["!=", "a.b", false], ["=~", "a.", false], ["=~", "a\\..*", true], ["!~", "b", true], ["=~", "(?i)A.B", true], ["!~", "(", false],
+]) {
+  test(`a matcher ${op} ${value}`, () => assert.equal(fits({ label: "l", op, value }, { l: "a.b" }), expected));
+}

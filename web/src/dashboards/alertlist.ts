@@ -1,6 +1,7 @@
 import { cut, h } from "../dom";
 import type { Context } from "../context";
-import { alerting, fits, matchers, type Alert } from "../monitoring/groups";
+import { fits, type Matcher, type MatchOp } from "../explore/syntax";
+import { alerting, type Alert } from "../monitoring/groups";
 import { chips, mark, when } from "../monitoring/listing";
 import { num, order, table } from "../table";
 import { inText, type Scope } from "./interpolate";
@@ -15,6 +16,10 @@ export interface Entry {
   alerts: Alert[];
 }
 
+// matchers reads matchers of labels such as {severity=~"page"}; braces and quotes may be missing.
+const matchers = (source: string): Matcher[] =>
+  [...source.matchAll(/([a-zA-Z_]\w*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,{}"]*))/g)].map(([, label, op, quoted, bare]) => ({ label: label!, op: op as MatchOp, value: quoted?.replace(/\\(.)/g, "$1") ?? bare! }));
+
 const since = (e: Entry) => e.alerts.reduce((t, a) => Math.min(t, Date.parse(a.activeAt ?? "") || Infinity), Infinity);
 
 // listed are the rules that the options of a panel let through, in their order.
@@ -22,7 +27,7 @@ export function listed(all: readonly Entry[], options: Json, scope: Scope): Entr
   const states = object(options["stateFilter"]);
   const shown: Record<string, boolean> = { firing: states["firing"] !== false, pending: states["pending"] !== false, inactive: states["normal"] === true || states["inactive"] === true };
   const name = inText(text(options["alertName"]), scope).toLowerCase();
-  const wanted = matchers(inText(text(options["alertInstanceLabelFilter"]), scope)).all;
+  const wanted = matchers(inText(text(options["alertInstanceLabelFilter"]), scope));
   const passes = (labels: Record<string, string>) => wanted.every((m) => fits(m, labels));
   const entries = all
     .map((e) => ({ ...e, alerts: e.alerts.filter((a) => passes(a.labels) && shown[a.state]) }))

@@ -1,13 +1,13 @@
 import uPlot from "uplot";
 import { h } from "../dom";
-import { Frame } from "../frame";
+import { Frame, look } from "../frame";
 import { colour, type Graph } from "../graph";
 import { num, table } from "../table";
 import { shortened, ticks, widthOf, write } from "../tiles";
 import { translucent } from "./colours";
-import { shown, type Field } from "./fields";
-import { key } from "./figures";
-import { number, object, text, type Json } from "./json";
+import { opacityOf, shown, type Field } from "./fields";
+import { hasLegend, key } from "./figures";
+import { number, text, type Json } from "./json";
 
 // Bars are groups of bars: a group for each name, a bar in it for each series.
 export interface Bars {
@@ -65,13 +65,11 @@ export function barchart(all: Bars, options: Json, name: string): Graph {
   const tint = (series: number, v: number | null) => {
     const { field } = b.series[series]!;
     const own = !field.mode || field.mode.startsWith("palette") ? "" : shown(field, v).colour;
-    return translucent(own || colour(series), Math.min(1, (number(field.custom["fillOpacity"]) ?? 80) / 100));
+    return translucent(own || colour(series), opacityOf(field, 80));
   };
 
-  const css = getComputedStyle(document.documentElement);
-  const axis = { stroke: css.getPropertyValue("--muted"), grid: { stroke: css.getPropertyValue("--grid"), width: 1 }, ticks: { stroke: css.getPropertyValue("--grid"), width: 1 } };
-  const { showLegend, displayMode } = object(options["legend"]);
-  const keys = h("ul", { class: "keys" }, ...(showLegend === false || displayMode === "hidden" ? [] : b.series.map(({ field }, i) => key(field.name, tint(i, null).colour))));
+  const { axis, text: plain } = look();
+  const keys = h("ul", { class: "keys" }, ...(hasLegend(options) ? b.series.map(({ field }, i) => key(field.name, tint(i, null).colour)) : []));
   const units = new Set(b.series.map(({ field }) => field.unit)).size;
   const frame = new Frame(`Bar chart of ${n} groups`, keys, ...(units > 1 ? [h("p", { class: "warn" }, "The values have several units, but one axis.")] : []), ...(all.names.length > most ? [h("p", { class: "warn" }, `The first ${most} of ${all.names.length} groups`)] : []));
 
@@ -136,8 +134,8 @@ export function barchart(all: Bars, options: Json, name: string): Graph {
       const length = widthOf(value) * devicePixelRatio + line;
       // A value is inside of a stacked bar, and at the end of another one.
       if (stacking === "normal" || percent) texts.push(() => write(ctx, value, ink, box, "center", always));
-      else if (lying) texts.push(() => write(ctx, value, css.getPropertyValue("--text"), { ...box, left: v < 0 ? to - length : to, width: Math.min(length, v < 0 ? to - bbox.left : ctx.canvas.width - to) }, v < 0 ? "right" : "left", always));
-      else texts.push(() => write(ctx, value, css.getPropertyValue("--text"), { ...box, top: v < 0 ? to : to - line, height: line }, "center", always));
+      else if (lying) texts.push(() => write(ctx, value, plain, { ...box, left: v < 0 ? to - length : to, width: Math.min(length, v < 0 ? to - bbox.left : ctx.canvas.width - to) }, v < 0 ? "right" : "left", always));
+      else texts.push(() => write(ctx, value, plain, { ...box, top: v < 0 ? to : to - line, height: line }, "center", always));
     }
     ctx.restore();
     ctx.save();

@@ -4,14 +4,14 @@ import { drawn, lines, lineWidth, type Axis, type Graph, type LineStyle } from "
 import type { Context } from "../context";
 import { barchart } from "./barchart";
 import { back, fill, ink } from "./colours";
-import { colourOf, fieldOf, shown, type Field } from "./fields";
-import { allValues, bars, gauges, labelField, pie, stats, type Figure } from "./figures";
+import { colourOf, fieldOf, opacityOf, shown, type Field } from "./fields";
+import { allValues, bars, gauges, hasLegend, labelField, pie, stats, type Figure } from "./figures";
 import { inText, type Scope } from "./interpolate";
 import { list, number, object, text, type Json } from "./json";
 import { order, table, type Cell as Shown } from "../table";
 import type { PanelSpec } from "./model";
 import type { Data, Line } from "./query";
-import { isCalculation, reduce, title } from "./reduce";
+import { isCalculation, onTimes, reduce, title } from "./reduce";
 import { timeline, type Band } from "./timeline";
 import { gridsOf, seriesByTime, transform, type Cell, type Column } from "./transform";
 import { formatter, isBinary } from "./units";
@@ -133,9 +133,7 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
   const isLog = ({ custom }: Kept) => text(object(custom["scaleDistribution"])["type"]) === "log";
   const negative = ({ custom }: Kept) => text(custom["transform"]) === "negative-Y";
   const values = kept.map((k) => {
-    const at = k.l.times.length === times.length ? undefined : new Map(k.l.times.map((t, i) => [t, k.l.values[i]] as const));
-    const usable = (v: number | null | undefined) => (v === null || v === undefined ? v : isLog(k) && v <= 0 ? null : negative(k) ? -v : v);
-    return at ? times.map((t) => usable(at.get(t))) : k.l.values.map((v) => usable(v) ?? null);
+    return onTimes(k.l, times).map((v) => (v === null || v === undefined ? v : isLog(k) && v <= 0 ? null : negative(k) ? -v : v));
   });
   const axes: Axis[] = [];
   const known = new Map<string, number>();
@@ -173,7 +171,7 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
       points: text(custom["showPoints"], "auto"),
       width: number(custom["lineWidth"]) ?? lineWidth,
       dash: text(dash["fill"]) === "dash" ? (lengths.length ? lengths : [10, 10]) : text(dash["fill"]) === "dot" ? (lengths.length ? lengths : [0, 10]) : [],
-      opacity: Math.min(1, (number(custom["fillOpacity"]) ?? 0) / 100),
+      opacity: opacityOf(f, 0),
       connected: custom["spanNulls"] === true,
       stack: stacks[i]! && `${stacks[i]} ${at} ${draw}`,
       axis: at,
@@ -199,7 +197,7 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
       bounds: [Math.min(d.start / 1000, times[0]!), d.until / 1000],
       zoom: (s, e) => ctx.zoom(s, e),
       marks: levels.map((s) => ({ at: s.from, colour: fill(s.colour) ?? s.colour })),
-      style: { each, axes, legend: legend["showLegend"] !== false && text(legend["displayMode"]) !== "hidden", calcs: calcs.map(title) },
+      style: { each, axes, legend: hasLegend(spec.options), calcs: calcs.map(title) },
     },
   );
   return { dom: g.dom, graph: g };

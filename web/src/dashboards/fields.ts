@@ -152,3 +152,6 @@ function mapped(mappings: Json[], v: number | string | null): { text: string; co
   }
   return undefined;
 }
+
+// opacityOf is that of an area, from 0 to 1.
+export const opacityOf = (f: Field, none: number) => Math.min(1, (number(f.custom["fillOpacity"]) ?? none) / 100);

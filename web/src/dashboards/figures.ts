@@ -148,3 +148,6 @@ export function labelField(options: Json, labels: readonly string[]): string | u
 }
 
 export const allValues = (options: Json) => object(options["reduceOptions"])["values"] === true && number(object(options["reduceOptions"])["limit"]) !== 1;
+
+// hasLegend reports whether a panel shows what its colours mean.
+export const hasLegend = (options: Json) => object(options["legend"])["showLegend"] !== false && object(options["legend"])["displayMode"] !== "hidden";

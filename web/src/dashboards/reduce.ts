@@ -46,3 +46,10 @@ export function reduce(values: Values, calculation: string): number | null {
   if (!p.length && !/^(count|last|first)$/.test(calculation)) return null;
   return (isCalculation(calculation) ? functions[calculation]!(p, values) : undefined) ?? null;
 }
+
+// onTimes are the values of a line at the times of several lines, undefined where it has none.
+export function onTimes(l: { times: readonly number[]; values: Values }, times: readonly number[]): readonly (number | null | undefined)[] {
+  if (l.times.length === times.length) return l.values;
+  const at = new Map(l.times.map((t, i) => [t, l.values[i]]));
+  return times.map((t) => at.get(t));
+}

@@ -3,10 +3,10 @@ import { colour, type Graph } from "../graph";
 import { tiles, type Tile } from "../tiles";
 import { formatTime, type Zone } from "../time";
 import { translucent } from "./colours";
-import { mappedText, shown, type Field } from "./fields";
-import { key } from "./figures";
-import { number, object, type Json } from "./json";
-import type { Values } from "./reduce";
+import { mappedText, opacityOf, shown, type Field } from "./fields";
+import { hasLegend, key } from "./figures";
+import { number, type Json } from "./json";
+import { onTimes, type Values } from "./reduce";
 import { formatter } from "./units";
 
 // State timelines and status histories: a band for each series, whose tiles are its states.
@@ -86,7 +86,7 @@ export function timeline(bands: readonly Band[], o: TimelineOptions): Graph {
     const same = (a: number, b: number) => (brackets ? state(a).text === state(b).text : a === b);
     const connected = field.custom["spanNulls"] === true || (number(field.custom["spanNulls"]) ?? false);
     const all = history ? times.flatMap((t, j): Span[] => (typeof values[j] === "number" ? [{ from: t - half, to: t + half, value: values[j] }] : [])) : spans(times, values, end, { connected, merge, same });
-    const opacity = Math.min(1, (number(field.custom["fillOpacity"]) ?? 70) / 100);
+    const opacity = opacityOf(field, 70);
     const drawn = all.map((s): Tile & { text: string } => {
       const is = state(s.value);
       if (!field.mode.startsWith("continuous-")) legend.set(is.text, is.colour);
@@ -94,8 +94,7 @@ export function timeline(bands: readonly Band[], o: TimelineOptions): Graph {
     });
     return { name: field.name, tiles: drawn, state };
   });
-  const { showLegend, displayMode } = object(options["legend"]);
-  const keys = h("ul", { class: "keys" }, ...(showLegend === false || displayMode === "hidden" ? [] : [...legend].slice(0, mostStates).map(([name, tint]) => key(name, translucent(tint, 1).colour))));
+  const keys = h("ul", { class: "keys" }, ...(hasLegend(options) ? [...legend].slice(0, mostStates).map(([name, tint]) => key(name, translucent(tint, 1).colour)) : []));
   return tiles(rows, {
     name: `${history ? "Status history" : "State timeline"} of ${bands.length} series`,
     times,
@@ -114,10 +113,7 @@ export function timeline(bands: readonly Band[], o: TimelineOptions): Graph {
     },
     values: {
       of: "Series",
-      rows: rows.map((r, i) => {
-        const at = bands[i]!.times.length === times.length ? undefined : new Map(bands[i]!.times.map((t, j) => [t, bands[i]!.values[j]]));
-        return { name: r.name, values: at ? times.map((t) => at.get(t)) : bands[i]!.values, format: (v) => r.state(v).text, shown: () => true };
-      }),
+      rows: rows.map((r, i) => ({ name: r.name, values: onTimes(bands[i]!, times), format: (v) => r.state(v).text, shown: () => true })),
     },
     below: keys,
   });

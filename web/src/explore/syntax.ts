@@ -1,5 +1,6 @@
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@prometheus-io/lezer-promql";
+import type { Labels } from "../answer";
 
 // PromQL as the editor's grammar reads it, with the positions in the text.
 
@@ -11,6 +12,18 @@ export interface Matcher {
   label: string;
   op: MatchOp;
   value: string;
+}
+
+// fits reports whether labels have what a matcher wants. A regular expression that JavaScript does
+// not have fits nothing.
+export function fits({ label, op, value }: Matcher, labels: Labels): boolean {
+  const own = labels[label] ?? "";
+  const [, flags = "", source] = /^(?:\(\?([im]+)\))?(.*)$/s.exec(value)!;
+  try {
+    return (op.endsWith("~") ? new RegExp(`^(?:${source})$`, `s${flags}`).test(own) : own === value) !== op.startsWith("!");
+  } catch {
+    return false;
+  }
 }
 
 // Place is a part of the text, from one position to before another.

@@ -38,38 +38,6 @@ export interface RuleGroup {
   lastEvaluation: string;
 }
 
-// Matcher is one of Alertmanager's. isEqual is true if it is not there.
-export interface Matcher {
-  name: string;
-  value: string;
-  isRegex: boolean;
-  isEqual?: boolean;
-}
-
-// matchers reads matchers of labels such as {severity=~"page"}; braces and quotes may be missing.
-// rest is what is none.
-export function matchers(source: string): { all: Matcher[]; rest: string } {
-  const all: Matcher[] = [];
-  const rest = source.replace(/([^\s=!~,{}"]+)\s*(=~|!~|!=|=)\s*(?:("(?:[^"\\]|\\.)*")|([^\s,{}"]*))/g, (_, name: string, op: string, quoted?: string, bare = "") => {
-    // As in Grafana, a backslash before a letter that needs none is left out.
-    const value = quoted ? (JSON.parse(quoted.replace(/\\(u[\da-f]{4}|.)/gi, (pair, c: string) => (/^(u....|["\\/bfnrt])$/.test(c) ? pair : c))) as string) : bare;
-    all.push({ name, value, isRegex: op.includes("~"), isEqual: !op.startsWith("!") });
-    return "";
-  });
-  return { all, rest: rest.replace(/[\s,{}]/g, "") };
-}
-
-// fits reports whether labels have what a matcher wants. A regular expression that browsers do not
-// have fits nothing.
-export function fits(m: Matcher, labels: Labels): boolean {
-  const value = labels[m.name] ?? "";
-  try {
-    return (m.isRegex ? new RegExp(`^(?:${m.value})$`, "s").test(value) : value === m.value) === (m.isEqual ?? true);
-  } catch {
-    return false;
-  }
-}
-
 // groups returns the groups of rules, of one type or all.
 export async function groups(api: Api, type?: string): Promise<RuleGroup[]> {
   return (await api.get<{ groups: RuleGroup[] | null }>("rules", { type })).data.groups ?? [];

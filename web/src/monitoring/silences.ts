@@ -2,22 +2,30 @@ import type { Labels } from "../answer";
 import { ApiError } from "../api";
 import type { Context } from "../context";
 import { alarm, h, replace } from "../dom";
+import { fits, matchOps, parse, select, selector, type Matcher } from "../explore/syntax";
 import { table } from "../table";
 import { formatTime, parseDuration } from "../time";
-import { fits, matchers, type Matcher } from "./groups";
-import { mark, pairs } from "./listing";
+import { mark } from "./listing";
 
 // Silence is one of Alertmanager's API, version 2. Times are RFC 3339.
 interface Silence {
   id: string;
-  matchers: Matcher[];
+  matchers: { name: string; value: string; isRegex: boolean; isEqual?: boolean }[]; // without isEqual, it is true
   endsAt: string;
   createdBy: string;
   comment: string;
   status: { state: "active" | "pending" | "expired" };
 }
 
-const written = (all: Matcher[]) => all.map((m) => m.name + ["!=", "!~", "=", "=~"][Number(m.isRegex) + (m.isEqual === false ? 0 : 2)] + JSON.stringify(m.value)).join(", ");
+const matchersOf = (s: Silence) => s.matchers.map((m): Matcher => ({ label: m.name, op: matchOps[(m.isRegex ? 2 : 0) + (m.isEqual === false ? 1 : 0)]!, value: m.value }));
+const written = (all: readonly Matcher[]) => select("", all).slice(1, -1);
+
+// read returns matchers in PromQL's notation, none if the text is something else.
+function read(text: string): Matcher[] {
+  const source = `{${text.trim().replace(/^\{|\}$/g, "")}}`;
+  const node = parse(source);
+  return node?.name === "VectorSelector" ? selector(node, source).matchers : [];
+}
 
 // Silences lists, makes and ends the silences of the Alertmanager that the server notifies. Without
 // one it is hidden.
@@ -45,7 +53,7 @@ export class Silences {
     );
     const open = h("button", { type: "button", onclick: () => this.open({}) }, "New silence");
     this.dom = h("section", { class: "panel", "aria-label": "Silences", hidden: true }, h("div", { class: "row" }, h("h2", {}, "Silences"), open), this.form, this.status, this.list);
-    this.matchers.addEventListener("input", () => this.matchers.setCustomValidity(matchers(this.matchers.value).rest ? 'Write matchers such as alertname="Down", job=~"node.*".' : ""));
+    this.matchers.addEventListener("input", () => this.matchers.setCustomValidity(read(this.matchers.value).length ? "" : 'Write matchers such as alertname="Down", job=~"node.*".'));
     this.duration.addEventListener("input", () => this.duration.setCustomValidity(parseDuration(this.duration.value) ? "" : "Write a duration such as 90m or 2h30m."));
   }
 
@@ -55,7 +63,7 @@ export class Silences {
     try {
       const all = await this.ctx.api.alertmanager<Silence[]>("GET", "silences");
       this.all = all.filter((s) => s.status.state !== "expired").sort((a, b) => (a.endsAt < b.endsAt ? -1 : 1));
-      const row = (s: Silence) => [written(s.matchers), mark(s.status.state), formatTime(Date.parse(s.endsAt), this.ctx.zone()), s.createdBy, s.comment, { by: "", show: [h("button", { type: "button", "aria-label": `Expire the silence ${written(s.matchers)}`, onclick: () => void this.change("DELETE", `silence/${s.id}`) }, "Expire")] }];
+      const row = (s: Silence) => [written(matchersOf(s)), mark(s.status.state), formatTime(Date.parse(s.endsAt), this.ctx.zone()), s.createdBy, s.comment, { by: "", show: [h("button", { type: "button", "aria-label": `Expire the silence ${written(matchersOf(s))}`, onclick: () => void this.change("DELETE", `silence/${s.id}`) }, "Expire")] }];
       replace(this.list, this.all.length > 0 && table("Silences", ["Matchers", "State", "Until", "By", "Comment", ""], this.all.map(row)));
       this.dom.hidden = false;
     } catch (e) {
@@ -71,13 +79,14 @@ export class Silences {
 
   // of returns until when and by whom an alert with these labels is silenced, "" if it is not.
   of(labels: Labels): string {
-    const last = this.all.filter((s) => s.status.state === "active" && s.matchers.every((m) => fits(m, labels))).at(-1);
+    const last = this.all.filter((s) => s.status.state === "active" && matchersOf(s).every((m) => fits(m, labels))).at(-1);
     return last ? `silenced until ${formatTime(Date.parse(last.endsAt), this.ctx.zone())} by ${last.createdBy}` : "";
   }
 
   // open shows the form, filled in for alerts with these labels.
   open(labels: Labels): void {
-    this.matchers.value = pairs(labels).join(", ");
+    this.matchers.value = written(Object.entries(labels).sort().map(([label, value]): Matcher => ({ label, op: "=", value })));
+    this.matchers.setCustomValidity("");
     this.form.hidden = false;
     this.form.scrollIntoView({ block: "nearest" });
     (this.matchers.value ? (this.author.value ? this.comment : this.author) : this.matchers).focus();
@@ -86,7 +95,7 @@ export class Silences {
   private async make(): Promise<void> {
     const now = Date.now();
     const [startsAt, endsAt] = [now, now + parseDuration(this.duration.value)!].map((t) => new Date(t).toISOString());
-    const made = await this.change("POST", "silences", { matchers: matchers(this.matchers.value).all, startsAt, endsAt, createdBy: this.author.value, comment: this.comment.value });
+    const made = await this.change("POST", "silences", { matchers: read(this.matchers.value).map(({ label, op, value }) => ({ name: label, value, isRegex: op.endsWith("~"), isEqual: !op.startsWith("!") })), startsAt, endsAt, createdBy: this.author.value, comment: this.comment.value });
     if (made) this.form.hidden = true;
   }
 
