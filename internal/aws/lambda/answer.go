@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -16,30 +15,40 @@ import (
 // errTooLarge is returned to a handler that writes more than an answer may contain.
 var errTooLarge = errors.New("answer is larger than AWS Lambda takes")
 
+// header is the header of an answer. It implements a part of http.ResponseWriter.
+type header struct {
+	open   http.Header // made at its first use
+	status int         // 0 until the header is written
+	frozen http.Header // with that status
+}
+
+// Header implements http.ResponseWriter.
+func (h *header) Header() http.Header {
+	if h.open == nil {
+		h.open = http.Header{}
+	}
+	return h.open
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (h *header) WriteHeader(status int) {
+	if h.status == 0 && status >= 200 {
+		h.status, h.frozen = status, h.open.Clone()
+	}
+}
+
 // recorder is the http.ResponseWriter of an answer that is sent as a whole. Flush has no effect; it
 // exists because handlers that stream elsewhere require a Flusher.
 type recorder struct {
-	header http.Header
-	status int // 0 until the header is written
-	frozen http.Header
-	body   []byte
-	max    int64 // bytes of body; more are discarded
-	over   bool
+	header
+	body []byte
+	max  int64 // bytes of body; more are discarded
+	over bool
 }
 
 // restart discards the answer so far.
 func (w *recorder) restart() {
-	w.header, w.status, w.frozen, w.body, w.over = http.Header{}, 0, nil, w.body[:0], false
-}
-
-// Header implements http.ResponseWriter.
-func (w *recorder) Header() http.Header { return w.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *recorder) WriteHeader(status int) {
-	if w.status == 0 && status >= 200 {
-		w.status, w.frozen = status, w.header.Clone()
-	}
+	w.header, w.body, w.over = header{}, w.body[:0], false
 }
 
 // Write implements io.Writer.
@@ -141,58 +150,26 @@ func isText(headers map[string]string, body []byte) bool {
 	return utf8.Valid(body)
 }
 
-// maxEscape is the largest number of bytes of a byte's JSON escape.
-const maxEscape = 6
-
-const hexDigits = "0123456789abcdef"
-
-// short maps bytes with a short escape to the character after the backslash.
-var short = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't'}
-
-// escapes is the length of each byte in a JSON string.
-var escapes = func() (n [256]uint8) {
-	for c := range n {
-		n[c] = 1
-		if c < 0x20 {
-			n[c] = maxEscape
-		}
-	}
-	for c := range short {
-		if short[c] != 0 {
-			n[c] = 2
-		}
-	}
-	return n
-}()
-
-// quoteChunk is the number of bytes that are quoted at a time, after reserving enough memory for
-// the longest escapes.
-const quoteChunk = 4096
-
 // appendQuoted appends valid UTF-8 as the content of a JSON string (RFC 8259, section 7). It stops
 // when out is longer than limit.
 func appendQuoted(out, text []byte, limit int64) []byte {
-	for len(text) > 0 && int64(len(out)) <= limit {
-		chunk := text[:min(quoteChunk, len(text))]
-		text = text[len(chunk):]
-		n := len(out)
-		out = slices.Grow(out, maxEscape*len(chunk))
-		out = out[:n+maxEscape*len(chunk)]
-		for _, c := range chunk {
-			switch escapes[c] {
-			case 1:
-				out[n] = c
-				n++
-			case 2:
-				out[n], out[n+1] = '\\', short[c]
-				n += 2
-			default:
-				n += copy(out[n:], []byte{'\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf]})
-			}
+	done := 0
+	for i, c := range text {
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
 		}
-		out = out[:n]
+		out = append(out, text[done:i]...)
+		done = i + 1
+		if at := strings.IndexByte("\"\\\n\r\t", c); at >= 0 {
+			out = append(out, '\\', `"\nrt`[at])
+		} else {
+			out = fmt.Appendf(out, `\u%04x`, c)
+		}
+		if int64(len(out)) > limit {
+			return out
+		}
 	}
-	return out
+	return append(out, text[done:]...)
 }
 
 // prometheusError is the body of an error of Prometheus' HTTP API.

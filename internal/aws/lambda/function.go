@@ -123,7 +123,7 @@ func (f *function) serve(w http.ResponseWriter, r *http.Request) error {
 func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 	r, release := e.request.request(ctx, e.kind)
 	defer release()
-	w := &recorder{header: http.Header{}, max: f.set.MaxAnswerBytes, body: takeBuffer()}
+	w := &recorder{max: f.set.MaxAnswerBytes, body: takeBuffer()}
 	defer func() { giveBuffer(w.body) }() // grown since
 	// A handler that sends its answer in parts gives up when one is refused.
 	if err := f.serve(w, r); err != nil && (!w.over || errors.Is(err, errPanic)) {
@@ -145,10 +145,7 @@ func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *event) *events.LambdaFunctionURLStreamingResponse {
 	r, release := e.request.request(ctx, e.kind)
 	out, in := io.Pipe()
-	w := &streamer{
-		header: http.Header{}, pipe: in, max: f.set.MaxStreamBytes,
-		begun: make(chan events.LambdaFunctionURLStreamingResponse, 1),
-	}
+	w := &streamer{pipe: in, max: f.set.MaxStreamBytes, begun: make(chan events.LambdaFunctionURLStreamingResponse, 1)}
 	go func() {
 		defer cancel()
 		err := f.serve(w, r)

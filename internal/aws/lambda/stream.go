@@ -15,27 +15,15 @@ const streamBuffer = 32 << 10
 // streamer is the http.ResponseWriter of an answer that is sent while the handler writes it. It is
 // not safe for concurrent use.
 type streamer struct {
-	header http.Header
-	status int // 0 until the header is written
-	frozen http.Header
-	buf    []byte
-	pipe   *io.PipeWriter
-	sent   int64
-	max    int64
-	err    error // ended the stream before the handler
+	header
+	buf  []byte
+	pipe *io.PipeWriter
+	sent int64
+	max  int64
+	err  error // ended the stream before the handler
 
 	started bool
 	begun   chan events.LambdaFunctionURLStreamingResponse // receives status and headers, once
-}
-
-// Header implements http.ResponseWriter.
-func (w *streamer) Header() http.Header { return w.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *streamer) WriteHeader(status int) {
-	if w.status == 0 && status >= 200 {
-		w.status, w.frozen = status, w.header.Clone()
-	}
 }
 
 // Write implements io.Writer.
@@ -78,7 +66,7 @@ func (w *streamer) Flush() {
 
 // restart discards an answer of which nothing was sent.
 func (w *streamer) restart() {
-	w.header, w.status, w.frozen, w.buf, w.sent = http.Header{}, 0, nil, w.buf[:0], 0
+	w.header, w.buf, w.sent = header{}, w.buf[:0], 0
 }
 
 // end sends the rest. After an error, the client gets an aborted stream, and Lambda gets the error.
