@@ -128,10 +128,11 @@ func (g *Guard) admit(r *http.Request, access Access) (string, *refusal) {
 	// reveals nothing about valid tokens.
 	granted := everything
 	if !slices.Contains(keys, g.own) {
-		var err error
-		if granted, err = g.keys.find(r.Context(), keys); err != nil {
+		grants, err := g.keys.all(r.Context(), keys)
+		if err != nil {
 			return "", &refusal{"unavailable", http.StatusServiceUnavailable, err}
 		}
+		granted = first(grants, keys)
 	}
 	if granted == nil {
 		return "", unknown

@@ -17,11 +17,10 @@ var errUnavailable = errors.New("the document of tokens cannot be read")
 
 // keys looks up the grants of tokens and principals. It is safe for concurrent use.
 type keys interface {
-	// find returns the grant of the first key that has one, or nil. It fails, with errUnavailable,
-	// only until a document was read.
-	find(ctx context.Context, keys []string) (*grant, error)
-	// all returns all grants by their keys, and fails as find does. The map does not change.
-	all(ctx context.Context) (map[string]*grant, error)
+	// all returns all grants by their keys. It looks for a later document if none of some keys has a
+	// grant; nil asks for none. It fails, with errUnavailable, only until a document was read. The
+	// map does not change.
+	all(ctx context.Context, wanted []string) (map[string]*grant, error)
 }
 
 // first returns the grant of the first key that has one, or nil.
@@ -71,12 +70,7 @@ func newFileKeys(file secret.File, logger *slog.Logger) (*fileKeys, error) {
 	return k, err
 }
 
-func (k *fileKeys) find(ctx context.Context, keys []string) (*grant, error) {
-	grants, err := k.all(ctx)
-	return first(grants, keys), err
-}
-
-func (k *fileKeys) all(ctx context.Context) (map[string]*grant, error) {
+func (k *fileKeys) all(ctx context.Context, _ []string) (map[string]*grant, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	info, err := os.Stat(string(k.file))

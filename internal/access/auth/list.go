@@ -38,7 +38,7 @@ func (g *Guard) List() http.Handler {
 		}
 		out.Status, out.Data.Tokens = "success", []Listed{}
 		if g != nil {
-			grants, err := g.keys.all(r.Context())
+			grants, err := g.keys.all(r.Context(), nil)
 			if err != nil {
 				(&refusal{"unavailable", http.StatusServiceUnavailable, err}).write(w, r, Operate)
 				return

@@ -49,28 +49,17 @@ func newRemoteKeys(from secret.Source, logger *slog.Logger, now func() time.Time
 	return k
 }
 
-func (k *remoteKeys) find(ctx context.Context, keys []string) (*grant, error) {
+func (k *remoteKeys) all(ctx context.Context, wanted []string) (map[string]*grant, error) {
 	known := k.known.Load()
 	// a request with a known token does not wait for the read of another
-	age, wait := remoteAge, false
-	if first(known.grants, keys) == nil {
+	age, wait := remoteAge, known.grants == nil
+	if wanted != nil && first(known.grants, wanted) == nil {
 		age, wait = 0, true
 	}
-	grants, err := k.upTo(ctx, age, wait)
-	return first(grants, keys), err
-}
-
-func (k *remoteKeys) all(ctx context.Context) (map[string]*grant, error) {
-	return k.upTo(ctx, remoteAge, k.known.Load().grants == nil)
-}
-
-// upTo returns the grants of the document, as refresh has it.
-func (k *remoteKeys) upTo(ctx context.Context, age time.Duration, wait bool) (map[string]*grant, error) {
 	if err := k.refresh(ctx, age, wait); err != nil {
 		return nil, err
 	}
-	known := k.known.Load()
-	if known.grants == nil {
+	if known = k.known.Load(); known.grants == nil {
 		return nil, fmt.Errorf("%w: %w", errUnavailable, known.err)
 	}
 	return known.grants, nil
