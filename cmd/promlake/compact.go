@@ -62,11 +62,7 @@ func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	err = c.compact(ctx, d, b)
-	t, terr := d.Totals()
-	if terr != nil {
-		return errors.Join(err, terr)
-	}
-	return errors.Join(err, io.Print("summary", summary(t, time.Since(begin))))
+	return errors.Join(err, io.Print("summary", summary(d.Totals(), time.Since(begin))))
 }
 
 func (c *compactCmd) compact(ctx context.Context, d *compactapp.Driven, b *bar) error {

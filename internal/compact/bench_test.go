@@ -133,7 +133,7 @@ func BenchmarkMerge(b *testing.B) {
 			s, at := benchLake(b, 1000, c.span, 2*time.Minute)
 			for _, t := range c.prepare {
 				at(clock(t))
-				require.NoError(b, s.UntilIdle(b.Context(), nil))
+				require.NoError(b, s.UntilIdle(b.Context(), nil, nil))
 			}
 			at(clock(c.at))
 			snap, err := catalog.Take(b.Context(), s.store, "t", key.MinTime, key.MaxTime)
@@ -158,10 +158,10 @@ func BenchmarkDay(b *testing.B) {
 	s, at := benchLake(b, 5787, 24*time.Hour, 20*time.Minute)
 	for h := 2; h < 24; h += 2 {
 		at(clock(fmt.Sprintf("%d:15", h)))
-		require.NoError(b, s.UntilIdle(b.Context(), nil))
+		require.NoError(b, s.UntilIdle(b.Context(), nil, nil))
 	}
 	at(clock("24:05"))
-	require.NoError(b, s.UntilIdle(b.Context(), nil))
+	require.NoError(b, s.UntilIdle(b.Context(), nil, nil))
 	at(clock("24:15"))
 	snap, err := catalog.Take(b.Context(), s.store, "t", key.MinTime, key.MaxTime)
 	require.NoError(b, err)

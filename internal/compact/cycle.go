@@ -33,10 +33,14 @@ func (s *Stage) Cycle(ctx context.Context) (Report, error) { return s.cycle(ctx,
 const fruitless = 3
 
 // UntilIdle runs cycles until a plan is empty or makes no progress. It does not wait for late data
-// or for garbage that is not due yet. progress may be nil. The error is that of the last cycle.
-func (s *Stage) UntilIdle(ctx context.Context, progress Progress) error {
+// or for garbage that is not due yet. progress, and ended, which gets the report of each cycle, may
+// be nil. The error is that of the last cycle.
+func (s *Stage) UntilIdle(ctx context.Context, progress Progress, ended func(*Report)) error {
 	for lost := 0; ; {
 		r, err := s.cycle(ctx, progress)
+		if ended != nil {
+			ended(&r)
+		}
 		switch {
 		case len(r.Planned) == 0 || ctx.Err() != nil:
 			return err

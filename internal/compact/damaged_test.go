@@ -57,13 +57,13 @@ func TestDamageIsNotCopied(t *testing.T) {
 	f := &flipping{Store: l.mem, key: k}
 	l.store = f
 	for f.at = 4; f.at < int(o.Size); f.at += 7 {
-		err := l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2}}, 2).UntilIdle(t.Context(), nil)
+		err := l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2}}, 2).UntilIdle(t.Context(), nil, nil)
 		require.Error(t, err, "byte %d of %d", f.at, o.Size)
 		require.Contains(t, err.Error(), k)
 	}
 	require.Empty(t, l.snapshot("t").Blocks)
 	f.at = 60
-	require.ErrorIs(t, l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2}}, 2).UntilIdle(t.Context(), nil), checksum.ErrDamaged)
+	require.ErrorIs(t, l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2}}, 2).UntilIdle(t.Context(), nil, nil), checksum.ErrDamaged)
 	f.key = ""
 	l.untilIdle(l.stage(Settings{Policy: plan.Policy{MinPartSegments: 2}}, 2))
 	require.NotEmpty(t, l.snapshot("t").Blocks)

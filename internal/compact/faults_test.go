@@ -23,7 +23,7 @@ func play(l *lake, fault bool) {
 	run := func(hhmm string) {
 		l.at(hhmm)
 		for range 4 { // a fault ends a cycle early; the next ones go on
-			if err := s.UntilIdle(l.t.Context(), nil); err != nil {
+			if err := s.UntilIdle(l.t.Context(), nil, nil); err != nil {
 				require.True(l.t, fault, err)
 				require.ErrorIs(l.t, err, errFault)
 			}

@@ -229,7 +229,7 @@ func parse(s string) labels.Labels {
 // untilIdle compacts all there is to compact now.
 func (l *lake) untilIdle(s *Stage) {
 	l.t.Helper()
-	require.NoError(l.t, s.UntilIdle(l.t.Context(), nil))
+	require.NoError(l.t, s.UntilIdle(l.t.Context(), nil, nil))
 }
 
 // snapshot is all that is live.

@@ -33,10 +33,10 @@ func panicsAt(t *testing.T, where string) {
 	l.at("0:11").write("t", seriesRows(3, 2, clock("0:06")))
 	l.at("2:30")
 	broken = true
-	require.ErrorIs(t, s.UntilIdle(t.Context(), nil), telemetry.ErrPanic)
+	require.ErrorIs(t, s.UntilIdle(t.Context(), nil, nil), telemetry.ErrPanic)
 	broken = false
 	require.Len(t, l.snapshot("t").Segments, 2)
-	require.NoError(t, s.UntilIdle(t.Context(), nil))
+	require.NoError(t, s.UntilIdle(t.Context(), nil, nil))
 	l.check("t")
 	require.Empty(t, l.snapshot("t").Segments)
 }

@@ -103,7 +103,7 @@ func TestRetention(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{Policy: plan.Policy{Retention: 48 * time.Hour, TenantRetention: map[string]time.Duration{"u": 0}}}, 2)
 	l.at("0:30").write("t", seriesRows(3, 1, clock("0:10")))
-	require.NoError(t, s.UntilIdle(t.Context(), nil))
+	require.NoError(t, s.UntilIdle(t.Context(), nil, nil))
 	l.at("72:00")
 	r, err := s.Cycle(t.Context())
 	require.NoError(t, err)
@@ -288,7 +288,7 @@ func TestMetricsAndProgress(t *testing.T) {
 		require.Equal(t, "t", tenant)
 		require.Equal(t, key.L2h, job.Level)
 		last = [2]int64{done, total}
-	}))
+	}, nil))
 	require.Equal(t, [2]int64{20, 20}, last)
 	require.NoError(t, testutil.GatherAndCompare(l.reg, strings.NewReader(`
 # HELP promlake_compact_jobs_total Jobs by kind, level and outcome (done, conflict, failed).

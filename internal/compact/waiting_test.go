@@ -164,7 +164,7 @@ func TestMergeReadsWhatAHeadForgets(t *testing.T) {
 		if begun++; begun == 1 {
 			w.kept.Head("t").Restart()
 		}
-	}))
+	}, nil))
 	memory, read := l.merged()
 	require.Equal(t, []int{3, 3}, []int{memory, read})
 	require.Equal(t, []string{"part 20260301T0000Z"}, l.levels("t"))

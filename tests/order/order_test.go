@@ -125,7 +125,7 @@ func (l *lake) compact(ahead time.Duration) {
 	set := compact.Settings{Policy: plan.Policy{MinPartSegments: 2, MaxSources: 2, MaxSegments: 2}, DeletionDelay: l.deletionDelay, TempDir: l.t.TempDir()}
 	s, err := compact.New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), clock(&ahead))
 	require.NoError(l.t, err)
-	require.NoError(l.t, s.UntilIdle(l.t.Context(), nil))
+	require.NoError(l.t, s.UntilIdle(l.t.Context(), nil, nil))
 }
 
 // values returns the values that a reader sees, by time.

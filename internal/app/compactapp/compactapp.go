@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/compact"
@@ -59,9 +57,9 @@ func newStage(s Settings, p process.Parts) (*compact.Stage, error) {
 
 // Driven is a compaction stage that its owner drives.
 type Driven struct {
-	stage   *compact.Stage
-	metrics prometheus.Gatherer
-	end     func() error
+	stage  *compact.Stage
+	totals Totals
+	end    func() error
 }
 
 // Open returns a compaction stage over a store that exists, for all of its tenants or, if tenant is
@@ -70,7 +68,6 @@ type Driven struct {
 func Open(ctx context.Context, p process.Settings, tenant string, s Settings, logger *slog.Logger, ahead time.Duration) (*Driven, error) {
 	d := &Driven{}
 	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (_ process.Stage, err error) {
-		d.metrics = parts.Registry
 		if p.CheckStore {
 			if err := probe.Check(ctx, parts.Store); err != nil {
 				return nil, err
@@ -94,17 +91,18 @@ func Open(ctx context.Context, p process.Settings, tenant string, s Settings, lo
 
 // Cycle executes all jobs that are due now.
 func (d *Driven) Cycle(ctx context.Context) error {
-	_, err := d.stage.Cycle(ctx)
+	r, err := d.stage.Cycle(ctx)
+	d.totals.add(&r)
 	return err
 }
 
 // UntilIdle runs cycles until no job is due.
 func (d *Driven) UntilIdle(ctx context.Context, progress compact.Progress) error {
-	return d.stage.UntilIdle(ctx, progress)
+	return d.stage.UntilIdle(ctx, progress, d.totals.add)
 }
 
 // Totals returns the sums of the finished work, including that of a failed cycle.
-func (d *Driven) Totals() (Totals, error) { return readTotals(d.metrics) }
+func (d *Driven) Totals() Totals { return d.totals }
 
 // Close releases the stage. None of its methods may run.
 func (d *Driven) Close() error { return d.end() }

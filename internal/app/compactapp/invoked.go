@@ -2,14 +2,10 @@ package compactapp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/process"
@@ -26,7 +22,6 @@ const Path = "/-/compact"
 // implements process.Stage, process.Scheduled and process.Consumer.
 type invoked struct {
 	compact *compact.Stage
-	metrics prometheus.Gatherer
 	queue   queue.Sender // takes the jobs of a tick; nil: they are done at once
 
 	ctx    context.Context // ends when the stage drains
@@ -45,7 +40,7 @@ func OnRequest(s Settings, w Workers) process.Builder {
 		if err != nil {
 			return nil, err
 		}
-		i := &invoked{compact: c, metrics: p.Registry}
+		i := &invoked{compact: c}
 		if w.QueueURL != "" {
 			if i.queue, err = sqsqueue.Open(ctx, w.QueueURL, sqsqueue.Metrics(p.Registry)); err != nil {
 				return nil, fmt.Errorf("start compaction: %w", err)
@@ -70,28 +65,14 @@ func (s *invoked) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	defer s.cycles.Unlock()
-	done, err := s.cycle()
+	r, err := s.compact.Cycle(s.ctx)
+	var done Totals
+	done.add(&r)
 	if err != nil {
 		process.Reply{Status: "error", Error: err.Error(), Data: &done}.Send(w, http.StatusInternalServerError)
 		return
 	}
 	process.Reply{Status: "success", Data: &done}.Send(w, http.StatusOK)
-}
-
-// cycle runs one cycle, whose failures the stage logs.
-func (s *invoked) cycle() (Totals, error) {
-	before, err := readTotals(s.metrics)
-	if err != nil {
-		return Totals{}, err
-	}
-	_, err = s.compact.Cycle(s.ctx)
-	after, merr := readTotals(s.metrics)
-	return Totals{
-		after.Jobs - before.Jobs, after.Conflicts - before.Conflicts, after.Failed - before.Failed,
-		after.SamplesRead - before.SamplesRead, after.SamplesWritten - before.SamplesWritten, after.SamplesDeleted - before.SamplesDeleted,
-		after.BytesRead - before.BytesRead, after.BytesWritten - before.BytesWritten,
-		after.ObjectsRemoved - before.ObjectsRemoved, after.BytesRemoved - before.BytesRemoved,
-	}, errors.Join(err, merr)
 }
 
 // Drain implements process.Stage: a cycle under way is dropped and its request answered.
@@ -156,7 +137,7 @@ func half(ctx context.Context) func() bool {
 	return func() bool { return ctx.Err() == nil && time.Now().Before(latest) }
 }
 
-// Totals are the sums of a stage's metrics since it was created. Sizes are bytes.
+// Totals are the sums of what cycles did. Sizes are bytes.
 type Totals struct {
 	Jobs           int64 `json:"jobs"`      // that were done
 	Conflicts      int64 `json:"conflicts"` // that another compactor was faster with
@@ -170,42 +151,17 @@ type Totals struct {
 	BytesRemoved   int64 `json:"bytes_removed"`
 }
 
-// readTotals sums up the counters of the stage whose metrics are in reg.
-func readTotals(reg prometheus.Gatherer) (Totals, error) {
-	families, err := reg.Gather()
-	if err != nil {
-		return Totals{}, fmt.Errorf("read compaction's metrics: %w", err)
-	}
-	var t Totals
-	outcomes := map[string]*int64{"done": &t.Jobs, "conflict": &t.Conflicts, "failed": &t.Failed}
-	sums := map[string]*int64{
-		"promlake_compact_samples_read_total":            &t.SamplesRead,
-		"promlake_compact_samples_written_total":         &t.SamplesWritten,
-		"promlake_compact_samples_deleted_total":         &t.SamplesDeleted,
-		"promlake_compact_bytes_read_total":              &t.BytesRead,
-		"promlake_compact_bytes_written_total":           &t.BytesWritten,
-		"promlake_compact_garbage_deleted_objects_total": &t.ObjectsRemoved,
-		"promlake_compact_garbage_deleted_bytes_total":   &t.BytesRemoved,
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			sum, ok := sums[f.GetName()]
-			if f.GetName() == "promlake_compact_jobs_total" {
-				sum, ok = outcomes[label(m, "outcome")]
-			}
-			if ok {
-				*sum += int64(m.GetCounter().GetValue())
-			}
+// add adds what a cycle did.
+func (t *Totals) add(r *compact.Report) {
+	t.Jobs, t.Conflicts, t.Failed = t.Jobs+int64(r.Of(compact.Done)), t.Conflicts+int64(r.Of(compact.Conflict)), t.Failed+int64(r.Of(compact.Failed))
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		t.SamplesRead, t.BytesRead, t.BytesWritten = t.SamplesRead+j.Read, t.BytesRead+j.BytesRead, t.BytesWritten+j.BytesWritten
+		if j.Outcome == compact.Done {
+			t.SamplesWritten, t.SamplesDeleted = t.SamplesWritten+j.Written, t.SamplesDeleted+j.Deleted
 		}
 	}
-	return t, nil
-}
-
-func label(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
+	for _, n := range []compact.Count{r.Garbage.Segments, r.Garbage.Blocks, r.Garbage.Manifests} {
+		t.ObjectsRemoved, t.BytesRemoved = t.ObjectsRemoved+n.Objects, t.BytesRemoved+n.Bytes
 	}
-	return ""
 }

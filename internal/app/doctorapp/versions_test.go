@@ -79,7 +79,7 @@ func (g *golden) compact(t *testing.T) error {
 	t.Helper()
 	s, err := compact.New(compact.Settings{}, g, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
-	return s.UntilIdle(t.Context(), nil)
+	return s.UntilIdle(t.Context(), nil, nil)
 }
 
 // remove deletes the samples of a metric.

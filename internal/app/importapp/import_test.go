@@ -133,7 +133,7 @@ func compactAll(t *testing.T, store objstore.Store) {
 	t.Helper()
 	st, err := compact.New(compact.Settings{TempDir: t.TempDir()}, store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), now)
 	require.NoError(t, err)
-	require.NoError(t, st.UntilIdle(t.Context(), nil))
+	require.NoError(t, st.UntilIdle(t.Context(), nil, nil))
 }
 
 // questions are random queries over the history.

@@ -105,7 +105,7 @@ func (s *site) compact() {
 	s.Helper()
 	st, err := compact.New(compact.Settings{TempDir: s.TempDir()}, s.Store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), func() time.Time { return s.clock })
 	require.NoError(s, err)
-	require.NoError(s, st.UntilIdle(s.Context(), nil))
+	require.NoError(s, st.UntilIdle(s.Context(), nil, nil))
 }
 
 // forget compacts and lets time pass until the manifest knows nothing of the blocks that it had.
