@@ -56,15 +56,10 @@ func (b *Blocks) Window(ctx context.Context, set storage.SeriesSet) (err error) 
 	defer func() { err = errors.Join(err, w.Close()) }()
 	a := &appending{ctx: ctx, w: w, app: w.Appender(ctx), report: &b.Report}
 	before := b.Report
-	var it chunkenc.Iterator
-	for set.Next() {
-		one := set.At()
-		it = one.Iterator(it)
-		if err := a.series(one.Labels(), it); err != nil {
-			return fmt.Errorf("append series %s: %w", one.Labels(), err)
-		}
+	if err := b.Report.each(ctx, set, a.series); err != nil {
+		return err
 	}
-	if err := errors.Join(set.Err(), a.app.Commit()); err != nil {
+	if err := a.app.Commit(); err != nil {
 		return err
 	}
 	if b.Report == before {
@@ -87,7 +82,6 @@ type appending struct {
 }
 
 func (a *appending) series(ls labels.Labels, it chunkenc.Iterator) error {
-	a.report.Series++
 	ref, last := storage.SeriesRef(0), chunkenc.ValNone
 	for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
 		// A commit holds one kind of samples of a series.
@@ -96,9 +90,6 @@ func (a *appending) series(ls labels.Labels, it chunkenc.Iterator) error {
 				return err
 			}
 			a.open, a.app = 0, a.w.Appender(a.ctx)
-			if err := context.Cause(a.ctx); err != nil {
-				return err
-			}
 		}
 		last = kind
 		a.open++
@@ -121,5 +112,5 @@ func (a *appending) series(ls labels.Labels, it chunkenc.Iterator) error {
 			return err
 		}
 	}
-	return it.Err()
+	return nil
 }

@@ -2,6 +2,7 @@
 package exportapp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/storage/remote"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/format/key"
@@ -44,6 +46,23 @@ type Report struct {
 	Floats  int64
 	Hists   int64 // native histograms
 	Skipped int64 // samples that the format has no place for
+}
+
+// each gives the series of a set to f, and counts them.
+func (r *Report) each(ctx context.Context, set storage.SeriesSet, f func(labels.Labels, chunkenc.Iterator) error) error {
+	var it chunkenc.Iterator
+	for set.Next() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.Series++
+		one := set.At()
+		it = one.Iterator(it)
+		if err := cmp.Or(f(one.Labels(), it), it.Err()); err != nil {
+			return fmt.Errorf("series %s: %w", one.Labels(), err)
+		}
+	}
+	return set.Err()
 }
 
 // export is one call of Run.

@@ -31,14 +31,8 @@ func NewOpenMetrics(w io.Writer) *OpenMetrics { return &OpenMetrics{w: bufio.New
 
 // Window implements Sink.
 func (o *OpenMetrics) Window(ctx context.Context, set storage.SeriesSet) error {
-	var it chunkenc.Iterator
-	for set.Next() {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		o.Report.Series++
-		head := openMetricsName(set.At().Labels())
-		it = set.At().Iterator(it)
+	return o.Report.each(ctx, set, func(ls labels.Labels, it chunkenc.Iterator) error {
+		head := openMetricsName(ls)
 		for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
 			if kind != chunkenc.ValFloat {
 				o.Report.Skipped++
@@ -58,11 +52,8 @@ func (o *OpenMetrics) Window(ctx context.Context, set storage.SeriesSet) error {
 				return fmt.Errorf("write OpenMetrics: %w", err)
 			}
 		}
-		if err := it.Err(); err != nil {
-			return err
-		}
-	}
-	return set.Err()
+		return nil
+	})
 }
 
 // Close ends the text.

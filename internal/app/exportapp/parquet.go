@@ -67,18 +67,7 @@ func NewParquet(w io.Writer) (*Parquet, error) {
 
 // Window implements Sink.
 func (p *Parquet) Window(ctx context.Context, set storage.SeriesSet) error {
-	var it chunkenc.Iterator
-	for set.Next() {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		p.Report.Series++
-		it = set.At().Iterator(it)
-		if err := p.series(set.At().Labels(), it); err != nil {
-			return err
-		}
-	}
-	return set.Err()
+	return p.Report.each(ctx, set, p.series)
 }
 
 func (p *Parquet) series(ls labels.Labels, it chunkenc.Iterator) error {
@@ -110,7 +99,7 @@ func (p *Parquet) series(ls labels.Labels, it chunkenc.Iterator) error {
 			}
 		}
 	}
-	return it.Err()
+	return nil
 }
 
 // sample appends what a row has for every kind of sample.
