@@ -19,36 +19,6 @@ import (
 	"github.com/promlake/promlake/internal/store/recent"
 )
 
-// patterns are the paths to which senders write: Prometheus' path and Mimir's, each also under
-// Mimir's prefix.
-var patterns = []string{
-	"/api/v1/write",
-	"/api/v1/push",
-	"/prometheus/api/v1/write",
-	"/prometheus/api/v1/push",
-}
-
-// linePatterns are where InfluxDB's clients write the line protocol, below /influx too as with
-// VictoriaMetrics.
-var linePatterns = map[string]ingest.InfluxVersion{
-	"POST /write":                  ingest.InfluxV1,
-	"POST /influx/write":           ingest.InfluxV1,
-	"POST /api/v2/write":           ingest.InfluxV2,
-	"POST /influx/api/v2/write":    ingest.InfluxV2,
-	"POST /api/v3/write_lp":        ingest.InfluxV3,
-	"POST /influx/api/v3/write_lp": ingest.InfluxV3,
-}
-
-// otlpPatterns are where OpenTelemetry's exporters write: Prometheus' path and Mimir's, that of
-// VictoriaMetrics, and the exporters' own default.
-var otlpPatterns = []string{
-	"/api/v1/otlp/v1/metrics",
-	"/prometheus/api/v1/otlp/v1/metrics",
-	"/otlp/v1/metrics",
-	"/opentelemetry/v1/metrics",
-	"/v1/metrics",
-}
-
 // datadogRoutes are those of Datadog's agent and clients, below /datadog as with VictoriaMetrics.
 // Version 1 of series is only there: its own path is that of Prometheus' series.
 func datadogRoutes(in *ingest.Stage) (routes []process.Route) {
@@ -69,10 +39,6 @@ func datadogRoutes(in *ingest.Stage) (routes []process.Route) {
 	}
 	return routes
 }
-
-// pushPrefixes are those of the paths of a Pushgateway's groups: its own, and that of
-// VictoriaMetrics.
-var pushPrefixes = []string{"/metrics/", "/api/v1/import/prometheus/metrics/"}
 
 var _ process.Consumer = stage{}
 
@@ -126,50 +92,36 @@ func (s stage) Consume(ctx context.Context, batch []lambda.Message) ([]string, e
 	return failed, nil
 }
 
-// Routes implements process.Stage.
+// Routes implements process.Stage. Senders find the paths that they know from the systems which take
+// their protocol: its own, Mimir's below /prometheus, and those of VictoriaMetrics.
 func (s stage) Routes() []process.Route {
-	h := s.ingest.Handler()
-	routes := make([]process.Route, 0, len(patterns))
-	for _, p := range patterns {
-		routes = append(routes, process.Route{Pattern: p, Name: p, Access: auth.Write, Handler: h})
-	}
-	for p, version := range linePatterns {
-		_, name, _ := strings.Cut(p, " ")
-		routes = append(routes, process.Route{Pattern: p, Name: name, Access: auth.Write, Handler: s.ingest.LineHandler(version)})
-	}
-	for path, h := range map[string]http.Handler{
-		"/api/v1/import/prometheus": s.ingest.TextHandler(),
-		"/api/v1/import/csv":        s.ingest.CSVHandler(),
-		"/api/v1/import":            s.ingest.JSONLinesHandler(),
-	} {
-		for _, path := range []string{path, "/prometheus" + path} {
-			routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: h})
+	var routes []process.Route
+	in := s.ingest
+	add := func(access auth.Access, h http.Handler, patterns ...string) {
+		for _, p := range patterns {
+			path := p[strings.IndexByte(p, ' ')+1:]
+			routes = append(routes, process.Route{Pattern: p, Name: strings.Replace(path, "...", "", 1), Access: access, Handler: h})
 		}
 	}
-	for _, path := range []string{"/api/put", "/opentsdb/api/put"} {
-		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OpenTSDBHandler()})
+	add(auth.Write, in.Handler(), "/api/v1/write", "/api/v1/push", "/prometheus/api/v1/write", "/prometheus/api/v1/push")
+	add(auth.Write, in.TextHandler(), "POST /api/v1/import/prometheus", "POST /prometheus/api/v1/import/prometheus")
+	add(auth.Write, in.CSVHandler(), "POST /api/v1/import/csv", "POST /prometheus/api/v1/import/csv")
+	add(auth.Write, in.JSONLinesHandler(), "POST /api/v1/import", "POST /prometheus/api/v1/import")
+	add(auth.Read, in.RefusedHandler(), "GET /api/v1/status/refused", "GET /prometheus/api/v1/status/refused")
+	add(auth.Write, in.OpenTSDBHandler(), "POST /api/put", "POST /opentsdb/api/put")
+	add(auth.Write, in.LineHandler(ingest.InfluxV1), "POST /write", "POST /influx/write")
+	add(auth.Write, in.LineHandler(ingest.InfluxV2), "POST /api/v2/write", "POST /influx/api/v2/write")
+	add(auth.Write, in.LineHandler(ingest.InfluxV3), "POST /api/v3/write_lp", "POST /influx/api/v3/write_lp")
+	add(auth.Public, ingest.InfluxPing(), "GET /ping", "GET /influx/ping")
+	add(auth.Write, ingest.InfluxQuery(), "GET /query", "GET /influx/query", "POST /query", "POST /influx/query")
+	// The last path is the default of OpenTelemetry's exporters.
+	add(auth.Write, in.OTLPHandler(), "POST /api/v1/otlp/v1/metrics", "POST /prometheus/api/v1/otlp/v1/metrics",
+		"POST /otlp/v1/metrics", "POST /opentelemetry/v1/metrics", "POST /v1/metrics")
+	for _, prefix := range []string{"/metrics/", "/api/v1/import/prometheus/metrics/"} { // of a Pushgateway's groups
+		group := prefix + "{group...}"
+		add(auth.Write, in.PushHandler(prefix), "PUT "+group, "POST "+group, "DELETE "+group)
 	}
-	for _, path := range []string{"/api/v1/status/refused", "/prometheus/api/v1/status/refused"} {
-		routes = append(routes, process.Route{Pattern: "GET " + path, Name: path, Access: auth.Read, Handler: s.ingest.RefusedHandler()})
-	}
-	for _, prefix := range pushPrefixes {
-		for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodDelete} {
-			routes = append(routes, process.Route{
-				Pattern: method + " " + prefix + "{group...}", Name: prefix + "{group}", Access: auth.Write, Handler: s.ingest.PushHandler(prefix),
-			})
-		}
-	}
-	routes = append(routes, datadogRoutes(s.ingest)...)
-	for _, path := range otlpPatterns {
-		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OTLPHandler()})
-	}
-	for _, prefix := range []string{"", "/influx"} {
-		routes = append(routes,
-			process.Route{Pattern: "GET " + prefix + "/ping", Name: prefix + "/ping", Access: auth.Public, Handler: ingest.InfluxPing()},
-			process.Route{Pattern: "GET " + prefix + "/query", Name: prefix + "/query", Access: auth.Write, Handler: ingest.InfluxQuery()},
-			process.Route{Pattern: "POST " + prefix + "/query", Name: prefix + "/query", Access: auth.Write, Handler: ingest.InfluxQuery()})
-	}
-	return routes
+	return append(routes, datadogRoutes(in)...)
 }
 
 // Drain implements process.Stage: buffered samples become durable and their senders are answered.
