@@ -69,12 +69,12 @@ func direct(ctx context.Context, all []alert, send func(context.Context, alert) 
 			d.Left = append(d.Left, a.from)
 		}
 	}
-	d.Refused = few(wrongs)
-	return d, few(errs)
+	d.Refused = Few(wrongs)
+	return d, Few(errs)
 }
 
-// few joins errors, of which a log line shows the first ones.
-func few(errs []error) error {
+// Few joins errors, of which a log line shows the first ones.
+func Few(errs []error) error {
 	if more := len(errs) - maxErrors; more > 0 {
 		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more errors", more))
 	}

@@ -69,15 +69,15 @@ func analyze(expr parser.Expr, lookback time.Duration) (reads []read, ranged boo
 
 // The metrics that alerting rules write.
 const (
-	alertsMetric   = "ALERTS"
-	forStateMetric = "ALERTS_FOR_STATE"
+	AlertsMetric   = "ALERTS"
+	ForStateMetric = "ALERTS_FOR_STATE"
 )
 
 // writes reports whether a selector may match series that a rule writes.
 func (r *Rule) writes(ms []*labels.Matcher) bool {
 	names := []string{r.record}
 	if r.record == "" {
-		names = []string{alertsMetric, forStateMetric}
+		names = []string{AlertsMetric, ForStateMetric}
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(ms, func(m *labels.Matcher) bool {
@@ -98,7 +98,7 @@ func (r *Rule) writes(ms []*labels.Matcher) bool {
 func (r *Rule) wrote(ls labels.Labels) bool {
 	if r.record == "" {
 		name := ls.Get(model.MetricNameLabel)
-		return (name == alertsMetric || name == forStateMetric) && ls.Get(labels.AlertName) == r.name
+		return (name == AlertsMetric || name == ForStateMetric) && ls.Get(labels.AlertName) == r.name
 	}
 	if ls.Get(model.MetricNameLabel) != r.record {
 		return false

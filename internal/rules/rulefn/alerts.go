@@ -11,13 +11,12 @@ import (
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/promlake/promlake/internal/rules/ruleeval"
 	"github.com/promlake/promlake/internal/rules/rulestate"
 )
 
 const (
-	alertsMetric   = "ALERTS"
-	forStateMetric = "ALERTS_FOR_STATE"
-	stateLabel     = "alertstate"
+	stateLabel = "alertstate"
 
 	// ResolvedRetention is how long a resolved alert is sent again, as upstream's constant of this
 	// name.
@@ -97,9 +96,9 @@ func (r *alerting) samples(a rulestate.Alert, at time.Time) promql.Vector {
 	lb := labels.NewBuilder(r.labels)
 	a.Labels.Range(func(l labels.Label) { lb.Set(l.Name, l.Value) })
 	lb.Set(labels.AlertName, r.name)
-	lb.Set(model.MetricNameLabel, forStateMetric)
+	lb.Set(model.MetricNameLabel, ruleeval.ForStateMetric)
 	forState := promql.Sample{Metric: lb.Labels(), T: timestamp.FromTime(at), F: float64(a.ActiveAt.Unix())}
-	lb.Set(model.MetricNameLabel, alertsMetric)
+	lb.Set(model.MetricNameLabel, ruleeval.AlertsMetric)
 	lb.Set(stateLabel, a.State)
 	return promql.Vector{{Metric: lb.Labels(), T: timestamp.FromTime(at), F: 1}, forState}
 }

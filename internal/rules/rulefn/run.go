@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/prom/appender"
+	"github.com/promlake/promlake/internal/rules/notify"
 	"github.com/promlake/promlake/internal/rules/rulestate"
 )
 
 const (
-	requests  = 16 // states that are read or written at once
-	senders   = 64 // tenants whose notifications are sent at once
-	maxErrors = 10 // of a tenant that are logged in one line
+	requests = 16 // states that are read or written at once
+	senders  = 64 // tenants whose notifications are sent at once
 )
 
 // member is a group in a run.
@@ -67,7 +67,7 @@ func (r *Runner) all(ctx context.Context, todo []work, at time.Time) (sum Report
 func (r *Runner) run(ctx context.Context, w work, at time.Time) (sum Report, m mail, err error) {
 	all, errs := r.states(ctx, w)
 	if err := r.redeliver(ctx, w.tenant, all, at); err != nil {
-		return sum, m, few(append(errs, err))
+		return sum, m, notify.Few(append(errs, err))
 	}
 	evaluated := make([]time.Time, len(all))
 	groups := make([]*group, len(all))
@@ -97,7 +97,7 @@ func (r *Runner) run(ctx context.Context, w work, at time.Time) (sum Report, m m
 	for _, one := range committed {
 		m.letters = append(m.letters, letter{one, slices.Concat(one.unsent, one.notices)})
 	}
-	return sum, m, few(errs)
+	return sum, m, notify.Few(errs)
 }
 
 // states reads the states of the groups. A group whose state cannot be read is left out.
@@ -190,12 +190,4 @@ func (r *Runner) fill(ctx context.Context, tenant string, m *member) error {
 	}
 	o.Samples = snappy.Encode(nil, message)
 	return nil
-}
-
-// few joins errors, of which a log line shows the first ones.
-func few(errs []error) error {
-	if more := len(errs) - maxErrors; more > 0 {
-		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more errors", more))
-	}
-	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/rules/notify"
 	"github.com/promlake/promlake/internal/rules/rulestate"
 	"github.com/promlake/promlake/internal/rules/rulestore"
 )
@@ -148,7 +149,7 @@ func (r *Runner) removed(ctx context.Context, tenant string, t *tenantRules) (ou
 	var errs []error
 	for obj, err := range r.Store.List(ctx, key.RuleStatesOf(tenant), "") {
 		if err != nil {
-			return out, few(append(errs, err))
+			return out, notify.Few(append(errs, err))
 		}
 		if _, _, err := key.ParseRuleState(obj.Key); err != nil || known[obj.Key] {
 			continue
@@ -173,7 +174,7 @@ func (r *Runner) removed(ctx context.Context, tenant string, t *tenantRules) (ou
 		t.ended = true
 		r.mu.Unlock()
 	}
-	return out, few(errs)
+	return out, notify.Few(errs)
 }
 
 // moment is one evaluation of a group.
