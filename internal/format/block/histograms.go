@@ -21,121 +21,100 @@ const (
 // blobBytes is the size of messages or labels at which a row group of histograms or exemplars ends.
 const blobBytes = 8 << 20
 
-// hists writes histograms-NNNN.parquet.
-type hists struct {
+// blobs writes files with a row for each blob: numbers, and the blob as segments have it. These are
+// histograms-NNNN.parquet and exemplars.parquet.
+type blobs struct {
 	keyColumns
 	*table
-	limit int // rows of a row group
+	limit   int      // rows of a row group
+	columns []string // of numbers
+	column  string   // of blobs
 
-	ts         []int64
-	count, sum []float64
-	blobs      [][]byte
-	bytes      int // of blobs
+	ts      []int64
+	numbers [][]float64 // by column
+	blobs   [][]byte
+	bytes   int // of blobs
 }
 
-func newHists(files Files, z *zstd.Encoder, o Options) *hists {
+func newBlobs(t *table, o Options, column string, numbers ...string) *blobs {
+	b := &blobs{table: t, limit: o.RowGroupRows, column: column, columns: numbers, numbers: make([][]float64, len(numbers))}
+	b.keyColumns.reset()
+	return b
+}
+
+func newHists(files Files, z *zstd.Encoder, o Options) *blobs {
 	schema := keySchema("promlake_histograms",
 		parquetfile.Bare(ColCount, format.Double), parquetfile.Bare(ColSum, format.Double), parquetfile.Bare(segment.ColHist, format.ByteArray))
-	h := &hists{table: newTable(files, z, HistogramsFile, o.FileBytes, schema), limit: o.RowGroupRows}
-	h.keyColumns.reset()
-	return h
+	return newBlobs(newTable(files, z, HistogramsFile, o.FileBytes, schema), o, segment.ColHist, ColCount, ColSum)
 }
 
-// append adds the histograms of the next series.
-func (h *hists) append(o *owner, samples []segment.Hist) error {
-	for _, s := range samples {
-		blob, err := segment.EncodeHist(s)
-		if err != nil {
-			return err
-		}
-		count, sum := s.Count()
-		h.keyColumns.append(o, 1, s.T, s.T)
-		h.ts, h.count, h.sum, h.blobs = append(h.ts, s.T), append(h.count, count), append(h.sum, sum), append(h.blobs, blob)
-		if h.bytes += len(blob); len(h.ts) == h.limit || h.bytes >= blobBytes {
-			if err := h.flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// flush writes the open row group, if it has rows.
-func (h *hists) flush() error {
-	if len(h.ts) == 0 {
-		return nil
-	}
-	if err := h.begin(); err != nil {
-		return err
-	}
-	h.write(h.table)
-	h.pq.Add(parquetfile.Int64s(segment.ColTS, &h.s, h.ts))
-	h.pq.Add(parquetfile.Doubles(ColCount, &h.s, h.count), nil)
-	h.pq.Add(parquetfile.Doubles(ColSum, &h.s, h.sum), nil)
-	h.pq.Add(parquetfile.Binaries(segment.ColHist, &h.s, h.blobs), nil)
-	g := h.group
-	h.keyColumns.reset()
-	clear(h.blobs)
-	h.ts, h.count, h.sum, h.blobs, h.bytes = h.ts[:0], h.count[:0], h.sum[:0], h.blobs[:0], 0
-	return h.endGroup(g)
-}
-
-// exemplars writes exemplars.parquet: metric, series_id, ts, value and labels, the last two encoded
-// as in segments.
-type exemplars struct {
-	keyColumns
-	*table
-	limit int // rows of a row group
-
-	ts     []int64
-	values []float64
-	labels [][]byte
-	bytes  int // of labels
-}
-
-func newExemplars(files Files, z *zstd.Encoder, o Options) *exemplars {
+func newExemplars(files Files, z *zstd.Encoder, o Options) *blobs {
 	name := func(int) string { return ExemplarsFile }
 	schema := keySchema("promlake_exemplars", parquetfile.Bare(segment.ColValue, format.Double), parquetfile.String(segment.ColLabels))
-	x := &exemplars{table: newTable(files, z, name, math.MaxInt64, schema), limit: o.RowGroupRows}
-	x.keyColumns.reset()
-	return x
+	return newBlobs(newTable(files, z, name, math.MaxInt64, schema), o, segment.ColLabels, segment.ColValue)
 }
 
-// append adds the exemplars of the next series.
-func (x *exemplars) append(o *owner, list []exemplar.Exemplar) error {
-	for _, e := range list {
-		labels, err := segment.EncodeExemplarLabels(e)
+// addHists adds the histograms of the next series.
+func (b *blobs) addHists(o *owner, samples []segment.Hist) error {
+	for _, s := range samples {
+		blob, err := segment.EncodeHist(s)
+		if err == nil {
+			count, sum := s.Count()
+			err = b.add(o, s.T, blob, count, sum)
+		}
 		if err != nil {
 			return err
-		}
-		x.keyColumns.append(o, 1, e.Ts, e.Ts)
-		x.ts, x.values, x.labels = append(x.ts, e.Ts), append(x.values, e.Value), append(x.labels, labels)
-		if x.bytes += len(labels); len(x.ts) == x.limit || x.bytes >= blobBytes {
-			if err := x.flush(); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
+// addExemplars adds the exemplars of the next series.
+func (b *blobs) addExemplars(o *owner, list []exemplar.Exemplar) error {
+	for _, e := range list {
+		blob, err := segment.EncodeExemplarLabels(e)
+		if err == nil {
+			err = b.add(o, e.Ts, blob, e.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *blobs) add(o *owner, t int64, blob []byte, numbers ...float64) error {
+	b.keyColumns.append(o, 1, t, t)
+	b.ts, b.blobs = append(b.ts, t), append(b.blobs, blob)
+	for i, v := range numbers {
+		b.numbers[i] = append(b.numbers[i], v)
+	}
+	if b.bytes += len(blob); len(b.ts) == b.limit || b.bytes >= blobBytes {
+		return b.flush()
+	}
+	return nil
+}
+
 // flush writes the open row group, if it has rows.
-func (x *exemplars) flush() error {
-	if len(x.ts) == 0 {
+func (b *blobs) flush() error {
+	if len(b.ts) == 0 {
 		return nil
 	}
-	if err := x.begin(); err != nil {
+	if err := b.begin(); err != nil {
 		return err
 	}
-	x.write(x.table)
-	x.pq.Add(parquetfile.Int64s(segment.ColTS, &x.s, x.ts))
-	x.pq.Add(parquetfile.Doubles(segment.ColValue, &x.s, x.values), nil)
-	x.pq.Add(parquetfile.Binaries(segment.ColLabels, &x.s, x.labels), nil)
-	g := x.group
-	x.keyColumns.reset()
-	clear(x.labels)
-	x.ts, x.values, x.labels, x.bytes = x.ts[:0], x.values[:0], x.labels[:0], 0
-	return x.endGroup(g)
+	b.write(b.table)
+	b.pq.Add(parquetfile.Int64s(segment.ColTS, &b.s, b.ts))
+	for i, name := range b.columns {
+		b.pq.Add(parquetfile.Doubles(name, &b.s, b.numbers[i]), nil)
+		b.numbers[i] = b.numbers[i][:0]
+	}
+	b.pq.Add(parquetfile.Binaries(b.column, &b.s, b.blobs), nil)
+	g := b.group
+	b.keyColumns.reset()
+	clear(b.blobs)
+	b.ts, b.blobs, b.bytes = b.ts[:0], b.blobs[:0], 0
+	return b.endGroup(g)
 }
 
 // Columns of metadata.parquet in addition to metric.

@@ -47,8 +47,8 @@ type Writer struct {
 	last      uint64 // LastID
 	ids       idSet
 	floats    *floats
-	hists     *hists
-	exemplars *exemplars
+	hists     *blobs
+	exemplars *blobs
 	metadata  *table
 	added     []File
 	meta      Meta
@@ -113,10 +113,10 @@ func (w *Writer) Append(ref series.Ref, s *Samples) error {
 	if err := w.floats.append(&o, s.TS, s.V, s.ST); err != nil {
 		return err
 	}
-	if err := w.hists.append(&o, s.Hists); err != nil {
+	if err := w.hists.addHists(&o, s.Hists); err != nil {
 		return err
 	}
-	return w.exemplars.append(&o, s.Exemplars)
+	return w.exemplars.addExemplars(&o, s.Exemplars)
 }
 
 // check refuses series that would make the block unreadable.
