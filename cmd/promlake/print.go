@@ -77,8 +77,6 @@ type pager struct {
 	out *os.File // the terminal
 }
 
-func (t *terminal) pager(out *os.File) pager { return pager{t, out} }
-
 // show shows a text that is longer or wider than the screen with $PAGER, or less. It reports
 // whether the pager has shown it.
 func (p pager) show(text string) bool {

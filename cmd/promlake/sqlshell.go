@@ -79,7 +79,7 @@ func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Valu
 	}
 	sh := sqlapp.Shell{Terminal: t, Ask: ask, Out: streams.Out, Cancellable: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return signal.NotifyContext(ctx, os.Interrupt)
-	}, Page: t.pager(out).show}
+	}, Page: pager{t, out}.show}
 	if b != nil {
 		sh.Busy = b.busy
 	}

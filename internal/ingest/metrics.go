@@ -106,9 +106,3 @@ func (m *metrics) flushed(n remotewrite.Tally, err error, took time.Duration) {
 	m.histograms.Add(float64(n.Hists))
 	m.exemplars.Add(float64(n.Exemplars))
 }
-
-// stored counts a segment that is durable.
-func (m *metrics) stored(bytes int) {
-	m.segments.Inc()
-	m.segmentBytes.Add(float64(bytes))
-}

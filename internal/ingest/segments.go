@@ -163,7 +163,8 @@ func (w *segmentWriter) putOne(ctx context.Context, e encoded) error {
 	if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(e.file), objstore.Condition{IfAbsent: true}); err != nil {
 		return fmt.Errorf("put segment: %w", err)
 	}
-	w.met.stored(len(e.file))
+	w.met.segments.Inc()
+	w.met.segmentBytes.Add(float64(len(e.file)))
 	w.recent.Put(e.key.String(), int64(len(e.file)), e.content)
 	w.recent.PutFooter(e.key.String(), int64(len(e.file)), e.info)
 	files.Put(e.file) // after an error the store may still read it

@@ -106,11 +106,6 @@ func (b *exactBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// received counts the chunks of an answer's payload beyond the one that its request counted as.
-func (m *metrics) received(name string, bytes int) {
-	m.chunks.WithLabelValues(name, opReceive).Add(float64(queue.Chunks(bytes) - 1))
-}
-
 // regionOf returns the region in the name of an AWS host, or "".
 func regionOf(host string) string {
 	labels := strings.Split(host, ".")

@@ -43,7 +43,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 		}
 		bytes += len(ms[i].Body)
 	}
-	q.met.received(q.name, bytes)
+	q.met.chunks.WithLabelValues(q.name, opReceive).Add(float64(queue.Chunks(bytes) - 1)) // the request counted as one
 	return ms, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
@@ -28,7 +27,6 @@ type inputSample struct {
 // store is a TSDB in a temporary directory, in which every test begins anew.
 type store struct {
 	*tsdb.DB
-	dir   string
 	input []*input
 }
 
@@ -49,9 +47,4 @@ func (s *store) until(ctx context.Context, at time.Time) error {
 		}
 	}
 	return app.Commit()
-}
-
-// Close removes the samples.
-func (s *store) Close() error {
-	return errors.Join(s.DB.Close(), os.RemoveAll(s.dir))
 }

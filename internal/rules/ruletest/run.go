@@ -181,9 +181,9 @@ func (r *runner) test(t *test, f *file, order map[string]int) (failures []error)
 	if err != nil {
 		return []error{errors.Join(fmt.Errorf("open a TSDB: %w", err), os.RemoveAll(dir))}
 	}
-	s := &store{DB: db, dir: dir, input: all}
+	s := &store{DB: db, input: all}
 	defer func() {
-		if err := s.Close(); err != nil {
+		if err := errors.Join(db.Close(), os.RemoveAll(dir)); err != nil {
 			failures = append(failures, fmt.Errorf("close the TSDB: %w", err))
 		}
 	}()

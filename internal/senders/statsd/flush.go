@@ -75,7 +75,7 @@ func (a *Aggregator) Flush() *Flush {
 			if x.fresh && x.cumulative(&p) {
 				begin := p
 				if begin.t, begin.v = a.flushed, 0; p.h != nil {
-					begin.h = empty(p.h)
+					begin.h = &histogram.Histogram{Schema: p.h.Schema, ZeroThreshold: p.h.ZeroThreshold} // before the first observation
 				}
 				f.points = append(f.points, begin)
 			}

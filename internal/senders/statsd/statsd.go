@@ -123,8 +123,3 @@ func native(h *dto.Histogram) *histogram.Histogram {
 	}
 	return out
 }
-
-// empty is the histogram before the first observation, in the form of another one.
-func empty(like *histogram.Histogram) *histogram.Histogram {
-	return &histogram.Histogram{Schema: like.Schema, ZeroThreshold: like.ZeroThreshold}
-}
