@@ -226,7 +226,7 @@ func TestCount(t *testing.T) {
 func TestMetadataAlone(t *testing.T) {
 	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
 	l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, nil, segment.Metadata{Metric: "m", Type: "gauge", Help: "M."})
-	got, err := l.Metadata(t.Context(), "", -1, 0)
+	got, err := l.Metadata(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, got["m"], 1)
 	now := laketest.Now().UnixMilli()

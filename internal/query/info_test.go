@@ -72,19 +72,15 @@ func TestMetadata(t *testing.T) {
 	l.Write("neighbour", row, segment.Metadata{Metric: "secret", Type: "gauge"})
 	m, z := []metadata.Metadata{{Type: "counter", Help: "old"}, {Type: "gauge", Help: "new"}}, []metadata.Metadata{{Type: "counter", Help: "z", Unit: "s"}}
 	for _, tc := range []struct {
-		name, metric     string
-		limit, perMetric int
-		want             map[string][]metadata.Metadata
+		name, metric string
+		want         map[string][]metadata.Metadata
 	}{
-		{"all", "", -1, -1, map[string][]metadata.Metadata{"m": m, "z": z}},
-		{"one", "z", -1, 0, map[string][]metadata.Metadata{"z": z}},
-		{"unknown", "x", -1, 0, map[string][]metadata.Metadata{}},
-		{"limit", "", 1, 0, map[string][]metadata.Metadata{"m": m}},
-		{"limit zero", "", 0, 0, map[string][]metadata.Metadata{}},
-		{"per metric", "", -1, 1, map[string][]metadata.Metadata{"m": m[:1], "z": z}},
+		{"all", "", map[string][]metadata.Metadata{"m": m, "z": z}},
+		{"one", "z", map[string][]metadata.Metadata{"z": z}},
+		{"unknown", "x", map[string][]metadata.Metadata{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := l.Metadata(t.Context(), tc.metric, tc.limit, tc.perMetric)
+			got, err := l.Metadata(t.Context(), tc.metric)
 			require.NoError(t, err)
 			require.Equal(t, tc.want, got)
 		})

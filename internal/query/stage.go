@@ -126,7 +126,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		return e.Cost, nil
 	}
 	statements.Metadata = func(ctx context.Context) (map[string][]metadata.Metadata, error) {
-		return stage.Storage.Metadata(ctx, "", -1, 0)
+		return stage.Storage.Metadata(ctx, "")
 	}
 	stage.sql = sql.New(statements)
 	return stage, nil

@@ -29,10 +29,8 @@ type Backend interface {
 	// timeout, and has request.Request.Leave. An error without a call of fn says that it waited in
 	// vain.
 	Run(ctx context.Context, fn func(ctx context.Context) error) error
-	// Metadata returns the metadata of one metric family, or of all if metric is "". A limit ≥ 0
-	// bounds the number of families, a limitPerMetric > 0 the entries of a family. The API applies
-	// both limits itself, so a backend may ignore them.
-	Metadata(ctx context.Context, metric string, limit, limitPerMetric int) (map[string][]metadata.Metadata, error)
+	// Metadata returns the metadata of one metric family, or of all if metric is "".
+	Metadata(ctx context.Context, metric string) (map[string][]metadata.Metadata, error)
 	// Stats returns the tenant's cardinalities, at most limit entries per list: values per label
 	// name, series per value of the label statsByLabelName, and series per label pair. Times are in
 	// ms.

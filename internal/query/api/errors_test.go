@@ -50,7 +50,7 @@ func (b failing) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, 
 	return failingExemplars{ctx, b.fail}, nil
 }
 
-func (b failing) Metadata(ctx context.Context, _ string, _, _ int) (map[string][]metadata.Metadata, error) {
+func (b failing) Metadata(ctx context.Context, _ string) (map[string][]metadata.Metadata, error) {
 	return nil, b.fail(ctx)
 }
 

@@ -39,7 +39,7 @@ func (b *tsdbBackend) Close() error { return nil }
 
 func (b *tsdbBackend) Run(ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
 
-func (b *tsdbBackend) Metadata(_ context.Context, metric string, _, _ int) (map[string][]metadata.Metadata, error) {
+func (b *tsdbBackend) Metadata(_ context.Context, metric string) (map[string][]metadata.Metadata, error) {
 	if metric == "" {
 		return b.metadata, nil
 	}

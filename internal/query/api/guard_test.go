@@ -31,7 +31,7 @@ type tenantBackend struct{ *tsdbBackend }
 
 func (b tenantBackend) Querier(int64, int64) (storage.Querier, error) { return tenantQuerier{}, nil }
 
-func (b tenantBackend) Metadata(ctx context.Context, _ string, _, _ int) (map[string][]metadata.Metadata, error) {
+func (b tenantBackend) Metadata(ctx context.Context, _ string) (map[string][]metadata.Metadata, error) {
 	return map[string][]metadata.Metadata{tenant.From(ctx): nil}, nil
 }
 
@@ -155,7 +155,7 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 // panicking panics in Metadata, and aborts in Stats as net/http's handlers do.
 type panicking struct{ *tsdbBackend }
 
-func (panicking) Metadata(context.Context, string, int, int) (map[string][]metadata.Metadata, error) {
+func (panicking) Metadata(context.Context, string) (map[string][]metadata.Metadata, error) {
 	panic("metadata is broken")
 }
 

@@ -26,7 +26,7 @@ func (s *server) metadata(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.backend.Metadata(r.Context(), r.FormValue("metric"), limit, perMetric)
+	all, err := s.backend.Metadata(r.Context(), r.FormValue("metric"))
 	if err != nil {
 		return nil, err
 	}

@@ -19,10 +19,8 @@ import (
 )
 
 // Metadata returns the distinct metadata of metric families that the segments and blocks of the
-// recent window hold. metric "" means all families. It returns at most limit families, the first by
-// name, with at most limitPerMetric entries each. A negative limit, and a limitPerMetric below 1,
-// mean no limit.
-func (s *Storage) Metadata(ctx context.Context, metric string, limit, limitPerMetric int) (map[string][]metadata.Metadata, error) {
+// recent window hold, by name and then by type, unit and help. metric "" means all families.
+func (s *Storage) Metadata(ctx context.Context, metric string) (map[string][]metadata.Metadata, error) {
 	var seen map[string]map[metadata.Metadata]struct{} // by name
 	_, err := s.Snapshots.Range(s.Recent()).Read(ctx, func(snap catalog.Snapshot) error {
 		objs, err := s.Files.Live(ctx, snap)
@@ -59,19 +57,11 @@ func (s *Storage) Metadata(ctx context.Context, metric string, limit, limitPerMe
 	if err != nil {
 		return nil, err
 	}
-	names := slices.Sorted(maps.Keys(seen))
-	if limit >= 0 && len(names) > limit {
-		names = names[:limit]
-	}
-	out := make(map[string][]metadata.Metadata, len(names))
-	for _, n := range names {
-		ms := slices.SortedFunc(maps.Keys(seen[n]), func(a, b metadata.Metadata) int {
-			return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Help, b.Help), cmp.Compare(a.Unit, b.Unit))
+	out := make(map[string][]metadata.Metadata, len(seen))
+	for name, ms := range seen {
+		out[name] = slices.SortedFunc(maps.Keys(ms), func(a, b metadata.Metadata) int {
+			return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Help, b.Help))
 		})
-		if limitPerMetric > 0 && len(ms) > limitPerMetric {
-			ms = ms[:limitPerMetric]
-		}
-		out[n] = ms
 	}
 	return out, nil
 }
