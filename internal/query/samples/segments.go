@@ -36,34 +36,15 @@ func (b *blobs) Bytes() int64 {
 // table.
 func listsKey(o *source.Object, t *index.Table) string { return o.Lists + t.RowsKey() }
 
-// times reads a list of times of the rows of t, the series table of a segment.
-func times(c *segment.Columns, col string, t *index.Table) (ts []int64, err error) {
+// list reads a list of the rows of t, the series table of a segment: with all that of a whole
+// segment, and with some that of a part of its rows.
+func list[T any](t *index.Table, col string, all func(col string) ([]int, []T, error), some func(col string, rows []uint32) ([]int, []T, error)) (vals []T, err error) {
 	if t.Partial() {
-		_, ts, err = c.TimesOf(col, t.Some())
+		_, vals, err = some(col, t.Some())
 	} else {
-		_, ts, err = c.Times(col)
-	}
-	return ts, err
-}
-
-// doubles is times for a list of doubles.
-func doubles(c *segment.Columns, col string, t *index.Table) (vals []float64, err error) {
-	if t.Partial() {
-		_, vals, err = c.DoublesOf(col, t.Some())
-	} else {
-		_, vals, err = c.Doubles(col)
+		_, vals, err = all(col)
 	}
 	return vals, err
-}
-
-// messages is times for a list of byte strings.
-func messages(c *segment.Columns, col string, t *index.Table) (data []string, err error) {
-	if t.Partial() {
-		_, data, err = c.BlobsOf(col, t.Some())
-	} else {
-		_, data, err = c.Blobs(col)
-	}
-	return data, err
 }
 
 // segmentFloats returns the float samples of the rows of t, the series table of a segment.
@@ -80,15 +61,15 @@ func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.T
 		b = &batch{}
 		n := t.TotalFloats()
 		if b.base, b.near = t.FloatTimes(); b.near == nil {
-			if b.t, err = times(c, segment.ColTS, t); err != nil {
+			if b.t, err = list(t, segment.ColTS, c.Times, c.TimesOf); err != nil {
 				return nil, err
 			}
 		}
-		if b.v, err = doubles(c, segment.ColValue, t); err != nil {
+		if b.v, err = list(t, segment.ColValue, c.Doubles, c.DoublesOf); err != nil {
 			return nil, err
 		}
 		if c.Has(segment.ColST) {
-			if b.st, err = times(c, segment.ColST, t); err != nil {
+			if b.st, err = list(t, segment.ColST, c.Times, c.TimesOf); err != nil {
 				return nil, err
 			}
 		}
@@ -219,10 +200,10 @@ func (r *Collector) listed(ctx context.Context, object int) (floats *batch, hist
 	if has((*index.Table).Hists) {
 		hists, err = lists(ctx, r.reader, "histograms", "histograms of "+o.Series+t.RowsKey(), o, t, func(c *segment.Columns) (b *blobs, err error) {
 			b = &blobs{}
-			if b.t, err = times(c, segment.ColHistTS, t); err != nil {
+			if b.t, err = list(t, segment.ColHistTS, c.Times, c.TimesOf); err != nil {
 				return nil, err
 			}
-			if b.data, err = messages(c, segment.ColHist, t); err != nil {
+			if b.data, err = list(t, segment.ColHist, c.Blobs, c.BlobsOf); err != nil {
 				return nil, err
 			}
 			if n := t.TotalHists(); int64(len(b.t)) != n || int64(len(b.data)) != n {

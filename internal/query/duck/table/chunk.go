@@ -26,56 +26,34 @@ type Chunk struct {
 	pinned  runtime.Pinner
 }
 
+// of returns what there is for a column.
+func of[T any](c *Chunk, all []T, column int) (one T) {
+	if i := c.scan.outputs[column]; i >= 0 {
+		one = all[i]
+	}
+	return one
+}
+
 // Numbers returns the values of a BIGINT column, or of a TIMESTAMP column in µs; nil if they are
 // not read.
-func (c *Chunk) Numbers(column int) []int64 {
-	if i := c.scan.outputs[column]; i >= 0 {
-		return c.numbers[i]
-	}
-	return nil
-}
+func (c *Chunk) Numbers(column int) []int64 { return of(c, c.numbers, column) }
 
 // Doubles returns the values of a DOUBLE column; nil if they are not read.
-func (c *Chunk) Doubles(column int) []float64 {
-	if i := c.scan.outputs[column]; i >= 0 {
-		return c.doubles[i]
-	}
-	return nil
-}
+func (c *Chunk) Doubles(column int) []float64 { return of(c, c.doubles, column) }
 
 // Flags returns the values of a BOOLEAN column; nil if they are not read.
-func (c *Chunk) Flags(column int) []bool {
-	if i := c.scan.outputs[column]; i >= 0 {
-		return c.flags[i]
-	}
-	return nil
-}
+func (c *Chunk) Flags(column int) []bool { return of(c, c.flags, column) }
 
 // UInts returns the values of a UINTEGER column; nil if they are not read.
-func (c *Chunk) UInts(column int) []uint32 {
-	if i := c.scan.outputs[column]; i >= 0 {
-		return c.uints[i]
-	}
-	return nil
-}
+func (c *Chunk) UInts(column int) []uint32 { return of(c, c.uints, column) }
 
 // Lists returns the values of a DOUBLE[] column; nil if they are not read, which drops what is
 // set.
-func (c *Chunk) Lists(column int) *Lists {
-	if i := c.scan.outputs[column]; i >= 0 {
-		return c.lists[i]
-	}
-	return nil
-}
+func (c *Chunk) Lists(column int) *Lists { return of(c, c.lists, column) }
 
 // Texts returns the values of a VARCHAR or MAP column; nil if they are not read, which drops what
 // is written.
-func (c *Chunk) Texts(column int) *Texts {
-	if i := c.scan.outputs[column]; i >= 0 {
-		return c.texts[i]
-	}
-	return nil
-}
+func (c *Chunk) Texts(column int) *Texts { return of(c, c.texts, column) }
 
 // give describes the rows for C.
 func (c *Chunk) give(out *C.prom_table_chunk) {
