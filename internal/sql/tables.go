@@ -47,13 +47,11 @@ var catalogued = map[string]func(x *execution, r *reader) table.Table{
 	storedPrefix + "series": seriesView,
 	"histograms":            func(x *execution, r *reader) table.Table { return &views.Histograms{Store: x.Store, Reader: r} },
 	"exemplars":             func(x *execution, r *reader) table.Table { return &views.Exemplars{Store: x.Store, Reader: r} },
-	"blocks":                func(_ *execution, r *reader) table.Table { return &views.Blocks{Reader: r} },
-	"segments":              func(_ *execution, r *reader) table.Table { return &views.Segments{Reader: r} },
-	metadataView: func(x *execution, r *reader) table.Table {
-		return &views.Metadata{Reader: r, Get: x.Metadata}
-	},
-	"rollup_1h": rollupView("rollup_1h"),
-	"rollup_5m": rollupView("rollup_5m"),
+	"blocks":                func(_ *execution, r *reader) table.Table { return views.Blocks(r) },
+	"segments":              func(_ *execution, r *reader) table.Table { return views.Segments(r) },
+	metadataView:            func(x *execution, r *reader) table.Table { return views.Metadata(r, x.Metadata) },
+	"rollup_1h":             rollupView("rollup_1h"),
+	"rollup_5m":             rollupView("rollup_5m"),
 }
 
 // storedPrefix begins the names of the views that show each replica as it is stored.
@@ -64,7 +62,7 @@ func samplesView(x *execution, r *reader) table.Table {
 }
 
 func seriesView(x *execution, r *reader) table.Table {
-	return &views.Series{Store: x.Store, Reader: r}
+	return views.Series(x.Store, r)
 }
 
 func rollupView(name string) func(x *execution, r *reader) table.Table {

@@ -142,6 +142,30 @@ func apart(c *table.Chunk, n int) bool {
 	return c.Rows > 0 && max(c.Rows, n) >= ownRows
 }
 
+// listed is a table whose rows are in memory once it is opened.
+type listed struct {
+	Reader
+	columns []table.Column
+	rows    int64 // about
+	find    func(context.Context, Read) (*list, error)
+}
+
+func (t *listed) Columns() []table.Column { return t.columns }
+func (t *listed) Rows() int64             { return t.rows }
+
+// Open implements table.Table.
+func (t *listed) Open([]int) (table.Scan, error) {
+	ctx, r, err := t.Read()
+	var l *list
+	if err == nil {
+		l, err = t.find(ctx, r)
+	}
+	if err != nil {
+		return nil, t.Fail(err)
+	}
+	return l, nil
+}
+
 // list is a scan over rows in memory. It implements table.Scan and table.Cursor.
 type list struct {
 	n    int
