@@ -25,12 +25,12 @@ func (d *decoder) exponential(msg []byte) error {
 	}
 	h := &histogram.Histogram{ZeroThreshold: zeroThreshold}
 	var scale int32
-	var attributes, exemplars, positive, negative span
+	var exemplars, positive, negative span
 	r := read(msg, "ExponentialHistogramDataPoint")
 	for r.next() {
 		switch r.num {
 		case 1:
-			attributes.add(&r)
+			p.attributes.add(&r)
 		case 4:
 			h.Count = r.fixed64()
 		case 5:
@@ -49,11 +49,7 @@ func (d *decoder) exponential(msg []byte) error {
 			p.common(&r, 10)
 		}
 	}
-	if r.err != nil {
-		return r.err
-	}
-	p.attributes = attributes.bytes
-	if ok, err := d.accept(); !ok {
+	if ok, err := d.accept(r.err); !ok {
 		return err
 	}
 	if scale < histogram.ExponentialSchemaMin {

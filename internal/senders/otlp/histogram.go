@@ -29,7 +29,7 @@ func (d *decoder) explicit(msg []byte) error {
 	p := &d.point
 	d.counts, d.bounds = d.counts[:0], d.bounds[:0]
 	var h explicitPoint
-	var attributes, exemplars span
+	var exemplars span
 	r := read(msg, "HistogramDataPoint")
 	for r.next() {
 		switch r.num {
@@ -44,16 +44,13 @@ func (d *decoder) explicit(msg []byte) error {
 		case 8:
 			exemplars.add(&r)
 		case 9:
-			attributes.add(&r)
+			p.attributes.add(&r)
 		default:
 			p.common(&r, 10)
 		}
 	}
-	if r.err != nil {
-		return r.err
-	}
-	p.attributes, h.exemplars = attributes.bytes, exemplars.bytes
-	if ok, err := d.accept(); !ok {
+	h.exemplars = exemplars.bytes
+	if ok, err := d.accept(r.err); !ok {
 		return err
 	}
 	if d.set.NHCB {

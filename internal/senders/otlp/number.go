@@ -11,7 +11,7 @@ import (
 func (d *decoder) number(msg []byte) error {
 	d.point = point{}
 	p := &d.point
-	var attributes, exemplars span
+	var exemplars span
 	v, given := 0.0, false
 	r := read(msg, "NumberDataPoint")
 	for r.next() {
@@ -23,19 +23,15 @@ func (d *decoder) number(msg []byte) error {
 		case 6:
 			v, given = float64(int64(r.fixed64())), true
 		case 7:
-			attributes.add(&r)
+			p.attributes.add(&r)
 		default:
 			p.common(&r, 8)
 		}
 	}
-	if r.err != nil {
-		return r.err
-	}
-	p.attributes = attributes.bytes
-	if !given && !p.stale {
+	if r.err == nil && !given && !p.stale {
 		return d.refuse(&remotewrite.Rejection{Reason: remotewrite.ReasonPoint, Err: errors.New("data point without a value")})
 	}
-	if ok, err := d.accept(); !ok {
+	if ok, err := d.accept(r.err); !ok {
 		return err
 	}
 	d.float(v)
@@ -47,7 +43,7 @@ func (d *decoder) number(msg []byte) error {
 func (d *decoder) summary(msg []byte) error {
 	d.point = point{}
 	p := &d.point
-	var attributes, quantiles span
+	var quantiles span
 	var count uint64
 	var sum float64
 	r := read(msg, "SummaryDataPoint")
@@ -60,16 +56,12 @@ func (d *decoder) summary(msg []byte) error {
 		case 6:
 			quantiles.add(&r)
 		case 7:
-			attributes.add(&r)
+			p.attributes.add(&r)
 		default:
 			p.common(&r, 8)
 		}
 	}
-	if r.err != nil {
-		return r.err
-	}
-	p.attributes = attributes.bytes
-	if ok, err := d.accept(); !ok {
+	if ok, err := d.accept(r.err); !ok {
 		return err
 	}
 	d.members()

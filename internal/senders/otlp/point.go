@@ -15,7 +15,7 @@ import (
 
 // point is the data point that is being read.
 type point struct {
-	attributes []byte
+	attributes span
 	start      uint64 // ns; 0: unknown
 	time       uint64 // ns
 	stale      bool   // it has no recorded value: the series ends
@@ -50,10 +50,13 @@ func (p *point) value(v float64) float64 {
 	return v
 }
 
-// accept checks the times of the data point at hand. It reports whether the point is to be stored.
-func (d *decoder) accept() (bool, error) {
+// accept checks the times of the data point at hand, which was read with an error or none. It reports
+// whether the point is to be stored.
+func (d *decoder) accept(err error) (bool, error) {
 	p := &d.point
-	var err error
+	if err != nil {
+		return false, err
+	}
 	if p.time == 0 {
 		err = &remotewrite.Rejection{Reason: remotewrite.ReasonPoint, Err: errors.New("data point without time_unix_nano")}
 	} else if err = d.rules.TimeRange.Check(millis(p.time)); err == nil {
@@ -94,7 +97,7 @@ func (d *decoder) member(m, widest member, v float64) error {
 
 // members computes the key that the series of the data point at hand share.
 func (d *decoder) members() {
-	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'a'), d.metric.key), d.point.attributes...)
+	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'a'), d.metric.key), d.point.attributes.bytes...)
 	d.point.key = d.c.Key(d.text)
 }
 
@@ -104,7 +107,7 @@ func (d *decoder) single(exemplars []byte) error {
 	if err != nil {
 		return err
 	}
-	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'v'), d.metric.key), d.point.attributes...)
+	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'v'), d.metric.key), d.point.attributes.bytes...)
 	if err := d.place(d.c.Key(d.text), member{}, member{}); err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func (d *decoder) place(k series.Key, m, widest member) error {
 	}
 	if !p.built {
 		p.built = true
-		if p.shared, err = d.shared(p.attributes); err == nil {
+		if p.shared, err = d.shared(p.attributes.bytes); err == nil {
 			_, err = d.of(p.shared, widest)
 		}
 		if err != nil {
