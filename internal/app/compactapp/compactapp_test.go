@@ -23,15 +23,9 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
-	"github.com/promlake/promlake/internal/store/recent"
 	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
-
-// background returns the builder of a stage that keeps no segments in memory.
-func background(s compactapp.Settings, interval time.Duration) process.Builder {
-	return compactapp.Sharing(func(process.Parts) *recent.Segments { return nil }, s, false, interval)
-}
 
 // parts are those of a process a week after two segments of one window were written.
 func parts(t *testing.T) (process.Parts, chan struct{}) {
@@ -66,7 +60,7 @@ func manifest(t *testing.T, p process.Parts) catalog.Manifest {
 
 func TestBackgroundCompactsOnceTheProcessIsReady(t *testing.T) {
 	p, ready := parts(t)
-	stage, err := background(compactapp.DefaultSettings(), time.Millisecond)(t.Context(), p)
+	stage, err := compactapp.Background(compactapp.DefaultSettings(), time.Millisecond)(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, stage.Routes())
 	require.Empty(t, manifest(t, p).Blocks)
@@ -78,7 +72,7 @@ func TestBackgroundCompactsOnceTheProcessIsReady(t *testing.T) {
 
 func TestBackgroundEndsBeforeTheProcessIsReady(t *testing.T) {
 	p, _ := parts(t)
-	stage, err := background(compactapp.DefaultSettings(), time.Millisecond)(t.Context(), p)
+	stage, err := compactapp.Background(compactapp.DefaultSettings(), time.Millisecond)(t.Context(), p)
 	require.NoError(t, err)
 	require.NoError(t, stage.Drain(t.Context()))
 	require.NoError(t, stage.Close())
@@ -121,7 +115,7 @@ func TestBadSettings(t *testing.T) {
 	p, _ := parts(t)
 	s := compactapp.DefaultSettings()
 	s.SettleDelay = -1
-	for _, build := range []process.Builder{background(s, time.Minute), compactapp.OnRequest(s, compactapp.Workers{})} {
+	for _, build := range []process.Builder{compactapp.Background(s, time.Minute), compactapp.OnRequest(s, compactapp.Workers{})} {
 		_, err := build(t.Context(), p)
 		require.ErrorContains(t, err, "start compaction: ")
 	}
