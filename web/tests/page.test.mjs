@@ -178,7 +178,7 @@ test("explain shows the plan, the price and what was measured", async () => {
   assert.deepEqual((await parts.locator("th").allTextContents()).sort(), ["Operators over these values", "Read and evaluate rate(node_cpu_seconds_total[1m])"]);
   assert.match((await parts.allTextContents()).join(), /[\d.]+ (µ|m)?s\d+ %/);
 
-  // What would be cheaper follows from the numbers. What the engine evaluates has names for the rest.
+  // The advice follows from the numbers. The engine's expression names the parts that it lacks.
   await page.route(/\/explain\?/, async (route) => {
     const reply = await (await route.fetch()).json();
     const { data } = reply;

@@ -92,8 +92,8 @@ func (s stage) Consume(ctx context.Context, batch []lambda.Message) ([]string, e
 	return failed, nil
 }
 
-// Routes implements process.Stage. Senders find the paths that they know from the systems which take
-// their protocol: its own, Mimir's below /prometheus, and those of VictoriaMetrics.
+// Routes implements process.Stage. Senders find the paths of their protocol: its own, Mimir's below
+// /prometheus, and those of VictoriaMetrics.
 func (s stage) Routes() []process.Route {
 	var routes []process.Route
 	in := s.ingest

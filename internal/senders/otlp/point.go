@@ -50,8 +50,8 @@ func (p *point) value(v float64) float64 {
 	return v
 }
 
-// accept checks the times of the data point at hand, which was read with an error or none. It reports
-// whether the point is to be stored.
+// accept checks the times of the current data point. err is the error with which it was read. It
+// reports whether the point is to be stored.
 func (d *decoder) accept(err error) (bool, error) {
 	p := &d.point
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // stays in the memory of the process.
 //
 //	series  = labels chunks
-//	labels  = count *(name value)   ; numbers are unsigned varints, texts have their lengths before them
+//	labels  = count *(name value)   ; numbers are unsigned varints, texts follow their lengths
 //	chunks  = count *(min-time max-time encoding data)   ; times in ms, signed varints
 type Spool struct {
 	file *os.File

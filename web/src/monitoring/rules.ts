@@ -58,7 +58,8 @@ export const rules = (explore: (expr: string) => void): Kind => ({
 });
 
 // alerts lists the alerting rules: a row for each active alert, or one for an inactive rule.
-// Firing rules come first. A graph below the alerts of a rule shows one of them. Above are silences.
+// Firing rules come first. A graph below the alerts of a rule shows one of them. Silences are above
+// the list.
 export function alerts(ctx: Context, explore: (expr: string) => void, explain: (expr: string) => void): Kind {
   const moments = new Map<string, Moment>();
   const silences = new Silences(ctx);
