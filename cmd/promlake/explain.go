@@ -48,6 +48,9 @@ func explained(e *explain.Explanation) string {
 	for _, k := range e.Kept {
 		fmt.Fprintf(&b, "kept: %s\n", k)
 	}
+	if e.Division != "" {
+		fmt.Fprintf(&b, "division: %s\n", e.Division)
+	}
 	for _, s := range e.Selectors {
 		replicas := ""
 		if s.Replicas > 0 {

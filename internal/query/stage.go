@@ -14,6 +14,7 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/tempdir"
 	"github.com/promlake/promlake/internal/query/buckets"
+	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/engine"
@@ -104,11 +106,15 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		Snapshots: snapshots, Files: files, Series: shown, Samples: reader, DB: db, Metrics: m, Logger: logger,
 	}
 	asked := usage.New(usage.Settings{Bytes: s.UsageBytes, Interval: s.UsageInterval}, store, reg, logger, now)
+	workers, err := divide.NewWorkers(s.Workers, reg, logger)
+	if err != nil {
+		return nil, fmt.Errorf("query settings: %w", err)
+	}
 	e := engine.New(engine.Settings{
 		MaxConcurrency: s.MaxConcurrency, MaxSamples: s.MaxSamples, MaxFetchedBytes: s.MaxFetchedBytes, MaxSubquerySteps: s.MaxSubquerySteps,
 		QueryMemoryBytes: s.QueryMemoryBytes, MinPushedSamples: s.MinPushedSamples, Timeout: s.Timeout, Lookback: s.LookbackDelta,
-		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps, Cost: s.Cost,
-	}, x, asked, reg, logger)
+		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps, Cost: s.Cost, DivideBytes: s.DivideBytes, DivideWindows: s.DivideWindows,
+	}, x, asked, workers, reg, logger)
 	stage := &Stage{
 		Storage:  &engine.Storage{Snapshots: snapshots, Files: files, Tables: tables, Series: shown, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
 		settings: s, work: work, db: db, exec: x, engine: e, usage: asked,
@@ -143,6 +149,12 @@ func (s *Stage) Engine() promql.QueryEngine { return s.engine }
 
 // Executor lets the engine push parts of a query down to the stage.
 func (s *Stage) Executor() *exec.Executor { return s.exec }
+
+// Piece evaluates a piece of a range query that another process divides. The tenant is that of the
+// context.
+func (s *Stage) Piece(ctx context.Context, p *divide.Piece) (*divide.Answer, error) {
+	return s.engine.Piece(ctx, s, p)
+}
 
 // Explain plans a query and describes the plan. It reads no samples unless the question asks to run
 // the statements. The tenant is that of the context. The limits are those of the query itself.

@@ -43,6 +43,8 @@ var entrances = []entrance{
 	{"queries", 22, under("POST /api/v1/", "query", "query_range", "query_range", "explain", "format_query", "parse_query", "query_exemplars"), (*client).ask},
 	{"series", 8, append(under("GET /api/v1/", "series", "labels", "label/job/values", "label/{name}/values", "export", "export/csv", "metadata",
 		"status/metric_names_stats", "status/label_names_stats", "status/tsdb", "cardinality/label_names", "cardinality/label_values", "cardinality/active_series"), "GET /federate"), (*client).ask},
+	{"pieces", 2, under("POST /api/v1/", "piece"), document(`{"version":1,"tenant":"anonymous","query":"random","start":%m,"end":%m,"step":60000,"from":%m,"upto":%m,"lookback":300000,"options":{},"snapshot":{},"timeout":1000,"max_bytes":1000,"estimated":1,"requests":1}`,
+		`{"version":1,"tenant":%q,"query":%q,"start":0,"end":600000,"step":60000,"from":0,"upto":60000,"lookback":300000,"options":{},"snapshot":{"wide":true,"segments":[]},"timeout":1000,"max_bytes":1000,"estimated":1,"requests":1}`, `[[{}]]`)},
 	{"sql", 8, under("POST /api/v1/", "sql"), (*client).ask},
 	{"remote read", 4, under("POST /api/v1/", "read"), func(c *client, ctx context.Context, route string) answer {
 		return c.request(ctx, route, nil, writeType, c.spoilt(remoteRead(c.rng.IntN(2) == 0)))

@@ -4,6 +4,7 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -97,11 +98,21 @@ func (g *Guard) Protect(access Access, next http.Handler) http.Handler {
 			return
 		}
 		g.requests.WithLabelValues("ok").Inc()
-		r = r.Clone(r.Context())
+		r = r.Clone(context.WithValue(r.Context(), credentialsKey{}, r.Header.Get("Authorization")))
 		r.Header.Del("Authorization")
 		r.Header.Set(tenant.Header, id)
 		next.ServeHTTP(w, r)
 	})
+}
+
+type credentialsKey struct{}
+
+// Credentials returns the Authorization header of the request to which ctx belongs, for requests to
+// processes that evaluate a part of it and check the sender's rights again. "": it had none, or was
+// not checked.
+func Credentials(ctx context.Context) string {
+	c, _ := ctx.Value(credentialsKey{}).(string)
+	return c
 }
 
 // everything is the grant of the process's own token.

@@ -25,6 +25,7 @@ var (
 	_ weights.Weigher    = backend{}
 	_ api.Laker          = backend{}
 	_ weights.Asker      = backend{}
+	_ api.Piecer         = backend{}
 )
 
 // backend is an api.Backend: the engine evaluates queries, the stage reads their data.

@@ -65,6 +65,7 @@ type server struct {
 	explains Explainer // nil: the backend cannot explain queries
 	sql      SQLer     // nil: the backend has no SQL
 	lakes    Laker     // nil: the backend cannot describe its objects
+	pieces   Piecer    // nil: the backend evaluates no pieces
 	weights  weights.Server
 
 	reads   *gate.Gate       // of RemoteReadConcurrency
@@ -107,6 +108,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s.explains, _ = backend.(Explainer)
 	s.sql, _ = backend.(SQLer)
 	s.lakes, _ = backend.(Laker)
+	s.pieces, _ = backend.(Piecer)
 	s.weights = weights.Server{Parser: s.parser, Now: now}
 	s.weights.Weigher, _ = backend.(weights.Weigher)
 	s.weights.Asker, _ = backend.(weights.Asker)

@@ -11,13 +11,13 @@ import (
 	"github.com/promlake/promlake/internal/query/request"
 )
 
-// unqueued are the paths whose handlers do not take a turn among the queries here. Queries, SQL,
-// explain and estimates take their turn themselves. Remote reads and exports have a limit of their
+// unqueued are the paths whose handlers do not take a turn among the queries here. Queries, pieces,
+// SQL, explain and estimates take their turn themselves. Remote reads and exports have a limit of their
 // own (shared).
 // The others read no samples: their time is linear in what the process holds.
 var unqueued = map[string]bool{
 	"/*path": true, queryPath: true, queryRangePath: true, sqlPath: true, explainPath: true, costPath: true, rangeCostPath: true,
-	"/read": true, exportPath: true, exportCSVPath: true,
+	"/read": true, piecePath: true, exportPath: true, exportCSVPath: true,
 	"/features": true, "/status/buildinfo": true, "/status/runtimeinfo": true, "/status/flags": true, "/status/config": true,
 	"/status/walreplay": true, "/status/tsdb/blocks": true,
 	"/scrape_pools": true, "/scrape_pools/config": true, "/targets": true, "/targets/metadata": true, "/targets/relabel_steps": true,

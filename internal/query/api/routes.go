@@ -32,6 +32,7 @@ const (
 	lakePath      = "/status/lake"
 	exportPath    = "/export"
 	exportCSVPath = "/export/csv"
+	piecePath     = "/piece"
 )
 
 // choice returns the handler of a route, given the one that upstream registers.
@@ -134,6 +135,9 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	if s.lakes != nil {
 		served[lakePath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.JSON(s.lake)) }
 	}
+	if s.pieces != nil {
+		served[piecePath] = replace(http.HandlerFunc(s.piece))
+	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
 	hidden, queries := map[string]bool{}, map[string]http.HandlerFunc{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
@@ -159,6 +163,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}
+	router.Post(piecePath, http.NotFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asks := r.Method == http.MethodGet || r.Method == http.MethodPost
 		switch query := queries[r.URL.Path]; {

@@ -12,6 +12,8 @@ import (
 
 // admission is what a kind of query does on its way to its turn.
 type admission struct {
+	gate  *gate // where it takes its turn
+	bytes int64 // of objects that it may read
 	// begin is called before the query waits, with what ends it. It returns what limits its
 	// results.
 	begin func(ctx context.Context, cancel context.CancelFunc) (*request.ResultBudget, error)
@@ -25,6 +27,7 @@ type admission struct {
 // own. Errors are as those of Query.Run.
 func (e *Engine) Run(asked context.Context, fn func(ctx context.Context) error) error {
 	return e.admit(asked, admission{
+		gate: e.gate, bytes: e.settings.MaxFetchedBytes,
 		begin: func(context.Context, context.CancelFunc) (*request.ResultBudget, error) {
 			return request.From(asked).Results, nil
 		},
@@ -39,7 +42,7 @@ func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.C
 	r := request.From(asked)
 	inside := r.Inside
 	if r.Inside = true; !inside {
-		r.Bytes = request.NewByteBudget(s.MaxFetchedBytes, stop)
+		r.Bytes = request.NewByteBudget(a.bytes, stop)
 	}
 	ctx, cancel := counted, func() { stop(nil) }
 	if end, ok := asked.Deadline(); !ok || time.Until(end) > s.Timeout {
@@ -56,7 +59,7 @@ func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.C
 		return err
 	}
 	if !inside {
-		r.Leave = sync.OnceFunc(func() { e.gate.leave(tenant.From(ctx)) })
+		r.Leave = sync.OnceFunc(func() { a.gate.leave(tenant.From(ctx)) })
 	}
 	allowed := x.Files.Sharing(request.With(ctx, r))
 	if inside {
@@ -64,11 +67,11 @@ func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.C
 	}
 	stopWaiting := a.wait()
 	x.Metrics.Waiting.Inc()
-	err = e.gate.enter(ctx, tenant.From(ctx))
+	err = a.gate.enter(ctx, tenant.From(ctx))
 	x.Metrics.Waiting.Dec()
 	stopWaiting()
 	if err != nil {
-		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", e.gate.size, err)
+		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", a.gate.size, err)
 	}
 	defer r.Leave()
 	return fn(allowed)

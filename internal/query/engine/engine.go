@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/stats"
 
+	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
@@ -47,7 +48,9 @@ type Engine struct {
 	parser   *remembering
 	measured *measured
 	gate     *gate
+	pieces   *gate // of pieces of other processes' queries
 	usage    *usage.Counter
+	workers  *divide.Workers // nil: no query is divided
 }
 
 var _ promql.QueryEngine = (*Engine)(nil)
@@ -63,12 +66,15 @@ type Settings struct {
 	Timeout          time.Duration // of one query
 	Lookback         time.Duration // default of queries that name none
 	Cost             request.CostLimits
+	DivideBytes      int64 // that a range query reads, by its estimate, if it is not divided over workers
+	DivideWindows    int64 // of blocks that a slice of it has at least; 0 or less = slices end anywhere
 
 	DelayedNameRemoval, UseStartTimestamps bool // upstream's feature flags
 }
 
-// New returns an engine whose queries read through x, and are counted by u. reg may be nil.
-func New(s Settings, x *exec.Executor, u *usage.Counter, reg prometheus.Registerer, logger *slog.Logger) *Engine {
+// New returns an engine whose queries read through x, are counted by u, and are divided over w if
+// that is not nil. reg may be nil.
+func New(s Settings, x *exec.Executor, u *usage.Counter, w *divide.Workers, reg prometheus.Registerer, logger *slog.Logger) *Engine {
 	p := newRemembering(ParserOptions(), !s.UseStartTimestamps)
 	upstream := promql.NewEngine(promql.EngineOpts{
 		Logger:                   logger,
@@ -87,7 +93,7 @@ func New(s Settings, x *exec.Executor, u *usage.Counter, reg prometheus.Register
 	})
 	return &Engine{
 		settings: s, exec: x, upstream: upstream, parser: p,
-		measured: measuredBy(reg), gate: newGate(s.MaxConcurrency), usage: u,
+		measured: measuredBy(reg), gate: newGate(s.MaxConcurrency), pieces: newGate(s.MaxConcurrency), usage: u, workers: w,
 	}
 }
 
@@ -140,6 +146,11 @@ func (e *Engine) query(of storage.Queryable, opts promql.QueryOpts, text string,
 			return nil, err
 		}
 	}
+	return e.prepared(of, opts, text, expr, asked, upstream)
+}
+
+// prepared makes a query of an expression whose statement has it as upstream's engine prepares it.
+func (e *Engine) prepared(of storage.Queryable, opts promql.QueryOpts, text string, expr *known, asked parser.EvalStmt, upstream func(*view) (promql.Query, error)) (_ *Query, err error) {
 	perStep := false
 	if asked.LookbackDelta = e.settings.Lookback; opts != nil {
 		perStep = opts.EnablePerStepStats()

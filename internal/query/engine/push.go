@@ -49,6 +49,9 @@ func (q *Query) pushOnce(ctx context.Context, p *exec.Attempt) error {
 		return err
 	}
 	q.view.snap, q.view.wide = p.Snap, p.Wide
+	if q.parts != nil {
+		return nil
+	}
 	if len(results) == 0 {
 		q.exec.Metrics.Kept.Inc()
 		return nil
@@ -75,8 +78,11 @@ func (q *Query) pushed(ctx context.Context, p *exec.Attempt, o plan.Options) (*p
 	if err == nil {
 		err = q.affordable(ctx, p, pl, planned)
 	}
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		q.parts, err = q.divided(ctx, p, pl, planned)
+	}
+	if err != nil || q.parts != nil {
+		return pl, nil, err
 	}
 	inner := q.stats.Timers.GetTimer(stats.InnerEvalTime).Start()
 	defer inner.Stop()

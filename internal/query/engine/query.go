@@ -13,6 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/request"
 )
@@ -28,6 +29,9 @@ type Query struct {
 	exec   *exec.Executor // nil: nothing is pushed down
 	view   *view          // what upstream's query reads
 	left   parser.Expr    // what upstream's query evaluates; nil: all of it
+	piece  *divide.Piece  // of another query, that this one is; nil: it is a query
+	parts  *divide.Answer // of a divided query; nil: it is not divided
+	entire bool           // it was divided, and is to be evaluated undivided
 
 	make   func(*view) (promql.Query, error) // makes upstream's query
 	up     promql.Query                      // nil: there is none
@@ -60,9 +64,11 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 	total := q.stats.Timers.GetTimer(stats.ExecTotalTime).Start()
 	var res *promql.Result
 	err := q.Run(asked, func(ctx context.Context) error {
-		q.engine.usage.Query(tenant.From(ctx), q.expr.asks)
+		if q.piece == nil { // else it was counted where it was divided
+			q.engine.usage.Query(tenant.From(ctx), q.expr.asks)
+		}
 		notes, err := q.push(ctx)
-		if err == nil && q.view.whole == nil {
+		if err == nil && q.view.whole == nil && q.parts == nil {
 			err = q.walkable()
 		}
 		total.Stop()
@@ -72,10 +78,12 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 		defer q.view.release()
 		if r := q.view.whole; r != nil {
 			res = q.answer(ctx, r)
+		} else if q.parts != nil {
+			res = q.joined(q.parts)
 		} else {
 			if q.view.snap != nil { // the engine's reads see the objects that the plan has seen
 				r := request.From(ctx)
-				r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap, Wide: q.view.wide}
+				r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap, Wide: q.view.wide, Pinned: q.piece != nil}
 				ctx = request.With(ctx, r)
 			}
 			res = q.evaluate(ctx)
@@ -133,7 +141,8 @@ func (q *Query) evaluate(ctx context.Context) *promql.Result {
 // that upstream's API answers as upstream's engine's, and counted if it is a limit's.
 func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) error {
 	queue := q.stats.Timers.GetTimer(stats.ExecQueueTime)
-	return q.engine.admit(asked, admission{
+	a := admission{
+		gate: q.engine.gate, bytes: q.engine.settings.MaxFetchedBytes,
 		begin: func(ctx context.Context, cancel context.CancelFunc) (*request.ResultBudget, error) {
 			q.mu.Lock()
 			q.cancel = cancel
@@ -150,7 +159,11 @@ func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) e
 			return b, memory.Of(ctx).Charge(c.steps * bytesPerSubqueryStep)
 		},
 		wait: func() (stop func()) { t := queue.Start(); return func() { t.Stop() } },
-	}, fn)
+	}
+	if q.piece != nil {
+		a.gate, a.bytes = q.engine.pieces, min(a.bytes, q.piece.MaxBytes)
+	}
+	return q.engine.admit(asked, a, fn)
 }
 
 // classified gives an error the type by which upstream's API answers it. For an ended context, this

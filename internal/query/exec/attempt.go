@@ -154,6 +154,11 @@ func (p *Attempt) Resolution(of *parser.VectorSelector) *lookup.Resolution {
 	return nil
 }
 
+// HasDeltas reports whether Plan has found series of delta temporality.
+func (p *Attempt) HasDeltas() bool {
+	return slices.ContainsFunc(p.scratch.selected, func(s selected) bool { return s.found != nil && s.found.HasDeltas })
+}
+
 func labelsOf(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }
 
 // equalSelectors is the number of selectors among which one looks for an equal one.

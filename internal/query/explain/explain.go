@@ -44,6 +44,8 @@ type Explanation struct {
 	Kept          []string    `json:"kept"` // why parts of the query are the engine's
 	Selectors     []Selector  `json:"selectors"`
 	Cost          source.Cost `json:"cost"` // of the whole query, as things are cached now
+	// Division is how the query is divided over workers, or why it is not. "": the process has none.
+	Division string `json:"division,omitempty"`
 	// Estimate is what /api/v1/query_cost returns.
 	Estimate request.Estimate `json:"estimate"`
 }
@@ -134,7 +136,11 @@ func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask Q
 				return err
 			}
 			out = &Explanation{Version: explanationVersion, Query: query.String(), Engine: pl.Expr.String(), Pushed: []Subtree{}, Kept: append([]string{}, pl.Kept...), Selectors: []Selector{}}
-			return (&explainer{Attempt: p, out: out, analyze: ask.Analyze, brief: ask.WithoutStatements}).fill(ctx, pl, planned)
+			err = (&explainer{Attempt: p, out: out, analyze: ask.Analyze, brief: ask.WithoutStatements}).fill(ctx, pl, planned)
+			if err == nil {
+				out.Division = query.Division(ctx, p, planned, out.Estimate)
+			}
+			return err
 		})
 		return engine.StorageError(err)
 	})

@@ -65,6 +65,25 @@ func Clone(expr parser.Expr) parser.Expr {
 	panic(fmt.Sprintf("clone of an expression of type %T", expr))
 }
 
+// Resolved returns a copy of an expression that PreprocessExpr has prepared, as a parser returns it,
+// in which times and durations are numbers: what is evaluated no longer depends on the times of the
+// query that it was prepared for.
+func Resolved(expr parser.Expr) parser.Expr {
+	own := Clone(expr)
+	parser.Inspect(own, func(n parser.Node, _ []parser.Node) error {
+		switch e := n.(type) {
+		case *parser.VectorSelector:
+			e.StartOrEnd, e.OriginalOffsetExpr = 0, nil
+		case *parser.MatrixSelector:
+			e.RangeExpr = nil
+		case *parser.SubqueryExpr:
+			e.StartOrEnd, e.OriginalOffsetExpr, e.RangeExpr, e.StepExpr = 0, nil, nil, nil
+		}
+		return nil
+	})
+	return own
+}
+
 // Settled reports whether upstream's PreprocessExpr changes nothing in a parsed expression, whatever
 // the times and the step are.
 func Settled(expr parser.Expr) bool {

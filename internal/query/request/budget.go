@@ -152,13 +152,15 @@ func Evaluated(ctx context.Context, n int, selector []*labels.Matcher) error {
 type Snapshot struct {
 	catalog.Snapshot
 	Wide bool // it has the objects of a range that is wider by replica.Around
-	used atomic.Bool
+	// Pinned means that another process has taken the snapshot: reads see its objects or fail.
+	Pinned bool
+	used   atomic.Bool
 }
 
-// Take returns the snapshot to the first caller only: a second call means that objects of it were
-// gone, so its caller takes a fresh one.
+// Take returns the snapshot to the first caller only, unless it is pinned: a second call means that
+// objects of it were gone, so its caller takes a fresh one.
 func (s *Snapshot) Take(tenant string) (snap catalog.Snapshot, ok bool) {
-	if s == nil || s.Tenant != tenant || s.used.Swap(true) {
+	if s == nil || s.Tenant != tenant || s.used.Swap(true) && !s.Pinned {
 		return catalog.Snapshot{}, false
 	}
 	return s.Snapshot, true

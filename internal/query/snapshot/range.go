@@ -105,7 +105,8 @@ func (r *Range) snapshot(ctx context.Context, fresh bool) (e *extent, err error)
 // Read calls fn with the snapshot, and once more with a fresh one if an object was gone: compaction
 // has replaced it by an object that the fresh snapshot has. An object that is damaged is read once
 // more, from the store. If it still is, the read fails or fn is called without the object,
-// depending on the settings. The annotations name the objects without which fn was called last.
+// depending on the settings. The annotations name the objects without which fn was called last. With
+// a pinned snapshot, an object that is gone is an error, and so is request.ErrNarrow below.
 func (r *Range) Read(ctx context.Context, fn func(catalog.Snapshot) error) (annotations.Annotations, error) {
 	return r.read(ctx, func(snap *catalog.Snapshot, _ bool) error { return fn(*snap) })
 }
@@ -120,13 +121,19 @@ func (r *Range) ReadWide(ctx context.Context, fn func(snap catalog.Snapshot, wid
 // ReadShared is ReadWide for a fn that keeps the snapshot, and does not change it.
 func (r *Range) ReadShared(ctx context.Context, fn func(snap *catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
 	notes, err := r.read(ctx, fn)
-	if errors.Is(err, request.ErrNarrow) {
+	if errors.Is(err, request.ErrNarrow) && !pinned(ctx) {
 		r.mu.Lock()
 		r.wide = true
 		r.mu.Unlock()
 		notes, err = r.read(ctx, fn)
 	}
 	return notes, err
+}
+
+// pinned reports whether the reads of ctx see the snapshot that it carries, and no other.
+func pinned(ctx context.Context) bool {
+	s := request.From(ctx).Snapshot
+	return s != nil && s.Pinned
 }
 
 func (r *Range) read(ctx context.Context, fn func(snap *catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
@@ -138,7 +145,7 @@ func (r *Range) read(ctx context.Context, fn func(snap *catalog.Snapshot, wide b
 		}
 		err = s.reading(ctx, left, e.Snapshot, func(snap *catalog.Snapshot) error { return fn(snap, e.wide) })
 		switch {
-		case !errors.Is(err, objstore.ErrNotFound):
+		case !errors.Is(err, objstore.ErrNotFound), pinned(ctx):
 			return left.notes, err
 		case fresh:
 			return left.notes, &GoneError{err}

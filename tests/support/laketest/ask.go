@@ -55,7 +55,7 @@ func copied(v parser.Value) parser.Value {
 	}
 	var out promql.Matrix
 	for _, s := range m {
-		s.Floats = slices.Clone(s.Floats)
+		s.Floats, s.Histograms = slices.Clone(s.Floats), slices.Clone(s.Histograms)
 		out = append(out, s)
 	}
 	return out

@@ -1,0 +1,70 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/access/auth"
+)
+
+// TestDividedQueriesHaveTheRightsOfTheirSender: workers check the token of who asks; the process that
+// divides a query evaluates alone what they refuse, and what it may not evaluate it does not divide.
+func TestDividedQueriesHaveTheRightsOfTheirSender(t *testing.T) {
+	files := [2]string{filepath.Join(t.TempDir(), "tokens.json"), filepath.Join(t.TempDir(), "tokens.json")}
+	for i, tenants := range []string{"team-a,team-b", "team-a"} { // b may not read at the worker
+		writeDocument(t, files[i], auth.Document{Version: auth.Version, Tokens: []auth.Entry{
+			entry(t, "a", "team-a", "read,write"), entry(t, "both", tenants, "read,write"), entry(t, "ops", "*", "admin"),
+		}})
+	}
+	s := defaults()
+	s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), "file:"+files[1]
+	worker := start(t, s)
+	defer worker.end(t)
+	s.Process.Auth.Tokens = "file:" + files[0]
+	s.Query.Query.Workers, s.Query.Query.DivideBytes, s.Query.Query.DivideWindows = []string{strings.TrimPrefix(worker.url, "http://")}, 1, -1
+	srv := start(t, s)
+	defer srv.end(t)
+	a, b, ops := caller{token: "a"}, caller{"both", "team-b"}, caller{token: "ops"}
+	require.NoError(t, a.write(t, srv.url, "of_a"))
+	require.NoError(t, b.write(t, srv.url, "of_b"))
+	now := time.Now().Unix()
+	ranged := func(expr string) string {
+		return srv.url + "/api/v1/query_range?" + url.Values{"query": {expr}, "start": {strconv.FormatInt(now-60, 10)}, "end": {strconv.FormatInt(now+60, 10)}, "step": {"10"}}.Encode()
+	}
+	pieces := func(result string) string {
+		_, body := ops.get(t, srv.url+"/metrics")
+		_, n, _ := strings.Cut(body, `promlake_query_pieces_total{result="`+result+`"} `)
+		return strings.SplitN(n, "\n", 2)[0]
+	}
+	code, body := a.get(t, ranged("of_a"))
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, `"of_a"`)
+	require.Equal(t, [3]string{"3", "0", "0"}, [3]string{pieces("ok"), pieces("failed"), pieces("local")})
+	code, body = b.get(t, ranged("of_b"))
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, `"of_b"`)
+	require.Equal(t, [3]string{"3", "3", "3"}, [3]string{pieces("ok"), pieces("failed"), pieces("local")})
+	_, body = ops.get(t, worker.url+"/metrics")
+	require.Contains(t, body, `promlake_auth_requests_total{result="tenant"} 3`)
+	code, _ = caller{}.get(t, ranged("of_a"))
+	require.Equal(t, http.StatusUnauthorized, code)
+	require.Equal(t, "3", pieces("ok"))
+
+	_, body = a.get(t, srv.url+"/api/v1/explain?"+strings.SplitN(ranged("of_a"), "?", 2)[1])
+	var explained struct{ Data struct{ Division string } }
+	require.NoError(t, json.Unmarshal([]byte(body), &explained))
+	require.Equal(t, "3 slices of its steps, for 1 workers", explained.Data.Division)
+	_, body = a.get(t, srv.url+"/api/v1/explain?"+strings.SplitN(ranged("topk(1, sum by (x) (of_a))"), "?", 2)[1])
+	require.NoError(t, json.Unmarshal([]byte(body), &explained))
+	require.Equal(t, "not divided: the answer of topk depends on the order of series, and its argument does not keep that of the store", explained.Data.Division)
+	_, body = a.get(t, worker.url+"/api/v1/explain?query=of_a")
+	require.NotContains(t, body, "division")
+}

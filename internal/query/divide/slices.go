@@ -1,0 +1,60 @@
+package divide
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/query/plan"
+)
+
+// Slice is some consecutive steps of a range query: the times (ms) of the first and the last one.
+type Slice struct{ From, Upto int64 }
+
+// String names the slice in messages.
+func (s Slice) String() string {
+	t := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
+	return fmt.Sprintf("the steps from %s to %s", t(s.From), t(s.Upto))
+}
+
+const (
+	// perWorker is the number of slices for each worker: while one has a slow slice, the others
+	// take what is left.
+	perWorker = 3
+	// leastShare is the part of the size from which a query is divided that a slice has at least.
+	leastShare = 8
+)
+
+// Extent is what decides into how many slices a query is cut.
+type Extent struct {
+	Bytes int64 // that the query reads, by its estimate
+	From  int64 // bytes from which queries are divided
+	// Window is the length (ms) of the windows of the blocks in which most of the bytes are, and
+	// Windows how many of them a slice has at least: at each border, the rows of one window are
+	// read twice. 0 cuts anywhere.
+	Window, Windows int64
+}
+
+// Slices cuts a grid for a number of workers, at the ends of windows of blocks. A slice has two
+// steps at least: upstream evaluates a single one as an instant. One slice alone means that the
+// query is not divided.
+func Slices(g plan.Grid, workers int, x Extent) []Slice {
+	n := min(int64(workers)*perWorker, max(2, x.Bytes/max(1, x.From/leastShare)), int64(g.N)/2)
+	if x.Windows > 0 {
+		n = min(n, int64(g.N)*g.Step/(x.Window*x.Windows))
+	}
+	if w := int64(workers); n > w && w > 0 {
+		n -= n % w // each worker gets as many
+	}
+	out, first := make([]Slice, 0, max(n, 1)), 0
+	for i := int64(1); i < n; i++ {
+		at := g.Start + g.Step*int64(g.N)*i/n
+		if x.Windows > 0 {
+			at = (at + x.Window/2) / x.Window * x.Window
+		}
+		if last := int((at - g.Start) / g.Step); last > first && last < g.N-2 {
+			out = append(out, Slice{g.Start + int64(first)*g.Step, g.Start + int64(last)*g.Step})
+			first = last + 1
+		}
+	}
+	return append(out, Slice{g.Start + int64(first)*g.Step, g.End()})
+}
