@@ -223,6 +223,17 @@ func TestDividedQueriesFailover(t *testing.T) {
 		laketest.Identical(t, want, alone.Exec(t.Context(), dividedQuery), "")
 		require.Equal(t, map[string]int{"failed": 3, "local": 3}, piecesOf(alone))
 	})
+	t.Run("a dead worker is asked last", func(t *testing.T) {
+		srv := httptest.NewServer(http.NotFoundHandler())
+		srv.Close()
+		both := dividing(t, store, strings.TrimPrefix(srv.URL, "http://"), good)
+		for n := range 3 {
+			laketest.Identical(t, want, both.Exec(t.Context(), dividedQuery), n)
+		}
+		pieces := piecesOf(both)
+		require.Equal(t, 18, pieces["ok"], pieces)
+		require.Less(t, pieces["failed"], 18, "each piece asks it at most once, and most do not")
+	})
 	t.Run("slow", func(t *testing.T) {
 		asked, free := make(chan struct{}, 100), make(chan struct{})
 		t.Cleanup(func() { close(free) })
@@ -292,9 +303,11 @@ func TestDividedQueriesOnNewObjects(t *testing.T) {
 		}
 		return err
 	}))
-	divided = dividing(t, store, startWorker(t, other, query.Settings{}, nil))
-	require.ErrorContains(t, divided.Exec(t.Context(), dividedQuery).Err, "objects vanished twice during a read")
-	require.Zero(t, piecesOf(divided)["ok"]+piecesOf(divided)["local"])
+	for _, s := range []query.Settings{{}, laketest.PushAll, laketest.PushNone} {
+		divided = dividing(t, store, startWorker(t, other, s, nil))
+		require.ErrorContains(t, divided.Exec(t.Context(), dividedQuery).Err, "objects vanished twice during a read")
+		require.Zero(t, piecesOf(divided)["ok"]+piecesOf(divided)["local"])
+	}
 }
 
 // TestPiecesAreChecked: a worker refuses pieces of other tenants, versions and settings, and what is

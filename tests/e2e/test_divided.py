@@ -44,7 +44,7 @@ def pieces(server: Server) -> dict[str, int]:
 
 def test_workers_answer(start: Start, store: Store, programs: Programs) -> None:
     workers = [start(store, command=[programs.query_fn]) for _ in range(2)]
-    addresses = ",".join(["dns+localhost:" + workers[0].url.rpartition(":")[2], workers[1].url.removeprefix("http://")])
+    addresses = ",".join(["dns+127.0.0.1:" + workers[0].url.rpartition(":")[2], workers[1].url.removeprefix("http://")])
     server = start(store, "--query.workers", addresses, "--query.divide-bytes", "1", "--query.divide-windows", "1")
     sender = server.sender()
     for i in range(8):

@@ -86,7 +86,7 @@ type Workers struct {
 	running   prometheus.Gauge
 
 	mu   sync.Mutex
-	busy map[string]int // pieces in flight, by address; no zeros
+	busy map[string]int // pieces in flight, and failed ones of running queries, by address; no zeros
 }
 
 // NewWorkers returns the workers at addresses: HOST:PORT, or dns+HOST:PORT for all addresses of a
@@ -157,6 +157,11 @@ func (w *Workers) Run(ctx context.Context, addresses []string, pieces []*Piece, 
 	g.SetLimit(inFlight * len(addresses))
 	var here sync.Mutex // this process evaluates one piece at a time
 	pace := &pace{}
+	defer func() {
+		for _, addr := range pace.failed {
+			w.give(addr)
+		}
+	}()
 	for i, p := range pieces {
 		g.Go(telemetry.Guard(func() error {
 			var tried []string
@@ -166,9 +171,13 @@ func (w *Workers) Run(ctx context.Context, addresses []string, pieces []*Piece, 
 				if addr == "" {
 					break
 				}
+				w.running.Inc()
 				answer, status, result, err := w.attempt(ctx, addr, p, bodies[i], pace)
-				w.give(addr)
-				if err != nil {
+				w.running.Dec()
+				if err == nil {
+					w.give(addr)
+				} else {
+					pace.fail(addr)
 					last = fmt.Errorf("worker %s: %w", addr, err)
 				}
 				if err != nil && ctx.Err() != nil { // another piece has ended the query
@@ -222,7 +231,6 @@ func (w *Workers) take(addresses, tried []string) string {
 	}
 	if best != "" {
 		w.busy[best]++
-		w.running.Inc()
 	}
 	return best
 }
@@ -233,13 +241,19 @@ func (w *Workers) give(addr string) {
 	if w.busy[addr]--; w.busy[addr] == 0 {
 		delete(w.busy, addr)
 	}
-	w.running.Dec()
 }
 
-// pace is how long the pieces of a query take.
+// pace is how long the pieces of a query take, and what failed of them.
 type pace struct {
 	mu      sync.Mutex
 	longest time.Duration // of those that have an answer; 0: none has
+	failed  []string      // a worker for each attempt that failed: busy until the query ends, so that others come first
+}
+
+func (p *pace) fail(addr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = append(p.failed, addr)
 }
 
 // A piece is slow if it takes slowFactor times as long as the longest one that has an answer, and

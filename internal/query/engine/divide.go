@@ -98,7 +98,8 @@ func (q *Query) Division(ctx context.Context, p *exec.Attempt, planned *plan.Que
 // if the query is to be evaluated undivided.
 func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, planned *plan.Query) (*divide.Answer, error) {
 	x, s := q.engine, &q.engine.settings
-	if x.workers == nil || q.piece != nil || q.entire || q.asked.Interval <= 0 || request.From(ctx).Compared() {
+	quote := request.From(ctx).Quote
+	if x.workers == nil || q.piece != nil || q.entire || q.asked.Interval <= 0 || quote != nil && quote.Compared {
 		return nil, nil
 	}
 	all := int64(0) // most queries are so small that they need no estimate
@@ -222,7 +223,7 @@ func (*badPiece) BadQuery() bool { return true }
 // takes its turn among the pieces, which never wait for queries: processes may be the workers of
 // one another. The answer shares no memory with other queries.
 func (e *Engine) Piece(ctx context.Context, of storage.Queryable, p *divide.Piece) (*divide.Answer, error) {
-	x := executorOf(of)
+	x, of := executorOf(of) // whose errors are as they are
 	if x == nil || p.Tenant != tenant.From(ctx) {
 		return nil, &badPiece{fmt.Errorf("the piece is of tenant %q, the request of %q", p.Tenant, tenant.From(ctx))}
 	}

@@ -158,8 +158,9 @@ func (e *Engine) prepared(of storage.Queryable, opts promql.QueryOpts, text stri
 			asked.LookbackDelta = d
 		}
 	}
+	x, _ := executorOf(of)
 	q := &Query{
-		engine: e, text: text, expr: expr, asked: asked, view: &view{Queryable: of}, exec: executorOf(of), make: upstream,
+		exec: x, engine: e, text: text, expr: expr, asked: asked, view: &view{Queryable: of}, make: upstream,
 		stats: stats.Statistics{Timers: stats.NewQueryTimers(), Samples: stats.NewQuerySamples(perStep)},
 	}
 	if t := expr.Type(); asked.Interval > 0 && t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
@@ -171,17 +172,17 @@ func (e *Engine) prepared(of storage.Queryable, opts promql.QueryOpts, text stri
 // Close implements io.Closer.
 func (e *Engine) Close() error { return e.upstream.Close() }
 
-// executorOf returns the executor of a queryable, or of the one that it wraps. nil: it has none,
-// and nothing is pushed down.
-func executorOf(q storage.Queryable) *exec.Executor {
+// executorOf returns the executor of a queryable, or of the one that it wraps, and that queryable.
+// nil: there is none, and nothing is pushed down.
+func executorOf(q storage.Queryable) (*exec.Executor, storage.Queryable) {
 	for {
 		switch x := q.(type) {
 		case interface{ Executor() *exec.Executor }:
-			return x.Executor()
+			return x.Executor(), q
 		case interface{ Unwrap() storage.Queryable }:
 			q = x.Unwrap()
 		default:
-			return nil
+			return nil, nil
 		}
 	}
 }

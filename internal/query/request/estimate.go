@@ -79,9 +79,6 @@ func (q *Quote) Accept(e Estimate, l CostLimits) error {
 	return err
 }
 
-// Compared reports whether the answer has a comparison.
-func (r Request) Compared() bool { return r.Quote != nil && r.Quote.Compared }
-
 // Refused returns why the query was refused, nil if it was not.
 func (q *Quote) Refused() *LimitError { return q.refused.Load() }
 
