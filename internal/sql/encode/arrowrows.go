@@ -48,8 +48,8 @@ func NewConverter(conn mapping.Connection, names []string, types []mapping.Logic
 	c := &Converter{}
 	C.duckdb_connection_get_arrow_options(C.duckdb_connection(conn.Ptr), &c.options)
 	n := len(types)
-	size := C.size_t(n+1) * C.size_t(unsafe.Sizeof(uintptr(0)))
-	cTypes, cNames := C.malloc(size), C.malloc(size)
+	// Go's collector follows what the pointers below replace, so this memory begins with zeros.
+	cTypes, cNames := C.calloc(C.size_t(n+1), C.sizeof_uintptr_t), C.calloc(C.size_t(n+1), C.sizeof_uintptr_t)
 	defer C.free(cTypes)
 	defer C.free(cNames)
 	for i := range types {

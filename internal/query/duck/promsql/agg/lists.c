@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 prom_lists *prom_lists_open(uint32_t count, uint32_t steps, int64_t budget, char err[PROM_ERROR_BYTES]) {
 	prom_budget *b = prom_budget_acquire(budget);
@@ -17,6 +18,8 @@ prom_lists *prom_lists_open(uint32_t count, uint32_t steps, int64_t budget, char
 		prom_budget_release(b);
 		return NULL;
 	}
+	// Go writes pointers here, and its collector follows what they replace.
+	memset(rows, 0, count * sizeof *rows);
 	l->rows = (agg_rows){.budget = b, .rows = rows, .count = count, .room = count, .n = steps};
 	return l;
 }
