@@ -29,7 +29,8 @@ func (f *Flight[V]) Do(ctx context.Context, key string, fn func() (V, error)) (V
 			return c.value, c.err
 		}
 		if err := wait(ctx, c.done); err != nil {
-			return c.value, err
+			var none V // that of the call may be written now
+			return none, err
 		}
 		if !contextEnded(c.err) {
 			return c.value, c.err
