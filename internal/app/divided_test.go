@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/access/auth"
 )
 
-// TestDividedQueriesHaveTheRightsOfTheirSender: workers check the token of who asks; the process that
-// divides a query evaluates alone what they refuse, and what it may not evaluate it does not divide.
+// TestDividedQueriesHaveTheRightsOfTheirSender: workers check the sender's token. The process that
+// divides a query evaluates itself what they refuse, and refuses what the sender may not read.
 func TestDividedQueriesHaveTheRightsOfTheirSender(t *testing.T) {
 	files := [2]string{filepath.Join(t.TempDir(), "tokens.json"), filepath.Join(t.TempDir(), "tokens.json")}
 	for i, tenants := range []string{"team-a,team-b", "team-a"} { // b may not read at the worker

@@ -17,8 +17,8 @@ var errUnavailable = errors.New("the document of tokens cannot be read")
 
 // keys looks up the grants of tokens and principals. It is safe for concurrent use.
 type keys interface {
-	// all returns all grants by their keys. It looks for a later document if none of some keys has a
-	// grant; nil asks for none. It fails, with errUnavailable, only until a document was read. The
+	// all returns all grants by their keys. If keys are wanted and none of them has a grant, it reads
+	// the document again before. It fails, with errUnavailable, only until a document was read. The
 	// map does not change.
 	all(ctx context.Context, wanted []string) (map[string]*grant, error)
 }

@@ -39,7 +39,7 @@ type Stats struct {
 	Storage         request.Totals `json:"storage"`
 }
 
-// head is what an answer says of itself before its rows. A reader misses what is not there.
+// head precedes the rows of an answer. Its counts show a reader whether rows are missing.
 type head struct {
 	Version    int    `json:"version"`
 	From       int64  `json:"from"` // of the piece
@@ -110,8 +110,8 @@ var fields = []arrow.Field{
 	{Name: "histograms", Type: arrow.ListOf(arrow.BinaryTypes.Binary)}, // prompb.Histogram
 }
 
-// Encode returns what writes the answer to a piece. It fails with ErrWhole if the answer of the
-// query cannot be joined of such answers.
+// Encode returns a function that writes the answer to a piece. It fails with ErrWhole if the
+// answers of slices cannot be joined to that of the query.
 func (a *Answer) Encode(p *Piece) (write func(io.Writer) error, err error) {
 	notes, err := notesOf(a.Notes, p.Query)
 	if err != nil {
@@ -205,7 +205,7 @@ const (
 
 // Read reads the answer to a piece. It calls charge with the bytes of memory that the answer takes,
 // about, before it takes them. An answer that ends early, or that has other rows than it says, is
-// an error. Arrow's reader does not stand bytes that lie, so it gets them only after their
+// an error. Arrow's reader may end the process on corrupt bytes, so it gets them only after their
 // checksum, which follows them, has been compared.
 func Read(r io.Reader, p *Piece, charge func(bytes int64) error) (*Answer, error) {
 	var body bytes.Buffer

@@ -20,11 +20,11 @@ const (
 	// perWorker is the number of slices for each worker: while one has a slow slice, the others
 	// take what is left.
 	perWorker = 3
-	// leastShare is the part of the size from which a query is divided that a slice has at least.
+	// leastShare bounds slices from below: each is to read an eighth of --query.divide-bytes or more.
 	leastShare = 8
 )
 
-// Extent is what decides into how many slices a query is cut.
+// Extent is what the number of slices of a query depends on.
 type Extent struct {
 	Bytes int64 // that the query reads, by its estimate
 	From  int64 // bytes from which queries are divided

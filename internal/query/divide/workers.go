@@ -243,11 +243,11 @@ func (w *Workers) give(addr string) {
 	}
 }
 
-// pace is how long the pieces of a query take, and what failed of them.
+// pace records how long the pieces of a query took, and which workers failed.
 type pace struct {
 	mu      sync.Mutex
 	longest time.Duration // of those that have an answer; 0: none has
-	failed  []string      // a worker for each attempt that failed: busy until the query ends, so that others come first
+	failed  []string      // a worker for each failed attempt: busy until the query ends
 }
 
 func (p *pace) fail(addr string) {

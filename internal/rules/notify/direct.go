@@ -73,7 +73,7 @@ func direct(ctx context.Context, all []alert, send func(context.Context, alert) 
 	return d, Few(errs)
 }
 
-// Few joins errors, of which a log line shows the first ones.
+// Few joins the first errors, and the number of the others, for a log line.
 func Few(errs []error) error {
 	if more := len(errs) - maxErrors; more > 0 {
 		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more errors", more))
