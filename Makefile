@@ -239,12 +239,13 @@ test-stores: $(VENV_READY) bin/promlake tests/azurite/node_modules/.ready .cache
 test-programs:
 	@$(MAKE) -j 3 $(VENV_READY) build rie versitygw peers lambda-emulator $(LOCALSTACK_READY) $(NODE_READY)
 
-# Tests of the stack on LocalStack and end to end wait more than they compute, so the page's tests run
-# beside them. With the Go tests at once, queries on LocalStack time out.
-STAGES := test-programs lint test-go test-race e2e+test-localstack+functions,test-infra+test-web
+# Tests of the stack on LocalStack and end to end have time limits of real servers. With the Go
+# tests at once, queries on LocalStack time out; one process that packages and compiles is no
+# burden.
+STAGES := test-programs lint test-go test-race e2e+test-localstack+functions,test-infra test-web
 
 .PHONY: test
-test: ## Run what CI runs: lint, test-go, test-race, then e2e, test-localstack, test-infra and test-web at once.
+test: ## Run what CI runs: lint, test-go, test-race, e2e beside test-localstack and test-infra, test-web.
 	@MAKE='$(MAKE)' tests/tools/stages.sh $(STAGES)
 
 include infra/infra.mk
