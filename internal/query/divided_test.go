@@ -29,6 +29,7 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/format/checksum"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
@@ -400,4 +401,39 @@ func TestDividedQueriesHaveLimits(t *testing.T) {
 	want := run(laketest.New(t, store, query.Settings{}))
 	require.Equal(t, want.Samples.TotalSamples, got.Samples.TotalSamples)
 	require.Equal(t, want.Samples.TotalSamplesPerStep, got.Samples.TotalSamplesPerStep)
+}
+
+// TestDividedQueriesOverDamagedObjects: a worker never leaves out a damaged object, whatever its
+// settings. The process that divides the query decides: it fails, or answers with a warning.
+func TestDividedQueriesOverDamagedObjects(t *testing.T) {
+	store := laketest.NewDir(t)
+	fresh := func(partial bool) *laketest.Lake {
+		return laketest.New(t, store, query.Settings{PartialResponse: partial})
+	}
+	l := fresh(false)
+	var rows []segment.Row
+	for i := range 4 {
+		r := segment.Row{Labels: laketest.Metric("m", "i", fmt.Sprint(i))}
+		for at := int64(0); at < 7_200_000; at += 60_000 {
+			r.Floats = append(r.Floats, segment.Float{T: at, V: float64(at)})
+		}
+		rows = append(rows, r)
+	}
+	b := l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, rows)[0]
+	damageColumn(t, store, b, 2)
+	q := laketest.Query{Text: "m", Start: time.UnixMilli(0), End: time.UnixMilli(7_200_000), Step: time.Minute}
+	worker := startWorker(t, store, query.Settings{PartialResponse: true}, nil)
+	for _, partial := range []bool{false, true} {
+		want := fresh(partial).Exec(t.Context(), q)
+		divided := laketest.New(t, store, query.Settings{PartialResponse: partial, Workers: []string{worker}, DivideBytes: 1, DivideWindows: -1})
+		got := divided.Exec(t.Context(), q)
+		if partial {
+			laketest.Identical(t, want, got, "")
+			require.Len(t, got.Warnings, 1)
+		} else {
+			require.Error(t, want.Err)
+			require.EqualError(t, got.Err, want.Err.Error())
+		}
+		require.Positive(t, piecesOf(divided)["whole"], piecesOf(divided))
+	}
 }

@@ -42,6 +42,8 @@ func StatusOf(err error) int {
 	var refused interface{ BadQuery() bool }
 	is := func(target any) bool { return errors.As(err, target) }
 	switch {
+	case errors.Is(err, ErrWhole):
+		return http.StatusUnprocessableEntity
 	case errors.Is(err, objstore.ErrNotFound):
 		return http.StatusGone
 	case errors.Is(err, request.ErrNarrow):

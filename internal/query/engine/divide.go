@@ -18,6 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/replica"
 )
@@ -252,6 +253,9 @@ func (e *Engine) Piece(ctx context.Context, of storage.Queryable, p *divide.Piec
 	r.Snapshot = &request.Snapshot{Snapshot: p.Snapshot.Of(p.Tenant), Wide: p.Snapshot.Wide, Pinned: true}
 	r.Stats, r.Quote, r.AsOf, r.Since = read, nil, time.Time{}, time.Time{}
 	res := q.Exec(request.With(ctx, r)) // it is not closed: its memory is the answer's
+	if damaged := new(source.DamagedError); errors.As(res.Err, &damaged) {
+		return nil, fmt.Errorf("%w: %w", divide.ErrWhole, res.Err)
+	}
 	if res.Err != nil {
 		return nil, res.Err
 	}

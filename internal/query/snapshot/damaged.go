@@ -37,8 +37,9 @@ func (s *Cache) reading(ctx context.Context, l *leftOut, snap *catalog.Snapshot,
 			continue
 		}
 		s.metrics.Damaged.Inc()
-		s.logger.Error("an object is damaged", "tenant", snap.Tenant, "object", d.Object, "left_out", s.settings.PartialResponse, "err", d.Err)
-		if !s.settings.PartialResponse {
+		leave := s.settings.PartialResponse && !pinned(ctx) // or the process that pinned the snapshot decides
+		s.logger.Error("an object is damaged", "tenant", snap.Tenant, "object", d.Object, "left_out", leave, "err", d.Err)
+		if !leave {
 			return err
 		}
 		l.objects = append(l.objects, d.Object)
