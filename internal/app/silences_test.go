@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,11 +20,15 @@ import (
 // configuration, for callers with the rights to them, within limits.
 func TestSilences(t *testing.T) {
 	const id = "bd0f4a3c-6bd3-4a2e-9b64-1f0a8a2f6a10"
-	am := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	var lost atomic.Int32
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch user, password, _ := r.BasicAuth(); {
 		case user != "u" || password != "p" || r.Header.Get("X-Scope-OrgID") != "":
 			w.WriteHeader(http.StatusTeapot)
+		case strings.Contains(string(body), "lost"):
+			lost.Add(1)
+			panic(http.ErrAbortHandler)
 		case r.URL.Query().Get("filter") == "huge":
 			_, _ = w.Write(make([]byte, 5<<20))
 		case r.URL.Query().Get("filter") == "broken":
@@ -34,14 +39,16 @@ func TestSilences(t *testing.T) {
 		default:
 			_, _ = fmt.Fprintf(w, "%q", r.Method+" "+r.URL.String()+" "+string(body))
 		}
-	}))
+	})
+	am, other := httptest.NewServer(h), httptest.NewServer(h)
 	t.Cleanup(am.Close)
+	t.Cleanup(other.Close)
 	// The address of the first one refuses connections.
 	s, _ := monitoring(t, fmt.Sprintf(`
 alerting:
   alertmanagers:
-    - {path_prefix: /am, basic_auth: {username: u, password: p}, static_configs: [{targets: ["127.0.0.1:1", %q]}]}
-`, strings.TrimPrefix(am.URL, "http://")))
+    - {path_prefix: /am, basic_auth: {username: u, password: p}, static_configs: [{targets: ["127.0.0.1:1", %q, %q]}]}
+`, strings.TrimPrefix(am.URL, "http://"), strings.TrimPrefix(other.URL, "http://")))
 	s.Prometheus.Tenant = "team"
 	d := auth.Document{Version: auth.Version, Tokens: []auth.Entry{entry(t, "reads", "team", "read"), entry(t, "writes", "team", "read,write"), entry(t, "admin", "team,other", "read,admin")}}
 	s.Process.Auth.Tokens = "file:" + writeDocument(t, filepath.Join(t.TempDir(), "tokens.json"), d)
@@ -71,6 +78,7 @@ alerting:
 		{"admin", "team", "POST", "silences", js, "{}", 200, `"POST /am/api/v2/silences {}"`},
 		{"admin", "team", "DELETE", "silence/" + id, "", "", 200, `"DELETE /am/api/v2/silence/` + id + ` "`},
 		{"admin", "team", "POST", "silences", js, "invalid", 400, `"bad matcher"`},
+		{"admin", "team", "POST", "silences", js, "lost", 502, "EOF"},
 
 		{"reads", "team", "POST", "silences", js, "{}", 403, "admin"},
 		{"writes", "team", "POST", "silences", js, "{}", 403, "admin"},
@@ -88,7 +96,9 @@ alerting:
 		require.Equal(t, tc.code, code, "%s %s: %s", tc.method, tc.path, answer)
 		require.Contains(t, answer, tc.answer, "%s %s", tc.method, tc.path)
 	}
+	require.EqualValues(t, 1, lost.Load(), "a silence that may be stored is not stored again")
 	am.Close()
+	other.Close()
 	code, answer := ask("reads", "team", "GET", "silences", "", "")
 	require.Equal(t, http.StatusBadGateway, code)
 	require.Contains(t, answer, "connection refused")

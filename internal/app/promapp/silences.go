@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -99,6 +100,10 @@ func (m *Monitor) silenced(w http.ResponseWriter, r *http.Request) (code int, an
 			return code, answer, nil
 		}
 		errs = append(errs, fmt.Errorf("ask Alertmanager: %w", err))
+		// Two would store a new silence twice if the first one has got it.
+		if refused := new(net.OpError); r.Method == http.MethodPost && !(errors.As(err, &refused) && refused.Op == "dial") {
+			break
+		}
 	}
 	return http.StatusBadGateway, nil, errors.Join(errs...)
 }
