@@ -62,6 +62,22 @@ func TestFlight(t *testing.T) {
 	}
 }
 
+// TestFlightIsLeftAtItsEnd: a caller that leaves while the call ends reads no value of it, as the race
+// detector sees.
+func TestFlightIsLeftAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f Flight[int]
+		land, ctx := make(chan struct{}), t.Context()
+		ended, cancel := context.WithCancel(ctx)
+		go func() { _, _ = f.Do(ctx, "k", func() (int, error) { <-land; return 1, nil }) }()
+		synctest.Wait()
+		go func() { _, _ = f.Do(ended, "k", nil) }()
+		synctest.Wait()
+		cancel()
+		close(land)
+	})
+}
+
 // TestFlightIsLeft: a waiting caller returns when its own context ends, and a call that panics
 // leaves no waiting caller.
 func TestFlightIsLeft(t *testing.T) {
