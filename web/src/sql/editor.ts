@@ -1,5 +1,8 @@
-import { autocompletion, type Completion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
+import { autocompletion, closeCompletion, selectedCompletion, type Completion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
+import { insertNewlineAndIndent } from "@codemirror/commands";
 import { StreamLanguage } from "@codemirror/language";
+import { Prec } from "@codemirror/state";
+import { keymap, type EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { spanParams } from "../api";
 import { Names } from "../completion";
@@ -80,7 +83,15 @@ const sql = StreamLanguage.define<{ comment: boolean }>({
   tokenTable: { labelName: tags.labelName, function: tags.function(tags.variableName) },
 });
 
+// lineAfterWord begins a line where the word is complete, which Enter would else accept as it is.
+function lineAfterWord(view: EditorView): boolean {
+  const chosen = selectedCompletion(view.state)?.label;
+  const { head } = view.state.selection.main;
+  if (!chosen || /[$\w]*$/.exec(view.state.sliceDoc(Math.max(0, head - chosen.length - 1), head))![0] !== chosen) return false;
+  return closeCompletion(view) && insertNewlineAndIndent(view);
+}
+
 // sqlEditor makes an editor for a SQL statement with completion. Ctrl+Enter runs it.
 export function sqlEditor(ctx: Context, text: string, run: () => void): Editor {
-  return mount("SQL statement", "SELECT … FROM samples WHERE metric = '…' AND ts BETWEEN $start AND $end", text, () => (run(), true), [sql, autocompletion({ override: [completion(ctx)], maxRenderedOptions: 100 })]);
+  return mount("SQL statement", "SELECT … FROM samples WHERE metric = '…' AND ts BETWEEN $start AND $end", text, () => (run(), true), [Prec.highest(keymap.of([{ key: "Enter", run: lineAfterWord }])), sql, autocompletion({ override: [completion(ctx)], maxRenderedOptions: 100 })]);
 }
