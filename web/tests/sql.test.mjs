@@ -28,6 +28,7 @@ test("a statement is written, run, listed, drawn, saved and linked by the keyboa
   await until("the editor has the focus", () => page.evaluate(() => document.activeElement?.classList.contains("editor")));
   await page.keyboard.type("SELECT metric, ts, value FROM samples");
   await page.locator(".cm-tooltip-autocomplete li", { hasText: /^samplestable$/ }).waitFor();
+  await page.waitForTimeout(200); // a list takes Enter 75 ms after it has opened
   await page.keyboard.press("Enter"); // the word is complete
   await page.keyboard.type("WHERE metric = 'node_load1' AND ts > now() - INTERVAL 1 DAY ORDER BY ts");
   await until("two samples are stored", async () => {
