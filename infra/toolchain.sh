@@ -10,8 +10,8 @@ mold=$(command -v mold)
 [ "$(readlink "$linker/ld")" = "$mold" ] || ln -sfn "$mold" "$linker/ld" # another build may be linking by it
 
 # DuckDB is C++. netgo and osusergo avoid the dynamic parts of the C library; the linker still warns
-# of them.
-static_tags=netgo,osusergo
+# of them. With arrow_json_stdlib, Arrow needs no JSON package beside the standard library's.
+static_tags=netgo,osusergo,arrow_json_stdlib
 static_ldflags="-linkmode external -extldflags '-static -B$linker'"
 
 toolchain() { # toolchain ARCH: sets goarch, cc and cxx
