@@ -113,7 +113,7 @@ function view(): typeof shown {
     case "status":
       return new StatusView(api);
     default:
-      return new Listing(context, { targets, rules: rules(explore), alerts: alerts(context, explore, explain) }[state.view], () => state, note);
+      return new Listing(context, { targets: targets(context, explain), rules: rules(explore), alerts: alerts(context, explore, explain) }[state.view], () => state, note);
   }
 }
 

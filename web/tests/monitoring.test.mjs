@@ -48,7 +48,16 @@ rule_files: [rules.yml]
 alerting: {alertmanagers: [{static_configs: [{targets: ["127.0.0.1:${manager.http.address().port}"]}]}]}
 scrape_configs:
   - job_name: gone
-    static_configs: [{targets: ["127.0.0.1:1"], labels: {team: 'a', markup: '${hostile}'}}]
+    static_configs: [{targets: ["127.0.0.1:1"], labels: {markup: '${hostile}'}}]
+    relabel_configs:
+      - {target_label: team, replacement: a}
+      - {source_labels: [__address__], target_label: instance}
+  - job_name: away
+    static_configs: [{targets: ["10.0.0.1:9", "10.0.0.2:9"]}]
+    relabel_configs:
+      - {source_labels: [__address__], regex: '(.*):9', target_label: host}
+      - {source_labels: [host], regex: '10\\..*', action: drop}
+      - {target_label: late, replacement: x}
 `,
   );
   await writeFile(
@@ -104,6 +113,44 @@ test("targets show their state, labels, last scrape and error", async () => {
   await copy.getByText("0 of 1 targets").waitFor();
   assert.equal(await page.evaluate(() => window.hit), undefined);
   assert.deepEqual([...page.faults, ...copy.faults], []);
+});
+
+test("a target shows how relabeling made its labels, and its scrapes", async () => {
+  const page = await visit(browser, `${server.url}/#/targets`);
+  const gone = page.locator("details.panel", { hasText: "127.0.0.1:1" });
+  const box = (pool) => pool.getByRole("group", { name: "Details of targets" });
+  const rows = (pool) => box(pool).locator("tbody > tr").allTextContents();
+  await refreshed(page, "the target is there", async () => (await gone.count()) === 1);
+  await gone.getByRole("button", { name: "Relabeling" }).click();
+  await until("the rules are listed", async () => (await rows(gone)).length === 3);
+  const [found, team, instance] = await rows(gone);
+  assert.match(found, /^discovered.*__address__="127\.0\.0\.1:1"/);
+  assert.match(team, /^1.*action: replace.*\+ team="a"$/);
+  assert.match(instance, /^2.*source_labels: \[__address__\].*\+ instance="127\.0\.0\.1:1"$/);
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+
+  await gone.getByRole("button", { name: "Scrapes" }).click();
+  await until("the scrapes are drawn", async () => (await box(gone).locator("canvas").count()) === 3);
+  await box(gone).getByRole("heading", { name: "Scrapes of 127.0.0.1:1" }).waitFor();
+  await box(gone).getByRole("button", { name: "Close the details" }).click();
+  assert.equal(await box(gone).isVisible(), false);
+
+  // A pool whose targets are all dropped is listed, and says which rule drops them.
+  const away = page.locator("details.panel", { hasText: "0 of 0 up" });
+  await until("the dropped targets are listed", async () => {
+    await away.getByRole("button", { name: "Dropped targets" }).click(); // discovery may not have found them yet
+    return (await rows(away)).length === 2;
+  });
+  await box(away).locator("tr", { hasText: "10.0.0.2:9" }).getByRole("button", { name: "Relabeling" }).click();
+  await until("the rule that drops it is the last", async () => (await rows(away)).length === 3);
+  const [, host, last] = await rows(away);
+  assert.match(host, /\+ host="10\.0\.0\.2"$/);
+  assert.match(last, /regex: 10\\\..*action: drop.*drops the target$/);
+  await away.getByText("One more rule does not see the target.").waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("nobody");
+  await until("a filter hides pools without targets", async () => (await away.count()) === 0);
+  assert.deepEqual(page.faults, []);
 });
 
 test("rules show their health, last evaluation and error", async () => {

@@ -23,7 +23,7 @@ export interface Item {
 export interface Group {
   name: string;
   note: string;
-  items: Item[];
+  items: Item[]; // a group without any is shown only where nothing is filtered
   below?: HTMLElement; // the same element after each refresh
 }
 
@@ -99,7 +99,7 @@ export class Listing {
       const items = g.items.filter(fits);
       const room = Math.max(0, shownRows - count);
       count += items.length;
-      return items.length && room ? [this.section(g, items.slice(0, room))] : [];
+      return (items.length && room) || (!g.items.length && !only && !words.length) ? [this.section(g, items.slice(0, room))] : [];
     });
     const counts = this.kind.states.map((s) => [s, all.filter((i) => i.state === s).length] as const).filter(([, n]) => n > 0);
     replace(
@@ -107,11 +107,11 @@ export class Listing {
       h("p", { class: "muted" }, [`${count} of ${all.length} ${this.kind.name}`, ...counts.map(([s, n]) => `${n} ${s}`)].join(" · ")),
       count > shownRows && h("p", { class: "warn" }, `The first ${shownRows} are listed. Filter to see others.`),
     );
-    replace(this.body, ...(all.length ? sections : [h("section", { class: "panel", "aria-label": this.kind.name }, h("p", {}, this.kind.none))]));
+    replace(this.body, ...(this.groups.length ? sections : [h("section", { class: "panel", "aria-label": this.kind.name }, h("p", {}, this.kind.none))]));
   }
 
   private section(g: Group, items: Item[]): HTMLElement {
-    const details = h("details", { class: "panel", open: !this.closed.has(g.name), "aria-label": g.name }, h("summary", {}, h("h2", {}, ...cut(g.name)), " ", h("span", { class: "muted" }, g.note)), table(`${this.kind.name} of ${g.name}`, this.kind.columns, items.map((i) => i.cells())), g.below);
+    const details = h("details", { class: "panel", open: !this.closed.has(g.name), "aria-label": g.name }, h("summary", {}, h("h2", {}, ...cut(g.name)), " ", h("span", { class: "muted" }, g.note)), items.length > 0 && table(`${this.kind.name} of ${g.name}`, this.kind.columns, items.map((i) => i.cells())), g.below);
     details.addEventListener("toggle", () => (details.open ? this.closed.delete(g.name) : this.closed.add(g.name)));
     return details;
   }
@@ -122,6 +122,9 @@ export function mark(state: string, ...more: Child[]): { by: string; show: Child
   const colour = /^(up|ok|inactive|active)$/.test(state) ? "good" : /^(down|err|firing)$/.test(state) ? "bad" : "warn";
   return { by: state, show: [h("strong", { class: colour }, state), ...more] };
 }
+
+// button does something when it is pressed.
+export const button = (text: string, press: () => void) => h("button", { type: "button", onclick: press }, text);
 
 // chips shows labels, without those that the page shows elsewhere, and what follows them.
 export function chips(labels: Labels, without: readonly string[] = [], ...more: Child[]): { by: string; show: Child[] } {

@@ -7,6 +7,7 @@ import { compared } from "../promql";
 import { emptyPanel } from "../state";
 import { formatTime, type Range } from "../time";
 import type { Alert, Rule } from "./groups";
+import { button } from "./listing";
 
 // around is how much time before an alert, and after it began to fire, its graph has, in ms.
 const around = 3_600_000;
@@ -73,7 +74,7 @@ export class Moment {
     this.result = result;
     const time = formatTime(began, this.ctx.zone());
     const heading = `Active since ${time}${fired > began ? `, firing since ${formatTime(fired, this.ctx.zone())}` : ""}${of ? `, threshold ${of.bound}` : ""}`;
-    replace(this.dom, h("div", { class: "row tools" }, h("h3", {}, heading), data, h("button", { type: "button", onclick: () => this.close() }, "Close the graph")), this.note, result.dom);
+    replace(this.dom, h("div", { class: "row tools" }, h("h3", {}, heading), data, button("Close the graph", () => this.close())), this.note, result.dom);
     this.dom.hidden = false;
     ask();
     data.focus();

@@ -5,7 +5,7 @@ import { cut, h, type Child } from "../dom";
 import { formatValue } from "../format";
 import { num, type Cell } from "../table";
 import { formatDuration } from "../time";
-import { chips, linked, mark, pairs, problem, when, type Group, type Item, type Kind } from "./listing";
+import { button, chips, linked, mark, pairs, problem, when, type Group, type Item, type Kind } from "./listing";
 import { Moment } from "./moment";
 import { Silences } from "./silences";
 import { alerting, groups, states, type Alert, type Rule, type RuleGroup } from "./groups";
@@ -80,8 +80,8 @@ export function alerts(ctx: Context, explore: (expr: string) => void, explain: (
           text: [g.name, g.file, r.name, r.query, r.lastError, ...pairs(labels), ...pairs(annotations)].join(" "),
           cells: () => [
             named(r, expression(r.query, explore)),
-            mark(state, alert && h("div", { class: "muted" }, silences.of(labels)), alert && silences.there && h("button", { type: "button", onclick: () => silences.open(labels) }, "Silence")),
-            { by: Date.parse(alert?.activeAt ?? ""), show: [alert?.activeAt && when(alert.activeAt, ctx.zone()), alert?.keepFiringSince && when(alert.keepFiringSince, ctx.zone(), "kept firing since "), alert && h("button", { type: "button", onclick: () => moment.show(r, alert, g.interval) }, "Graph")] },
+            mark(state, alert && h("div", { class: "muted" }, silences.of(labels)), alert && silences.there && button("Silence", () => silences.open(labels))),
+            { by: Date.parse(alert?.activeAt ?? ""), show: [alert?.activeAt && when(alert.activeAt, ctx.zone()), alert?.keepFiringSince && when(alert.keepFiringSince, ctx.zone(), "kept firing since "), alert && button("Graph", () => moment.show(r, alert, g.interval))] },
             alert ? num(Number(alert.value), formatValue(Number(alert.value))) : num(NaN, ""),
             chips(labels, ["alertname"]),
             { by: "", show: Object.entries(annotations).map(([n, v]) => h("div", {}, h("span", { class: "muted" }, `${n}: `), ...linked(v))) },
