@@ -59,11 +59,15 @@ def test_outputs(default: Template) -> None:
 
 
 def test_alarms(default: Template) -> None:
+    """The runbook has every alarm in its table, and again in the section to which the table leads."""
+    runbook = (ROOT / "docs/operations-aws.md").read_text()
     alarms = {name for name, _ in default.of_type("AWS::CloudWatch::Alarm")}
-    cells = re.findall(r"^\| ((?:a function's )?`…?\w+Alarm`.*?) \|", PAGE, re.MULTILINE)
-    named = {name for cell in cells for name in re.findall(r"`…?(\w+Alarm)`", cell)}
-    expected = {re.sub(r"^(Ingest|Flush|Plan|Compact|Query)(?=Errors|Throttles)", "", name) for name in alarms}
-    assert named == expected | {"RulesFailuresAlarm"}, "and the one that rules=on adds"
+    sections = {part.split("\n")[0].lower().replace(" ", "-"): part for part in runbook.split("\n## ")[1:]}
+    named = set()
+    for names, section in re.findall(r"^\| \[([\w, ]+Alarm)\]\(#([\w-]+)\) \|", runbook, re.MULTILINE):
+        assert all(name in sections[section] for name in names.split(", ")), section
+        named.update(names.split(", "))
+    assert named == alarms | {f"Rules{kind}Alarm" for kind in ("Failures", "Errors", "Throttles")}
     seen = re.findall(r'"(\w+Alarm)"\}', (ROOT / "tests/functions/outages_test.go").read_text())
     assert len(seen) >= 10
     assert set(seen) <= alarms
