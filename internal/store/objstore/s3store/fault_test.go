@@ -361,7 +361,7 @@ func TestDeniedGets(t *testing.T) {
 func TestSilentServer(t *testing.T) {
 	p, _ := newProxy(t)
 	c := configOf(t, p.gateway)
-	c.Bucket, c.Timeout, c.MinBackoff = p.bucket, 2*time.Second, time.Millisecond
+	c.Bucket, c.Timeout = p.bucket, 2*time.Second
 	c.Endpoint = p.url
 	s := open(t, c)
 	p.plan(stall("PUT"), stall("GET"))

@@ -30,7 +30,7 @@ type upload struct {
 }
 
 // StageAbove implements remote.Stager.
-func (b *bucket) StageAbove() int64 { return b.config.MultipartAbove }
+func (b *bucket) StageAbove() int64 { return partBytes }
 
 // Stage implements remote.Stager. The parts are uploaded concurrently.
 func (b *bucket) Stage(ctx context.Context, name string, body *io.SectionReader, token string) (remote.Upload, error) {
@@ -49,10 +49,10 @@ func (b *bucket) Stage(ctx context.Context, name string, body *io.SectionReader,
 	if err != nil {
 		return nil, err
 	}
-	size := partSize(body.Size(), b.config.PartSize)
+	size := partSize(body.Size())
 	u.parts = make([]types.CompletedPart, (body.Size()+size-1)/size)
 	g, uploading := errgroup.WithContext(ctx)
-	g.SetLimit(b.config.PartConcurrency)
+	g.SetLimit(partConcurrency)
 	for i := range u.parts {
 		off, number := int64(i)*size, int32(i+1)
 		g.Go(func() error {
@@ -82,9 +82,9 @@ func (u *upload) attempt(ctx context.Context, what string, request func() error)
 	return nil
 }
 
-// partSize returns the configured size or, for objects with too many parts, the smallest size that
-// suffices.
-func partSize(object, configured int64) int64 { return max(configured, (object+maxParts-1)/maxParts) }
+// partSize returns the size of the parts of an object: for those with too many parts of the usual
+// size, the smallest one that suffices.
+func partSize(object int64) int64 { return max(partBytes, (object+maxParts-1)/maxParts) }
 
 // Commit implements remote.Upload: S3 checks the condition now, and the object appears.
 func (u *upload) Commit(ctx context.Context, cond objstore.Condition) (string, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/store/objstore/remote"
 	"github.com/promlake/promlake/internal/store/objstore/s3store"
 	"github.com/promlake/promlake/tests/support/s3test"
 )
@@ -49,7 +50,7 @@ func newProxy(t *testing.T) (*proxy, *s3store.Store) {
 	c := configOf(t, p.gateway)
 	p.bucket = c.Bucket
 	p.url = srv.URL
-	c.Endpoint, c.MinBackoff, c.MaxBackoff, c.Timeout = srv.URL, time.Microsecond, time.Millisecond, time.Minute
+	c.Endpoint, c.Policy = srv.URL, remote.Policy{MaxAttempts: 8, MinBackoff: time.Microsecond, MaxBackoff: time.Millisecond}
 	return p, open(t, c)
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go/logging"
 
-	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
@@ -31,14 +30,13 @@ type Store struct {
 }
 
 // New returns the store. It sends no request; a missing bucket is reported by the first operation.
-func New(ctx context.Context, config Config) (*Store, error) {
-	c, err := config.normalize()
-	if err != nil {
+func New(ctx context.Context, c Config) (*Store, error) {
+	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("configure S3 store: %w", err)
 	}
-	b := &bucket{config: c, policy: remote.Policy{MaxAttempts: c.MaxAttempts, MinBackoff: c.MinBackoff, MaxBackoff: c.MaxBackoff}}
+	b := &bucket{config: c, policy: cmp.Or(c.Policy, remote.DefaultPolicy)}
 	opts := []func(*awsconfig.LoadOptions) error{
-		awsconfig.WithHTTPClient(remote.NewClient(c.Timeout, c.IdleConnections)),
+		awsconfig.WithHTTPClient(remote.NewClient(cmp.Or(c.Timeout, time.Minute), idleConnections)),
 		// its warnings are also returned as errors, or are followed by a retry
 		awsconfig.WithLogger(logging.Nop{}),
 	}
@@ -62,7 +60,10 @@ func New(ctx context.Context, config Config) (*Store, error) {
 		b.checksum = types.ChecksumAlgorithmCrc32
 	}
 	store, err := remote.New(b, c.Prefix, b.policy)
-	return &Store{store, b.client}, err
+	if err != nil {
+		return nil, fmt.Errorf("configure S3 store: %w", err)
+	}
+	return &Store{store, b.client}, nil
 }
 
 func (c Config) clientOptions(o *s3.Options) {
@@ -80,16 +81,16 @@ func (c Config) clientOptions(o *s3.Options) {
 }
 
 const (
-	minPartSize = 5 << 20 // S3's limit, except for the last part
-	maxPartSize = 5 << 30
-	maxParts    = 10_000
+	partBytes       = 16 << 20 // of a part; larger objects are uploaded in parts
+	partConcurrency = 4        // concurrent uploads of parts of one object
+	maxParts        = 10_000   // S3's limit
+	idleConnections = 128
 )
 
 // Config is the location of a store and how to access it. Only Bucket is required.
 type Config struct {
 	Bucket string
-	// of all keys in the bucket, without leading and trailing slashes; "" is the whole bucket
-	Prefix string
+	Prefix string // of all keys in the bucket; "" is the whole bucket
 
 	Region    string // "" is the region of the AWS environment, or us-east-1 with an Endpoint
 	Endpoint  string // URL of an S3-compatible server; "" is AWS
@@ -98,50 +99,21 @@ type Config struct {
 	SecretKey string
 	KMSKey    string // ID or ARN of the KMS key that encrypts objects; "" is the bucket's default
 
-	MaxAttempts int // of a request, and of a body without progress; 0 is 8
-	// upper bound of the first random wait between attempts; it doubles each time; 0 is 50ms
-	MinBackoff time.Duration
-	MaxBackoff time.Duration // upper bound of all waits; 0 is 5s
+	Policy remote.Policy // the zero value is remote.DefaultPolicy
 	// maximum time without bytes of a connection that waits for an answer or reads it; 0 is 1m
 	Timeout time.Duration
-
-	MultipartAbove  int64 // bytes; larger objects are uploaded in parts; 0 is 16 MiB
-	PartSize        int64 // bytes; larger for objects of more than 10,000 parts; 0 is 16 MiB
-	PartConcurrency int   // concurrent uploads of parts of one object; 0 is 4
-	IdleConnections int   // idle connections that are kept; 0 is 128
 }
 
-// normalize sets defaults and returns an error for every invalid field.
-func (c Config) normalize() (Config, error) {
-	c.Prefix = strings.Trim(c.Prefix, "/")
-	c.MaxAttempts = cmp.Or(c.MaxAttempts, 8)
-	c.MinBackoff = cmp.Or(c.MinBackoff, 50*time.Millisecond)
-	c.MaxBackoff = max(cmp.Or(c.MaxBackoff, 5*time.Second), c.MinBackoff)
-	c.Timeout = cmp.Or(c.Timeout, time.Minute)
-	c.MultipartAbove = cmp.Or(c.MultipartAbove, 16<<20)
-	c.PartSize = cmp.Or(c.PartSize, 16<<20)
-	c.PartConcurrency = cmp.Or(c.PartConcurrency, 4)
-	c.IdleConnections = cmp.Or(c.IdleConnections, 128)
+// validate returns an error for every invalid field.
+func (c Config) validate() error {
 	var errs []error
 	if c.Bucket == "" || strings.ContainsAny(c.Bucket, "/?#") {
 		errs = append(errs, fmt.Errorf("bucket: want a bucket's name, got %q", c.Bucket))
 	}
-	if c.Prefix != "" {
-		if err := objstore.ValidKey(c.Prefix); err != nil {
-			errs = append(errs, fmt.Errorf("prefix: %w", err))
-		}
-	}
 	if (c.AccessKey == "") != (c.SecretKey == "") {
 		errs = append(errs, errors.New("access key, secret key: want both or none"))
 	}
-	if c.PartSize < minPartSize || c.PartSize > maxPartSize {
-		errs = append(errs, fmt.Errorf("part size: want %d to %d bytes, got %d", minPartSize, int64(maxPartSize), c.PartSize))
-	}
-	errs = append(errs, checkEndpoint(c.Endpoint), atLeastOne("max attempts", int64(c.MaxAttempts)),
-		atLeastOne("min backoff", int64(c.MinBackoff)), atLeastOne("max backoff", int64(c.MaxBackoff)), atLeastOne("timeout", int64(c.Timeout)),
-		atLeastOne("multipart above", c.MultipartAbove), atLeastOne("part concurrency", int64(c.PartConcurrency)),
-		atLeastOne("idle connections", int64(c.IdleConnections)))
-	return c, errors.Join(errs...)
+	return errors.Join(append(errs, checkEndpoint(c.Endpoint))...)
 }
 
 func checkEndpoint(endpoint string) error {
@@ -151,13 +123,6 @@ func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("endpoint: want http://host:port or https://host:port, got %q", endpoint)
-	}
-	return nil
-}
-
-func atLeastOne(name string, v int64) error {
-	if v < 1 {
-		return fmt.Errorf("%s: want more than 0, got %d", name, v)
 	}
 	return nil
 }

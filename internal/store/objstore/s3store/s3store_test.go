@@ -13,34 +13,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/remote"
 )
 
 func TestConfig(t *testing.T) {
-	c, err := Config{Bucket: "b", Prefix: "/p/q/"}.normalize()
-	require.NoError(t, err)
-	assert.Equal(t, Config{
-		Bucket: "b", Prefix: "p/q", MaxAttempts: 8, MinBackoff: 50 * time.Millisecond, MaxBackoff: 5 * time.Second, Timeout: time.Minute,
-		MultipartAbove: 16 << 20, PartSize: 16 << 20, PartConcurrency: 4, IdleConnections: 128,
-	}, c)
 	for want, c := range map[string]Config{
-		"bucket":           {},
-		"prefix":           {Bucket: "b", Prefix: "a//b"},
-		"endpoint":         {Bucket: "b", Endpoint: "localhost:9000"},
-		"access key":       {Bucket: "b", AccessKey: "a"},
-		"part size":        {Bucket: "b", PartSize: 1000},
-		"max attempts":     {Bucket: "b", MaxAttempts: -1},
-		"min backoff":      {Bucket: "b", MinBackoff: -1},
-		"timeout":          {Bucket: "b", Timeout: -1},
-		"multipart above":  {Bucket: "b", MultipartAbove: -1},
-		"part concurrency": {Bucket: "b", PartConcurrency: -1},
-		"idle connections": {Bucket: "b", IdleConnections: -1},
+		"bucket":     {},
+		"prefix":     {Bucket: "b", Prefix: "a//b", Region: "r"},
+		"endpoint":   {Bucket: "b", Endpoint: "localhost:9000"},
+		"access key": {Bucket: "b", AccessKey: "a"},
 	} {
 		_, err := New(t.Context(), c)
 		assert.ErrorContains(t, err, want)
@@ -73,9 +61,9 @@ func TestPrefixCountsForKeyLength(t *testing.T) {
 
 func TestPartSize(t *testing.T) {
 	const mib = 1 << 20
-	assert.EqualValues(t, 16*mib, partSize(17*mib, 16*mib))
-	assert.EqualValues(t, 16*mib, partSize(maxParts*16*mib, 16*mib))
-	big := partSize(maxParts*16*mib+1, 16*mib)
+	assert.EqualValues(t, 16*mib, partSize(17*mib))
+	assert.EqualValues(t, 16*mib, partSize(maxParts*16*mib))
+	big := partSize(maxParts*16*mib + 1)
 	assert.EqualValues(t, 16*mib+1, big)
 	assert.LessOrEqual(t, (maxParts*16*mib+1+big-1)/big, int64(maxParts))
 }
@@ -129,11 +117,14 @@ func TestDisorderedListing(t *testing.T) {
 
 // TestKMSKey: every request that creates an object names the key, those of parts do not.
 func TestKMSKey(t *testing.T) {
+	var mu sync.Mutex
 	keys := map[string]string{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		query := r.URL.Query()
 		request := r.Method + " " + slices.Sorted(maps.Keys(query))[0]
+		mu.Lock()
+		defer mu.Unlock()
 		keys[request] = r.Header.Get("X-Amz-Server-Side-Encryption") + " " + r.Header.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id")
 		w.Header().Set("ETag", `"e"`)
 		switch request {
@@ -144,11 +135,9 @@ func TestKMSKey(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	s, err := New(t.Context(), Config{
-		Bucket: "b", Endpoint: srv.URL, PathStyle: true, AccessKey: "a", SecretKey: "s", KMSKey: "alias/k", MultipartAbove: 10, PartConcurrency: 1,
-	})
+	s, err := New(t.Context(), Config{Bucket: "b", Endpoint: srv.URL, PathStyle: true, AccessKey: "a", SecretKey: "s", KMSKey: "alias/k"})
 	require.NoError(t, err)
-	for _, body := range []string{"small", "larger than a part"} {
+	for _, body := range []string{"small", strings.Repeat("x", partBytes+1)} {
 		_, err = s.Put(t.Context(), "k", strings.NewReader(body), objstore.Condition{})
 		require.NoError(t, err)
 	}
@@ -166,7 +155,7 @@ func TestCertificateAuthority(t *testing.T) {
 	require.NoError(t, os.WriteFile(bundle, certificate, 0o600))
 	for _, named := range []string{"", bundle} {
 		t.Setenv("AWS_CA_BUNDLE", named)
-		s, err := New(t.Context(), Config{Bucket: "b", Endpoint: srv.URL, PathStyle: true, AccessKey: "a", SecretKey: "s", MaxAttempts: 1})
+		s, err := New(t.Context(), Config{Bucket: "b", Endpoint: srv.URL, PathStyle: true, AccessKey: "a", SecretKey: "s", Policy: remote.Policy{MaxAttempts: 1}})
 		require.NoError(t, err)
 		_, _, err = objstore.ReadAll(t.Context(), s, "k")
 		if named == "" {
