@@ -231,33 +231,31 @@ func (b blobs) Delete(ctx context.Context, name string) error {
 }
 
 // List implements remote.Protocol.
-func (b blobs) List(ctx context.Context, prefix, start string, folders bool, token string) (page remote.Page, next string, err error) {
-	var items []*container.BlobItem
+func (b blobs) List(ctx context.Context, prefix, start string, folders bool, token string) (page []objstore.Object, next string, err error) {
 	if folders {
-		out, err := b.container.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: &prefix, Marker: remote.Optional(token)}).NextPage(ctx)
+		in := &container.ListBlobsHierarchyOptions{Prefix: &prefix, Marker: remote.Optional(token)}
+		out, err := b.container.NewListBlobsHierarchyPager("/", in).NextPage(ctx)
 		if err != nil {
-			return page, "", err
+			return nil, "", err
 		}
 		for _, p := range out.Segment.BlobPrefixes {
-			page.Folders = append(page.Folders, value(p.Name))
+			page = append(page, objstore.Object{Key: value(p.Name)})
 		}
-		items, next = out.Segment.BlobItems, value(out.NextMarker)
-	} else {
-		in := &container.ListBlobsFlatOptions{Prefix: &prefix, Marker: remote.Optional(token), StartFrom: remote.Optional(start)}
-		out, err := b.container.NewListBlobsFlatPager(in).NextPage(ctx)
-		if err != nil {
-			return page, "", err
-		}
-		items, next = out.Segment.BlobItems, value(out.NextMarker)
+		return page, value(out.NextMarker), nil
 	}
-	for _, item := range items {
+	in := &container.ListBlobsFlatOptions{Prefix: &prefix, Marker: remote.Optional(token), StartFrom: remote.Optional(start)}
+	out, err := b.container.NewListBlobsFlatPager(in).NextPage(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, item := range out.Segment.BlobItems {
 		o := objstore.Object{Key: value(item.Name)}
 		if p := item.Properties; p != nil {
 			o.Size, o.Modified, o.ETag = value(p.ContentLength), value(p.LastModified), quoted(string(value(p.ETag)))
 		}
-		page.Objects = append(page.Objects, o)
+		page = append(page, o)
 	}
-	return page, next, nil
+	return page, value(out.NextMarker), nil
 }
 
 // quoted returns an ETag as headers have it; listings have it without quotes.

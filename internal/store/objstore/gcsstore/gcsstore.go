@@ -229,7 +229,7 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 }
 
 // List implements remote.Protocol.
-func (b *bucket) List(ctx context.Context, prefix, start string, folders bool, token string) (remote.Page, string, error) {
+func (b *bucket) List(ctx context.Context, prefix, start string, folders bool, token string) (page []objstore.Object, next string, err error) {
 	call := b.objects.List(b.name).Context(ctx).Fields(listFields).MaxResults(1000).Prefix(prefix)
 	if start != "" {
 		call.StartOffset(start)
@@ -242,15 +242,20 @@ func (b *bucket) List(ctx context.Context, prefix, start string, folders bool, t
 	}
 	out, err := call.Do()
 	if err != nil {
-		return remote.Page{}, "", err
+		return nil, "", err
 	}
-	page := remote.Page{Folders: out.Prefixes}
+	if folders {
+		for _, folder := range out.Prefixes {
+			page = append(page, objstore.Object{Key: folder})
+		}
+		return page, out.NextPageToken, nil
+	}
 	for _, item := range out.Items {
 		o, err := describe(item)
 		if err != nil {
-			return remote.Page{}, "", err
+			return nil, "", err
 		}
-		page.Objects = append(page.Objects, o)
+		page = append(page, o)
 	}
 	return page, out.NextPageToken, nil
 }

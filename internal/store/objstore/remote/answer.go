@@ -20,18 +20,9 @@ type Answer struct {
 	Unsealed bool            // the answer has no size
 }
 
-// Open returns a reader of the range of key for the answer to its request, and describes the
-// object. It closes the answer's body if it fails. A nil resume means that a broken body cannot be
-// resumed.
-func Open(ctx context.Context, p Policy, key string, a Answer, offset, length int64, resume Resume) (*Body, objstore.Object, error) {
-	b, o, err := open(ctx, p, key, a, offset, length, resume)
-	if err != nil {
-		return nil, objstore.Object{}, errors.Join(err, a.Body.Close())
-	}
-	return b, o, nil
-}
-
-func open(ctx context.Context, p Policy, key string, a Answer, offset, length int64, resume Resume) (*Body, objstore.Object, error) {
+// open returns a reader of the range of key for the answer to its request, and describes the
+// object. A nil resume means that a broken body cannot be resumed.
+func open(ctx context.Context, p Policy, key string, a Answer, offset, length int64, resume func(offset, n int64) (Answer, error)) (*body, objstore.Object, error) {
 	o := a.Object
 	o.Key = key
 	first, size, err := a.extent()
@@ -49,7 +40,7 @@ func open(ctx context.Context, p Policy, key string, a Answer, offset, length in
 	if _, err := io.CopyN(io.Discard, a.Body, start-first); err != nil {
 		return nil, o, fmt.Errorf("skip to offset: %w", err)
 	}
-	return &Body{ctx: ctx, key: key, pos: start, end: start + n, policy: p, r: a.Body, resume: resume}, o, nil
+	return &body{ctx: ctx, key: key, pos: start, end: start + n, policy: p, r: a.Body, resume: resume}, o, nil
 }
 
 // extent returns the offset of the first byte, which is 0 if the server does not support ranges and

@@ -9,25 +9,22 @@ import (
 	"github.com/promlake/promlake/internal/format/checksum"
 )
 
-// Body reads the bytes from pos to end of one version of an object. If a connection breaks, it
+// body reads the bytes from pos to end of one version of an object. If a connection breaks, it
 // requests the rest.
-type Body struct {
+type body struct {
 	ctx      context.Context
 	key      string
 	pos, end int64
 	policy   Policy
-	r        io.ReadCloser // nil after a failure
-	resume   Resume
-	cause    error // the last failure
-	failures int   // since the last byte that was read
-	damage   error // not nil: the bytes do not match the answer's checksum
+	r        io.ReadCloser                         // nil after a failure
+	resume   func(offset, n int64) (Answer, error) // requests n bytes from offset of the same version; nil: not possible
+	cause    error                                 // the last failure
+	failures int                                   // since the last byte that was read
+	damage   error                                 // not nil: the bytes do not match the answer's checksum
 }
 
-// Resume requests n bytes from offset of the version of an object that a Body reads.
-type Resume func(offset, n int64) (Answer, error)
-
 // Read implements io.Reader.
-func (b *Body) Read(p []byte) (int, error) {
+func (b *body) Read(p []byte) (int, error) {
 	if b.damage != nil {
 		return 0, b.damage
 	}
@@ -63,9 +60,9 @@ func (b *Body) Read(p []byte) (int, error) {
 }
 
 // ended is called after the last byte, with the error that came with it. Clients compare an answer
-// with its checksum at the answer's end, so Body reads to that end, unless the answer continues
+// with its checksum at the answer's end, so body reads to that end, unless the answer continues
 // after the requested range.
-func (b *Body) ended(err error) error {
+func (b *body) ended(err error) error {
 	if err == nil {
 		var more [1]byte
 		_, err = b.r.Read(more[:])
@@ -81,7 +78,7 @@ func (b *Body) ended(err error) error {
 }
 
 // fail closes the connection after an error or a premature end.
-func (b *Body) fail(err error) {
+func (b *body) fail(err error) {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
@@ -91,7 +88,7 @@ func (b *Body) fail(err error) {
 }
 
 // reopen requests the rest of the object.
-func (b *Body) reopen() error {
+func (b *body) reopen() error {
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}
@@ -119,7 +116,7 @@ func (b *Body) reopen() error {
 }
 
 // Close implements io.Closer.
-func (b *Body) Close() error {
+func (b *body) Close() error {
 	if b.r == nil {
 		return nil
 	}

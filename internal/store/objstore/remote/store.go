@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -31,10 +32,10 @@ type Protocol interface {
 	// Put writes an object, and the token unless that is "".
 	Put(ctx context.Context, name string, body *io.SectionReader, cond objstore.Condition, token string) (etag string, err error)
 	Delete(ctx context.Context, name string) error
-	// List requests names with prefix from start on, or somewhat before; with folders, only what
-	// has no further slash, and the folders. token is that of the page before, or "". next is ""
-	// for the last page.
-	List(ctx context.Context, prefix, start string, folders bool, token string) (page Page, next string, err error)
+	// List requests objects, whose keys are names, with prefix from start on, or somewhat before;
+	// with folders, only the folders there, as objects whose keys end with a slash. token is that
+	// of the page before, or "". next is "" for the last page.
+	List(ctx context.Context, prefix, start string, folders bool, token string) (page []objstore.Object, next string, err error)
 	// Fault explains an error of the other methods.
 	Fault(err error) Fault
 }
@@ -86,7 +87,7 @@ func (f Fault) transient() bool {
 // Store is an objstore.Store of a Protocol.
 type Store struct {
 	protocol Protocol
-	names    Names
+	prefix   string // of the names of all objects: "" or ending with a slash
 	policy   Policy
 }
 
@@ -103,7 +104,7 @@ func New(p Protocol, prefix string, policy Policy) (*Store, error) {
 		if err := objstore.ValidKey(prefix); err != nil {
 			return nil, fmt.Errorf("prefix: %w", err)
 		}
-		s.names = Names(prefix + "/")
+		s.prefix = prefix + "/"
 	}
 	return s, nil
 }
@@ -139,6 +140,11 @@ func (s *Store) attempt(ctx context.Context, request func() error) (fault Fault,
 // read is attempt for a request without effect; its error wraps the sentinel that it means.
 func (s *Store) read(ctx context.Context, request func() error) error {
 	fault, _, err := s.attempt(ctx, request)
+	return meaning(fault, err)
+}
+
+// meaning adds the sentinel that a fault means to its error.
+func meaning(fault Fault, err error) error {
 	if err != nil && fault.Means != nil {
 		return fmt.Errorf("%w: %w", fault.Means, err)
 	}
@@ -158,6 +164,20 @@ func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.R
 	return r, o, nil
 }
 
+// begin checks ctx and key at the start of every operation on a key.
+func (s *Store) begin(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := objstore.ValidKey(key); err != nil {
+		return err
+	}
+	if l := len(s.prefix) + len(key); l > objstore.MaxKeyLen {
+		return fmt.Errorf("%w: with the store's prefix it has %d bytes, the limit is %d", objstore.ErrInvalidKey, l, objstore.MaxKeyLen)
+	}
+	return nil
+}
+
 // absent reports whether a listing shows that there is no object with the key, which would be its
 // first one.
 func (s *Store) absent(ctx context.Context, key string) bool {
@@ -168,38 +188,34 @@ func (s *Store) absent(ctx context.Context, key string) bool {
 }
 
 func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
-	if err := s.names.Begin(ctx, key); err != nil {
+	if err := s.begin(ctx, key); err != nil {
 		return nil, objstore.Object{}, err
 	}
-	name := s.names.Name(key)
-	request := func(offset, length int64, etag string) (a Answer, err error) {
-		err = s.read(ctx, func() (err error) {
+	name := s.prefix + key
+	request := func(offset, length int64, etag string) (a Answer, fault Fault, err error) {
+		fault, _, err = s.attempt(ctx, func() (err error) {
 			a, err = s.protocol.Get(ctx, name, offset, length, etag)
 			return err
 		})
-		return a, err
+		return a, fault, err
 	}
 	if length != 0 {
-		a, err := request(offset, length, "")
+		a, fault, err := request(offset, length, "")
 		if err == nil {
-			etag := a.Object.ETag
-			resume := func(offset, n int64) (a Answer, err error) {
-				// without sentinels: what is missing is a version
-				_, _, err = s.attempt(ctx, func() (err error) {
-					a, err = s.protocol.Get(ctx, name, offset, n, etag)
-					return err
-				})
-				return a, err
+			resume := func(offset, n int64) (Answer, error) { // without sentinels: what is missing is a version
+				rest, _, err := request(offset, n, a.Object.ETag)
+				return rest, err
 			}
-			if etag == "" {
+			if a.Object.ETag == "" {
 				resume = nil
 			}
-			r, o, err := Open(ctx, s.policy, key, a, offset, length, resume)
+			r, o, err := open(ctx, s.policy, key, a, offset, length, resume)
 			if err != nil {
-				return nil, o, err
+				return nil, o, errors.Join(err, a.Body.Close())
 			}
 			return r, o, nil
 		}
+		err = meaning(fault, err)
 		if offset >= 0 || !errors.Is(err, objstore.ErrRange) {
 			return nil, objstore.Object{}, err
 		}
@@ -233,7 +249,7 @@ func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 }
 
 func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (etag string, err error) {
-	if err := s.names.Begin(ctx, key); err != nil {
+	if err := s.begin(ctx, key); err != nil {
 		return "", err
 	}
 	if cond.IfAbsent && cond.IfMatch != "" {
@@ -243,7 +259,7 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if err != nil {
 		return "", err
 	}
-	name, token := s.names.Name(key), ""
+	name, token := s.prefix+key, ""
 	stager, ok := s.protocol.(Stager)
 	staged := ok && size > stager.StageAbove()
 	if staged || cond != (objstore.Condition{}) {
@@ -304,9 +320,9 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 
 // Delete implements objstore.Store.
 func (s *Store) Delete(ctx context.Context, key string) error {
-	err := s.names.Begin(ctx, key)
+	err := s.begin(ctx, key)
 	if err == nil {
-		err = s.read(ctx, func() error { return s.protocol.Delete(ctx, s.names.Name(key)) })
+		err = s.read(ctx, func() error { return s.protocol.Delete(ctx, s.prefix+key) })
 	}
 	if err != nil && !errors.Is(err, objstore.ErrNotFound) {
 		return fmt.Errorf("delete %q: %w", key, err)
@@ -314,41 +330,84 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// List implements objstore.Store. It requests pages as the iteration needs them.
+// List implements objstore.Store. It requests pages as the iteration needs them. Names that are no
+// valid keys, such as the folder markers of consoles, are skipped.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
-	return func(yield func(objstore.Object, error) bool) {
-		s.names.List(ctx, prefix, startAfter, s.pages(ctx, prefix, startAfter, false))(yield)
-	}
+	return s.list(ctx, prefix, startAfter, false)
 }
 
-// ListFolders implements objstore.FolderLister.
+// ListFolders implements objstore.FolderLister. A folder that contains only the marker object of a
+// console is listed, too.
 func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		s.names.ListFolders(ctx, prefix, s.pages(ctx, prefix, "", true))(yield)
+		for o, err := range s.list(ctx, prefix, "", true) {
+			if !yield(o.Key, err) {
+				return
+			}
+		}
 	}
 }
 
-func (s *Store) pages(ctx context.Context, prefix, startAfter string, folders bool) Pages {
-	prefix, start, token := s.names.Name(Representable(prefix)), Representable(startAfter), ""
+// list yields objects or, with folders, the folders as objects.
+func (s *Store) list(ctx context.Context, prefix, startAfter string, folders bool) iter.Seq2[objstore.Object, error] {
+	start := Representable(startAfter)
 	if start != "" {
-		start = s.names.Name(start)
+		start = s.prefix + start
 	}
-	return func() (page Page, err error) {
-		var next string
-		_, _, err = s.attempt(ctx, func() (err error) {
-			page, next, err = s.protocol.List(ctx, prefix, start, folders, token)
-			return err
-		})
-		token, page.Last = next, next == ""
-		return page, err
+	return func(yield func(objstore.Object, error) bool) {
+		last, token := startAfter, ""
+		for more := true; more; more = token != "" {
+			var page []objstore.Object
+			_, _, err := s.attempt(ctx, func() (err error) {
+				var next string
+				if page, next, err = s.protocol.List(ctx, s.prefix+Representable(prefix), start, folders, token); err == nil {
+					token = next
+				}
+				return err
+			})
+			for _, o := range page {
+				key, ok := strings.CutPrefix(o.Key, s.prefix)
+				valid := key
+				if folders {
+					valid = strings.TrimSuffix(key, "/")
+				}
+				if !ok || objstore.ValidKey(valid) != nil || !strings.HasPrefix(key, prefix) || key <= startAfter {
+					continue
+				}
+				if key <= last {
+					err = fmt.Errorf("the bucket lists %q after %q, not in the order of bytes", key, last)
+					break
+				}
+				last, o.Key = key, key
+				if !yield(o, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(objstore.Object{}, fmt.Errorf("list %q: %w", prefix, err))
+				return
+			}
+		}
 	}
+}
+
+// Representable returns the longest prefix of v without control characters and invalid UTF-8, which
+// no key contains and which may not survive encoding in URL and XML.
+func Representable(v string) string {
+	for i, r := range v {
+		_, size := utf8.DecodeRuneInString(v[i:])
+		if r < 0x20 || r == 0x7f || r == 0xfffe || r == 0xffff || r == utf8.RuneError && size == 1 {
+			return v[:i]
+		}
+	}
+	return v
 }
 
 // Now implements objstore.Store. The time is the Date of an answer (RFC 9110, section 6.6.1), with
 // a resolution of one second.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	fault, _, err := s.attempt(ctx, func() error {
-		_, _, err := s.protocol.Head(ctx, s.names.Name(ClockKey))
+		_, _, err := s.protocol.Head(ctx, s.prefix+ClockKey)
 		return err
 	})
 	if err == nil {

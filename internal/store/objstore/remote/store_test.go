@@ -80,13 +80,13 @@ func (m *memory) Put(ctx context.Context, name string, body *io.SectionReader, c
 	return etag, err
 }
 
-func (m *memory) List(ctx context.Context, prefix, start string, folders bool, token string) (page Page, next string, err error) {
+func (m *memory) List(ctx context.Context, prefix, start string, folders bool, token string) (page []objstore.Object, next string, err error) {
 	if folders {
 		for f, err := range m.ListFolders(ctx, prefix) {
 			if err != nil {
 				return page, "", err
 			}
-			page.Folders = append(page.Folders, f)
+			page = append(page, objstore.Object{Key: f})
 		}
 		return page, "", nil
 	}
@@ -94,10 +94,10 @@ func (m *memory) List(ctx context.Context, prefix, start string, folders bool, t
 		switch {
 		case err != nil:
 			return page, "", err
-		case len(page.Objects) == 100:
-			return page, page.Objects[99].Key, nil
+		case len(page) == 100:
+			return page, page[99].Key, nil
 		}
-		page.Objects = append(page.Objects, o)
+		page = append(page, o)
 	}
 	return page, "", nil
 }

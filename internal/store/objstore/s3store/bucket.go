@@ -77,7 +77,7 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 }
 
 // List implements remote.Protocol. A page has up to 1,000 objects.
-func (b *bucket) List(ctx context.Context, prefix, start string, folders bool, token string) (page remote.Page, next string, err error) {
+func (b *bucket) List(ctx context.Context, prefix, start string, folders bool, token string) (page []objstore.Object, next string, err error) {
 	in := &s3.ListObjectsV2Input{Bucket: &b.config.Bucket, Prefix: &prefix, StartAfter: remote.Optional(start), ContinuationToken: remote.Optional(token)}
 	if folders {
 		in.Delimiter = aws.String("/")
@@ -86,14 +86,17 @@ func (b *bucket) List(ctx context.Context, prefix, start string, folders bool, t
 	if err != nil {
 		return page, "", err
 	}
+	next = aws.ToString(out.NextContinuationToken)
+	if folders {
+		for _, p := range out.CommonPrefixes {
+			page = append(page, objstore.Object{Key: aws.ToString(p.Prefix)})
+		}
+		return page, next, nil
+	}
 	for _, c := range out.Contents {
-		o := objstore.Object{Key: aws.ToString(c.Key), Size: aws.ToInt64(c.Size), ETag: aws.ToString(c.ETag), Modified: aws.ToTime(c.LastModified)}
-		page.Objects = append(page.Objects, o)
+		page = append(page, objstore.Object{Key: aws.ToString(c.Key), Size: aws.ToInt64(c.Size), ETag: aws.ToString(c.ETag), Modified: aws.ToTime(c.LastModified)})
 	}
-	for _, p := range out.CommonPrefixes {
-		page.Folders = append(page.Folders, aws.ToString(p.Prefix))
-	}
-	return page, aws.ToString(out.NextContinuationToken), nil
+	return page, next, nil
 }
 
 // transient are the SDK's conditions for another attempt.
