@@ -28,6 +28,10 @@ const tenantsAtOnce = 8
 // all failures.
 func (s *Stage) Cycle(ctx context.Context) (Report, error) { return s.cycle(ctx, nil) }
 
+func (s *Stage) cycle(ctx context.Context, progress Progress) (Report, error) {
+	return s.tick(ctx, true, func(r *Report, errs *failures) { r.Jobs = s.runAll(ctx, r.Planned, progress, errs) })
+}
+
 // fruitless is the number of consecutive cycles without a finished job, because other compactors
 // are faster, after which UntilIdle ends.
 const fruitless = 3
@@ -52,26 +56,6 @@ func (s *Stage) UntilIdle(ctx context.Context, progress Progress, ended func(*Re
 			}
 		}
 	}
-}
-
-func (s *Stage) cycle(ctx context.Context, progress Progress) (r Report, err error) {
-	begin := s.now()
-	defer func() { r.Took = s.now().Sub(begin); s.met.cycled(err) }()
-	tenants, err := catalog.Tenants(ctx, s.store)
-	if err != nil {
-		return r, err
-	}
-	now, err := s.store.Now(ctx) // before any listing: what has settled by then is in it
-	if err != nil {
-		return r, err
-	}
-	errs := &failures{stage: s}
-	r.State, r.Planned = s.plan(ctx, now, tenants, errs)
-	s.met.saw(&r.State)
-	r.Jobs = s.runAll(ctx, r.Planned, progress, errs)
-	r.Garbage = s.collect(ctx, tenants, errs)
-	s.met.collected(&r.Garbage)
-	return r, errs.join(ctx)
 }
 
 // failures collects and logs errors.
@@ -105,28 +89,6 @@ func (f *failures) join(ctx context.Context) error {
 		f.all = append(f.all, context.Cause(ctx))
 	}
 	return errors.Join(f.all...)
-}
-
-// plan plans for every tenant. now is a time of the store's clock before the call.
-func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (plan.State, []Work) {
-	states, plans := make([]plan.State, len(tenants)), make([][]plan.Job, len(tenants))
-	s.eachTenant(ctx, tenants, errs, func(i int, tenant string) error {
-		snap, err := catalog.Take(ctx, s.store, tenant, key.MinTime, key.MaxTime)
-		if err != nil {
-			return err
-		}
-		states[i], plans[i] = plan.StateOf(s.set.Policy, now, snap), plan.Jobs(s.policy(tenant), now, snap)
-		return nil
-	})
-	var sum plan.State
-	var work []Work
-	for i, t := range tenants {
-		sum.Add(states[i])
-		for _, j := range plans[i] {
-			work = append(work, Work{Tenant: t, Job: j})
-		}
-	}
-	return sum, work
 }
 
 // eachTenant calls f for the tenants, several at once, and adds its errors to errs.

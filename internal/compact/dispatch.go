@@ -17,49 +17,54 @@ import (
 // message is only a hint: a job that is lost, dropped or done twice is planned again until it is
 // done. So ticks may overlap, come late or be left out. Errors are as those of Cycle.
 func (s *Stage) Dispatch(ctx context.Context, to queue.Sender) (Report, error) {
-	return s.tick(ctx, func(r *Report, errs *failures) { r.Sent = s.send(ctx, to, r.Planned, errs) })
+	return s.tick(ctx, false, func(r *Report, errs *failures) { r.Sent = s.send(ctx, to, r.Planned, errs) })
 }
 
 // Tick is one tick of a planner without workers: it does what Cycle does, within four fifths of the
 // time until the context's deadline, and skips idle tenants as Dispatch does. It leaves jobs for
 // which there is no time to the next tick.
 func (s *Stage) Tick(ctx context.Context) (Report, error) {
-	return s.tick(ctx, func(r *Report, errs *failures) {
-		ctx, cancel := portion(ctx, 4, 5)
+	return s.tick(ctx, false, func(r *Report, errs *failures) {
+		ctx, cancel := portion(ctx)
 		defer cancel()
 		r.Jobs = s.runAll(ctx, r.Planned, nil, errs)
 	})
 }
 
-// portion returns ctx with an earlier deadline: a share of the time that is left.
-func portion(ctx context.Context, of, all time.Duration) (context.Context, context.CancelFunc) {
+// portion returns ctx with an earlier deadline: four fifths of the time that is left.
+func portion(ctx context.Context) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
-		return context.WithTimeout(ctx, time.Until(end)*of/all)
+		return context.WithTimeout(ctx, time.Until(end)*4/5)
 	}
 	return context.WithCancel(ctx)
 }
 
-func (s *Stage) tick(ctx context.Context, act func(*Report, *failures)) (r Report, err error) {
+// tick plans, lets act run or send the jobs, and collects garbage: for every tenant, or for those
+// where it may be worth its requests.
+func (s *Stage) tick(ctx context.Context, every bool, act func(*Report, *failures)) (r Report, err error) {
 	begin := s.now()
 	errs := &failures{stage: s}
 	defer func() { r.Took = s.now().Sub(begin); s.met.cycled(err) }()
-	tenants, err := s.known(ctx)
+	tenants, err := s.tenants(ctx, begin, every)
+	var stored time.Time
+	if err == nil {
+		stored, err = s.store.Now(ctx) // before any listing: what has settled by then is in it
+	}
 	if err != nil {
 		errs.add(ctx, "", err)
 		return r, err
 	}
-	stored, err := s.store.Now(ctx) // before any listing: what has settled by then is in it
-	if err != nil {
-		errs.add(ctx, "", err)
-		return r, err
-	}
-	r.State, r.Planned, r.Checked = s.survey(ctx, stored, tenants, errs)
+	r.State, r.Planned, r.Checked = s.survey(ctx, begin, stored, tenants, every, errs)
 	s.met.saw(&r.State)
 	s.met.queue.Set(float64(len(r.Planned)))
 	act(&r, errs)
-	r.Garbage = s.collectWithin(ctx, tenants, errs)
+	if every {
+		r.Garbage = s.collect(ctx, tenants, errs)
+	} else {
+		r.Garbage = s.collectWithin(ctx, tenants, errs)
+		s.planned(ctx, &r, stored, len(errs.all), s.now().Sub(begin))
+	}
 	s.met.collected(&r.Garbage)
-	s.planned(ctx, &r, stored, len(errs.all), s.now().Sub(begin))
 	return r, errs.join(ctx)
 }
 
@@ -150,7 +155,7 @@ func choose(work []Work, n int, r *rand.Rand) []Work {
 
 // collectWithin collects garbage where it is due, in a random order, until little time is left.
 func (s *Stage) collectWithin(ctx context.Context, tenants []string, errs *failures) (sum Garbage) {
-	within, cancel := portion(ctx, 4, 5)
+	within, cancel := portion(ctx)
 	defer cancel()
 	due := slices.DeleteFunc(slices.Clone(tenants), func(t string) bool { return !s.collectDue(t) })
 	seed, err := s.ids.seed()

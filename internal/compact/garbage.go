@@ -135,15 +135,14 @@ func (s *Stage) deleteAll(ctx context.Context, prefix string, only map[string]bo
 
 // scanDue reports whether it is time to search the tenant's blocks for orphans, which costs a
 // listing of all of them.
-func (s *Stage) scanDue(tenant string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Stage) scanDue(tenant string) (due bool) {
 	now := s.now()
-	if last, ok := s.scanned[tenant]; ok && now.Sub(last) < s.set.OrphanGrace/4 {
-		return false
-	}
-	s.scanned[tenant] = now
-	return true
+	s.memory.change(tenant, func(x *seen) {
+		if due = now.Sub(x.scanned) >= s.set.OrphanGrace/4; due {
+			x.scanned = now
+		}
+	})
+	return due
 }
 
 // retireOrphans retires the blocks that no manifest names and that are too old to be work in

@@ -46,10 +46,7 @@ type Stage struct {
 	met   *metrics
 	ids   *idSource
 
-	mu      sync.Mutex
-	scanned map[string]time.Time // by tenant: when its blocks were last searched for orphans
-
-	memory memo // of Dispatch and Tick
+	memory memo
 }
 
 // New returns a stage. It starts no goroutine.
@@ -64,7 +61,7 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	}
 	return &Stage{
 		set: set, store: store, log: log, now: now, met: newMetrics(reg), ids: &idSource{entropy: set.Entropy},
-		scanned: map[string]time.Time{}, memory: memo{seen: map[string]seen{}},
+		memory: memo{seen: map[string]seen{}},
 	}, nil
 }
 

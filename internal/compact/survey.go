@@ -2,6 +2,7 @@ package compact
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type seen struct {
 	garbage bool // something is superseded for long enough to be deleted or forgotten
 
 	collected time.Time // when garbage was last collected
+	scanned   time.Time // when the blocks were last searched for orphans
 }
 
 // recall returns the cached state of a tenant.
@@ -53,47 +55,36 @@ func (m *memo) change(tenant string, f func(*seen)) {
 	m.seen[tenant] = x
 }
 
-// known returns the tenants, from the cache or listed.
-func (s *Stage) known(ctx context.Context) ([]string, error) {
-	now := s.now()
-	if tenants, ok := s.memory.list(now); ok {
+// tenants returns the tenants: listed, or from the cache unless they are to be every one.
+func (s *Stage) tenants(ctx context.Context, now time.Time, every bool) ([]string, error) {
+	m := &s.memory
+	m.mu.Lock()
+	tenants, age := m.tenants, now.Sub(m.listed)
+	m.mu.Unlock()
+	if !every && age >= 0 && age < min(tenantsAtAll, time.Duration(len(tenants))*tenantsEvery) {
 		return tenants, nil
 	}
 	tenants, err := catalog.Tenants(ctx, s.store)
-	if err == nil {
-		s.memory.learn(tenants, now)
+	if err != nil {
+		return nil, err
 	}
-	return tenants, err
-}
-
-// list returns the tenants if the cache has a recent list.
-func (m *memo) list(now time.Time) ([]string, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	age := now.Sub(m.listed)
-	return m.tenants, age >= 0 && age < min(tenantsAtAll, time.Duration(len(m.tenants))*tenantsEvery)
-}
-
-// learn stores the tenants, which are sorted, and drops all others.
-func (m *memo) learn(tenants []string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tenants, m.listed = tenants, now
-	for t := range m.seen {
-		if _, ok := slices.BinarySearch(tenants, t); !ok {
-			delete(m.seen, t)
-		}
-	}
+	maps.DeleteFunc(m.seen, func(t string, _ seen) bool {
+		_, ok := slices.BinarySearch(tenants, t)
+		return !ok
+	})
+	return tenants, nil
 }
 
-// survey plans for the tenants that may have something to do. State sums up all tenants, as far as
-// the cache has them. stored is a time of the store's clock before the call; the process's own
-// clock only measures the age of cache entries.
-func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum plan.State, work []Work, checked int) {
+// survey plans for the tenants: every one, or those that may have something to do. State sums up all
+// tenants, as far as the cache has them. stored is a time of the store's clock before the call; now,
+// of the process's own clock, only measures the age of cache entries.
+func (s *Stage) survey(ctx context.Context, now, stored time.Time, tenants []string, every bool, errs *failures) (sum plan.State, work []Work, checked int) {
 	plans, planned := make([][]plan.Job, len(tenants)), make([]bool, len(tenants))
 	s.eachTenant(ctx, tenants, errs, func(i int, tenant string) error {
-		now := s.now()
-		if x := s.memory.recall(tenant); x.quiet && now.Sub(x.at) < quietEvery && !now.Before(x.at) {
+		if x := s.memory.recall(tenant); !every && x.quiet && now.Sub(x.at) < quietEvery && !now.Before(x.at) {
 			return nil
 		}
 		snap, err := catalog.Take(ctx, s.store, tenant, key.MinTime, key.MaxTime)
@@ -142,8 +133,5 @@ func (s *Stage) collectDue(tenant string) bool {
 	if !x.quiet {
 		pause /= 4
 	}
-	s.mu.Lock()
-	scanned := s.scanned[tenant]
-	s.mu.Unlock()
-	return x.garbage || now.Sub(scanned) >= pause
+	return x.garbage || now.Sub(x.scanned) >= pause
 }
