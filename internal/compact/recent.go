@@ -12,7 +12,6 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/recent"
-	"github.com/promlake/promlake/internal/store/recent/head"
 )
 
 // partAge is the age of segments at which they are merged from a head: half of the time for which
@@ -33,8 +32,8 @@ func (s *Stage) policy(tenant string) plan.Policy {
 type kept struct {
 	content *recent.Segment // nil: it is in a head
 	waiting recent.Waiting
-	part    *head.Part // nil: that of a source before
-	through ulid.ULID  // of part: the least of its segments
+	part    *recent.Part // nil: that of a source before
+	through ulid.ULID    // of part: the least of its segments
 }
 
 // recent returns the sources as they are in memory, and their label sets, if all are segments that
@@ -113,18 +112,18 @@ func (s *Stage) note(r *Result, w *output) {
 	if r.Job.Kind != plan.Merge || w.entry.Bytes == 0 {
 		return
 	}
-	sources := make([]head.Source, len(w.in.taken))
+	sources := make([]recent.Source, len(w.in.taken))
 	for i := range w.in.taken {
 		src := &w.in.taken[i]
 		if !src.IsSegment {
-			sources[i] = head.Source{Name: src.Block.Key(r.Tenant).File(block.SeriesFile), MaxT: src.Block.MaxT}
+			sources[i] = recent.Source{Name: src.Block.Key(r.Tenant).File(block.SeriesFile), MaxT: src.Block.MaxT}
 			continue
 		}
 		upto, ok := w.in.ends[src.Segment]
 		if !ok { // it was in memory
 			upto = math.MaxInt64
 		}
-		sources[i] = head.Source{Name: src.Segment.Key(r.Tenant).String(), MaxT: upto}
+		sources[i] = recent.Source{Name: src.Segment.Key(r.Tenant).String(), MaxT: upto}
 	}
 	h.Merged(w.files.Block().File(block.SeriesFile), sources)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/plan"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
-	"github.com/promlake/promlake/internal/store/recent/head"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // cleanupTimeout bounds the removal of what a job without a commit has written.
@@ -63,7 +63,7 @@ func (s *Stage) do(ctx context.Context, r *Result, progress Progress) error {
 		return s.split(ctx, r, job.Planned)
 	default:
 		err := s.merge(ctx, r, progress)
-		if errors.Is(err, head.ErrGone) { // it is still in the store
+		if errors.Is(err, recent.ErrGone) { // it is still in the store
 			err = s.merge(ctx, r, progress)
 		}
 		return err

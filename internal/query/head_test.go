@@ -19,7 +19,6 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/recent"
-	"github.com/promlake/promlake/internal/store/recent/head"
 	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
@@ -46,9 +45,9 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	table := series.NewTable(1)
 	known := recent.NewLabels(viewOf(table))
-	at := laketest.Now().Add(-head.Retention+20*time.Second).UnixMilli() - 400_000
+	at := laketest.Now().Add(-recent.Retention+20*time.Second).UnixMilli() - 400_000
 	window := func(t int64) key.Window { return key.WindowOf(t) }
-	var own []head.Source // what is not merged yet
+	var own []recent.Source // what is not merged yet
 	var rows []segment.Row
 	scrape := func() (out []segment.Row) {
 		at += 10_000
@@ -76,7 +75,7 @@ func testHead(t *testing.T, seed uint64) (used float64, longer int) {
 		content := kept.Of(b, known)
 		kept.Put(name, size, content)
 		kept.Stored(tenant.Default, name, content)
-		own = append(own, head.Source{Name: name, MaxT: at + 1000})
+		own = append(own, recent.Source{Name: name, MaxT: at + 1000})
 	}
 	texts := []string{`m`, `rate(m[1m])`, `sum by (j) (rate(m{i!="3"}[2m]))`, `count_over_time(m[7m])`, `m{i="4"} / on (j) group_left m{i="7"}`, `max(m) - min(m{j=~"1|2"})`, `absent(m{i="99"})`, `avg_over_time(sum(m)[1m:10s])`, `histogram_count(m)`, `sum(m offset 30s)`, `timestamp(m{i="2"})`,
 		`sum by (j) (rate(m[1m])) * on (j) group_right rate(m[1m])`, `rate(m[1m]) - on (j) group_left max by (j) (rate(m[1m]))`, `sum by (__name__) (last_over_time(m[1m]))`}

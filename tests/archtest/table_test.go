@@ -91,8 +91,7 @@ var allowed = map[string][]string{
 	"internal/store/objstore/s3store":    {"internal/store/objstore", "internal/store/objstore/remote"},
 	"internal/store/objstore/storeurl":   {"internal/store/objstore", "internal/store/objstore/filestore", "internal/store/objstore/s3store"},
 	"internal/store/queue":               {},
-	"internal/store/recent":              {"internal/base/memory", "internal/base/telemetry", "internal/format/segment", "internal/format/series", "internal/store/recent/head"},
-	"internal/store/recent/head":         {"internal/base/telemetry", "internal/format/series"},
+	"internal/store/recent":              {"internal/base/memory", "internal/base/telemetry", "internal/format/segment", "internal/format/series"},
 	"internal/store/replica":             {},
 
 	"internal/aws/cost":     {},
@@ -123,10 +122,10 @@ var allowed = map[string][]string{
 	"internal/ingest/message": {"internal/access/tenant", "internal/format/remotewrite", "internal/format/segment", "internal/format/series", "internal/store/queue"},
 	"internal/ingest/quota":   {"internal/access/admission", "internal/base/memory", "internal/base/settings", "internal/format/remotewrite", "internal/format/series"},
 
-	"internal/compact":         {"internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/base/telemetry", "internal/compact/blockio", "internal/compact/merge", "internal/compact/plan", "internal/format/block", "internal/format/key", "internal/format/parquetfile", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/objstore", "internal/store/queue", "internal/store/recent", "internal/store/recent/head"},
+	"internal/compact":         {"internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/base/telemetry", "internal/compact/blockio", "internal/compact/merge", "internal/compact/plan", "internal/format/block", "internal/format/key", "internal/format/parquetfile", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/objstore", "internal/store/queue", "internal/store/recent"},
 	"internal/compact/blockio": {"internal/format/block", "internal/format/key", "internal/format/rollup", "internal/format/segment", "internal/format/series", "internal/store/objstore"},
 	"internal/compact/bulk":    {"internal/compact/blockio", "internal/compact/merge", "internal/format/block", "internal/format/key", "internal/format/series", "internal/store/catalog", "internal/store/objstore"},
-	"internal/compact/merge":   {"internal/format/block", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/live", "internal/store/recent", "internal/store/recent/head"},
+	"internal/compact/merge":   {"internal/format/block", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/live", "internal/store/recent"},
 	"internal/compact/plan":    {"internal/format/key", "internal/store/catalog", "internal/store/objstore"},
 	"internal/compact/publish": {"internal/format/block", "internal/format/iceberg", "internal/format/key", "internal/format/segment", "internal/store/catalog", "internal/store/objstore"},
 
@@ -159,7 +158,7 @@ var allowed = map[string][]string{
 	"internal/query/fetch":               {"internal/base/settings", "internal/base/telemetry", "internal/format/parquetfile", "internal/query/lru", "internal/store/objstore"},
 	"internal/query/index":               {"internal/format/block", "internal/format/parquetfile", "internal/format/segment", "internal/format/series", "internal/query/fetch", "internal/query/lru", "internal/store/recent"},
 	"internal/query/inventory":           {"internal/aws/cost", "internal/format/block", "internal/format/key", "internal/store/catalog"},
-	"internal/query/lookup":              {"internal/format/block", "internal/format/series", "internal/query/index", "internal/query/lru", "internal/query/request", "internal/query/source", "internal/store/catalog", "internal/store/live", "internal/store/recent", "internal/store/recent/head", "internal/store/replica"},
+	"internal/query/lookup":              {"internal/format/block", "internal/format/series", "internal/query/index", "internal/query/lru", "internal/query/request", "internal/query/source", "internal/store/catalog", "internal/store/live", "internal/store/recent", "internal/store/replica"},
 	"internal/query/lru":                 {},
 	"internal/query/plan":                {"internal/format/series", "internal/query/duck/promsql", "internal/query/plan/vector"},
 	"internal/query/plan/plantest":       {},

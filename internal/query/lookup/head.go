@@ -10,7 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/store/catalog"
-	"github.com/promlake/promlake/internal/store/recent/head"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // heldSamples is the number of samples that all selectors of a query take from a head at most: they
@@ -25,7 +25,7 @@ type Selector struct {
 
 // Room is memory for what Held returns. The zero value is ready.
 type Room struct {
-	samples head.Room
+	samples recent.Room
 	series  []ResolvedSeries
 	found   []Resolution
 	ids     map[uint64]struct{}
@@ -125,7 +125,7 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 
 // hasViews reports whether some of the series are not shown as they are stored: replicas, and
 // series of delta temporality.
-func (c *Chooser) hasViews(ctx context.Context, list []head.Series, ms []*labels.Matcher) bool {
+func (c *Chooser) hasViews(ctx context.Context, list []recent.Series, ms []*labels.Matcher) bool {
 	rule := c.Rule(ctx).For(ms)
 	for i := range list {
 		if ls := list[i].Labels; series.IsDelta(ls) || rule.On() && rule.Has(ls) {
@@ -136,7 +136,7 @@ func (c *Chooser) hasViews(ctx context.Context, list []head.Series, ms []*labels
 }
 
 // held returns the resolution of series with their samples.
-func (r *Room) held(series []head.Series) *Resolution {
+func (r *Room) held(series []recent.Series) *Resolution {
 	all := slices.Grow(r.series, len(series))
 	begin, samples := len(all), int64(0)
 	for i := range series {

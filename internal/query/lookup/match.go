@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/live"
-	"github.com/promlake/promlake/internal/store/recent/head"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // Scope is the objects that a selector reads.
@@ -47,7 +47,7 @@ type Series struct {
 	Hash       uint64 // series.ID of the labels
 	Tombstones []int  // the tombstones that match it, by their positions in the deletions
 
-	Head *head.Series // its samples that are from a head, if the scope says that there are some; nil: none
+	Head *recent.Series // its samples that are from a head, if the scope says that there are some; nil: none
 }
 
 // LabelsOf returns the labels of a series.

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/store/recent"
-	"github.com/promlake/promlake/internal/store/recent/head"
 	"github.com/promlake/promlake/tests/support/recenttest"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
@@ -19,7 +18,7 @@ import (
 func TestMemoryOfSegments(t *testing.T) {
 	x := newStoring(t, 1<<20)
 	x.head().Begin()
-	for range head.Retention/time.Minute + 1 { // from then on it keeps segments
+	for range recent.Retention/time.Minute + 1 { // from then on it keeps segments
 		x.clock.t = x.clock.t.Add(time.Minute)
 		x.ask(x.clock.t.UnixMilli() - begun)
 	}

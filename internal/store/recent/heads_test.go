@@ -18,7 +18,6 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/store/recent"
-	"github.com/promlake/promlake/internal/store/recent/head"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
@@ -67,7 +66,7 @@ func (x *storing) put(rows ...segment.Row) string {
 	return name
 }
 
-func (x *storing) head() *head.Head { return x.s.Head("a") }
+func (x *storing) head() *recent.Head { return x.s.Head("a") }
 
 // one is a row with a sample.
 func one(i string, t int64, v float64) segment.Row {
@@ -85,7 +84,7 @@ func (x *storing) ask(mint int64, ms ...*labels.Matcher) (out string) {
 	if len(ms) == 0 {
 		ms = []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "__name__", "m")}
 	}
-	found, ok := r.Select(ms, begun+mint, math.MaxInt64, 100, 1000, new(head.Room))
+	found, ok := r.Select(ms, begun+mint, math.MaxInt64, 100, 1000, new(recent.Room))
 	if !ok {
 		return "no"
 	}
@@ -124,7 +123,7 @@ func TestHeadBegins(t *testing.T) {
 	y := newStoring(t, 1<<20)
 	for range 99 {
 		require.Equal(t, "-", y.ask(0))
-		require.Equal(t, "-", y.ask(-head.Retention.Milliseconds()), "such reads do not count")
+		require.Equal(t, "-", y.ask(-recent.Retention.Milliseconds()), "such reads do not count")
 	}
 	y.put(one("a", 2, 2))
 	y.clock.t = y.clock.t.Add(2 * time.Minute)
@@ -178,7 +177,7 @@ func TestHeadSelects(t *testing.T) {
 			}
 			r, ok := x.head().Read(begun, ulid.ULID{})
 			require.True(t, ok)
-			found, ok := r.Select(set, begun, math.MaxInt64, 100, 1000, new(head.Room))
+			found, ok := r.Select(set, begun, math.MaxInt64, 100, 1000, new(recent.Room))
 			require.True(t, ok)
 			r.Close()
 			got := map[string]bool{}
@@ -285,7 +284,7 @@ func TestHeadMovesOn(t *testing.T) {
 	x.rotate()
 	x.put(one("b", 60, 2))
 	for range 3 { // somebody must read
-		x.clock.t = x.clock.t.Add(head.Retention / 2)
+		x.clock.t = x.clock.t.Add(recent.Retention / 2)
 		x.ask(x.clock.t.UnixMilli() - begun)
 	}
 	now := x.clock.t.UnixMilli() - begun
@@ -298,7 +297,7 @@ func TestHeadMovesOn(t *testing.T) {
 	x.put(one("a", future, 5))
 	x.rotate()
 	for range 4 {
-		x.clock.t = x.clock.t.Add(head.Retention / 2)
+		x.clock.t = x.clock.t.Add(recent.Retention / 2)
 		now = x.clock.t.UnixMilli() - begun
 		x.ask(now)
 		x.put(one("b", now, 6))
@@ -325,9 +324,9 @@ func TestHeadHasBlocks(t *testing.T) {
 	x.head().Begin()
 	a, b := x.put(one("a", 10, 1)), x.put(one("a", 20, 1))
 	require.False(t, x.has("block", 20, 0))
-	x.head().Merged("block", []head.Source{{Name: a, MaxT: math.MaxInt64}, {Name: b, MaxT: math.MaxInt64}})
+	x.head().Merged("block", []recent.Source{{Name: a, MaxT: math.MaxInt64}, {Name: b, MaxT: math.MaxInt64}})
 	require.True(t, x.has("block", 20, 0))
-	x.head().Merged("larger", []head.Source{{Name: "block", MaxT: math.MaxInt64}, {Name: "other", MaxT: begun + 5}})
+	x.head().Merged("larger", []recent.Source{{Name: "block", MaxT: math.MaxInt64}, {Name: "other", MaxT: begun + 5}})
 	require.False(t, x.has("larger", 20, 5))
 	require.True(t, x.has("larger", 20, 6), "the other object ends before")
 }
@@ -354,7 +353,7 @@ func TestHeadForgets(t *testing.T) {
 	x.clock.t = x.clock.t.Add(9 * time.Minute)
 	x.put(one("b", 600_000, 1))
 	require.Equal(t, "a:10=1 b:600000=1 ", x.ask(10))
-	x.clock.t = time.UnixMilli(begun + 10).Add(head.Retention)
+	x.clock.t = time.UnixMilli(begun + 10).Add(recent.Retention)
 	x.put(one("b", 700_000, 1))
 	require.Equal(t, "-", x.ask(10))
 	require.Equal(t, "b:600000=1 700000=1 ", x.ask(11))
@@ -401,7 +400,7 @@ func TestHeadTakesWhatIsTooOld(t *testing.T) {
 	x.head().Begin()
 	x.put(one("a", 10, 1))
 	for range 2 { // somebody must read
-		x.clock.t = x.clock.t.Add(head.Retention/2 + time.Minute)
+		x.clock.t = x.clock.t.Add(recent.Retention/2 + time.Minute)
 		x.ask(x.clock.t.UnixMilli() - begun)
 	}
 	now := x.clock.t.UnixMilli() - begun

@@ -14,7 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
-	"github.com/promlake/promlake/internal/store/recent/head"
+	"github.com/promlake/promlake/internal/store/recent"
 )
 
 // written is a segment of TestParts.
@@ -29,7 +29,7 @@ type written struct {
 
 // opened is a part, and what it must be.
 type opened struct {
-	part  *head.Part
+	part  *recent.Part
 	view  *series.View
 	from  *written
 	epoch int
@@ -132,7 +132,7 @@ func part(t *testing.T, r *rand.Rand, x *storing, all []written, epoch int, sure
 	to := from + 1 + r.IntN(len(of)-from)
 	o := opened{from: &of[from], epoch: of[from].epoch, want: map[string][]segment.Float{}}
 	var names []string
-	sure = sure && x.clock.t.Sub(of[from].at) < head.Retention-3*time.Minute
+	sure = sure && x.clock.t.Sub(of[from].at) < recent.Retention-3*time.Minute
 	kept := true
 	for _, s := range of[from:to] {
 		names = append(names, s.name)
@@ -157,8 +157,8 @@ func (o *opened) check(t *testing.T, x *storing, epoch int) bool {
 	for i, ref := range o.part.Refs {
 		ts, vs, err := o.part.Append(i, nil, nil)
 		if err != nil {
-			require.ErrorIs(t, err, head.ErrGone)
-			require.True(t, epoch != o.epoch || x.clock.t.Sub(o.from.at) > head.Retention-3*time.Minute)
+			require.ErrorIs(t, err, recent.ErrGone)
+			require.True(t, epoch != o.epoch || x.clock.t.Sub(o.from.at) > recent.Retention-3*time.Minute)
 			return false
 		}
 		var floats []segment.Float

@@ -203,12 +203,6 @@ func (s *Segment) bytes() int64 {
 	return own + int64(4*cap(s.Rows)+8*cap(s.V)+8*cap(s.ST)+4*len(s.ends)+2*cap(s.near)+4*len(s.far)) + s.more
 }
 
-// View returns the label sets, for package head as the methods below.
-func (s *Segment) View() *series.View { return s.Labels.View() }
-
-// Refs returns the rows. Callers must not change them.
-func (s *Segment) Refs() []series.Ref { return s.Rows }
-
 // Time returns the time (ms) of a float sample.
 func (s *Segment) Time(i int) int64 {
 	if s.far != nil {
@@ -217,22 +211,8 @@ func (s *Segment) Time(i int) int64 {
 	return s.base + int64(s.near[i])
 }
 
-// Values returns the float samples. Callers must not change them.
-func (s *Segment) Values() []float64 { return s.V }
-
-// Starts reports whether there are start timestamps.
-func (s *Segment) Starts() bool { return s.ST != nil }
-
 // Floats reports whether there is nothing but float samples and metadata.
 func (s *Segment) Floats() bool { return s.ST == nil && len(s.Hists)+len(s.Exemplars) == 0 }
-
-// Others returns the rows with native histograms.
-func (s *Segment) Others() (rows []int) {
-	for i := range s.Hists {
-		rows = append(rows, s.Hists[i].Row)
-	}
-	return rows
-}
 
 // columns is memory of a segment. Once the segment is stored and a head has its samples, the next
 // segment uses the memory.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/segment"
-	"github.com/promlake/promlake/internal/store/recent/head"
 )
 
 // stale is the age at which a segment makes room for a newer one. A compactor of this process takes
@@ -30,8 +29,8 @@ type Segments struct {
 	bytes int64
 
 	footers footers
-	heads   *head.Heads // nil: none
-	merged  bool        // of KeepHeads
+	heads   *heads // nil: none
+	merged  bool   // of KeepHeads
 }
 
 // held is a segment of a stored object.
@@ -75,7 +74,7 @@ func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Segments
 // tenants whose recent samples are read often. merged means that segments are merged within some
 // minutes, so that s leaves them to the heads until then.
 func (s *Segments) KeepHeads(limit int64, merged bool, reg prometheus.Registerer) {
-	s.heads, s.merged = head.New(limit, reg, s.now), merged
+	s.heads, s.merged = newHeads(limit, reg, s.now), merged
 }
 
 // Keeps reports whether the head of a tenant has the last segments until they are merged, and since
@@ -84,15 +83,15 @@ func (s *Segments) Keeps(tenant string) (since time.Time, ok bool) {
 	if s == nil || !s.merged {
 		return since, false
 	}
-	return s.heads.Known(tenant).Keeps()
+	return s.heads.known(tenant).Keeps()
 }
 
 // Head returns the last samples of a tenant by series; nil: there are none.
-func (s *Segments) Head(tenant string) *head.Head {
+func (s *Segments) Head(tenant string) *Head {
 	if s == nil {
 		return nil
 	}
-	return s.heads.Of(tenant)
+	return s.heads.of(tenant)
 }
 
 // Stored adds segments of a tenant that are durable to its head, in the order of their ranks. A nil
@@ -101,7 +100,7 @@ func (s *Segments) Stored(tenant, key string, content *Segment) {
 	if s == nil {
 		return
 	}
-	if h := s.heads.Known(tenant); content == nil {
+	if h := s.heads.known(tenant); content == nil {
 		h.Stored(key, nil)
 	} else if h.Stored(key, content) && s.merged {
 		s.leave(key)

@@ -1,4 +1,4 @@
-package head
+package recent
 
 import (
 	"container/list"

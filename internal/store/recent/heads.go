@@ -1,4 +1,16 @@
-// Package head keeps the float samples that a process has stored within the last minutes, by
+package recent
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/base/telemetry"
+)
+
+// A head keeps the float samples of a tenant that the process has stored within the last minutes, by
 // series. Rules and panels that read a few minutes find them at once, without a search in each of
 // the many segments and in the parts that these have been merged to.
 //
@@ -19,21 +31,10 @@
 // A head has one sample of a series and time. If a segment has samples that are not later than all
 // before of their series, or start timestamps, the head restarts and drops what it had. Series with
 // native histograms are read elsewhere.
-package head
 
-import (
-	"math"
-	"sync"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/promlake/promlake/internal/base/telemetry"
-)
-
-// Heads are the heads of tenants within a bound on memory. They are safe for concurrent use. The
-// nil Heads has none.
-type Heads struct {
+// heads are the heads of tenants within a bound on memory. They are safe for concurrent use. The
+// nil heads has none.
+type heads struct {
 	limit int64 // bytes of all
 	now   func() time.Time
 
@@ -47,17 +48,17 @@ type Heads struct {
 	exceeded prometheus.Gauge
 }
 
-// New returns heads that take limit bytes together, about.
-func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Heads {
-	return &Heads{
+// newHeads returns heads that take limit bytes together, about.
+func newHeads(limit int64, reg prometheus.Registerer, now func() time.Time) *heads {
+	return &heads{
 		limit: limit, now: now, all: map[string]*Head{}, sizes: map[*Head]int64{},
 		held:     telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("head_bytes", "Memory for the samples of the last minutes, by series, of tenants whose recent samples are read often."),
 		exceeded: telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("head_limit_reached", "1 if the samples of the last minutes took more than --query.head-bytes within the last hour, so that those of a tenant are not kept."),
 	}
 }
 
-// Known returns the head of a tenant, nil if nobody has asked for it yet.
-func (h *Heads) Known(tenant string) *Head {
+// known returns the head of a tenant, nil if nobody has asked for it yet.
+func (h *heads) known(tenant string) *Head {
 	if h == nil {
 		return nil
 	}
@@ -66,8 +67,8 @@ func (h *Heads) Known(tenant string) *Head {
 	return h.all[tenant]
 }
 
-// Of returns the head of a tenant.
-func (h *Heads) Of(tenant string) *Head {
+// of returns the head of a tenant.
+func (h *heads) of(tenant string) *Head {
 	if h == nil {
 		return nil
 	}
@@ -82,7 +83,7 @@ func (h *Heads) Of(tenant string) *Head {
 }
 
 // set records the memory of a head, and reports whether all are within the limit.
-func (h *Heads) set(x *Head, bytes int64) bool {
+func (h *heads) set(x *Head, bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.bytes += bytes - h.sizes[x]
@@ -94,7 +95,7 @@ func (h *Heads) set(x *Head, bytes int64) bool {
 }
 
 // pause counts n more heads that are off because they took too much memory.
-func (h *Heads) pause(n int) {
+func (h *heads) pause(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.paused += n

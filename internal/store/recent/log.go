@@ -1,4 +1,4 @@
-package head
+package recent
 
 import (
 	"errors"
@@ -48,10 +48,10 @@ func (l *log) reset() { *l = log{dropped: math.MinInt64, runs: l.runs} }
 
 // add adds a segment. It is kept if its samples are later than from (ms) and its series form few
 // runs.
-func (l *log) add(name string, stored time.Time, s Segment, rows *rows, from int64) (kept bool) {
+func (l *log) add(name string, stored time.Time, s *Segment, rows *rows, from int64) (kept bool) {
 	r := record{name: name, stored: stored, minT: math.MaxInt64, maxT: math.MinInt64}
 	l.runs = l.runs[:0]
-	refs, samples := s.Refs(), 0
+	samples := 0
 	for _, row := range rows.sorted {
 		begin, end := rows.samples(s, row)
 		if begin == end {
@@ -64,7 +64,7 @@ func (l *log) add(name string, stored time.Time, s Segment, rows *rows, from int
 		}
 		r.minT, r.maxT = min(r.minT, first), max(r.maxT, last)
 		samples += end - begin
-		ref, each := refs[row], uint32(end-begin)
+		ref, each := s.Rows[row], uint32(end-begin)
 		if n := len(l.runs); n > 0 && l.runs[n-1].each == each && l.runs[n-1].from+series.Ref(l.runs[n-1].n) == ref {
 			l.runs[n-1].n++
 		} else {

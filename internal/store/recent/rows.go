@@ -1,4 +1,4 @@
-package head
+package recent
 
 import (
 	"cmp"
@@ -48,7 +48,7 @@ func (r *rows) sort(refs []series.Ref, n int) {
 }
 
 // samples returns where the samples of a row of the segment begin and end.
-func (r *rows) samples(s Segment, row uint32) (from, end int) {
+func (r *rows) samples(s *Segment, row uint32) (from, end int) {
 	if r.single {
 		return int(row), int(row) + 1
 	}

@@ -1,4 +1,4 @@
-package head
+package recent
 
 import (
 	"fmt"
@@ -14,30 +14,12 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 )
 
-// scraped is the content of a segment after scrapes.
-type scraped struct {
-	view *series.View
-	refs []series.Ref
-	t    []int64
-	v    []float64
-}
-
-func (s *scraped) View() *series.View { return s.view }
-func (s *scraped) Refs() []series.Ref { return s.refs }
-func (s *scraped) End(row int) int    { return row + 1 }
-func (s *scraped) Single() bool       { return true }
-func (s *scraped) Time(i int) int64   { return s.t[i] }
-func (s *scraped) Values() []float64  { return s.v }
-func (s *scraped) Starts() bool       { return false }
-func (s *scraped) Floats() bool       { return true }
-func (s *scraped) Others() []int      { return nil }
-
 // exporters are targets whose series are of the kinds that a node_exporter has, each kind as often.
 // They are scraped every 15 s, some ms late now and then, and their samples are stored every 3 s.
 type exporters struct {
 	rng     *rand.Rand
 	clock   time.Time
-	heads   *Heads
+	heads   *heads
 	head    *Head
 	view    series.View
 	values  []float64 // by ref
@@ -66,8 +48,8 @@ func newExporters(tb testing.TB, targets int) *exporters {
 		}
 	}
 	e.view = table.View()
-	e.heads = New(1<<30, nil, func() time.Time { return e.clock })
-	e.head = e.heads.Of("a")
+	e.heads = newHeads(1<<30, nil, func() time.Time { return e.clock })
+	e.head = e.heads.of("a")
 	e.head.Begin()
 	return e
 }
@@ -94,8 +76,9 @@ func (e *exporters) next(ref int) float64 {
 }
 
 // scrape scrapes the targets whose turn it is.
-func (e *exporters) scrape() *scraped {
-	s := &scraped{view: &e.view}
+func (e *exporters) scrape() *Segment {
+	s := &Segment{Labels: NewLabels(&e.view)}
+	var stamps []int64
 	begin := int(e.clock.Unix() % scrapeSeconds / storeSeconds)
 	times := make([]int64, e.targets)
 	for target := range times {
@@ -107,15 +90,16 @@ func (e *exporters) scrape() *scraped {
 	for i := range targetSeries { // in the order of metrics
 		for target := begin; target < e.targets; target += scrapeSeconds / storeSeconds {
 			ref := target*targetSeries + i
-			s.refs, s.t, s.v = append(s.refs, series.Ref(ref)), append(s.t, times[target]), append(s.v, e.next(ref))
+			s.Rows, stamps, s.V = append(s.Rows, series.Ref(ref)), append(stamps, times[target]), append(s.V, e.next(ref))
 		}
 	}
 	e.clock = e.clock.Add(storeSeconds * time.Second)
+	s.times(stamps)
 	return s
 }
 
 // store stores the samples of scrapes.
-func (e *exporters) store(s *scraped) {
+func (e *exporters) store(s *Segment) {
 	e.names = append(e.names, fmt.Sprint("segment ", len(e.names)))
 	e.head.noteRead()
 	e.head.Stored(e.names[len(e.names)-1], s)
@@ -144,7 +128,7 @@ func TestBytes(t *testing.T) {
 // of a rule that reads five minutes, and each series of a merge of four minutes, and the memory of
 // its series.
 //
-//	go test ./internal/store/recent/head -run '^$' -bench Head
+//	go test ./internal/store/recent -run '^$' -bench Head
 func BenchmarkHead(b *testing.B) {
 	const targets = 500
 	jobs := map[string]func(b *testing.B, e *exporters, room *Room, i int) (n int, spent time.Duration){
@@ -152,7 +136,7 @@ func BenchmarkHead(b *testing.B) {
 			s := e.scrape()
 			begin := processorTime(b)
 			e.store(s)
-			return len(s.refs), processorTime(b) - begin
+			return len(s.Rows), processorTime(b) - begin
 		},
 		"read": func(b *testing.B, e *exporters, room *Room, i int) (int, time.Duration) {
 			ms := []*labels.Matcher{

@@ -1,4 +1,4 @@
-package head
+package recent
 
 import (
 	"container/list"
@@ -33,22 +33,9 @@ const (
 	maxObjects = 8 << 10
 )
 
-// Segment is the content of a segment that was stored.
-type Segment interface {
-	View() *series.View // of the table that the refs are of
-	Refs() []series.Ref // by row
-	End(row int) int    // of the row's samples; they begin at the end of the row before it
-	Single() bool       // each row has one sample
-	Time(i int) int64   // ms, of a sample
-	Values() []float64  // of the samples
-	Starts() bool       // there are start timestamps
-	Floats() bool       // all samples are floats
-	Others() []int      // rows that have native histograms
-}
-
 // Head holds the last samples of a tenant. It is safe for concurrent use.
 type Head struct {
-	heads *Heads
+	heads *heads
 
 	mu        sync.RWMutex
 	on        bool
@@ -135,7 +122,7 @@ func (h *Head) idle() bool {
 // Stored adds a durable segment, by its name. Segments come in the order of their ranks. kept
 // reports that Part will return the samples of the segment for some minutes, so that nobody else
 // needs to keep them.
-func (h *Head) Stored(name string, s Segment) (kept bool) {
+func (h *Head) Stored(name string, s *Segment) (kept bool) {
 	if h == nil {
 		return false
 	}
@@ -148,30 +135,31 @@ func (h *Head) Stored(name string, s Segment) (kept bool) {
 		h.end()
 		return false
 	}
-	if s == nil || s.Starts() {
+	if s == nil || s.ST != nil {
 		h.restart()
 		return false
 	}
 	h.drop()
-	if !h.useTable(s.View()) {
+	if !h.useTable(s.Labels.View()) {
 		h.restart() // the head lacks this segment and all before it
 		return false
 	}
-	h.rows.sort(s.Refs(), h.last.chains.len())
+	h.rows.sort(s.Rows, h.last.chains.len())
 	h.rows.single = s.Single()
-	if s = h.unseen(s); s == nil {
+	all := s
+	if s = h.unseen(all); s == nil {
 		h.restart()
 		return false
 	}
 	h.rows.single = s.Single()
 	h.add(s)
 	h.noteObject(name, math.MinInt64)
-	if len(s.Values()) == 0 {
+	if len(s.V) == 0 {
 		return false
 	}
 	now := h.heads.now()
 	from := int64(math.MaxInt64)
-	if s.Floats() && now.Sub(h.restarted) > Retention { // a sender that made it restart may do so often
+	if s == all && s.Floats() && now.Sub(h.restarted) > Retention { // a sender that made it restart may do so often
 		from = now.Add(-late).UnixMilli()
 	}
 	kept = h.log.add(name, now, s, &h.rows, from)
@@ -247,12 +235,11 @@ func (h *Head) chain(ref series.Ref) *chain {
 
 // ascending reports whether each sample of a segment is later than all that the head has had of its
 // series. The caller holds h.mu.
-func (h *Head) ascending(s Segment) bool {
-	refs := s.Refs()
+func (h *Head) ascending(s *Segment) bool {
 	var line, at uint32 // of the series before, mostly of the same target
 	newest := int64(math.MinInt64)
 	for _, row := range h.rows.sorted {
-		x := h.chain(refs[row])
+		x := h.chain(s.Rows[row])
 		if x.line != line || x.at != at {
 			line, at, newest = x.line, x.at, h.nodes.last(x)
 		}
@@ -269,16 +256,15 @@ func (h *Head) ascending(s Segment) bool {
 }
 
 // add adds the samples of a segment. The caller holds h.mu.
-func (h *Head) add(s Segment) {
-	refs, values := s.Refs(), s.Values()
+func (h *Head) add(s *Segment) {
 	for _, row := range h.rows.sorted {
-		x := h.last.chains.at(refs[row])
+		x := h.last.chains.at(s.Rows[row])
 		for from, end := h.rows.samples(s, row); from < end; from++ {
-			h.nodes.append(x, s.Time(from), values[from], h.floor)
+			h.nodes.append(x, s.Time(from), s.V[from], h.floor)
 		}
 	}
-	for _, row := range s.Others() {
-		h.last.others[refs[row]] = struct{}{}
+	for i := range s.Hists {
+		h.last.others[s.Rows[s.Hists[i].Row]] = struct{}{}
 	}
 }
 
