@@ -21,7 +21,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/promlake/promlake/internal/query/lru"
+	"github.com/promlake/promlake/internal/base/lru"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/promlake/promlake/internal/query/lru"
+	"github.com/promlake/promlake/internal/base/lru"
 )
 
 // file is a local file with pieces of one object.

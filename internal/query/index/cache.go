@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promlake/promlake/internal/base/lru"
 	"github.com/promlake/promlake/internal/query/fetch"
-	"github.com/promlake/promlake/internal/query/lru"
 )
 
 // Sized is a value that a Cache can hold.

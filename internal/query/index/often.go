@@ -3,7 +3,7 @@ package index
 import (
 	"sync"
 
-	"github.com/promlake/promlake/internal/query/lru"
+	"github.com/promlake/promlake/internal/base/lru"
 )
 
 // Often counts reads that recur, and tells when one of them should do more for those that follow:

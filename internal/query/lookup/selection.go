@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/promlake/promlake/internal/base/lru"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/lru"
 	"github.com/promlake/promlake/internal/query/source"
 )
 

@@ -1,10 +1,10 @@
 package recent
 
 import (
-	"container/list"
 	"slices"
 	"sync"
 
+	"github.com/promlake/promlake/internal/base/lru"
 	"github.com/promlake/promlake/internal/format/segment"
 )
 
@@ -17,27 +17,14 @@ const footerShare = 3
 type footers struct {
 	limit int64 // bytes
 
-	mu    sync.Mutex
-	all   map[string]*list.Element // of footer, by key
-	order *list.List               // of footer: the oldest first
-	bytes int64
+	mu      sync.Mutex
+	all     *lru.Map[footer] // by key
+	columns []string         // label columns of the last one
 }
 
 type footer struct {
-	key   string
-	size  int64 // of the object
-	info  segment.Info
-	names int // of its label columns, unless it shares them with the one before it
-}
-
-func newFooters(limit int64) footers {
-	return footers{limit: limit, all: map[string]*list.Element{}, order: list.New()}
-}
-
-// cost is the memory of an entry.
-func (f *footer) cost() int64 {
-	const own, perName = 448, 16
-	return own + int64(len(f.key)+cap(f.info.Values)+perName*(f.names+cap(f.info.MapNames)))
+	size int64 // of the object
+	info segment.Info
 }
 
 // PutFooter keeps what the footer of an object of size bytes says, in place of the oldest ones.
@@ -47,22 +34,20 @@ func (s *Segments) PutFooter(key string, size int64, info segment.Info) {
 	if s == nil || len(info.Metadata) > 0 {
 		return
 	}
-	f, entry := &s.footers, &footer{key, size, info, cap(info.LabelColumns)}
+	f, names := &s.footers, cap(info.LabelColumns)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if last := f.order.Back(); last != nil {
-		// Segments mostly have the same columns as the one before.
-		if before := last.Value.(*footer).info.LabelColumns; slices.Equal(before, info.LabelColumns) {
-			entry.info.LabelColumns, entry.names = before, 0
-		}
+	if slices.Equal(f.columns, info.LabelColumns) { // as of most segments
+		info.LabelColumns, names = f.columns, 0
 	}
-	if f.all[key] != nil || entry.cost() > f.limit {
+	f.columns = info.LabelColumns
+	const perFooter, perName = 448, 16
+	cost := perFooter + int64(len(key)+cap(info.Values)+perName*(names+cap(info.MapNames)))
+	if f.all.Get(key) != nil || cost > f.limit {
 		return
 	}
-	f.all[key] = f.order.PushBack(entry)
-	for f.bytes += entry.cost(); f.bytes > f.limit; {
-		f.remove(f.order.Front())
-	}
+	f.all.Add(key, footer{size, info}, cost)
+	f.all.Evict(0)
 }
 
 // TakeFooter returns what the footer of an object of size bytes says, and forgets it.
@@ -70,26 +55,18 @@ func (s *Segments) TakeFooter(key string, size int64) (segment.Info, bool) {
 	if s == nil {
 		return segment.Info{}, false
 	}
-	if f := s.footers.take(key); f != nil && f.size == size {
-		return f.info, true
-	}
-	return segment.Info{}, false
+	f := s.footers.take(key)
+	return f.info, f.size == size
 }
 
-// take removes the entry of a key, and returns it; nil if there is none.
-func (f *footers) take(key string) *footer {
+// take removes the entry of a key, and returns it; one of size -1 if there is none.
+func (f *footers) take(key string) footer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if e := f.all[key]; e != nil {
-		return f.remove(e)
+	e := f.all.Get(key)
+	if e == nil {
+		return footer{size: -1}
 	}
-	return nil
-}
-
-// remove removes an entry. The caller holds f.mu.
-func (f *footers) remove(e *list.Element) *footer {
-	x := f.order.Remove(e).(*footer)
-	delete(f.all, x.key)
-	f.bytes -= x.cost()
-	return x
+	f.all.Remove(e)
+	return e.Value
 }

@@ -1,7 +1,6 @@
 package recent
 
 import (
-	"container/list"
 	"math"
 	"slices"
 	"sync"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/promlake/promlake/internal/base/lru"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -311,7 +311,7 @@ func (h *Head) useTable(view *series.View) bool {
 		h.clearLog()
 	}
 	if h.last == nil {
-		h.last = &generation{view: view, selections: &selections{limit: h.heads.limit / selectionShare, all: map[string]*list.Element{}, order: list.New()}, others: map[series.Ref]struct{}{}}
+		h.last = &generation{view: view, selections: &selections{all: lru.New[*selection](h.heads.limit / selectionShare)}, others: map[series.Ref]struct{}{}}
 	}
 	h.last.grow(view)
 	return true

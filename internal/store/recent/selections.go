@@ -1,13 +1,13 @@
 package recent
 
 import (
-	"container/list"
 	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/promlake/promlake/internal/base/lru"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -18,17 +18,12 @@ const selectionShare = 4
 // selections remember the series of the matchers that were read last, since rules and panels repeat
 // them. They are safe for concurrent use.
 type selections struct {
-	limit int64
-
-	mu    sync.Mutex
-	all   map[string]*list.Element // of *selection, by key
-	order *list.List               // the one that was used last comes first
-	bytes int64
+	mu  sync.Mutex
+	all *lru.Map[*selection] // by key
 }
 
 // selection is the series of some matchers.
 type selection struct {
-	key    string
 	n      series.Ref // refs from here on are not yet matched
 	series []selected // by labels; nobody changes it
 	bytes  int64
@@ -50,18 +45,15 @@ const (
 // must not change them.
 func (x *selections) find(p *postings, ms []*labels.Matcher) ([]selected, bool) {
 	var room [256]byte
-	named := appendKey(room[:0], ms)
+	key := string(appendKey(room[:0], ms))
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	e := x.all[string(named)]
+	e := x.all.Get(key)
 	if e == nil {
-		key := string(named)
-		e = x.order.PushFront(&selection{key: key, bytes: selectionBytes + int64(len(key))})
-		x.all[key] = e
-		x.bytes += e.Value.(*selection).bytes
+		bytes := selectionBytes + int64(len(key))
+		e = x.all.Add(key, &selection{bytes: bytes}, bytes)
 	}
-	x.order.MoveToFront(e)
-	s := e.Value.(*selection)
+	s := e.Value
 	if s.n == p.n {
 		return s.series, true
 	}
@@ -79,21 +71,13 @@ func (x *selections) find(p *postings, ms []*labels.Matcher) ([]selected, bool) 
 		ls := p.view.Labels(&b, ref)
 		all = append(all, selected{ref, ls})
 		s.bytes += selectedBytes + int64(ls.ByteSize())
-		x.bytes += selectedBytes + int64(ls.ByteSize())
 	}
 	slices.SortFunc(all, func(a, b selected) int { return labels.Compare(a.labels, b.labels) })
 	s.series = all
-	for x.bytes > x.limit && x.order.Len() > 0 {
-		x.forget(x.order.Back())
-	}
+	x.all.Remove(e)
+	x.all.Add(key, s, s.bytes)
+	x.all.Evict(0)
 	return all, true
-}
-
-// forget forgets a selection. The caller holds x.mu.
-func (x *selections) forget(e *list.Element) {
-	s := x.order.Remove(e).(*selection)
-	delete(x.all, s.key)
-	x.bytes -= s.bytes
 }
 
 // appendKey appends a key of matchers: equal for equal ones only.
