@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -10,10 +11,12 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
-// absentNode is one series with the value 1 at each step at which no series of in has a value.
-type absentNode struct {
+// wholeNode is one value of all series of in at each step, also if there are no series. absent is 1
+// where none has a value; scalar is the value of the only one that has one, or NaN.
+type wholeNode struct {
 	unary
 	titled
+	op string // absent or scalar: the C aggregate is prom_<op>
 }
 
 // compileAbsent compiles absent(), and absent_over_time() as absent(last_over_time()): that
@@ -35,7 +38,7 @@ func compileAbsent(b *building, e *parser.Call, at place) (in Node, reason strin
 	if reason != "" {
 		return nil, reason
 	}
-	n := &absentNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{AbsentLabels(sel)}}}, in: in}, titled: titled{e.Func.Name}}
+	n := &wholeNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{AbsentLabels(sel)}}}, in: in}, titled: titled{e.Func.Name}, op: "absent"}
 	if drop := dropAll(n.shape.Labels); over && b.options.DelayedNames {
 		n.shape.Drop = drop
 	} else if over && drop != nil {
@@ -67,12 +70,13 @@ func AbsentLabels(sel *parser.VectorSelector) labels.Labels {
 	return lb.Labels()
 }
 
-func (n *absentNode) sql(b *builder) string {
-	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_absent(v, %s) AS v FROM %s", steps(b, n.shape.Grid), b.rel(n.in))
+func (n *wholeNode) sql(b *builder) string {
+	steps := b.spec("n=" + strconv.Itoa(n.shape.Grid.N))
+	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_%s(v, %s) AS v FROM %s", n.op, steps, b.rel(n.in))
 }
 
-func (n *absentNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	v, present, err := vector.Whole("absent", in[0], n.shape.Grid.N, t.Memory)
+func (n *wholeNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
+	v, present, err := vector.Whole(n.op, in[0], n.shape.Grid.N, t.Memory)
 	if !present {
 		return nil, err
 	}

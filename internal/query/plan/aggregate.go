@@ -17,15 +17,15 @@ import (
 // groupNode aggregates the values of each group at each step.
 type groupNode struct {
 	unary
-	op  string // sum, avg, ...: the C aggregate is prom_<op>
-	by  string // the clause, for String
-	phi float64
+	titled
+	op  string   // sum, avg, ...: the C aggregate is prom_<op>
+	phi float64  // of quantile
 	to  []uint32 // to[i] is the group of ordinal i of in
 }
 
 // compileGrouping compiles the aggregations that return one series per group.
 func compileGrouping(b *building, e *parser.AggregateExpr, at place) (Node, string) {
-	n := &groupNode{op: e.Op.String(), by: grouping(e)}
+	n := &groupNode{op: e.Op.String(), titled: titled{e.Op.String() + grouping(e)}}
 	var always []note
 	switch e.Op {
 	case parser.SUM, parser.AVG, parser.MIN, parser.MAX, parser.COUNT, parser.GROUP, parser.STDDEV, parser.STDVAR:
@@ -34,7 +34,8 @@ func compileGrouping(b *building, e *parser.AggregateExpr, at place) (Node, stri
 		if !ok {
 			return nil, "the parameter of quantile is not constant"
 		}
-		if n.phi = phi; badQuantile(phi) {
+		n.phi, n.text = phi, "quantile "+formatFloat(phi)+grouping(e)
+		if badQuantile(phi) {
 			always = []note{{err: annotations.NewInvalidQuantileWarning(phi, e.Param.PositionRange()), always: true}}
 		}
 	default:
@@ -75,28 +76,40 @@ func groups(in []labels.Labels, by []string, without bool) grouped {
 	if without {
 		but = withName(by)
 	}
-	g := grouped{to: make([]uint32, len(in))}
-	t := takeTools()
-	defer t.release()
+	g, numbers, lb := grouped{to: make([]uint32, len(in))}, numbering{}, labels.NewBuilder(labels.EmptyLabels())
+	var key []byte
 	for i, l := range in {
 		if without {
-			t.key = l.BytesWithoutLabels(t.key, but...)
+			key = l.BytesWithoutLabels(key, but...)
 		} else {
-			t.key = l.BytesWithLabels(t.key, by...)
+			key = l.BytesWithLabels(key, by...)
 		}
-		o, isNew := t.number()
+		o, isNew := numbers.of(key)
 		if g.to[i] = o; !isNew {
 			continue
 		}
-		t.builder.Reset(l)
+		lb.Reset(l)
 		if without {
-			t.builder.Del(but...)
+			lb.Del(but...)
 		} else {
-			t.builder.Keep(by...)
+			lb.Keep(by...)
 		}
-		g.labels = append(g.labels, t.builder.Labels())
+		g.labels = append(g.labels, lb.Labels())
 	}
 	return g
+}
+
+// numbering numbers keys in the order in which they come first.
+type numbering map[string]uint32
+
+// of returns the number of a key, and whether the key is new.
+func (n numbering) of(key []byte) (number uint32, isNew bool) {
+	number, known := n[string(key)]
+	if !known {
+		number = uint32(len(n))
+		n[string(key)] = number
+	}
+	return number, !known
 }
 
 // withName inserts the metric name into sorted label names.
@@ -143,15 +156,6 @@ func grouping(e *parser.AggregateExpr) string {
 		return " by (" + names + ")"
 	}
 	return ""
-}
-
-// String implements Node.
-func (n *groupNode) String() string {
-	s := n.op
-	if n.op == "quantile" {
-		s += " " + formatFloat(n.phi)
-	}
-	return s + n.by
 }
 
 func (n *groupNode) feeds(int) []uint32 { return n.to }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -38,13 +39,13 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	switch {
 	case ls && rs:
 		// A comparison between scalars always has the modifier bool.
-		n := &pairNode{shaped: shaped{scalarShape(at.grid())}, op: Operator(e, false), l: l, r: r}
+		n := &scaleNode{binary: binary{shaped{scalarShape(at.grid())}, l, r}, op: Operator(e, false)}
 		n.shape.notes, reason = independentNotesOf(l, r)
 		return n, reason
 	case rs:
 		return withScalar(b, e, l, r, false, at)
 	case ls:
-		return withScalar(b, e, r, l, true, at)
+		return withScalar(b, e, l, r, true, at)
 	case e.Op.IsSetOperator():
 		match := matchSeries(e.VectorMatching, l.Shape().Labels, r.Shape().Labels)
 		if e.Op == parser.LOR {
@@ -79,13 +80,6 @@ func Operator(e *parser.BinaryExpr, keepRight bool) string {
 	return op
 }
 
-// pairNode is a scalar computed from two scalars.
-type pairNode struct {
-	shaped
-	op   string // of prom_binary
-	l, r Node
-}
-
 // independentNotesOf returns the notes of all nodes, or a reason not to push them.
 func independentNotesOf(nodes ...Node) (all []note, reason string) {
 	for _, n := range nodes {
@@ -98,81 +92,64 @@ func independentNotesOf(nodes ...Node) (all []note, reason string) {
 	return all, ""
 }
 
-// Children implements Node.
-func (n *pairNode) Children() []Node { return []Node{n.l, n.r} }
-
-// String implements Node.
-func (n *pairNode) String() string { return operandOf(n.l) + " " + n.op + " " + operandOf(n.r) }
-
-func (n *pairNode) sql(b *builder) string {
-	l := b.list(n.l)
-	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_binary('%s', %s, %s) AS v", n.op, l, b.list(n.r))
-}
-
-func (n *pairNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	f := promsql.OperatorOf(n.op)
-	v := t.Room(n.shape.Grid.N)
-	f.Apply(v, in[0][0].V, in[1][0].V)
-	return []vector.Row{{V: v}}, nil
-}
-
-// operandOf formats a scalar operand: a number, or "scalar" for a node that has its own line.
+// operandOf formats an operand: a number, or "scalar" or "vector" for a node that has its own line.
 func operandOf(n Node) string {
-	if c, ok := n.(*constNode); ok {
+	switch c, ok := n.(*constNode); {
+	case ok:
 		return c.String()
+	case n.Shape().Scalar:
+		return "scalar"
 	}
-	return "scalar"
+	return "vector"
 }
 
-// scaleNode applies an operator to every value of in and a scalar.
+// scaleNode applies an operator to every value of a node and a scalar. If both are scalars, so is the
+// result.
 type scaleNode struct {
-	shaped
-	op     string // of prom_binary
-	in     Node
-	scalar Node
-	swap   bool    // the scalar is the left operand
-	room   [2]Node // of Children
+	binary
+	op   string // of prom_binary
+	swap bool   // the scalar is the left operand
+}
+
+// operands returns the node whose values are changed, and the scalar.
+func (n *scaleNode) operands() (in, scalar Node) {
+	if n.swap {
+		return n.r, n.l
+	}
+	return n.l, n.r
 }
 
 // withScalar compiles an operator between a vector and a scalar. swap: the scalar is the left
 // operand.
 // Source: VectorscalarBinop in upstream's promql/engine.go.
-func withScalar(b *building, e *parser.BinaryExpr, in, scalar Node, swap bool, at place) (Node, string) {
-	n := &scaleNode{op: Operator(e, swap), in: in, scalar: scalar, swap: swap}
+func withScalar(b *building, e *parser.BinaryExpr, l, r Node, swap bool, at place) (Node, string) {
+	n := &scaleNode{binary: binary{l: l, r: r}, op: Operator(e, swap), swap: swap}
+	in, scalar := n.operands()
 	n.shape = Shape{Grid: at.grid(), Labels: in.Shape().Labels, Drop: in.Shape().Drop}
 	var reason string
 	if e.Op.IsComparisonOperator() && !e.ReturnBool { // it omits values
 		n.shape.notes, reason = in.Shape().independentNotes()
-	} else if n.in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason == "" {
-		n.shape.notes = n.in.Shape().notes
+	} else {
+		in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in)
+		if reason == "" {
+			n.shape.notes = in.Shape().notes
+		}
+		if n.swap {
+			n.r = in
+		} else {
+			n.l = in
+		}
 	}
 	if reason != "" {
 		return nil, reason
 	}
 	more, reason := scalar.Shape().independentNotes()
-	if reason != "" {
-		return nil, reason
-	}
-	n.shape.notes = append(n.shape.notes[:len(n.shape.notes):len(n.shape.notes)], more...)
-	return n, ""
-}
-
-// Children implements Node.
-func (n *scaleNode) Children() []Node {
-	n.room = [2]Node{n.in, n.scalar}
-	if n.swap {
-		n.room = [2]Node{n.scalar, n.in}
-	}
-	return n.room[:]
+	n.shape.notes = slices.Concat(n.shape.notes, more)
+	return n, reason
 }
 
 // String implements Node.
-func (n *scaleNode) String() string {
-	if n.swap {
-		return operandOf(n.scalar) + " " + n.op + " vector"
-	}
-	return "vector " + n.op + " " + operandOf(n.scalar)
-}
+func (n *scaleNode) String() string { return operandOf(n.l) + " " + n.op + " " + operandOf(n.r) }
 
 func (n *scaleNode) feeds(child int) []uint32 {
 	if (child == 0) == n.swap {
@@ -182,8 +159,9 @@ func (n *scaleNode) feeds(child int) []uint32 {
 }
 
 func (n *scaleNode) sql(b *builder) string {
-	in := b.rel(n.in)
-	l, r := "v", b.list(n.scalar)
+	vector, scalar := n.operands()
+	in := b.rel(vector)
+	l, r := "v", b.list(scalar)
 	if n.swap {
 		l, r = r, l
 	}
@@ -191,18 +169,16 @@ func (n *scaleNode) sql(b *builder) string {
 }
 
 func (n *scaleNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	series, number := in[0], in[1]
-	if n.swap {
-		series, number = number, series
-	}
 	f := promsql.OperatorOf(n.op)
-	out := make([]vector.Row, 0, len(series))
-	for _, r := range series {
-		left, right := r.V, number[0].V
-		if n.swap {
-			left, right = right, left
+	var out []vector.Row
+	if n.swap {
+		for _, r := range in[1] {
+			out = vector.Join(out, r.I, f, in[0][0].V, r.V, t.Room)
 		}
-		out = vector.Join(out, r.I, f, left, right, t.Room)
+		return out, nil
+	}
+	for _, r := range in[0] {
+		out = vector.Join(out, r.I, f, r.V, in[1][0].V, t.Room)
 	}
 	return out, nil
 }

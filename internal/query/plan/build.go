@@ -43,7 +43,6 @@ type Pushed struct {
 
 	origin origin
 	direct bool
-	nodes  []Node // of Root, if direct
 	folds  map[*Leaf]*groupNode
 }
 
@@ -58,7 +57,7 @@ type origin struct {
 // left to the engine. Build may be called once.
 func (q *Query) Build(resolved map[*parser.VectorSelector]*Resolution) *Plan {
 	r := &rewriter{
-		b:    &building{options: q.options, resolved: resolved},
+		b:    newBuilding(q.options, resolved),
 		plan: &Plan{},
 	}
 	at := q.options.top()
@@ -97,7 +96,7 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 		nodes := nodesOf(node)
 		leaves := leavesAmong(nodes)
 		rows, least := rowsOf(leaves), r.b.options.MinRows
-		folds := foldsOf(node, leaves, &r.b.options)
+		folds := foldsOf(nodes, &r.b.options)
 		direct := r.direct(nodes, folds, to)
 		l, leaf := node.(*Leaf)
 		kernel := leaf && !bare(node) // it needs no statement
@@ -119,9 +118,7 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 		var p *Pushed
 		if p, reason = r.pushed(expr, at, node, leaves, to); reason == "" {
 			p.direct = direct && (p.Root == node || computable(p.Root))
-			if p.folds, p.nodes = folds, nodes; p.Root != node {
-				p.folds, p.nodes = foldsOf(p.Root, p.Leaves, &r.b.options), nodesOf(p.Root)
-			}
+			p.folds = foldsOf(nodesOf(p.Root), &r.b.options)
 			r.plan.Pushed = append(r.plan.Pushed, p)
 			sel := &parser.VectorSelector{LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, p.Name)}, PosRange: p.Pos}
 			if r.invariant {
@@ -141,8 +138,8 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 }
 
 // direct reports whether the first of nodes, which has the others below it, is evaluated without a
-// statement. A bare selector is if its values
-// are the result: the engine takes samples as well as values.
+// statement. A bare selector is if its values are the result: the engine takes samples as well as
+// values.
 func (r *rewriter) direct(nodes []Node, folds map[*Leaf]*groupNode, to consumer) bool {
 	o, n := &r.b.options, nodes[0]
 	if o.MinRows == 0 || !o.Kernels || bare(n) && to != endOfQuery || !computable(n) {
@@ -156,26 +153,18 @@ func (r *rewriter) direct(nodes []Node, folds map[*Leaf]*groupNode, to consumer)
 	return leaves <= most && all <= directNodes*most
 }
 
-// valuesOf returns how many values the leaves of a subtree, or their folds, have at most, and all of
-// its nodes, of which the root comes first.
+// valuesOf returns how many values the leaves among all nodes of a subtree, or their folds, have at
+// most, and all of the nodes. What is below a fold is not held.
 func valuesOf(nodes []Node, folds map[*Leaf]*groupNode) (leaves, all int) {
-	if len(folds) > 0 {
-		visit(nodes[0], func(n Node) bool {
-			values := len(n.Shape().Labels) * n.Shape().Grid.N
-			folded := isFold(folds, n) // what is below it is not held
-			if all += values; !folded {
-				all += spreadOf(n)
-			}
-			if folded || len(n.Children()) == 0 {
-				leaves += values
-			}
-			return !folded
-		})
-		return leaves, all
-	}
 	for _, n := range nodes {
-		values := len(n.Shape().Labels) * n.Shape().Grid.N
-		if all += values + spreadOf(n); len(n.Children()) == 0 {
+		if l, ok := n.(*Leaf); ok && folds[l] != nil {
+			continue
+		}
+		values, folded := len(n.Shape().Labels)*n.Shape().Grid.N, isFold(folds, n)
+		if all += values; !folded {
+			all += spreadOf(n)
+		}
+		if folded || len(n.Children()) == 0 {
 			leaves += values
 		}
 	}
@@ -242,7 +231,7 @@ func (r *rewriter) pushed(expr parser.Expr, at place, n Node, leaves []*Leaf, to
 		return nil, hiddenAnnotations
 	}
 	if pruned := r.b.prune(expr, at, n); pruned != n {
-		n, leaves = pruned, leavesOf(pruned)
+		n, leaves = pruned, leavesAmong(nodesOf(pruned))
 	}
 	ls, reason := handOver(n.Shape(), to)
 	if reason != "" {

@@ -68,7 +68,7 @@ func (p *Pushed) Computed() int64 {
 	if !p.direct {
 		return 0
 	}
-	leaves, all := valuesOf(p.nodes, p.folds)
+	leaves, all := valuesOf(nodesOf(p.Root), p.folds)
 	return int64(all - leaves)
 }
 

@@ -1,6 +1,6 @@
 package plan
 
-import "slices"
+import "maps"
 
 // Fold is an aggregation whose input is a leaf with many values: they are added up series by
 // series, as they are computed, so that they are never in memory at once.
@@ -52,46 +52,30 @@ func (p *Pushed) Held(l *Leaf) int64 {
 // sixteen threads. More threads are left to the budget of the query, which counts all lists.
 const foldedLists = 64
 
-// foldsOf returns the aggregations of a node with some leaves that are folds, by the leaf that they
+// foldsOf returns the aggregations among all nodes of a subtree that are folds, by the leaf that they
 // alone read. An aggregation of fewer values keeps them, to add them in upstream's order, and one
 // with few series in each group would save nothing.
-func foldsOf(root Node, leaves []*Leaf, o *Options) map[*Leaf]*groupNode {
-	large := func(l *Leaf) bool { return len(l.shape.Labels)*l.Spec.Grid.N > maxDirect }
-	if o.MinRows == 0 || !o.Kernels || !slices.ContainsFunc(leaves, large) {
+func foldsOf(nodes []Node, o *Options) map[*Leaf]*groupNode {
+	if o.MinRows == 0 || !o.Kernels {
 		return nil
 	}
-	var folds map[*Leaf]*groupNode
-	visit(root, func(n Node) bool {
-		g, ok := n.(*groupNode)
-		if !ok {
-			return true
-		}
-		l, ok := g.in.(*Leaf)
-		if ok && mergeable(g.op) && l.shape.Grid == g.shape.Grid && len(g.to)*l.Spec.Grid.N > maxDirect &&
-			len(g.shape.Labels)*foldedLists <= len(g.to) {
-			if folds == nil {
-				folds = map[*Leaf]*groupNode{}
-			}
-			folds[l] = g
-		}
-		return true
-	})
-	if folds == nil {
-		return nil
-	}
-	readers := map[*Leaf]int{}
-	visit(root, func(n Node) bool {
+	folds, readers := map[*Leaf]*groupNode{}, map[*Leaf]int{}
+	for _, n := range nodes {
 		for _, c := range n.Children() {
 			if l, ok := c.(*Leaf); ok {
 				readers[l]++
 			}
 		}
-		return true
-	})
-	for l, n := range readers {
-		if n > 1 {
-			delete(folds, l)
+		g, ok := n.(*groupNode)
+		if !ok {
+			continue
+		}
+		l, ok := g.in.(*Leaf)
+		if ok && mergeable(g.op) && l.shape.Grid == g.shape.Grid && len(g.to)*l.Spec.Grid.N > maxDirect &&
+			len(g.shape.Labels)*foldedLists <= len(g.to) {
+			folds[l] = g
 		}
 	}
+	maps.DeleteFunc(folds, func(l *Leaf, _ *groupNode) bool { return readers[l] > 1 })
 	return folds
 }

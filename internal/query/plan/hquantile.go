@@ -66,7 +66,7 @@ func compileHistogramQuantile(b *building, e *parser.Call, at place) (Node, stri
 // the name and without le. It returns a reason not to push if that fails.
 func (n *quantileNode) histograms(in []labels.Labels, delayed bool) string {
 	n.to, n.le = make([]uint32, len(in)), make([]uint32, len(in))
-	at, bounds := map[string]uint32{}, map[uint64]uint32{}
+	numbers, bounds := numbering{}, map[uint64]uint32{}
 	lb := labels.NewBuilder(labels.EmptyLabels())
 	var key []byte
 	for i, l := range in {
@@ -84,10 +84,8 @@ func (n *quantileNode) histograms(in []labels.Labels, delayed bool) string {
 		}
 		n.le[i] = bounds[bits]
 		key = l.BytesWithoutLabels(key, model.BucketLabel)
-		o, ok := at[string(key)]
-		if !ok {
-			o = uint32(len(at))
-			at[string(key)] = o
+		var isNew bool
+		if n.to[i], isNew = numbers.of(key); isNew {
 			lb.Reset(l)
 			out := lb.Del(model.BucketLabel).Labels()
 			if !delayed {
@@ -95,7 +93,6 @@ func (n *quantileNode) histograms(in []labels.Labels, delayed bool) string {
 			}
 			n.shape.Labels = append(n.shape.Labels, out)
 		}
-		n.to[i] = o
 	}
 	if !distinct(n.shape.Labels) {
 		return duplicates

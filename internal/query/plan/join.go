@@ -18,10 +18,9 @@ const maxPairs = 1 << 20
 
 // joinNode applies an operator to the pairs of series that match.
 type joinNode struct {
-	shaped
+	binary
 	titled
-	op       string // of prom_binary
-	l, r     Node
+	op       string   // of prom_binary
 	lk, rk   []uint32 // the keys to match on
 	manyLeft bool
 	// to is the output of each series of the "many" side (the left one, if both are "one").
@@ -31,7 +30,6 @@ type joinNode struct {
 	// value at a step. merged: several pairs have one output.
 	pairs  map[uint64]uint32
 	merged bool
-	room   [2]Node // of Children
 }
 
 // compileJoin compiles arithmetic and comparisons between vectors.
@@ -52,28 +50,27 @@ func compileJoin(b *building, e *parser.BinaryExpr, l, r Node, at place) (Node, 
 	if m.Card == parser.CardOneToOne && many.clashes(classes(manyNode), &one) {
 		return nil, "several series of both sides have the same matching labels"
 	}
-	n := &joinNode{op: Operator(e, false), titled: titled{joinText(e)}, l: l, r: r, manyLeft: m.Card != parser.CardOneToMany}
+	n := &joinNode{op: Operator(e, false), titled: titled{joinText(e)}, binary: binary{l: l, r: r}, manyLeft: m.Card != parser.CardOneToMany}
 	n.lk, n.rk = match.left.shared(match.right), match.right.shared(match.left)
-	t := takeTools()
-	defer t.release()
+	lb := labels.NewBuilder(labels.EmptyLabels())
 	strip := !e.Op.IsComparisonOperator() || e.ReturnBool && !b.options.DelayedNames
 	p := pairing{many: many, one: one, manyNode: manyNode, oneNode: oneNode, labels: func(many, one labels.Labels) labels.Labels {
 		// Source: resultMetric in upstream's promql/engine.go.
-		t.builder.Reset(many)
+		lb.Reset(many)
 		if strip {
-			schema.Metadata{}.SetToLabels(t.builder)
+			schema.Metadata{}.SetToLabels(lb)
 		}
 		if m.Card == parser.CardOneToOne {
 			if m.On {
-				t.builder.Keep(m.MatchingLabels...)
+				lb.Keep(m.MatchingLabels...)
 			} else {
-				t.builder.Del(m.MatchingLabels...)
+				lb.Del(m.MatchingLabels...)
 			}
 		}
 		for _, name := range m.Include {
-			t.builder.Set(name, one.Get(name)) // an empty value removes the label
+			lb.Set(name, one.Get(name)) // an empty value removes the label
 		}
-		return t.builder.Labels()
+		return lb.Labels()
 	}}
 	if reason := p.pair(n); reason != "" {
 		return nil, reason
@@ -166,12 +163,6 @@ func joinText(e *parser.BinaryExpr) string {
 		fmt.Fprintf(&sb, " group_right (%s)", strings.Join(m.Include, ", "))
 	}
 	return sb.String()
-}
-
-// Children implements Node.
-func (n *joinNode) Children() []Node {
-	n.room = [2]Node{n.l, n.r}
-	return n.room[:]
 }
 
 func (n *joinNode) feeds(child int) []uint32 {

@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
-// labelNode is in with changed labels.
+// labelNode is in with changed labels: a scalar, for example, as one series without labels.
 type labelNode struct {
 	unary
 	titled

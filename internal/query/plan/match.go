@@ -25,41 +25,31 @@ type side struct {
 // matchSeries matches the series of two sides.
 func matchSeries(m *parser.VectorMatching, left, right []labels.Labels) matched {
 	// Source: evaluator.rangeEval in upstream's promql/engine.go.
-	names, t := slices.Clone(m.MatchingLabels), takeTools()
+	names := slices.Clone(m.MatchingLabels)
 	if !m.On {
 		names = append(names, model.MetricNameLabel)
 	}
 	slices.Sort(names)
-	defer t.release()
-	keys := make([]uint32, len(left)+len(right))
-	number := func(i int, l labels.Labels) {
-		if m.On {
-			t.key = l.BytesWithLabels(t.key, names...)
-		} else {
-			t.key = l.BytesWithoutLabels(t.key, names...)
+	numbers, key := numbering{}, []byte(nil)
+	keysOf := func(series []labels.Labels) []uint32 {
+		keys := make([]uint32, len(series))
+		for i, l := range series {
+			if m.On {
+				key = l.BytesWithLabels(key, names...)
+			} else {
+				key = l.BytesWithoutLabels(key, names...)
+			}
+			keys[i], _ = numbers.of(key)
 		}
-		keys[i], _ = t.number()
+		return keys
 	}
-	for i, l := range left {
-		number(i, l)
-	}
-	for i, l := range right {
-		number(len(left)+i, l)
-	}
-	n := len(t.numbers)
-	return matched{left: newSide(keys[:len(left):len(left)], n), right: newSide(keys[len(left):], n)}
+	l, r := keysOf(left), keysOf(right)
+	return matched{left: newSide(l, len(numbers)), right: newSide(r, len(numbers))}
 }
 
+// newSide returns a side with keys below n.
 func newSide(keys []uint32, n int) side {
 	s := side{keys: keys, members: make([][]uint32, n)}
-	room, counts := make([]uint32, len(keys)+n), []uint32(nil)
-	room, counts = room[:len(keys)], room[len(keys):]
-	for _, k := range keys {
-		counts[k]++
-	}
-	for k, c := range counts {
-		s.members[k], room = room[:0:c], room[c:]
-	}
 	for i, k := range keys {
 		s.members[k] = append(s.members[k], uint32(i))
 	}
@@ -119,7 +109,8 @@ func classes(n Node) []uint32 {
 	case *mathNode:
 		return classes(n.in)
 	case *scaleNode:
-		return classes(n.in)
+		in, _ := n.operands()
+		return classes(in)
 	case *labelNode:
 		return classes(n.in)
 	case *orNode:

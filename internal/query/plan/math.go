@@ -2,9 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/plan/vector"
@@ -28,15 +28,17 @@ type mathNode struct {
 
 // compileMath compiles a function of one value.
 func compileMath(b *building, e *parser.Call, at place) (Node, string) {
-	if len(e.Args) == 0 {
-		return &dateNode{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}, fn: e.Func.Name}, ""
+	args := e.Args
+	if len(args) == 0 { // minute() is minute(vector(time()))
+		time := &parser.Call{Func: parser.Functions["time"]}
+		args = parser.Expressions{&parser.Call{Func: parser.Functions["vector"], Args: parser.Expressions{time}}}
 	}
-	in, reason := b.compile(e.Args[0], at)
+	in, reason := b.compile(args[0], at)
 	if reason != "" {
 		return nil, reason
 	}
 	n := &mathNode{fn: e.Func.Name, in: in}
-	for _, a := range e.Args[1:] {
+	for _, a := range args[1:] {
 		p, reason := b.compile(a, at)
 		if reason != "" {
 			return nil, reason
@@ -62,14 +64,9 @@ func (n *mathNode) complete(b *building, at place) (Node, string) {
 	if n.shape.notes, reason = n.notes(); reason != "" {
 		return nil, reason
 	}
-	for _, p := range n.params {
-		notes, reason := p.Shape().independentNotes()
-		if reason != "" {
-			return nil, reason
-		}
-		n.shape.notes = append(n.shape.notes[:len(n.shape.notes):len(n.shape.notes)], notes...)
-	}
-	return n, ""
+	more, reason := independentNotesOf(n.params...)
+	n.shape.notes = slices.Concat(n.shape.notes, more)
+	return n, reason
 }
 
 // notes returns the notes of the input. A clamp whose bounds may cross does not show which inputs
@@ -120,24 +117,4 @@ func (n *mathNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 		params = append(params, p[0].V)
 	}
 	return vector.Map(n.fn, in[0], params, t.Room), nil
-}
-
-// dateNode is a date function without argument, of the evaluation time: one series without labels.
-type dateNode struct {
-	shaped
-	fn string
-}
-
-// Children implements Node.
-func (n *dateNode) Children() []Node { return nil }
-
-// String implements Node.
-func (n *dateNode) String() string { return n.fn + " " + n.shape.Grid.String() }
-
-func (n *dateNode) sql(b *builder) string {
-	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_math('%s', prom_time(%s), NULL::DOUBLE[], NULL::DOUBLE[]) AS v", n.fn, b.spec(n.shape.Grid.String()))
-}
-
-func (n *dateNode) compute(_ [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	return vector.Map(n.fn, []vector.Row{n.shape.Grid.seconds(t.Room)}, nil, t.Room), nil
 }

@@ -16,10 +16,9 @@ type Merge func(parts [][]vector.Row, m vector.Memory) ([]vector.Row, bool, erro
 
 // merger translates ordinals of parts into ordinals of the whole.
 type merger struct {
-	index map[string]uint32
-	maps  [][]uint32 // by part and its ordinal
-	cuts  []span     // of ranks
-	rank  []uint32   // by ordinal of the whole
+	maps [][]uint32 // by part and its ordinal
+	cuts []span     // of ranks
+	rank []uint32   // by ordinal of the whole
 }
 
 // rows concatenates the rows of parts, of which each computes its own span of the whole.

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/annotations"
@@ -35,15 +37,20 @@ func (n *titled) String() string { return n.text }
 // unary is the part that nodes with one child have in common.
 type unary struct {
 	shaped
-	in   Node
-	room [1]Node // of Children
+	in Node
 }
 
 // Children implements Node.
-func (n *unary) Children() []Node {
-	n.room[0] = n.in
-	return n.room[:]
+func (n *unary) Children() []Node { return []Node{n.in} }
+
+// binary is the part that nodes with two children have in common.
+type binary struct {
+	shaped
+	l, r Node // in the order of the query's text
 }
+
+// Children implements Node.
+func (n *binary) Children() []Node { return []Node{n.l, n.r} }
 
 // splitter is a Node each of whose outputs depends on known series of its input, so that a part of
 // the output can be computed from a part of the input. feeds returns, for the child at an index,
@@ -78,10 +85,12 @@ type building struct {
 	resolved map[*parser.VectorSelector]*Resolution
 	// done caches the results of compile. An expression occurs at one place only.
 	done map[parser.Expr]compiled
-	// leaves are the leaves that expressions may share, by their String; nil while there is only
-	// the first.
+	// leaves are the leaves that expressions may share, by their String.
 	leaves map[string]*Leaf
-	first  *Leaf
+}
+
+func newBuilding(o Options, resolved map[*parser.VectorSelector]*Resolution) *building {
+	return &building{options: o, resolved: resolved, done: map[parser.Expr]compiled{}, leaves: map[string]*Leaf{}}
 }
 
 type compiled struct {
@@ -101,9 +110,6 @@ func (b *building) compile(expr parser.Expr, at place) (Node, string) {
 	node, reason := b.compileNew(expr, at)
 	if reason == "" && skips(node) {
 		node, reason = nil, skippableQuantile
-	}
-	if b.done == nil {
-		b.done = map[parser.Expr]compiled{}
 	}
 	b.done[expr] = compiled{node, reason}
 	return node, reason
@@ -173,7 +179,7 @@ func (b *building) compileNew(expr parser.Expr, at place) (Node, string) {
 			warning := note{err: annotations.NewSortInRangeQueryWarning(e.PositionRange()), always: true}
 			n := &labelNode{unary: unary{shaped: shaped{*in.Shape()}, in: in}, titled: titled{e.Func.Name}}
 			n.shape.Grid = at.grid()
-			n.shape.notes = append(n.shape.notes[:len(n.shape.notes):len(n.shape.notes)], warning)
+			n.shape.notes = append(slices.Clip(n.shape.notes), warning)
 			return n, ""
 		case "scalar", "vector", "time", "max_of", "min_of":
 			return compileScalarCall(b, e, at)

@@ -2,17 +2,23 @@ package plan
 
 // nodesOf returns a node and those below it, each once and before its children, in the order of the
 // query's text.
-func nodesOf(n Node) []Node {
-	all := make([]Node, 0, 8)
-	visit(n, func(n Node) bool {
+func nodesOf(root Node) []Node {
+	var all []Node
+	seen := map[Node]bool{}
+	var walk func(Node)
+	walk = func(n Node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
 		all = append(all, n)
-		return true
-	})
+		for _, c := range n.Children() {
+			walk(c)
+		}
+	}
+	walk(root)
 	return all
 }
-
-// leavesOf returns the leaves below a node, each once, in the order of the query's text.
-func leavesOf(n Node) []*Leaf { return leavesAmong(nodesOf(n)) }
 
 // leavesAmong returns the leaves among nodes.
 func leavesAmong(nodes []Node) (out []*Leaf) {
@@ -22,22 +28,4 @@ func leavesAmong(nodes []Node) (out []*Leaf) {
 		}
 	}
 	return out
-}
-
-// visit calls f with n and what is below it, each node once and before its children, in the order
-// of the query's text. If f returns false, the node's children are left out.
-func visit(n Node, f func(Node) bool) {
-	seen := map[Node]bool{}
-	var walk func(Node)
-	walk = func(n Node) {
-		if seen[n] {
-			return
-		}
-		if seen[n] = true; f(n) {
-			for _, c := range n.Children() {
-				walk(c)
-			}
-		}
-	}
-	walk(n)
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -13,11 +14,9 @@ import (
 // orNode has the values of l, and those of r at the steps at which no matching series of l has a
 // value.
 type orNode struct {
-	shaped
+	binary
 	titled
-	l, r   Node
 	lk, rk []uint32 // the keys to match on
-	single bool     // no two left series have the same key
 	// to is the output of each right series. The outputs of the left series come first, in their
 	// order.
 	to     []uint32
@@ -32,10 +31,10 @@ func compileOr(e *parser.BinaryExpr, l, r Node, match matched, at place) (Node, 
 	case len(l.Shape().Labels) == 0 && len(l.Shape().notes) == 0:
 		return r, ""
 	}
-	n := &orNode{titled: titled{joinText(e)}, l: l, r: r, single: match.left.unique()}
+	n := &orNode{titled: titled{joinText(e)}, binary: binary{l: l, r: r}}
 	n.lk, n.rk = match.left.shared(match.right), match.right.shared(match.left)
 	ls, rs := l.Shape(), r.Shape()
-	n.shape = Shape{Grid: at.grid(), Labels: ls.Labels[:len(ls.Labels):len(ls.Labels)]}
+	n.shape = Shape{Grid: at.grid(), Labels: slices.Clip(ls.Labels)}
 	byLabels := make(map[uint64]uint32, len(ls.Labels)) // ordinals by hash
 	for i, l := range ls.Labels {
 		byLabels[l.Hash()] = uint32(i)
@@ -112,9 +111,6 @@ func (n *orNode) notes() ([]note, string) {
 	return append(out, more...), reason
 }
 
-// Children implements Node.
-func (n *orNode) Children() []Node { return []Node{n.l, n.r} }
-
 func (n *orNode) feeds(child int) []uint32 {
 	switch {
 	case n.masked:
@@ -140,7 +136,7 @@ func (n *orNode) rightSQL(b *builder) string {
 	if !n.masked {
 		return fmt.Sprintf("SELECT prom_at(i, %s) AS i, v FROM %s", to, r)
 	}
-	p := presence{of: n.l, keys: n.lk, single: n.single}
+	p := presence{of: n.l, keys: n.lk, single: single(n.lk)}
 	return fmt.Sprintf("SELECT prom_at(r.i, %s) AS i, prom_binary('unless', r.v, p.v) AS v FROM %s AS r LEFT JOIN (%s) AS p ON p.k = prom_at(r.i, %s)",
 		to, r, p.sql(b), b.blob(vector.OrdinalArray(n.rk)))
 }

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/prometheus/prometheus/promql/parser"
-
 	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
@@ -23,28 +21,21 @@ func (p *Pushed) Partition(maxRows int64) (parts []*Pushed, merge Merge, ok bool
 	if !ok {
 		return nil, nil, false
 	}
-	ls := p.Root.Shape().Labels
-	index := make(map[string]uint32, len(ls))
-	var key []byte
-	for i, l := range ls {
-		key = l.Bytes(key)
-		index[string(key)] = uint32(i)
+	index := map[string]uint32{}
+	for i, l := range p.Root.Shape().Labels {
+		index[string(l.Bytes(nil))] = uint32(i)
 	}
-	m := &merger{index: index, cuts: how.spans, rank: how.rank}
+	m := &merger{cuts: how.spans, rank: how.rank}
 	for _, c := range how.spans {
 		part, ok := p.part(how.flow, c)
 		if !ok {
 			return nil, nil, false
 		}
-		ordinals := make([]uint32, len(part.Labels))
-		var key []byte
+		ordinals := none(len(part.Labels))
 		for i, l := range part.Labels {
-			key = l.Bytes(key)
-			o, ok := m.index[string(key)]
-			if !ok {
-				o = vector.NoOrdinal
+			if o, ok := index[string(l.Bytes(nil))]; ok {
+				ordinals[i] = o
 			}
-			ordinals[i] = o
 		}
 		m.maps = append(m.maps, ordinals)
 		if g, ok := part.Root.(*groupNode); ok && how.partial && g.op == "avg" {
@@ -149,40 +140,18 @@ func placed(leaves []*Leaf) bool {
 
 // part compiles the subtree over only those series that flow into a span of ranks.
 func (p *Pushed) part(f flow, s span) (*Pushed, bool) {
-	b := &building{options: *p.origin.options, resolved: map[*parser.VectorSelector]*Resolution{}}
-	for _, l := range p.Leaves {
-		r := restrict(l.Resolution, f[l], s)
-		for _, e := range l.exprs {
-			b.resolved[e] = r
-		}
-	}
-	resolveIdle(p.origin.expr, b.resolved)
-	root, reason := b.compile(p.origin.expr, p.origin.at)
+	root, reason := compileSome(*p.origin.options, p.origin.expr, p.origin.at, p.Leaves, func(l *Leaf, i int) bool {
+		to := f[l]
+		return to == nil || to[i] != vector.NoOrdinal && to[i] >= s.from && to[i] < s.to
+	})
 	if reason != "" {
 		return nil, false
 	}
-	leaves := leavesOf(root)
+	nodes := nodesOf(root)
 	return &Pushed{
-		Name: p.Name, Root: root, Leaves: leaves, Grid: p.Grid, Labels: root.Shape().Labels, Pos: p.Pos, origin: p.origin,
-		folds: foldsOf(root, leaves, p.origin.options),
+		Name: p.Name, Root: root, Leaves: leavesAmong(nodes), Grid: p.Grid, Labels: root.Shape().Labels, Pos: p.Pos, origin: p.origin,
+		folds: foldsOf(nodes, p.origin.options),
 	}, true
-}
-
-// restrict returns a resolution of the series that flow into a span; to == nil means all series.
-func restrict(r *Resolution, to []uint32, s span) *Resolution {
-	if to == nil {
-		return r
-	}
-	out := &Resolution{}
-	for i, o := range to {
-		if o != vector.NoOrdinal && o >= s.from && o < s.to {
-			out.Series = append(out.Series, r.Series[i])
-		}
-	}
-	if len(r.Series) > 0 {
-		out.Rows = r.Rows * int64(len(out.Series)) / int64(len(r.Series))
-	}
-	return out
 }
 
 // flow maps each leaf to the ordinal of a node that each of the leaf's series flows into; nil if
@@ -197,7 +166,7 @@ func flowOf(n Node) (flow, bool) {
 	out := flow{}
 	s, splits := n.(splitter)
 	for k, c := range n.Children() {
-		below := leavesOf(c)
+		below := leavesAmong(nodesOf(c))
 		switch {
 		case len(below) == 0:
 		case !splits:

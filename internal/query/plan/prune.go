@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -19,9 +18,6 @@ type needer interface {
 // prune compiles an expression without the series of leaves on which no result depends because they
 // match nothing. It returns n if there are none.
 func (b *building) prune(expr parser.Expr, at place, n Node) Node {
-	if !mayIdle(n) {
-		return n
-	}
 	leaves := map[*Leaf][]bool{}
 	var walk func(Node, []bool)
 	walk = func(n Node, need []bool) {
@@ -43,57 +39,44 @@ func (b *building) prune(expr parser.Expr, at place, n Node) Node {
 		}
 	}
 	walk(n, every(len(n.Shape().Labels)))
-	if !slices.ContainsFunc(slices.Collect(maps.Values(leaves)), func(need []bool) bool { return slices.Contains(need, false) }) {
+	idle, all := false, make([]*Leaf, 0, len(leaves))
+	for l, need := range leaves {
+		idle, all = idle || slices.Contains(need, false), append(all, l)
+	}
+	if !idle {
 		return n
 	}
-	own := &building{options: b.options, resolved: map[*parser.VectorSelector]*Resolution{}}
-	for l, need := range leaves {
-		to := none(len(need))
-		for i, is := range need {
-			if is {
-				to[i] = 0
-			}
-		}
-		r := restrict(l.Resolution, to, span{0, 1})
-		for _, e := range l.exprs {
-			own.resolved[e] = r
-		}
-	}
-	resolveIdle(expr, own.resolved)
-	pruned, reason := own.compile(expr, at)
+	pruned, reason := compileSome(b.options, expr, at, all, func(l *Leaf, i int) bool { return leaves[l][i] })
 	if reason != "" || !slices.EqualFunc(pruned.Shape().Labels, n.Shape().Labels, labels.Equal) {
 		return n
 	}
 	return pruned
 }
 
-// resolveIdle resolves to nothing the selectors of an expression that no leaf reads.
-func resolveIdle(expr parser.Expr, resolved map[*parser.VectorSelector]*Resolution) {
+// compileSome compiles an expression that reads leaves over those of their series that keep chooses.
+func compileSome(o Options, expr parser.Expr, at place, leaves []*Leaf, keep func(l *Leaf, series int) bool) (Node, string) {
+	b := newBuilding(o, map[*parser.VectorSelector]*Resolution{})
+	for _, l := range leaves {
+		some, all := &Resolution{}, l.Resolution
+		for i, s := range all.Series {
+			if keep(l, i) {
+				some.Series = append(some.Series, s)
+			}
+		}
+		if len(all.Series) > 0 {
+			some.Rows = all.Rows * int64(len(some.Series)) / int64(len(all.Series))
+		}
+		for _, e := range l.exprs {
+			b.resolved[e] = some
+		}
+	}
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
-		if v, ok := n.(*parser.VectorSelector); ok && resolved[v] == nil {
-			resolved[v] = &Resolution{}
+		if v, ok := n.(*parser.VectorSelector); ok && b.resolved[v] == nil {
+			b.resolved[v] = &Resolution{} // no leaf reads it
 		}
 		return nil
 	})
-}
-
-// mayIdle reports whether there may be series of leaves on which no result depends. Most nodes need
-// all series of their children.
-func mayIdle(n Node) bool {
-	switch n := n.(type) {
-	case *Leaf, *constNode:
-		return false
-	case *groupNode:
-		return mayIdle(n.in)
-	case *scaleNode:
-		return mayIdle(n.in) || mayIdle(n.scalar)
-	case *mathNode:
-		return mayIdle(n.in) || slices.ContainsFunc(n.params, mayIdle)
-	case *joinNode:
-		partial := func(to []uint32) bool { return slices.Contains(to, vector.NoOrdinal) }
-		return n.pairs != nil || partial(n.to) || partial(n.lk) || partial(n.rk) || mayIdle(n.l) || mayIdle(n.r)
-	}
-	return true
+	return b.compile(expr, at)
 }
 
 // needsOf returns which series of a child the needed outputs of n depend on.
@@ -109,13 +92,7 @@ func needsOf(n Node, k int, child Node, need []bool) []bool {
 	return every(len(child.Shape().Labels))
 }
 
-func every(n int) []bool {
-	out := make([]bool, n)
-	for i := range out {
-		out[i] = true
-	}
-	return out
-}
+func every(n int) []bool { return slices.Repeat([]bool{true}, n) }
 
 // goesInto reports, for each series, whether it goes into a needed output.
 func goesInto(to []uint32, need []bool) []bool {

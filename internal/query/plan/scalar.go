@@ -2,9 +2,7 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
@@ -23,7 +21,7 @@ func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 		if reason != "" {
 			return nil, reason
 		}
-		n := &scalarNode{unary: unary{shaped: shaped{scalarShape(at.grid())}, in: in}}
+		n := &wholeNode{unary: unary{shaped: shaped{scalarShape(at.grid())}, in: in}, titled: titled{"scalar"}, op: "scalar"}
 		n.shape.notes, reason = in.Shape().independentNotes()
 		return n, reason
 	case "vector":
@@ -31,7 +29,7 @@ func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 		if reason != "" {
 			return nil, reason
 		}
-		n := &vectorNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}, in: in}}
+		n := &labelNode{unary: unary{shaped: shaped{Shape{Grid: at.grid(), Labels: in.Shape().Labels}}, in: in}, titled: titled{"vector of " + operandOf(in)}}
 		n.shape.notes, reason = in.Shape().independentNotes()
 		return n, reason
 	}
@@ -66,42 +64,6 @@ func (n *timeNode) sql(b *builder) string {
 
 func (n *timeNode) compute(_ [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	return []vector.Row{n.shape.Grid.seconds(t.Room)}, nil
-}
-
-// scalarNode is the value of the only series, or NaN at steps with no value or several.
-type scalarNode struct {
-	unary
-}
-
-// String implements Node.
-func (n *scalarNode) String() string { return "scalar" }
-
-func (n *scalarNode) sql(b *builder) string {
-	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_scalar(v, %s) AS v FROM %s", steps(b, n.shape.Grid), b.rel(n.in))
-}
-
-// steps returns the spec of an aggregate that needs the number of steps.
-func steps(b *builder, g Grid) string { return b.spec("n=" + strconv.Itoa(g.N)) }
-
-func (n *scalarNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	v, _, err := vector.Whole("scalar", in[0], n.shape.Grid.N, t.Memory)
-	return []vector.Row{{V: v}}, err
-}
-
-// vectorNode is a scalar as one series without labels.
-type vectorNode struct {
-	unary
-}
-
-// String implements Node.
-func (n *vectorNode) String() string { return "vector of " + operandOf(n.in) }
-
-func (n *vectorNode) sql(b *builder) string {
-	return fmt.Sprintf("SELECT 0::UINTEGER AS i, %s AS v", b.list(n.in))
-}
-
-func (n *vectorNode) compute(in [][]vector.Row, _ *Tools) ([]vector.Row, error) {
-	return in[0], nil
 }
 
 // timesNode has, at each step at which in has a value, the time of the step.

@@ -121,7 +121,8 @@ func presentWith(n Node) (in Node, to []uint32, ok bool) {
 	case *scaleNode:
 		// Operators but comparisons have a value wherever both sides have one.
 		if !strings.ContainsAny(n.op, "=<>") {
-			return n.in, all(len(n.shape.Labels)), true
+			in, _ := n.operands()
+			return in, all(len(n.shape.Labels)), true
 		}
 	case *labelNode:
 		return n.in, all(len(n.shape.Labels)), true

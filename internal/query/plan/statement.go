@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -16,26 +17,18 @@ type Statement struct {
 	SQL string
 	// Args are the parameters $1, $2, …: BLOBs.
 	Args [][]byte
-
-	parts []string // SQL between its parameters
-	marks []int    // the index of the argument after each part
 }
 
 // Text returns the statement with literal arguments: it runs in any shell that has the functions.
 func (s Statement) Text() string {
-	return s.render(func(i int) string { return "unhex('" + hex.EncodeToString(s.Args[i]) + "')" })
+	return parameter.ReplaceAllStringFunc(s.SQL, func(p string) string {
+		i, _ := strconv.Atoi(p[1:]) // blob has written it
+		return "unhex('" + hex.EncodeToString(s.Args[i-1]) + "')"
+	})
 }
 
-func (s Statement) render(arg func(i int) string) string {
-	var sb strings.Builder
-	for i, p := range s.parts {
-		sb.WriteString(p)
-		if i < len(s.marks) {
-			sb.WriteString(arg(s.marks[i]))
-		}
-	}
-	return sb.String()
-}
+// parameter is the only use of the sign $ in a statement.
+var parameter = regexp.MustCompile(`\$[0-9]+`)
 
 // Statement returns the statement of the subtree. scans is parallel to Leaves. budget is added to
 // the specs of C functions, unless it is "".
@@ -54,20 +47,7 @@ func (p *Pushed) Statement(scans []Scan, budget string) Statement {
 		parts[i] = c.name + " AS " + how + "(" + c.body + ")"
 	}
 	sql := fmt.Sprintf("WITH %s SELECT i, v FROM %s WHERE i IS NOT NULL AND v IS NOT NULL", strings.Join(parts, ", "), root)
-	s := Statement{Args: b.args}
-	for i, p := range strings.Split(sql, mark) {
-		if i%2 == 0 {
-			s.parts = append(s.parts, p)
-			continue
-		}
-		k, err := strconv.Atoi(p)
-		if err != nil {
-			panic(fmt.Sprintf("SQL has a zero byte: %v", err))
-		}
-		s.marks = append(s.marks, k)
-	}
-	s.SQL = s.render(func(i int) string { return "$" + strconv.Itoa(i+1) })
-	return s
+	return Statement{SQL: sql, Args: b.args}
 }
 
 // builder renders the nodes of a statement, each as a CTE.
@@ -79,9 +59,6 @@ type builder struct {
 	blobs  map[string]int // index in args by content
 	known  map[Node]Scan  // nodes whose values are those of a scan: leaves, or their folds
 }
-
-// mark encloses the index of an argument while SQL is assembled: SQL does not contain this byte.
-const mark = "\x00"
 
 // cte is the relation of a node.
 type cte struct {
@@ -125,7 +102,7 @@ func (b *builder) blob(data []byte) string {
 		b.blobs[string(data)] = i
 		b.args = append(b.args, data)
 	}
-	return mark + strconv.Itoa(i) + mark
+	return "$" + strconv.Itoa(i+1)
 }
 
 // spec returns the constant parameter of a C function, with the budget of the execution, as an SQL

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/parser/posrange"
@@ -41,7 +42,7 @@ func (n *overNode) complete(b *building, e *parser.Call) (Node, string) {
 		series[i].Labels = l
 	}
 	// Upstream's infos about counters have no position here.
-	n.shape.notes = append(notes[:len(notes):len(notes)], rangeNotes(e, n.spec.Params, series, posrange.PositionRange{})...)
+	n.shape.notes = slices.Concat(notes, rangeNotes(e, n.spec.Params, series, posrange.PositionRange{}))
 	return n, ""
 }
 

@@ -56,7 +56,7 @@ func compileTopK(b *building, e *parser.AggregateExpr, at place) (Node, string) 
 		bounded := min(max(k, -1), 1)
 		if bounded != k {
 			warning := note{err: annotations.NewInvalidRatioWarning(k, bounded, e.Param.PositionRange()), always: true}
-			notes = append(notes[:len(notes):len(notes)], warning)
+			notes = append(slices.Clip(notes), warning)
 		}
 		n := &pickNode{unary: unary{in: in}, titled: titled{"limit_ratio " + formatFloat(k)}, to: none(len(from.Labels))}
 		n.shape = Shape{Grid: at.grid(), notes: notes}
@@ -107,13 +107,7 @@ type pickNode struct {
 }
 
 // none returns n times vector.NoOrdinal.
-func none(n int) []uint32 {
-	out := make([]uint32, n)
-	for i := range out {
-		out[i] = vector.NoOrdinal
-	}
-	return out
-}
+func none(n int) []uint32 { return slices.Repeat([]uint32{vector.NoOrdinal}, n) }
 
 func (n *pickNode) feeds(int) []uint32 { return n.to }
 

@@ -2,25 +2,17 @@ package plan
 
 import (
 	"github.com/prometheus/prometheus/model/labels"
-
-	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
-// uniteNode drops metric names and merges series that then have the same labels. At most one of the
-// merged series has a value at a step.
-type uniteNode struct {
-	unary
-	to []uint32 // the output of each series
-}
-
-// unite drops the names of a node's series. It returns false unless series with the same labels
-// after that are of the same class.
+// unite drops the names of a node's series, and merges those that then have the same labels. It
+// returns false unless these are of the same class: at most one of them has a value at a step, so
+// that every aggregate that keeps it returns the same.
 func unite(in Node) (Node, bool) {
 	of := classes(in)
 	if of == nil {
 		return nil, false
 	}
-	n := &uniteNode{unary: unary{shaped: shaped{Shape{Grid: in.Shape().Grid}}, in: in}, to: make([]uint32, len(of))}
+	n := &groupNode{unary: unary{shaped: shaped{Shape{Grid: in.Shape().Grid}}, in: in}, titled: titled{"unite"}, op: "max", to: make([]uint32, len(of))}
 	first := map[uint64]int{}
 	for i, l := range stripNames(in.Shape().Labels) {
 		j, again := first[l.Hash()]
@@ -51,19 +43,6 @@ func (b *building) nameless(in Node) (node Node, ls []labels.Labels, drop []bool
 		return n, n.Shape().Labels, nil, ""
 	}
 	return nil, nil, nil, duplicates
-}
-
-// String implements Node.
-func (n *uniteNode) String() string { return "unite" }
-
-func (n *uniteNode) feeds(int) []uint32 { return n.to }
-
-func (n *uniteNode) sql(b *builder) string {
-	return b.byGroup(n.to, func(b *builder) string { return b.counted("prom_max", "v") }, n.in)
-}
-
-func (n *uniteNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	return vector.Aggregate("max", in[0], n.to, t.Memory)
 }
 
 // counted returns a call of a C aggregate that counts its memory against the budget of the
