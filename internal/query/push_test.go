@@ -3,10 +3,12 @@ package query_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/tests/support/laketest"
 )
 
@@ -33,4 +35,11 @@ func TestPushedAnswers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestQueryOfNoDuration: a query that upstream cannot prepare fails with upstream's error.
+func TestQueryOfNoDuration(t *testing.T) {
+	l := laketest.New(t, laketest.NewDir(t), query.Settings{})
+	_, err := l.Engine().NewRangeQuery(t.Context(), l, nil, `rate(a[step() - 1h])`, time.Unix(0, 0), time.Unix(60, 0), 30*time.Second)
+	require.EqualError(t, err, "7:18: duration must be greater than 0")
 }

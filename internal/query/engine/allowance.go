@@ -9,14 +9,6 @@ const (
 	heldPerStep          = 10 // steps in windows for each step that subqueries may have: a second of upstream's time
 )
 
-// steps is what countSteps returns of the query.
-func (q *Query) steps() stepCount {
-	if q.expr.settled { // it has no subqueries
-		return stepCount{most: timesOf(&q.asked)}
-	}
-	return countSteps(&q.asked)
-}
-
 // walkable refuses what is left to upstream's engine if its windows hold too many steps of
 // subqueries: for one series, upstream walks through all of them without checking whether the query
 // has ended.

@@ -196,19 +196,13 @@ func (e *Engine) expression(p *divide.Piece) (*known, parser.EvalStmt, error) {
 		return nil, asked, &badPiece{err}
 	}
 	k := *of
-	if !of.settled {
-		expr, err := promql.PreprocessExpr(plan.Clone(of.Expr), at(p.Start), at(p.End), step)
-		if err != nil {
-			return nil, asked, &badPiece{err}
-		}
-		k.Expr = plan.Resolved(expr)
-		if k.settled = plan.Settled(k.Expr); !k.settled {
-			asked.Expr, err = promql.PreprocessExpr(plan.Clone(k.Expr), asked.Start, asked.End, step)
-			return &k, asked, err
-		}
+	expr, err := promql.PreprocessExpr(plan.Clone(of.Expr), at(p.Start), at(p.End), step)
+	if err != nil {
+		return nil, asked, &badPiece{err}
 	}
-	asked.Expr = k.Expr
-	return &k, asked, nil
+	k.Expr = plan.Resolved(expr)
+	asked.Expr, err = promql.PreprocessExpr(plan.Clone(k.Expr), asked.Start, asked.End, step)
+	return &k, asked, err
 }
 
 // badPiece reports a piece that this process cannot evaluate. Another one may.

@@ -141,10 +141,8 @@ func (e *Engine) query(of storage.Queryable, opts promql.QueryOpts, text string,
 	if err != nil {
 		return nil, err
 	}
-	if asked.Expr = expr.Expr; !expr.settled {
-		if asked.Expr, err = promql.PreprocessExpr(plan.Clone(expr.Expr), asked.Start, asked.End, asked.Interval); err != nil {
-			return nil, err
-		}
+	if asked.Expr, err = promql.PreprocessExpr(plan.Clone(expr.Expr), asked.Start, asked.End, asked.Interval); err != nil {
+		return nil, err
 	}
 	return e.prepared(of, opts, text, expr, asked, upstream)
 }

@@ -27,10 +27,9 @@ type remembering struct {
 // may change it.
 type known struct {
 	parser.Expr
-	settled bool           // plan.Settled
-	growth  request.Growth // of the results' labels
-	asks    *usage.Wants
-	own     bool // it mentions the label of the engine's own selectors, which only those may have
+	growth request.Growth // of the results' labels
+	asks   *usage.Wants
+	own    bool // it mentions the label of the engine's own selectors, which only those may have
 }
 
 // The memory (bytes) of all expressions that are remembered, and of one besides the parsed text,
@@ -82,7 +81,7 @@ func (p *remembering) parsed(text string) (*known, error) {
 		}
 		return nil
 	})
-	k := &known{Expr: expr, settled: plan.Settled(expr), growth: growthOf(expr), asks: usage.Wanted(expr), own: found}
+	k := &known{Expr: expr, growth: growthOf(expr), asks: usage.Wanted(expr), own: found}
 	if cost := expressionBytes + expression.ParsedBytes(text); cost <= rememberedBytes/8 {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/stats"
 
@@ -69,10 +68,7 @@ func (q *Query) pushOnce(ctx context.Context, p *exec.Attempt) error {
 // pushed plans the query and evaluates its pushed subtrees.
 func (q *Query) pushed(ctx context.Context, p *exec.Attempt, o plan.Options) (*plan.Plan, []*exec.Result, error) {
 	prepare := q.stats.Timers.GetTimer(stats.QueryPreparationTime).Start()
-	planned, err := plan.Prepare(q.expr.Expr, o)
-	if err != nil {
-		return nil, nil, err
-	}
+	planned := plan.New(q.asked.Expr, o)
 	pl, err := p.Plan(ctx, planned)
 	prepare.Stop()
 	if err == nil {
@@ -105,9 +101,6 @@ func (q *Query) affordable(ctx context.Context, p *exec.Attempt, pl *plan.Plan, 
 	return r.Quote.Accept(e, limits)
 }
 
-// Expr returns the expression of the query. It is shared: nobody may change it.
-func (q *Query) Expr() parser.Expr { return q.expr.Expr }
-
 // Attempt calls fn with an attempt on a snapshot of the query's time range, and again as
 // snapshot.Range.Read does.
 func (q *Query) Attempt(ctx context.Context, fn func(*exec.Attempt) error) (annotations.Annotations, error) {
@@ -120,7 +113,7 @@ func (q *Query) Options(ctx context.Context) plan.Options {
 	s := &q.engine.settings
 	return plan.Options{
 		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
-		Settled: q.expr.settled, Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: DefaultSubqueryStep,
+		Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: DefaultSubqueryStep,
 		DelayedNames: s.DelayedNameRemoval, StartTimestamps: s.UseStartTimestamps, MinRows: max(s.MinPushedSamples, 0),
 		Kernels: s.MinPushedSamples < math.MaxInt64,
 		Ended:   func() bool { return ctx.Err() != nil },

@@ -24,7 +24,7 @@ type Query struct {
 	engine *Engine
 	text   string
 	expr   *known          // of the text
-	asked  parser.EvalStmt // as upstream's engine prepares it; its expression may be shared
+	asked  parser.EvalStmt // as upstream's engine prepares it; plans share its expression
 	stats  stats.Statistics
 	exec   *exec.Executor // nil: nothing is pushed down
 	view   *view          // what upstream's query reads
@@ -140,30 +140,27 @@ func (q *Query) evaluate(ctx context.Context) *promql.Result {
 // asked, at the timeout, when the query has read too many bytes, and by Cancel. The error is one
 // that upstream's API answers as upstream's engine's, and counted if it is a limit's.
 func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) error {
-	queue := q.stats.Timers.GetTimer(stats.ExecQueueTime)
-	a := admission{
-		gate: q.engine.gate, bytes: q.engine.settings.MaxFetchedBytes,
-		begin: func(ctx context.Context, cancel context.CancelFunc) (*request.ResultBudget, error) {
-			q.mu.Lock()
-			q.cancel = cancel
-			q.mu.Unlock()
-			s := &q.engine.settings
-			c := q.steps()
-			if limit := s.MaxSubquerySteps; c.steps > limit {
-				return nil, &request.LimitError{Limit: "steps of subqueries", Value: limit, Needed: c.steps, Flag: subqueryFlag}
-			}
-			b := request.NewResultBudget(s.QueryMemoryBytes, q.expr.growth, c.most)
-			if err := b.Add(ctx, 1, 0); err != nil { // a query without data has series as well
-				return nil, err
-			}
-			return b, memory.Of(ctx).Charge(c.steps * bytesPerSubqueryStep)
-		},
-		wait: func() (stop func()) { t := queue.Start(); return func() { t.Stop() } },
-	}
+	e := q.engine
 	if q.piece != nil {
-		a.gate, a.bytes = q.engine.pieces, min(a.bytes, q.piece.MaxBytes)
+		return e.admit(asked, q, e.pieces, min(e.settings.MaxFetchedBytes, q.piece.MaxBytes), fn)
 	}
-	return q.engine.admit(asked, a, fn)
+	return e.admit(asked, q, e.gate, e.settings.MaxFetchedBytes, fn)
+}
+
+// begin is called before the query waits for its turn. It returns the budget of its results.
+func (q *Query) begin(ctx context.Context, cancel context.CancelFunc) (*request.ResultBudget, error) {
+	q.mu.Lock()
+	q.cancel = cancel
+	q.mu.Unlock()
+	s, c := &q.engine.settings, countSteps(&q.asked)
+	if limit := s.MaxSubquerySteps; c.steps > limit {
+		return nil, &request.LimitError{Limit: "steps of subqueries", Value: limit, Needed: c.steps, Flag: subqueryFlag}
+	}
+	b := request.NewResultBudget(s.QueryMemoryBytes, q.expr.growth, c.most)
+	if err := b.Add(ctx, 1, 0); err != nil { // a query without data has series as well
+		return nil, err
+	}
+	return b, memory.Of(ctx).Charge(c.steps * bytesPerSubqueryStep)
 }
 
 // classified gives an error the type by which upstream's API answers it. For an ended context, this

@@ -55,7 +55,6 @@ type Attempt struct {
 	Wide   bool              // Snap is wider than Span by replica.Around
 	Recent bool              // samples may come from the memory of those that this process has stored
 
-	short   bool // the query is evaluated before it could be ended
 	scratch *scratch
 	reads   map[*plan.Leaf]*Input // of a remote store, planned before anything is read
 	raw     []*Input              // likewise, of the engine's selectors
@@ -73,10 +72,6 @@ type selected struct {
 func (x *Executor) Attempt(span *snapshot.Range, snap *catalog.Snapshot, wide bool) *Attempt {
 	return &Attempt{Executor: x, Span: span, Snap: snap, Wide: wide, scratch: newScratch()}
 }
-
-// shortQuery is the number of samples and values up to which a query at one time is so short that
-// it need not be ended.
-const shortQuery = 64 << 10
 
 // Plan finds the series of the selectors, those that can be read from memory first, and lets the
 // planner decide which parts of the query are pushed down. It charges the labels of the series to
@@ -131,7 +126,6 @@ func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 		}
 		count, values = count+r.Samples, values+int64(len(r.Series)*planned.Steps())
 	}
-	p.short = planned.Flat() && count+values <= shortQuery
 	planned.Bound(p.Settings.maxRows(count, values))
 	pl := planned.Build(resolved)
 	if err := ctx.Err(); err != nil {

@@ -78,10 +78,7 @@ func (p *Attempt) Evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Que
 // statement exceeded.
 func (p *Attempt) Budgeted(ctx context.Context, shrink int64, fn func(*Run) error) (err error) {
 	r := &Run{Attempt: p, Budget: promsql.NewBudget(p.Settings.QueryMemoryBytes), shrink: shrink}
-	stop := func() bool { return true }
-	if !p.short {
-		stop = context.AfterFunc(ctx, r.Budget.Cancel)
-	}
+	stop := context.AfterFunc(ctx, r.Budget.Cancel)
 	defer func() {
 		stop()
 		if err != nil {

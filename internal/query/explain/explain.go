@@ -127,10 +127,7 @@ func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask Q
 	defer query.Close()
 	err = query.Run(asked, func(ctx context.Context) error {
 		_, err := query.Attempt(ctx, func(p *exec.Attempt) error {
-			planned, err := plan.Prepare(query.Expr(), query.Options(ctx))
-			if err != nil {
-				return err
-			}
+			planned := plan.New(query.Statement().(*parser.EvalStmt).Expr, query.Options(ctx))
 			pl, err := p.Plan(ctx, planned)
 			if err != nil {
 				return err

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/schema"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/query/plan/vector"
@@ -42,7 +41,7 @@ func compileGrouping(b *building, e *parser.AggregateExpr, at place) (Node, stri
 		return nil, n.op + " is evaluated by the engine"
 	}
 	inner := at
-	inner.unordered, inner.nameless = true, !e.Without && !slices.ContainsFunc(e.Grouping, schema.IsMetadataLabel)
+	inner.unordered = true
 	in, reason := b.compile(e.Expr, inner)
 	if reason != "" {
 		return nil, reason

@@ -65,7 +65,7 @@ func (q *Query) Build(resolved map[*parser.VectorSelector]*Resolution) *Plan {
 		r.plan.Expr = q.expr
 		return r.plan
 	}
-	r.plan.Expr = r.rewrite(q.expr, at, endOfQuery)
+	r.plan.Expr = r.rewrite(q.expr, at, true)
 	return r.plan
 }
 
@@ -80,16 +80,16 @@ type rewriter struct {
 	few bool
 }
 
-// rewrite returns the expression that the engine evaluates in place of expr. The consumer uses the
-// value of expr.
-func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr {
+// rewrite returns the expression that the engine evaluates in place of expr. whole: the values of
+// expr are those of the query.
+func (r *rewriter) rewrite(expr parser.Expr, at place, whole bool) parser.Expr {
 	if inv, ok := expr.(*parser.StepInvariantExpr); ok {
 		defer func(was bool) { r.invariant = was }(r.invariant)
 		r.invariant = true
-		return r.rewrite(inv.Expr, at.once(), to)
+		return r.rewrite(inv.Expr, at.once(), whole)
 	}
 	if t := expr.Type(); at.empty() || t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
-		return r.descend(expr, at, to)
+		return r.descend(expr, at, whole)
 	}
 	node, reason := r.b.compile(expr, at)
 	if reason == "" {
@@ -97,7 +97,7 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 		leaves := leavesAmong(nodes)
 		rows, least := rowsOf(leaves), r.b.options.MinRows
 		folds := foldsOf(nodes, &r.b.options)
-		direct := r.direct(nodes, folds, to)
+		direct := r.direct(nodes, folds, whole)
 		l, leaf := node.(*Leaf)
 		kernel := leaf && !bare(node) // it needs no statement
 		switch {
@@ -109,14 +109,14 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 			}
 			defer func(was bool) { r.few = was }(r.few)
 			r.few = true // every subtree of it has fewer still
-			return r.descend(expr, at, to)
+			return r.descend(expr, at, whole)
 		case least > 0 && !direct && bare(node) && int64(len(l.shape.Labels))*int64(l.Spec.Grid.N) > rows:
 			// It is less work to pass the samples to the engine.
 			r.keep(expr, "there are more steps than samples")
 			return expr
 		}
 		var p *Pushed
-		if p, reason = r.pushed(expr, at, node, leaves, to); reason == "" {
+		if p, reason = r.pushed(expr, at, node, leaves, whole); reason == "" {
 			p.direct = direct && (p.Root == node || computable(p.Root))
 			p.folds = foldsOf(nodesOf(p.Root), &r.b.options)
 			r.plan.Pushed = append(r.plan.Pushed, p)
@@ -134,15 +134,15 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 		}
 	}
 	r.keep(expr, reason)
-	return r.descend(expr, at, to)
+	return r.descend(expr, at, whole)
 }
 
 // direct reports whether the first of nodes, which has the others below it, is evaluated without a
 // statement. A bare selector is if its values are the result: the engine takes samples as well as
 // values.
-func (r *rewriter) direct(nodes []Node, folds map[*Leaf]*groupNode, to consumer) bool {
+func (r *rewriter) direct(nodes []Node, folds map[*Leaf]*groupNode, whole bool) bool {
 	o, n := &r.b.options, nodes[0]
-	if o.MinRows == 0 || !o.Kernels || bare(n) && to != endOfQuery || !computable(n) {
+	if o.MinRows == 0 || !o.Kernels || bare(n) && !whole || !computable(n) {
 		return false
 	}
 	leaves, all := valuesOf(nodes, folds)
@@ -226,14 +226,14 @@ func (r *rewriter) keep(expr parser.Expr, reason string) {
 
 // pushed returns a node, which reads some leaves, as a subtree of the plan, or the reason not to
 // push it.
-func (r *rewriter) pushed(expr parser.Expr, at place, n Node, leaves []*Leaf, to consumer) (*Pushed, string) {
+func (r *rewriter) pushed(expr parser.Expr, at place, n Node, leaves []*Leaf, whole bool) (*Pushed, string) {
 	if !n.Shape().reads(leaves) {
 		return nil, hiddenAnnotations
 	}
 	if pruned := r.b.prune(expr, at, n); pruned != n {
 		n, leaves = pruned, leavesAmong(nodesOf(pruned))
 	}
-	ls, reason := handOver(n.Shape(), to)
+	ls, reason := handOver(n.Shape(), whole)
 	if reason != "" {
 		return nil, reason
 	}

@@ -2,11 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
-	"time"
 
-	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -83,30 +80,3 @@ func Resolved(expr parser.Expr) parser.Expr {
 	})
 	return own
 }
-
-// Settled reports whether upstream's PreprocessExpr changes nothing in a parsed expression, whatever
-// the times and the step are.
-func Settled(expr parser.Expr) bool {
-	settled := true
-	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
-		switch e := n.(type) {
-		case *parser.VectorSelector:
-			settled = settled && e.Timestamp == nil && e.StartOrEnd == 0 && e.OriginalOffsetExpr == nil
-		case *parser.MatrixSelector:
-			settled = settled && e.RangeExpr == nil
-		case *parser.SubqueryExpr:
-			settled = false
-		case *parser.Call:
-			settled = settled && !slices.Contains(ofTheQuery, e.Func.Name)
-		}
-		return nil
-	})
-	if !settled {
-		return false
-	}
-	own, err := promql.PreprocessExpr(Clone(expr), time.Unix(0, 0), time.Unix(0, 0), 0)
-	return err == nil && reflect.DeepEqual(own, expr)
-}
-
-// ofTheQuery are the functions that PreprocessExpr replaces by times of the query.
-var ofTheQuery = []string{"start", "end", "range", "step"}

@@ -3,47 +3,38 @@ package plan
 import (
 	"slices"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // descend rewrites the children of an expression that the engine evaluates, and returns the
 // expression: a copy, which shares what it does not rewrite.
-func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr {
+func (r *rewriter) descend(expr parser.Expr, at place, whole bool) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.ParenExpr:
 		c := *e
-		c.Expr = r.rewrite(e.Expr, at, to)
+		c.Expr = r.rewrite(e.Expr, at, whole)
 		return &c
 	case *parser.UnaryExpr:
-		if e.Op == parser.SUB {
-			to = overridesNames
-		}
 		c := *e
-		c.Expr = r.rewrite(e.Expr, at, to)
+		c.Expr = r.rewrite(e.Expr, at, whole && e.Op == parser.ADD)
 		return &c
 	case *parser.BinaryExpr:
-		to := seesNames
-		if e.VectorMatching == nil && (e.ReturnBool || !e.Op.IsComparisonOperator()) {
-			to = overridesNames
-		}
 		c := *e
-		c.LHS, c.RHS = r.rewrite(e.LHS, at, to), r.rewrite(e.RHS, at, to)
+		c.LHS, c.RHS = r.rewrite(e.LHS, at, false), r.rewrite(e.RHS, at, false)
 		return &c
 	case *parser.AggregateExpr:
 		c := *e
 		if e.Param != nil && e.Param.Type() == parser.ValueTypeScalar {
-			c.Param = r.rewrite(e.Param, at, seesNames)
+			c.Param = r.rewrite(e.Param, at, false)
 		}
 		in := at
 		in.unordered = in.unordered || e.Op != parser.LIMITK && e.Op != parser.LIMIT_RATIO
-		c.Expr = r.rewrite(e.Expr, in, aggregand(e))
+		c.Expr = r.rewrite(e.Expr, in, false)
 		return &c
 	case *parser.Call:
 		if opaque(e.Func.Name) {
 			return e
 		}
-		to := argument(e.Func.Name)
 		c := *e
 		c.Args = slices.Clone(e.Args)
 		for i, a := range e.Args {
@@ -58,7 +49,7 @@ func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr 
 					continue
 				}
 			}
-			c.Args[i] = r.rewrite(a, at, to)
+			c.Args[i] = r.rewrite(a, at, false)
 			if _, ok := c.Args[i].(*parser.VectorSelector); ok && selectorMatters(e.Func.Name) {
 				// The unary plus changes no value, but keeps the function from treating the
 				// selector of the pushed subtree as a selector of the query.
@@ -70,42 +61,14 @@ func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr 
 		was := r.invariant
 		r.invariant = false
 		c := *e
-		c.Expr = r.rewrite(e.Expr, at.within(e, r.b.options.DefaultSubqueryStep), to)
+		c.Expr = r.rewrite(e.Expr, at.within(e, r.b.options.DefaultSubqueryStep), whole)
 		r.invariant = was
 		return &c
 	case *parser.StepInvariantExpr:
-		return r.rewrite(e, at, to)
+		return r.rewrite(e, at, whole)
 	}
 	return expr
 }
 
 // selectorMatters reports whether a function treats a selector differently from other arguments.
 func selectorMatters(name string) bool { return name == "absent" || name == "timestamp" }
-
-// argument returns how a function uses the metric names of its vector.
-func argument(name string) consumer {
-	_, math := Maths[name]
-	f, ranges := Ranges[name]
-	switch {
-	case math, ranges && !f.KeepsName, name == "timestamp", name == "absent", name == "scalar":
-		return overridesNames
-	}
-	return seesNames
-}
-
-// aggregand returns how an aggregation uses the metric names of its vector.
-func aggregand(e *parser.AggregateExpr) consumer {
-	switch e.Op {
-	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO, parser.COUNT_VALUES:
-		return seesNames
-	}
-	if e.Without {
-		return seesNames // of type and unit labels, which without keeps
-	}
-	for _, l := range e.Grouping {
-		if l == model.MetricNameLabel || l == model.MetricTypeLabel || l == model.MetricUnitLabel {
-			return seesNames
-		}
-	}
-	return overridesNames
-}

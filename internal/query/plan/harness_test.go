@@ -137,15 +137,24 @@ func resolve(t testing.TB, q storage.Queryable, selectors []Selector) map[*parse
 	return out
 }
 
+// Prepare makes a query of a parsed expression.
+func Prepare(expr parser.Expr, o Options) (*Query, error) {
+	expr, err := promql.PreprocessExpr(Clone(expr), time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), time.Duration(o.Step)*time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	return New(expr, o), nil
+}
+
 // planFor plans a query over the series of a storage.
 func planFor(t testing.TB, q storage.Queryable, text string, o Options) *Plan {
 	expr, err := testParser.ParseExpr(text)
 	require.NoError(t, err, text)
-	before := expr.String()
 	p, err := Prepare(expr, o)
 	require.NoError(t, err, text)
+	before := p.expr.String()
 	plan := p.Build(resolve(t, q, p.Selectors()))
-	require.Equal(t, before, expr.String(), "the caller's expression is not changed")
+	require.Equal(t, before, p.expr.String(), "the caller's expression is not changed")
 	return plan
 }
 

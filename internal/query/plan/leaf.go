@@ -22,7 +22,6 @@ type Leaf struct {
 
 	shaped
 	exprs []*parser.VectorSelector // the selectors that the leaf stands for: equal ones share it
-	named bool                     // labels have metric names, which those who read them ignore
 }
 
 // Spec is the constant parameter of a C aggregate.
@@ -85,7 +84,7 @@ func compileTimestamp(b *building, e *parser.Call, at place) (Node, string) {
 		return nil, reason
 	}
 	leaf.shape.Labels = labelsOf(leaf.Resolution)
-	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape, false); reason != "" {
+	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape); reason != "" {
 		return nil, reason
 	}
 	return b.shared(leaf), ""

@@ -57,7 +57,7 @@ func (n *mathNode) complete(b *building, at place) (Node, string) {
 	n.shape = Shape{Grid: at.grid(), Scalar: in.Scalar, Labels: in.Labels}
 	var reason string
 	if !in.Scalar {
-		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(in, false); reason != "" {
+		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(in); reason != "" {
 			return nil, reason
 		}
 	}

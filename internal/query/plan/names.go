@@ -20,18 +20,13 @@ func distinct(ls []labels.Labels) bool {
 }
 
 // withoutNames returns the labels of an operation that drops metric names. With delayed name
-// removal the names stay, and drop marks those to drop at the end of the query. They also stay if
-// who reads the labels ignores them.
-func (b *building) withoutNames(in *Shape, ignored bool) (ls []labels.Labels, drop []bool, reason string) {
+// removal the names stay, and drop marks those to drop at the end of the query.
+func (b *building) withoutNames(in *Shape) (ls []labels.Labels, drop []bool, reason string) {
 	if b.options.DelayedNames {
 		return in.Labels, dropAll(in.Labels), ""
 	}
-	same := sameNames(in.Labels)
-	if same && ignored {
-		return in.Labels, nil, ""
-	}
 	ls = stripNames(in.Labels)
-	if !same && !distinct(ls) {
+	if !sameNames(in.Labels) && !distinct(ls) {
 		return nil, nil, duplicates
 	}
 	return ls, nil, ""
@@ -79,25 +74,14 @@ func named(l labels.Labels) bool {
 	return l.Has(model.MetricNameLabel) || l.Has(model.MetricTypeLabel) || l.Has(model.MetricUnitLabel)
 }
 
-// consumer is how the engine uses the metric names of a pushed subtree.
-type consumer int
-
-const (
-	// seesNames uses labels that may include a name that is dropped only at the end of the query.
-	seesNames consumer = iota
-	// overridesNames returns the same whether names of its input are to be dropped or not.
-	overridesNames
-	// endOfQuery drops the names that are marked.
-	endOfQuery
-)
-
 // handOver returns the labels that the engine gets for a subtree's values. The engine has no way to
-// drop a name of such values later, so such names are dropped now or the subtree is not pushed.
-func handOver(s *Shape, to consumer) (ls []labels.Labels, reason string) {
-	if s.Drop == nil || to == overridesNames {
+// drop a name of such values later, so the subtree is not pushed if it has such names, unless it is
+// the whole query: then they are dropped now.
+func handOver(s *Shape, whole bool) (ls []labels.Labels, reason string) {
+	switch {
+	case s.Drop == nil:
 		return s.Labels, ""
-	}
-	if to == seesNames {
+	case !whole:
 		return nil, "the engine would see metric names that are to be dropped"
 	}
 	ls = make([]labels.Labels, len(s.Labels))

@@ -119,14 +119,10 @@ func (b *building) compileNew(expr parser.Expr, at place) (Node, string) {
 	if v, ok := Constant(expr); ok {
 		return newConst(v, at.grid()), ""
 	}
-	nameless := at.nameless
-	at.nameless = false
 	switch e := expr.(type) {
 	case *parser.ParenExpr:
-		at.nameless = nameless
 		return b.compile(e.Expr, at)
 	case *parser.StepInvariantExpr:
-		at.nameless = nameless
 		return b.compile(e.Expr, at.once())
 	case *parser.VectorSelector:
 		// The value of a series at a step is its latest sample within the lookback.
@@ -154,8 +150,6 @@ func (b *building) compileNew(expr parser.Expr, at place) (Node, string) {
 		}
 		return compileGrouping(b, e, at)
 	case *parser.Call:
-		_, ranges := Ranges[e.Func.Name]
-		at.nameless = nameless && ranges
 		name := e.Func.Name
 		switch name {
 		case "absent", "absent_over_time":

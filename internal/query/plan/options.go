@@ -31,8 +31,6 @@ func (g Grid) appendText(b []byte) []byte {
 type Options struct {
 	// Start, End and Step of the query, in ms. An instant query has Start == End and Step 0.
 	Start, End, Step int64
-	// Settled is that of the expression.
-	Settled bool
 	// Lookback is how long a sample is the value of its series.
 	Lookback time.Duration
 	// DefaultSubqueryStep is the step of a subquery that has none.

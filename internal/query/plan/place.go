@@ -20,9 +20,6 @@ type place struct {
 	// unordered: an operation above does not keep the order of the series, so it does not matter
 	// here.
 	unordered bool
-	// nameless: the operation above ignores metric names, so a function that drops them may leave
-	// them to it.
-	nameless bool
 }
 
 // top returns the place of the whole expression.

@@ -41,7 +41,6 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	}
 	m, ok := window.(*parser.MatrixSelector)
 	if !ok {
-		at.nameless = false
 		// Source: evaluator.evalSubquery in upstream's promql/engine.go.
 		s, ok := window.(*parser.SubqueryExpr)
 		if !ok {
@@ -89,15 +88,10 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	if f.KeepsName {
 		return b.shared(leaf), ""
 	}
-	leaf.named = at.nameless
-	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape, at.nameless); reason != "" {
+	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape); reason != "" {
 		return nil, reason
 	}
-	same := b.shared(leaf)
-	if same.named && !leaf.named {
-		same.shape.Labels, same.named = leaf.shape.Labels, false // who ignores names gets none
-	}
-	return same, ""
+	return b.shared(leaf), ""
 }
 
 // RangeArgs returns the parameters of a call of a function of ranges, which must be constant, and

@@ -1,13 +1,11 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/format/series"
@@ -56,20 +54,12 @@ type Query struct {
 	others    []Selector // that no statement can read
 }
 
-// Prepare preprocesses a copy of a parsed expression for planning. The plan may share parts of it.
-// Errors are those of upstream's PreprocessExpr.
-func Prepare(expr parser.Expr, o Options) (*Query, error) {
-	if !o.Settled {
-		step := time.Duration(o.Step) * time.Millisecond
-		own, err := promql.PreprocessExpr(Clone(expr), time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), step)
-		if err != nil {
-			return nil, fmt.Errorf("prepare the expression: %w", err)
-		}
-		expr = own
-	}
+// New makes a query of an expression that upstream's PreprocessExpr has prepared for the times of the
+// query. The plan may share parts of it.
+func New(expr parser.Expr, o Options) *Query {
 	q := &Query{expr: expr, options: o, selectors: make([]Selector, 0, 2)}
 	q.collect(expr, o.top(), &q.selectors)
-	return q, nil
+	return q
 }
 
 // Selectors returns the selectors of subtrees that may be pushed, in the order of the query's text.
@@ -81,9 +71,6 @@ func (q *Query) Others() []Selector { return q.others }
 
 // Steps returns the number of steps of the query.
 func (q *Query) Steps() int { return q.options.top().grid().N }
-
-// Flat reports whether the query has one time and no subqueries.
-func (q *Query) Flat() bool { return q.options.Settled && q.options.Step <= 0 }
 
 // Bound sets Options.MaxRows, which may depend on the resolutions of the selectors.
 func (q *Query) Bound(maxRows int64) { q.options.MaxRows = maxRows }

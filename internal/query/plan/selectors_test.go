@@ -62,13 +62,6 @@ func TestLeavesReadWhatSelectorsAskFor(t *testing.T) {
 	}
 }
 
-func TestPrepareFailsAsUpstreamDoes(t *testing.T) {
-	expr, err := testParser.ParseExpr(`rate(a[step() - 1h])`)
-	require.NoError(t, err)
-	_, err = Prepare(expr, ranged(instant))
-	assert.EqualError(t, err, "prepare the expression: 7:18: duration must be greater than 0")
-}
-
 // TestQueryThatEndsBeforeItStarts: a query without times resolves and pushes nothing.
 func TestQueryThatEndsBeforeItStarts(t *testing.T) {
 	expr, err := testParser.ParseExpr(`sum(a @ 5)`)

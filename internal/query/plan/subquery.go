@@ -27,7 +27,7 @@ func (n *overNode) complete(b *building, e *parser.Call) (Node, string) {
 	n.shape.Labels, n.shape.Drop = from.Labels, from.Drop
 	var reason string
 	if !Ranges[n.fn].KeepsName {
-		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(from, false); reason != "" {
+		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(from); reason != "" {
 			return nil, reason
 		}
 	}

@@ -35,7 +35,7 @@ func unite(in Node) (Node, bool) {
 // nameless returns a node without metric names, merged by unite if necessary, or a reason not to
 // push. With delayed names the node is unchanged: the names are dropped at the end of the query.
 func (b *building) nameless(in Node) (node Node, ls []labels.Labels, drop []bool, reason string) {
-	ls, drop, reason = b.withoutNames(in.Shape(), false)
+	ls, drop, reason = b.withoutNames(in.Shape())
 	if reason != duplicates {
 		return in, ls, drop, reason
 	}

@@ -299,6 +299,15 @@ func (w window) answer(t testing.TB, e *promql.Engine, q storage.Queryable, text
 	return query.Exec(t.Context())
 }
 
+// prepare makes a query of a parsed expression.
+func prepare(expr parser.Expr, o plan.Options) (*plan.Query, error) {
+	expr, err := promql.PreprocessExpr(expr, time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), time.Duration(o.Step)*time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	return plan.New(expr, o), nil
+}
+
 // ask answers a query through its plan. A query that needs the engine's quantiles is planned again.
 // With direct, what can be is computed without statements.
 func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delayed, direct bool) (*promql.Result, *plan.Plan) {
@@ -309,7 +318,7 @@ func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delaye
 	for {
 		expr, err := promqlParser.ParseExpr(text)
 		require.NoError(t, err, text)
-		q, err := plan.Prepare(expr, o)
+		q, err := prepare(expr, o)
 		require.NoError(t, err, text)
 		p := q.Build(l.resolve(q.Selectors()))
 		run := &executed{lake: l, t: t, plan: p}
@@ -350,7 +359,7 @@ func TestRangeFunctionsArePushed(t *testing.T) {
 		}
 		expr, err := promqlParser.ParseExpr(m[1] + "(" + strings.Join(args, ", ") + ")")
 		require.NoError(t, err)
-		q, err := plan.Prepare(expr, plan.Options{Start: 600_000, End: 660_000, Step: 60_000, Lookback: lookback, DefaultSubqueryStep: subqueryStep})
+		q, err := prepare(expr, plan.Options{Start: 600_000, End: 660_000, Step: 60_000, Lookback: lookback, DefaultSubqueryStep: subqueryStep})
 		require.NoError(t, err)
 		p := q.Build(l.resolve(q.Selectors()))
 		require.Len(t, p.Pushed, 1, m[1])

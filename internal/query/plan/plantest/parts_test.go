@@ -74,7 +74,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 		expr, err := promqlParser.ParseExpr(text)
 		require.NoError(t, err)
 		o := plan.Options{Start: w.start, End: w.end, Step: w.step, Lookback: lookback, DefaultSubqueryStep: subqueryStep, EngineQuantiles: true}
-		q, err := plan.Prepare(expr, o)
+		q, err := prepare(expr, o)
 		require.NoError(t, err)
 		for _, p := range q.Build(l.resolve(q.Selectors())).Pushed {
 			for _, limit := range []int64{60, 100} {
