@@ -125,7 +125,7 @@ func (r *Runner) Run(ctx context.Context, q Question, out Output) error {
 		if err := x.plan(); err != nil {
 			return x.because(err)
 		}
-		notes, err := r.Snapshots.Range(x.mint, x.maxt).ReadWide(ctx, x.run)
+		notes, err := r.Snapshots.Range(x.mint, x.maxt).ReadWide(ctx, func(snap *catalog.Snapshot, wide bool) error { return x.run(*snap, wide) })
 		if err != nil {
 			return err
 		}

@@ -7,12 +7,12 @@ import (
 )
 
 func TestMap(t *testing.T) {
-	m := New[int](10)
+	m := New[string, int](10)
 	a, b := m.Add("a", 1, 4), m.Add("b", 2, 4)
 	require.Empty(t, m.Evict(0))
 	require.Same(t, a, m.Get("a")) // b is now the oldest
 	m.Add("c", 3, 4)
-	require.Equal(t, []*Entry[int]{b}, m.Evict(0))
+	require.Equal(t, []*Entry[string, int]{b}, m.Evict(0))
 	require.Nil(t, m.Get("b"))
 	a.Pins = 1
 	m.Add("d", 4, 100)
@@ -21,13 +21,13 @@ func TestMap(t *testing.T) {
 	require.Equal(t, int64(4), m.Used())
 	a.Pins = 0
 	m.limit = 3
-	require.Equal(t, []*Entry[int]{a}, m.Evict(0))
+	require.Equal(t, []*Entry[string, int]{a}, m.Evict(0))
 	require.Zero(t, m.Used())
 	require.Empty(t, m.items)
 }
 
 func TestRemove(t *testing.T) {
-	m := New[int](10)
+	m := New[string, int](10)
 	a := m.Add("a", 1, 4)
 	m.Remove(a)
 	b := m.Add("a", 2, 3)

@@ -334,8 +334,7 @@ func (a *Answer) rows(b arrow.RecordBatch, p *Piece, builder *labels.ScratchBuil
 // has one.
 func Join(answers []*Answer, query string) (*Answer, error) {
 	out, shown := &Answer{}, map[string]string{}
-	type size struct{ series, floats, hists int }
-	sizes := map[uint64]*size{}
+	positions := map[uint64]int{} // in out.Series, by the hash of the labels
 	for _, a := range answers {
 		notes, err := notesOf(a.Notes, query)
 		if err != nil {
@@ -350,12 +349,17 @@ func Join(answers []*Answer, query string) (*Answer, error) {
 			out.Notes.Add(n)
 		}
 		for _, s := range a.Series {
-			z := sizes[s.Metric.Hash()]
-			if z == nil {
-				z = &size{series: -1}
-				sizes[s.Metric.Hash()] = z
+			i, ok := positions[s.Metric.Hash()]
+			if !ok {
+				i = len(out.Series)
+				positions[s.Metric.Hash()] = i
+				out.Series = append(out.Series, promql.Series{Metric: s.Metric})
 			}
-			z.floats, z.hists = z.floats+len(s.Floats), z.hists+len(s.Histograms)
+			to := &out.Series[i]
+			if !labels.Equal(to.Metric, s.Metric) {
+				return nil, fmt.Errorf("%w: the hashes of %s and %s are equal", ErrWhole, to.Metric, s.Metric)
+			}
+			to.Floats, to.Histograms = append(to.Floats, s.Floats...), append(to.Histograms, s.Histograms...)
 		}
 		st := &a.Stats
 		out.Stats.Samples, out.Stats.SamplesRead = out.Stats.Samples+st.Samples, out.Stats.SamplesRead+st.SamplesRead
@@ -363,27 +367,6 @@ func Join(answers []*Answer, query string) (*Answer, error) {
 		out.Stats.SamplesPerStep = append(out.Stats.SamplesPerStep, st.SamplesPerStep...)
 		out.Stats.SamplesReadStep = append(out.Stats.SamplesReadStep, st.SamplesReadStep...)
 		out.Stats.Storage.Add(st.Storage)
-	}
-	for _, a := range answers {
-		for _, s := range a.Series {
-			z := sizes[s.Metric.Hash()]
-			if z.series < 0 {
-				z.series = len(out.Series)
-				joined := promql.Series{Metric: s.Metric}
-				if z.floats > 0 {
-					joined.Floats = make([]promql.FPoint, 0, z.floats)
-				}
-				if z.hists > 0 {
-					joined.Histograms = make([]promql.HPoint, 0, z.hists)
-				}
-				out.Series = append(out.Series, joined)
-			}
-			to := &out.Series[z.series]
-			if !labels.Equal(to.Metric, s.Metric) {
-				return nil, fmt.Errorf("%w: the hashes of %s and %s are equal", ErrWhole, to.Metric, s.Metric)
-			}
-			to.Floats, to.Histograms = append(to.Floats, s.Floats...), append(to.Histograms, s.Histograms...)
-		}
 	}
 	sort.Sort(out.Series)
 	return out, nil

@@ -20,7 +20,7 @@ type remembering struct {
 	withoutStarts bool // start_timestamp() has no result
 
 	mu   sync.Mutex
-	last *lru.Map[*known] // by text
+	last *lru.Map[string, *known] // by text
 }
 
 // known is an expression of a text, with what each query of it needs to know. It is shared: nobody
@@ -40,7 +40,7 @@ const (
 )
 
 func newRemembering(o parser.Options, withoutStarts bool) *remembering {
-	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: lru.New[*known](rememberedBytes)}
+	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: lru.New[string, *known](rememberedBytes)}
 }
 
 // ParseExpr implements parser.Parser. The expression is the caller's.

@@ -105,7 +105,7 @@ func (q *Query) affordable(ctx context.Context, p *exec.Attempt, pl *plan.Plan, 
 // snapshot.Range.Read does.
 func (q *Query) Attempt(ctx context.Context, fn func(*exec.Attempt) error) (annotations.Annotations, error) {
 	span := q.exec.Snapshots.Range(promql.FindMinMaxTime(&q.asked))
-	return span.ReadShared(ctx, func(snap *catalog.Snapshot, wide bool) error { return fn(q.exec.Attempt(span, snap, wide)) })
+	return span.ReadWide(ctx, func(snap *catalog.Snapshot, wide bool) error { return fn(q.exec.Attempt(span, snap, wide)) })
 }
 
 // Options returns what the planner must know of the query.

@@ -67,8 +67,8 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 		err = q.Metrics.Measure("select", func() error {
 			st, outer := &request.Stats{}, request.From(ctx).Stats
 			ctx := request.WithStats(ctx, st)
-			notes, err = q.ReadWide(ctx, func(snap catalog.Snapshot, wide bool) error {
-				out, err = read(ctx, snap, wide, mint, maxt, hints, ms)
+			notes, err = q.ReadWide(ctx, func(snap *catalog.Snapshot, wide bool) error {
+				out, err = read(ctx, *snap, wide, mint, maxt, hints, ms)
 				return err
 			})
 			t := st.Totals()

@@ -12,7 +12,7 @@ import (
 type Often struct {
 	after  int
 	mu     sync.Mutex
-	counts *lru.Map[*int] // by key
+	counts *lru.Map[string, *int] // by key
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 // NewOften returns counts that begin with 0, and for which a number of reads is enough. It counts
 // what was read last, whose costs are at most most together.
 func NewOften(after int, most int64) *Often {
-	return &Often{after: after, counts: lru.New[*int](most)}
+	return &Often{after: after, counts: lru.New[string, *int](most)}
 }
 
 // Enough counts a read of what key names. It reports whether there were enough reads to make more

@@ -4,6 +4,7 @@ package inventory
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,10 +92,10 @@ func Of(s catalog.Snapshot) Inventory {
 	if segments.Objects > 0 {
 		out.Levels = append(out.Levels, segments)
 	}
-	for _, l := range sorted(levels, cmp.Compare[key.Level]) {
+	for _, l := range slices.Sorted(maps.Keys(levels)) {
 		out.Levels = append(out.Levels, *levels[l])
 	}
-	for _, p := range sorted(windows, place.compare) {
+	for _, p := range slices.SortedFunc(maps.Keys(windows), place.compare) {
 		w := windows[p]
 		w.Start, w.End = p.start, p.end
 		out.Windows = append(out.Windows, *w)
@@ -167,15 +168,6 @@ func (t tally[K, V]) at(k K) *V {
 		t[k] = new(V)
 	}
 	return t[k]
-}
-
-func sorted[K comparable, V any](t tally[K, V], compare func(a, b K) int) []K {
-	keys := make([]K, 0, len(t))
-	for k := range t {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, compare)
-	return keys
 }
 
 // selector writes the matchers of a tombstone as PromQL does.

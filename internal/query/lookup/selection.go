@@ -20,7 +20,7 @@ type selections struct {
 	most int64 // bytes that one selection may take
 
 	mu   sync.Mutex
-	last *lru.Map[*selection] // by selectionKey
+	last *lru.Map[string, *selection] // by selectionKey
 }
 
 // selectionShare is the inverse of the share of the memory that one selection may take. What takes

@@ -55,8 +55,8 @@ type Cache struct {
 	flights fetch.Flight[*aged]
 
 	mu    sync.Mutex
-	epoch uint64          // of aged; counts the reads that found an object gone
-	last  *lru.Map[*kept] // by moment
+	epoch uint64                  // of aged; counts the reads that found an object gone
+	last  *lru.Map[string, *kept] // by moment
 }
 
 // kept is what the cache knows of a moment. The lock of the cache guards it.
@@ -82,7 +82,7 @@ const maxSnapshots = 256
 // New returns an empty cache. It does no I/O. What is in decoded of objects that a newer snapshot
 // replaces is removed.
 func New(s Settings, store objstore.Store, f *source.Files, decoded *index.Cache, now func() time.Time, m *request.Metrics, logger *slog.Logger) *Cache {
-	return &Cache{settings: s, store: store, files: f, decoded: decoded, now: now, metrics: m, logger: logger, last: lru.New[*kept](maxSnapshots)}
+	return &Cache{settings: s, store: store, files: f, decoded: decoded, now: now, metrics: m, logger: logger, last: lru.New[string, *kept](maxSnapshots)}
 }
 
 // moment is the tenant whose data is read, and the time as of which it is read.

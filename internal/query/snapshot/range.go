@@ -113,13 +113,8 @@ func (r *Range) Read(ctx context.Context, fn func(catalog.Snapshot) error) (anno
 
 // ReadWide is Read for a fn that may need the objects of a range that is wider by replica.Around on
 // both sides. wide reports whether the snapshot has them. If fn returns request.ErrNarrow, it is
-// called again with one that has.
-func (r *Range) ReadWide(ctx context.Context, fn func(snap catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
-	return r.ReadShared(ctx, func(snap *catalog.Snapshot, wide bool) error { return fn(*snap, wide) })
-}
-
-// ReadShared is ReadWide for a fn that keeps the snapshot, and does not change it.
-func (r *Range) ReadShared(ctx context.Context, fn func(snap *catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
+// called again with one that has. fn may keep the snapshot, but does not change it.
+func (r *Range) ReadWide(ctx context.Context, fn func(snap *catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
 	notes, err := r.read(ctx, fn)
 	if errors.Is(err, request.ErrNarrow) && !pinned(ctx) {
 		r.mu.Lock()

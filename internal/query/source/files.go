@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/base/lru"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/base/tempdir"
 	"github.com/promlake/promlake/internal/query/duck"
@@ -45,7 +47,9 @@ type Files struct {
 	footers *index.Cache // by key of the series file
 	numbers atomic.Uint32
 	stored  *recent.Segments // by this process; nil: none
-	recent  lastRead
+
+	mu     sync.Mutex
+	recent *lru.Map[Identity, []Object] // of the snapshots that were read last: consecutive queries mostly read the same one
 }
 
 // minMemoryBytes is the least memory for objects that the disk has no room for.
@@ -57,7 +61,7 @@ func New(s Settings, store objstore.Store, dir *tempdir.WorkDir, stored *recent.
 	local, _ := store.(objstore.Local)
 	return &Files{
 		store: store, dir: local, globs: local != nil && duck.HasGlob(local.LocalPath("x")), metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
-		footers: index.NewCache(s.FooterBytes, 0, time.Now), stored: stored,
+		footers: index.NewCache(s.FooterBytes, 0, time.Now), stored: stored, recent: lru.New[Identity, []Object](maxRecentObjects),
 		cache: fetch.New(fetch.Settings{
 			LimitBytes: s.CacheBytes, MemoryBytes: max(s.MemoryBytes, minMemoryBytes), Concurrency: s.Concurrency,
 			GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,

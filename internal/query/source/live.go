@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"slices"
-	"sync"
 	"unsafe"
 
 	"github.com/promlake/promlake/internal/query/index"
@@ -14,15 +13,24 @@ import (
 // that share a snapshot share them, so callers must not change them.
 func (f *Files) Live(ctx context.Context, snap catalog.Snapshot) ([]Object, error) {
 	id := Identify(snap)
-	if known, ok := f.recent.get(id); ok {
-		f.metrics.CountLookups("footer", len(known), 0)
-		return known, nil
+	f.mu.Lock()
+	known := f.recent.Get(id)
+	f.mu.Unlock()
+	if known != nil {
+		f.metrics.CountLookups("footer", len(known.Value), 0)
+		return known.Value, nil
 	}
 	out, err := f.locate(ctx, Refs(snap))
-	if err == nil {
-		f.recent.add(id, out)
+	if err != nil || len(out) > maxRecentObjects {
+		return out, err
 	}
-	return out, err
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.recent.Get(id) == nil {
+		f.recent.Add(id, out, int64(max(len(out), maxRecentObjects/maxRecent)))
+		f.recent.Evict(0)
+	}
+	return out, nil
 }
 
 // locate reads the footers of objects, in their order.
@@ -67,45 +75,3 @@ const (
 	// maxRecentObjects bounds the objects of all of them, about 300 bytes each with their footers.
 	maxRecentObjects = 32 << 10
 )
-
-// lastRead are the objects of the snapshots that were read last. Consecutive queries mostly read the
-// same one.
-type lastRead struct {
-	mu   sync.Mutex
-	last []located // the one that was used last comes first
-	size int       // objects
-}
-
-type located struct {
-	of      Identity
-	objects []Object
-}
-
-func (r *lastRead) get(id Identity) ([]Object, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.last, func(l located) bool { return l.of == id })
-	if i < 0 {
-		return nil, false
-	}
-	found := r.last[i]
-	copy(r.last[1:i+1], r.last[:i])
-	r.last[0] = found
-	return found.objects, true
-}
-
-// add keeps the objects of a snapshot, in place of those that were used longest ago.
-func (r *lastRead) add(id Identity, objects []Object) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if slices.ContainsFunc(r.last, func(l located) bool { return l.of == id }) || len(objects) > maxRecentObjects {
-		return
-	}
-	r.last = slices.Insert(r.last, 0, located{id, objects})
-	for r.size += len(objects); len(r.last) > maxRecent || r.size > maxRecentObjects; {
-		oldest := len(r.last) - 1
-		r.size -= len(r.last[oldest].objects)
-		r.last[oldest] = located{}
-		r.last = r.last[:oldest]
-	}
-}

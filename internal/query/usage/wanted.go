@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan"
 )
 
 // kind is a kind of things that queries ask for.
@@ -108,22 +110,8 @@ func (w *Wants) call(c *parser.Call) {
 		last = min(last, first+1)
 	}
 	for _, arg := range c.Args[min(first, last):last] {
-		if s, ok := unwrapped(arg).(*parser.StringLiteral); ok {
+		if s, ok := plan.Unwrap(arg).(*parser.StringLiteral); ok {
 			w.add(labelNames, s.Val)
-		}
-	}
-}
-
-// unwrapped returns an expression without the parentheses around it.
-func unwrapped(e parser.Expr) parser.Expr {
-	for {
-		switch x := e.(type) {
-		case *parser.ParenExpr:
-			e = x.Expr
-		case *parser.StepInvariantExpr:
-			e = x.Expr
-		default:
-			return e
 		}
 	}
 }

@@ -18,8 +18,8 @@ type footers struct {
 	limit int64 // bytes
 
 	mu      sync.Mutex
-	all     *lru.Map[footer] // by key
-	columns []string         // label columns of the last one
+	all     *lru.Map[string, footer] // by key
+	columns []string                 // label columns of the last one
 }
 
 type footer struct {

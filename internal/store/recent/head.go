@@ -311,7 +311,7 @@ func (h *Head) useTable(view *series.View) bool {
 		h.clearLog()
 	}
 	if h.last == nil {
-		h.last = &generation{view: view, selections: &selections{all: lru.New[*selection](h.heads.limit / selectionShare)}, others: map[series.Ref]struct{}{}}
+		h.last = &generation{view: view, selections: &selections{all: lru.New[string, *selection](h.heads.limit / selectionShare)}, others: map[series.Ref]struct{}{}}
 	}
 	h.last.grow(view)
 	return true

@@ -19,7 +19,7 @@ const selectionShare = 4
 // them. They are safe for concurrent use.
 type selections struct {
 	mu  sync.Mutex
-	all *lru.Map[*selection] // by key
+	all *lru.Map[string, *selection] // by key
 }
 
 // selection is the series of some matchers.
