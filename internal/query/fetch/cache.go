@@ -17,8 +17,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/promlake/promlake/internal/base/lru"
@@ -224,4 +226,45 @@ func (c *Cache) forget(f *file) {
 		return
 	}
 	c.objects[f.key] = rest
+}
+
+// Forget removes the files of the objects whose keys have a prefix, so that their bytes are fetched
+// again. Files that are pinned stay.
+func (c *Cache) Forget(prefix string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	for _, key := range slices.Sorted(maps.Keys(c.objects)) {
+		if !strings.HasPrefix(key, prefix) {
+			continue
+		}
+		for _, f := range slices.Clone(c.objects[key]) {
+			if f.entry != nil && f.entry.Pins == 0 {
+				c.kept.Remove(f.entry)
+				err = errors.Join(err, c.remove(f))
+			}
+		}
+	}
+	c.meter.Holds(c.kept.Used())
+	return err
+}
+
+// Whole returns the path of a local copy of an object, valid until release. size is the object's
+// size in bytes, or -1 if unknown; if it is known, a large object is fetched in parallel ranges.
+// Errors: those of the store, and FullError.
+func (c *Cache) Whole(ctx context.Context, key string, size int64) (path string, release func(), err error) {
+	s := c.slots(ctx)
+	for {
+		cl, err := c.claimWhole(key, size)
+		if err != nil {
+			return "", nil, err
+		}
+		pinned, err := c.settle(ctx, cl, s, true)
+		if err != nil {
+			return "", nil, err // nothing is pinned: claimWhole claims one file at most
+		}
+		if len(pinned) > 0 {
+			return pinned[0].path, func() { c.release(pinned[0]) }, nil
+		}
+	}
 }
