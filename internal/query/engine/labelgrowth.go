@@ -60,12 +60,8 @@ func (g *growing) walk(n parser.Expr) labelSizes {
 }
 
 func (g *growing) result(n parser.Expr) labelSizes {
-	switch e := n.(type) {
-	case *parser.ParenExpr:
-		return g.walk(e.Expr)
+	switch e := plan.Unwrap(n).(type) {
 	case *parser.UnaryExpr:
-		return g.walk(e.Expr)
-	case *parser.StepInvariantExpr:
 		return g.walk(e.Expr)
 	case *parser.SubqueryExpr:
 		return g.walk(e.Expr)

@@ -176,7 +176,7 @@ func (n *groupNode) value(b *builder) string {
 		return fmt.Sprintf("prom_quantile(i, v, %s)", b.spec("phi="+formatFloat(n.phi)))
 	}
 	if n.ordered() {
-		return fmt.Sprintf("prom_%s(i, v, %s)", n.op, b.budgetSpec())
+		return fmt.Sprintf("prom_%s(i, v, %s)", n.op, b.spec(""))
 	}
 	return b.counted("prom_"+n.op, "v")
 }

@@ -15,13 +15,9 @@ import (
 // Constant returns the value of a scalar expression whose value is the same at every step; false if
 // expr is none.
 func Constant(expr parser.Expr) (float64, bool) {
-	switch e := expr.(type) {
+	switch e := Unwrap(expr).(type) {
 	case *parser.NumberLiteral:
 		return e.Val, true
-	case *parser.ParenExpr:
-		return Constant(e.Expr)
-	case *parser.StepInvariantExpr:
-		return Constant(e.Expr)
 	case *parser.UnaryExpr:
 		v, ok := Constant(e.Expr)
 		if e.Op == parser.SUB {

@@ -112,9 +112,18 @@ func (b *builder) blob(data []byte) string {
 // literal.
 func (b *builder) spec(s string) string {
 	if b.budget != "" {
-		s += " budget=" + b.budget
+		s = strings.TrimSpace(s + " budget=" + b.budget)
 	}
 	return "'" + s + "'"
+}
+
+// counted returns a call of a C aggregate that counts its memory against the budget of the
+// execution.
+func (b *builder) counted(fn, args string) string {
+	if b.budget == "" {
+		return fn + "(" + args + ")"
+	}
+	return fn + "(" + args + ", " + b.spec("") + ")"
 }
 
 // fewGroups is the number of groups up to which their ordinals fit into eight bits.

@@ -153,12 +153,8 @@ func (m *Metrics) CountLookup(kind string, hit bool) {
 // CountLookups counts the look-ups of one of the caches.
 func (m *Metrics) CountLookups(kind string, hits, misses int) {
 	of := m.lookups[kind]
-	if hits > 0 {
-		of.hits.Add(float64(hits))
-	}
-	if misses > 0 {
-		of.misses.Add(float64(misses))
-	}
+	of.hits.Add(float64(hits))
+	of.misses.Add(float64(misses))
 }
 
 // Fetched implements fetch.Meter.

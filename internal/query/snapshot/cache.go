@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
@@ -55,8 +54,8 @@ type Cache struct {
 	flights fetch.Flight[*aged]
 
 	mu    sync.Mutex
-	epoch uint64                  // of aged; counts the reads that found an object gone
-	last  *lru.Map[string, *kept] // by moment
+	epoch uint64 // of aged; counts the reads that found an object gone
+	last  *lru.Map[moment, *kept]
 }
 
 // kept is what the cache knows of a moment. The lock of the cache guards it.
@@ -82,19 +81,13 @@ const maxSnapshots = 256
 // New returns an empty cache. It does no I/O. What is in decoded of objects that a newer snapshot
 // replaces is removed.
 func New(s Settings, store objstore.Store, f *source.Files, decoded *index.Cache, now func() time.Time, m *request.Metrics, logger *slog.Logger) *Cache {
-	return &Cache{settings: s, store: store, files: f, decoded: decoded, now: now, metrics: m, logger: logger, last: lru.New[string, *kept](maxSnapshots)}
+	return &Cache{settings: s, store: store, files: f, decoded: decoded, now: now, metrics: m, logger: logger, last: lru.New[moment, *kept](maxSnapshots)}
 }
 
 // moment is the tenant whose data is read, and the time as of which it is read.
 type moment struct {
 	tenant string
 	asOf   time.Time // zero = now
-}
-
-// String returns a key: equal for equal moments only.
-func (m moment) String() string {
-	b := append(strconv.AppendInt(make([]byte, 0, 64), m.asOf.UnixNano(), 10), ' ')
-	return string(append(b, m.tenant...))
 }
 
 // take returns the objects that may hold samples of [mint, maxt] (ms) at a moment. Others may have
@@ -154,7 +147,7 @@ func (s *Cache) shared(ctx context.Context, m moment, oldest time.Time, mint, ma
 	want := k.running
 	s.mu.Unlock()
 	s.metrics.CountLookup("snapshot", false)
-	return s.flights.Do(ctx, fmt.Sprintf("%d %d %d %s", epoch, want.mint, want.maxt, m), func() (*aged, error) {
+	return s.flights.Do(ctx, fmt.Sprintf("%d %d %d %v", epoch, want.mint, want.maxt, m), func() (*aged, error) {
 		// The one that was running above may have ended before this one began.
 		s.mu.Lock()
 		last := s.recent(k)
@@ -176,12 +169,11 @@ func (s *Cache) recent(k *kept) *aged {
 
 // kept returns the entry of a moment. The caller locks.
 func (s *Cache) kept(m moment) *kept {
-	id := m.String()
-	if e := s.last.Get(id); e != nil {
+	if e := s.last.Get(m); e != nil {
 		return e.Value
 	}
 	k := &kept{}
-	s.last.Add(id, k, 1)
+	s.last.Add(m, k, 1)
 	s.last.Evict(0)
 	return k
 }

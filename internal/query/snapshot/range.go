@@ -76,7 +76,7 @@ func (r *Range) snapshot(ctx context.Context, fresh bool) (e *extent, err error)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	req := request.From(ctx)
-	m := moment{tenant.From(ctx), req.AsOf}
+	m := moment{tenant.From(ctx), req.AsOf.Round(0).UTC()} // equal times are equal keys
 	i := slices.IndexFunc(r.taken, func(e *extent) bool { return e.moment == m })
 	if i >= 0 && !fresh && (r.taken[i].wide || !r.wide) {
 		return r.taken[i], nil
