@@ -91,16 +91,12 @@ static const vec_math_fn functions[] = {
     {"clamp_min", 1, do_clamp_min, VEC_NO_GO},
     {"clamp_max", 1, do_clamp_max, VEC_NO_GO},
     PROM_GO_LIST(BY_GO)
-    {0},
 };
 
 const vec_math_fn *vec_math_find(vec_text name) {
-	const vec_math_fn *const tables[] = {functions, vec_math_dates};
-	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-		for (const vec_math_fn *f = tables[i]; f->name != NULL; f++) {
-			if (vec_text_is(name, f->name)) {
-				return f;
-			}
+	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+		if (vec_text_is(name, functions[i].name)) {
+			return &functions[i];
 		}
 	}
 	return NULL;

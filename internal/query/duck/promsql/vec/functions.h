@@ -18,5 +18,3 @@ typedef struct {
 
 // The function of a name, NULL if there is none.
 const vec_math_fn *vec_math_find(vec_text name);
-
-extern const vec_math_fn vec_math_dates[]; // ended by an entry without a name

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"math"
+	"time"
 	"unsafe"
 )
 
@@ -30,6 +31,20 @@ var unaries = [C.PROM_GO_UNARY]func(float64) float64{
 	C.PROM_GO_ASINH: math.Asinh,
 	C.PROM_GO_ACOSH: math.Acosh,
 	C.PROM_GO_ATANH: math.Atanh,
+
+	C.PROM_GO_MINUTE:        date(time.Time.Minute),
+	C.PROM_GO_HOUR:          date(time.Time.Hour),
+	C.PROM_GO_DAY_OF_MONTH:  date(time.Time.Day),
+	C.PROM_GO_DAY_OF_WEEK:   date(func(t time.Time) int { return int(t.Weekday()) }),
+	C.PROM_GO_DAY_OF_YEAR:   date(time.Time.YearDay),
+	C.PROM_GO_DAYS_IN_MONTH: date(func(t time.Time) int { return 32 - time.Date(t.Year(), t.Month(), 32, 0, 0, 0, 0, time.UTC).Day() }),
+	C.PROM_GO_MONTH:         date(func(t time.Time) int { return int(t.Month()) }),
+	C.PROM_GO_YEAR:          date(time.Time.Year),
+}
+
+// date returns a function of the date whose Unix time in seconds is a value.
+func date(f func(time.Time) int) func(float64) float64 {
+	return func(v float64) float64 { return float64(f(time.Unix(int64(v), 0).UTC())) }
 }
 
 var binaries = [C.PROM_GO_BINARY]func(a, b float64) float64{
@@ -43,13 +58,14 @@ func floats(p *C.double, n C.size_t) []float64 {
 
 func absent(v float64) bool { return math.Float64bits(v) == absentBits }
 
-// Functions keep the bits of NaN, so no result becomes an absent value.
+// Functions keep the bits of NaN, so no result becomes an absent value; only those of a date have a
+// number for NaN.
 //
 //export promGoUnary
 func promGoUnary(fn C.int, v *C.double, n C.size_t) {
 	f, values := unaries[fn], floats(v, n)
 	for i, x := range values {
-		if x == x {
+		if x == x || fn >= C.PROM_GO_MINUTE && !absent(x) {
 			values[i] = f(x)
 		}
 	}

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-// The functions of one value: constant, name.
+// The functions of one value: constant, name. From MINUTE on they are those of a date.
 #define PROM_GO_LIST(X) \
 	X(EXP, "exp") \
 	X(LN, "ln") \
@@ -21,7 +21,15 @@
 	X(TANH, "tanh") \
 	X(ASINH, "asinh") \
 	X(ACOSH, "acosh") \
-	X(ATANH, "atanh")
+	X(ATANH, "atanh") \
+	X(MINUTE, "minute") \
+	X(HOUR, "hour") \
+	X(DAY_OF_MONTH, "day_of_month") \
+	X(DAY_OF_WEEK, "day_of_week") \
+	X(DAY_OF_YEAR, "day_of_year") \
+	X(DAYS_IN_MONTH, "days_in_month") \
+	X(MONTH, "month") \
+	X(YEAR, "year")
 
 #define FUNCTION(id, name) PROM_GO_##id,
 typedef enum { PROM_GO_LIST(FUNCTION) PROM_GO_UNARY } prom_go_unary; // the last one is their number
