@@ -155,6 +155,20 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+// TestQuantileOfZeros: of zeros of both signs, Go's sort decides which one is the result. It moves NaNs, too.
+func TestQuantileOfZeros(t *testing.T) {
+	db := openVec(t, 1)
+	rng := rand.New(rand.NewPCG(8, 1))
+	some := []float64{0, math.Copysign(0, -1), math.NaN(), 1, gone}
+	w := vecMake(60, 2, 40, func() float64 { return some[rng.IntN(len(some))] })
+	w.table(t, db, "m")
+	for _, phi := range []string{"0", "0.3", "0.4", "0.5", "0.6", "1"} {
+		query := "quantile by (g) (" + phi + ", m)"
+		got := vecLists(t, db, "SELECT g, prom_quantile(i, v, 'phi="+phi+"') FROM m GROUP BY g")
+		vecCompare(t, w.eval(t, query, vecStart, vecStep, 40), got, 0, query)
+	}
+}
+
 func TestAbsentAndScalar(t *testing.T) {
 	db := openVec(t, 2)
 	for _, count := range []int{1, 2, 5000} {

@@ -13,14 +13,12 @@ static double gain(const series *s, const prom_spec *p) {
 	return s->n < 2 ? 0 : (double)s->n * (double)p->step / (double)(s->ts[s->n - 1] - s->ts[0]);
 }
 
-// The values of a window as upstream sorts them: first the NaNs, then the keys.
+// The values of a window, and what it takes to move on to the next one.
 typedef struct {
-	int64_t *keys;
-	uint32_t nans, n;
-	uint32_t lo, hi; // the samples that they are of
-	bool sorted;
+	ordered values;
+	uint32_t lo, hi;     // the samples that they are of
 	int64_t *deviations; // room for as many
-} ordered;
+} moving;
 
 static void add(ordered *o, double v) {
 	if (v != v) {
@@ -80,105 +78,47 @@ static void replace(ordered *o, double from, double to) {
 	}
 }
 
-static void load(ordered *o, const double *v, window w) {
-	o->nans = o->n = 0;
-	for (uint32_t i = w.lo; i < w.hi; i++) {
-		o->keys[o->n] = key_of(v[i]);
-		o->n += v[i] == v[i];
-		o->nans += v[i] != v[i];
-	}
-}
-
 // Moves on to a window.
-static void move_to(ordered *o, const double *v, window w) {
-	if (!o->sorted || w.lo >= o->hi) {
-		load(o, v, w);
+static void move_to(moving *m, const double *v, window w) {
+	ordered *o = &m->values;
+	if (!o->sorted || w.lo >= m->hi) {
+		load_values(o, v + w.lo, w.hi - w.lo);
 		if (o->sorted) {
 			sort_keys(o->keys, o->n);
 		}
 	} else {
-		while (o->lo < w.lo && o->hi < w.hi) {
-			replace(o, v[o->lo++], v[o->hi++]);
+		while (m->lo < w.lo && m->hi < w.hi) {
+			replace(o, v[m->lo++], v[m->hi++]);
 		}
-		while (o->lo < w.lo) {
-			drop(o, v[o->lo++]);
+		while (m->lo < w.lo) {
+			drop(o, v[m->lo++]);
 		}
-		while (o->hi < w.hi) {
-			add(o, v[o->hi++]);
-		}
-	}
-	o->lo = w.lo;
-	o->hi = w.hi;
-}
-
-// The mean of the values at the two ranks that q lies between, weighted. q is 0..1.
-static double interpolate(ordered *o, double q) {
-	uint32_t n = o->nans + o->n;
-	double rank = q * (double)(n - 1) + 0.0; // no -0
-	uint32_t lower = (uint32_t)rank, upper = lower + 1 < n ? lower + 1 : n - 1;
-	double weight = rank - (double)lower;
-	if (lower < o->nans) {
-		return NAN;
-	}
-	lower -= o->nans;
-	upper -= o->nans;
-	int64_t a, b;
-	if (o->sorted) {
-		a = o->keys[lower];
-		b = o->keys[upper];
-	} else {
-		select_kth(o->keys, o->n, lower);
-		a = b = o->keys[lower];
-		if (upper > lower) {
-			b = o->keys[upper];
-			for (uint32_t i = upper + 1; i < o->n; i++) {
-				b = o->keys[i] < b ? o->keys[i] : b;
-			}
+		while (m->hi < w.hi) {
+			add(o, v[m->hi++]);
 		}
 	}
-	return value_of(a) * (1 - weight) + value_of(b) * weight;
+	m->lo = w.lo;
+	m->hi = w.hi;
 }
 
 double (*prom_sorted_quantile)(double q, const double *v, uint32_t n);
 
-static bool has_key(const ordered *o, int64_t x) {
-	if (o->sorted) {
-		uint32_t at = lower_bound(o->keys, o->n, x);
-		return at < o->n && o->keys[at] == x;
-	}
-	for (uint32_t i = 0; i < o->n; i++) {
-		if (o->keys[i] == x) {
-			return true;
-		}
-	}
-	return false;
-}
-
 PROM_INLINE double quantile(const series *s, const prom_spec *p, window w, void *state) {
-	if (p->phi != p->phi) {
-		return NAN;
-	}
-	if (p->phi < 0 || p->phi > 1) {
-		return p->phi < 0 ? -INFINITY : INFINITY;
-	}
-	ordered *o = state;
-	move_to(o, s->v, w);
-	double q = interpolate(o, p->phi);
-	if (q == 0 && prom_sorted_quantile != NULL && has_key(o, key_of(-0.0)) && has_key(o, key_of(0.0))) {
-		return prom_sorted_quantile(p->phi, s->v + w.lo, w.hi - w.lo);
-	}
-	return q;
+	moving *m = state;
+	move_to(m, s->v, w);
+	return quantile_of(&m->values, p->phi, s->v + w.lo, w.hi - w.lo);
 }
 
 PROM_INLINE double mad(const series *s, const prom_spec *p, window w, void *state) {
 	(void)p;
-	ordered *o = state;
-	move_to(o, s->v, w);
+	moving *m = state;
+	ordered *o = &m->values;
+	move_to(m, s->v, w);
 	if (o->nans > 0) {
 		return NAN;
 	}
 	double median = interpolate(o, 0.5);
-	ordered d = {.keys = o->deviations};
+	ordered d = {.keys = m->deviations};
 	for (uint32_t i = 0; i < o->n; i++) {
 		double distance = fabs(value_of(o->keys[i]) - median);
 		d.keys[d.n] = key_of(distance);
@@ -193,7 +133,7 @@ int prom_range_order(int fn, const series *s, const prom_spec *p, double *out, p
 	if (keys == NULL) {
 		return -1;
 	}
-	ordered o = {.keys = keys, .deviations = keys + s->n + 1};
-	o.sorted = p->n > 1 && p->step < p->range && gain(s, p) < SORTED_GAIN;
-	return fn == PROM_MAD_OVER_TIME ? each_window(s, p, out, 1, mad, &o) : each_window(s, p, out, 1, quantile, &o);
+	bool sorted = p->n > 1 && p->step < p->range && gain(s, p) < SORTED_GAIN;
+	moving m = {.values = {.keys = keys, .sorted = sorted}, .deviations = keys + s->n + 1};
+	return fn == PROM_MAD_OVER_TIME ? each_window(s, p, out, 1, mad, &m) : each_window(s, p, out, 1, quantile, &m);
 }

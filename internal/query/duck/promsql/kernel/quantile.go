@@ -29,9 +29,6 @@ func promSortedQuantile(q C.double, v *C.double, n C.uint32_t) C.double {
 	return C.double(values[int(lower)]*(1-weight) + values[int(upper)]*weight)
 }
 
-//export promGoSort
-func promGoSort(v *C.double, n C.size_t) { sort.Sort(byValue(unsafe.Slice((*float64)(v), int(n)))) }
-
 type byValue []float64
 
 func (s byValue) Len() int           { return len(s) }

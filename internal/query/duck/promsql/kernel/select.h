@@ -2,6 +2,8 @@
 // 0.
 #pragma once
 
+#include <stdlib.h>
+
 #include "window.h"
 
 PROM_INLINE int64_t key_of(double v) {
@@ -39,28 +41,16 @@ static inline void insertion_sort(int64_t *a, uint32_t n) {
 	}
 }
 
-static inline void sift(int64_t *a, uint32_t root, uint32_t n) {
-	for (uint32_t child; (child = 2 * root + 1) < n; root = child) {
-		child += child + 1 < n && a[child + 1] > a[child];
-		if (a[root] >= a[child]) {
-			return;
-		}
-		swap_keys(&a[root], &a[child]);
-	}
+static inline int compare_keys(const void *a, const void *b) {
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
 }
 
-// Sorts in O(n log n) steps in the worst case.
 static inline void sort_keys(int64_t *a, uint32_t n) {
 	if (n <= 32) {
 		insertion_sort(a, n);
-		return;
-	}
-	for (uint32_t i = n / 2; i-- > 0;) {
-		sift(a, i, n);
-	}
-	for (uint32_t i = n; i-- > 1;) {
-		swap_keys(&a[0], &a[i]);
-		sift(a, 0, i);
+	} else {
+		qsort(a, n, sizeof *a, compare_keys);
 	}
 }
 
@@ -102,4 +92,76 @@ static inline void select_kth(int64_t *a, uint32_t n, uint32_t k) {
 		}
 	}
 	sort_keys(a, n);
+}
+
+// Values as upstream sorts them: first the NaNs, then the keys of the others.
+typedef struct {
+	int64_t *keys;
+	uint32_t nans, n;
+	bool sorted; // the keys are
+} ordered;
+
+static inline void load_values(ordered *o, const double *v, uint32_t n) {
+	o->nans = o->n = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		o->keys[o->n] = key_of(v[i]);
+		o->n += v[i] == v[i];
+		o->nans += v[i] != v[i];
+	}
+}
+
+// The mean of the values at the two ranks that q lies between, weighted. q is 0..1.
+static inline double interpolate(ordered *o, double q) {
+	uint32_t n = o->nans + o->n;
+	double rank = q * (double)(n - 1) + 0.0; // no -0
+	uint32_t lower = (uint32_t)rank, upper = lower + 1 < n ? lower + 1 : n - 1;
+	double weight = rank - (double)lower;
+	if (lower < o->nans) {
+		return NAN;
+	}
+	lower -= o->nans;
+	upper -= o->nans;
+	int64_t a, b;
+	if (o->sorted) {
+		a = o->keys[lower];
+		b = o->keys[upper];
+	} else {
+		select_kth(o->keys, o->n, lower);
+		a = b = o->keys[lower];
+		if (upper > lower) {
+			b = o->keys[upper];
+			for (uint32_t i = upper + 1; i < o->n; i++) {
+				b = o->keys[i] < b ? o->keys[i] : b;
+			}
+		}
+	}
+	return value_of(a) * (1 - weight) + value_of(b) * weight;
+}
+
+static inline bool has_key(const ordered *o, int64_t x) {
+	if (o->sorted) {
+		uint32_t at = lower_bound(o->keys, o->n, x);
+		return at < o->n && o->keys[at] == x;
+	}
+	for (uint32_t i = 0; i < o->n; i++) {
+		if (o->keys[i] == x) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// The quantile phi of n values v, at least one, which o holds: promql's quantile of v0.315.0.
+static inline double quantile_of(ordered *o, double phi, const double *v, uint32_t n) {
+	if (phi != phi) {
+		return NAN;
+	}
+	if (phi < 0 || phi > 1) {
+		return phi < 0 ? -INFINITY : INFINITY;
+	}
+	double q = interpolate(o, phi);
+	if (q == 0 && prom_sorted_quantile != NULL && has_key(o, key_of(-0.0)) && has_key(o, key_of(0.0))) {
+		return prom_sorted_quantile(phi, v, n);
+	}
+	return q;
 }
