@@ -1,6 +1,8 @@
 // Rows into states, states into values.
 #include "windows.h"
 
+#include "../kernel/kernel.h"
+
 #include <stdio.h>
 
 typedef struct {
@@ -157,7 +159,7 @@ void window_combine(duckdb_function_info info, duckdb_aggregate_state *src, duck
 
 // Evaluates a state. Returns 1 with a value at any step, 0 without one, -1 with a message. The
 // state keeps its samples: DuckDB may add rows and finalize it again.
-static int value_of(const window_function *f, window_state *s, prom_scratch *scratch, double *out, char err[PROM_ERROR_BYTES]) {
+static int value_of(const window_function *f, window_state *s, prom_kernel *kernel, double *out, char err[PROM_ERROR_BYTES]) {
 	if (s->n == 0) {
 		return 0;
 	}
@@ -165,22 +167,22 @@ static int value_of(const window_function *f, window_state *s, prom_scratch *scr
 		prom_memory_error(f->budget, err);
 		return -1;
 	}
-	prom_spec spec = spec_of(f, &s->shape);
+	kernel->spec = spec_of(f, &s->shape);
 	double share = (double)s->shape.window / (double)s->shape.range; // windows have about as many samples each
-	if (!prom_windows_fit(&spec, (int64_t)(s->n * share), err)) {
+	if (!prom_windows_fit(&kernel->spec, (int64_t)(s->n * share), err)) {
 		return -1;
 	}
-	int present = prom_range_run(f->fn, s->ts, s->v, s->n, &spec, out, scratch);
-	if (present < 0) {
+	int result = prom_kernel_eval(kernel, s->ts, s->v, s->n, 0, out);
+	if (result == PROM_KERNEL_REFUSED) {
 		prom_memory_error(f->budget, err);
 	}
-	return present;
+	return result > PROM_KERNEL_PRESENT ? -1 : result;
 }
 
 void window_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
 	const window_function function = window_of(info), *f = &function;
 	bool lists = f->form == WINDOW_GRID;
-	prom_scratch scratch = {.budget = f->budget};
+	prom_kernel kernel = prom_kernel_of(f->fn, &(prom_spec){.budget = f->budget});
 	char err[PROM_ERROR_BYTES];
 	idx_t elements = 0;
 	for (idx_t i = 0; i < count && lists; i++) {
@@ -191,7 +193,7 @@ void window_finalize(duckdb_function_info info, duckdb_aggregate_state *states, 
 	bool ok = !lists || vec_out_open(&out, result, elements, err);
 	for (idx_t i = 0; i < count && ok; i++) {
 		window_state *s = (window_state *)states[i];
-		int present = value_of(f, s, &scratch, lists ? vec_out_next(&out) : (double *)duckdb_vector_get_data(result) + offset + i, err);
+		int present = value_of(f, s, &kernel, lists ? vec_out_next(&out) : (double *)duckdb_vector_get_data(result) + offset + i, err);
 		if (prom_cancelled(f->budget)) {
 			ok = prom_cancel_error(err);
 		} else if (present < 0) {
@@ -203,7 +205,7 @@ void window_finalize(duckdb_function_info info, duckdb_aggregate_state *states, 
 			duckdb_validity_set_row_invalid(duckdb_vector_get_validity(result), offset + i);
 		}
 	}
-	prom_scratch_free(&scratch);
+	prom_kernel_clear(&kernel);
 	if (lists && ok) {
 		vec_out_close(&out);
 	}

@@ -127,22 +127,19 @@ static prom_spec random_spec(prom_budget *b) {
 	return s;
 }
 
-// A kernel with memory of its own must come to what prom_range_eval wrote, unless memory is
-// refused.
-static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, int present, const double *want) {
-	prom_kernel k = {.fn = fn, .spec = *spec, .known = -1};
-	k.series.budget = k.scratch.budget = k.windows.budget = spec->budget;
+// A kernel that knows the windows of the last series must come to what another one wrote, unless memory
+// is refused.
+static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, int result, const double *want) {
+	prom_kernel k = prom_kernel_of(fn, spec);
 	double *out = own((size_t)spec->n * sizeof *out);
 	for (int again = 0; again < 3; again++) {
 		int r = prom_kernel_eval(&k, ts, v, n, again > 0 ? PROM_SAME_TIMES : 0, out);
-		CHECK(r == PROM_KERNEL_REFUSED || present == -1 || (r == PROM_KERNEL_PRESENT) == present);
-		CHECK(r == PROM_KERNEL_REFUSED || present == -1 || memcmp(out, want, (size_t)spec->n * sizeof *out) == 0);
+		CHECK(r == PROM_KERNEL_REFUSED || result == PROM_KERNEL_REFUSED || r == result);
+		CHECK(r == PROM_KERNEL_REFUSED || result == PROM_KERNEL_REFUSED || memcmp(out, want, (size_t)spec->n * sizeof *out) == 0);
 		CHECK(r != PROM_KERNEL_REFUSED || may_refuse(spec->budget));
 	}
 	free(out);
-	prom_scratch_free(&k.series);
-	prom_scratch_free(&k.scratch);
-	prom_scratch_free(&k.windows);
+	prom_kernel_clear(&k);
 }
 
 // Runs all kernels. Refused memory is fine, wrong presence is not.
@@ -150,13 +147,15 @@ static void evaluate(const int64_t *ts, const double *v, uint32_t n, const prom_
 	double *out = own((size_t)spec->n * sizeof *out); // of its own, so that a write beyond it is seen
 	for (int fn = 0; fn < PROM_RANGE_FUNCTIONS; fn++) {
 		CHECK(prom_range_find(names[fn], strlen(names[fn])) == fn);
-		int r = prom_range_eval(fn, ts, v, n, spec, out);
+		prom_kernel k = prom_kernel_of(fn, spec);
+		int r = prom_kernel_eval(&k, ts, v, n, 0, out);
+		prom_kernel_clear(&k);
 		int present = 0;
-		for (int64_t k = 0; r >= 0 && k < spec->n; k++) {
-			present |= !prom_is_absent(out[k]);
+		for (int64_t i = 0; r != PROM_KERNEL_REFUSED && i < spec->n; i++) {
+			present |= !prom_is_absent(out[i]);
 		}
-		CHECK(r == -1 || r == present);
-		CHECK(r != -1 || may_refuse(spec->budget));
+		CHECK(r == PROM_KERNEL_REFUSED || r == (present ? PROM_KERNEL_PRESENT : PROM_KERNEL_NONE));
+		CHECK(r != PROM_KERNEL_REFUSED || may_refuse(spec->budget));
 		evaluate_again(fn, ts, v, n, spec, r, out);
 	}
 	free(out);

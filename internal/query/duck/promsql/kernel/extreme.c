@@ -1,4 +1,4 @@
-// min, max and their times. Known windows that are alike are computed together, of blocks of
+// min, max and their times. Windows that are alike are computed together, of blocks of
 // samples; see of_windows. Otherwise a window consists of a left and a right stretch. The extreme of
 // every suffix of the left stretch is known, and the extreme of the whole right stretch. As the
 // window moves, the left stretch shrinks and the right one grows; when the left one is empty, the
@@ -142,43 +142,30 @@ PROM_INLINE void of_windows(const double *v, uint32_t n, uint32_t stride, uint32
 	}
 }
 
-// each_window of values without NaN where the windows are known: those that are alike are computed
-// together.
-PROM_INLINE int known_extremes(const series *s, const prom_spec *p, double *out, double *blocks, double (*pick)(double a, double b)) {
-	int64_t k = 0;
-	for (uint32_t i = 0; i < s->known; i++) {
-		const known_window *at = &s->windows[i];
-		for (; k < at->k; k++) {
-			out[k] = prom_absent_value();
-		}
-		const uint32_t n = at->hi - at->lo, stride = at->alike > 0 ? at[1].lo - at->lo : n + 1;
+// each_window of values without NaN: windows that are alike are computed together.
+PROM_INLINE int alike_extremes(const series *s, double *out, double *blocks, double (*pick)(double a, double b)) {
+	for (const window *w = s->windows, *end = w + s->count; w < end; w++) {
+		const uint32_t n = w->hi - w->lo, stride = w->alike > 0 ? w[1].lo - w->lo : n + 1;
 		if (stride > n) { // no other window has a sample of this one, as far as is known
-			out[k++] = extreme_of(s->v + at->lo, n, pick);
+			out[w->k] = extreme_of(s->v + w->lo, n, pick);
 			continue;
 		}
-		of_windows(s->v + at->lo, n, stride, at->alike + 1, out + k, blocks, pick);
-		i += at->alike;
-		k += at->alike + 1;
+		of_windows(s->v + w->lo, n, stride, w->alike + 1, out + w->k, blocks, pick);
+		w += w->alike;
 	}
-	for (; k < p->n; k++) {
-		out[k] = prom_absent_value();
-	}
-	return s->known > 0;
+	return s->count > 0;
 }
 
 // Of fewer windows than this, on the average, that are alike, each is computed from the one before.
 #define FEW_ALIKE 8
 
-// Whether the windows are known and many of them are alike.
+// Whether many of the windows are alike.
 static bool many_alike(const series *s) {
-	if (s->windows == NULL) {
-		return false;
-	}
 	uint32_t runs = 0;
-	for (uint32_t i = 0; i < s->known; i += s->windows[i].alike + 1) {
+	for (uint32_t i = 0; i < s->count; i += s->windows[i].alike + 1) {
 		runs++;
 	}
-	return s->known / FEW_ALIKE >= runs;
+	return s->count / FEW_ALIKE >= runs;
 }
 
 PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, void *memory) {
@@ -188,7 +175,7 @@ PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, vo
 		return each_window(s, p, out, 1, fn == PROM_MAX_OVER_TIME ? max_over_time : min_over_time, &x);
 	}
 	if (many_alike(s)) {
-		return known_extremes(s, p, out, memory, fn == PROM_MAX_OVER_TIME ? value_max : value_min);
+		return alike_extremes(s, out, memory, fn == PROM_MAX_OVER_TIME ? value_max : value_min);
 	}
 	return each_window(s, p, out, 1, fn == PROM_MAX_OVER_TIME ? max_value : min_value, &y);
 }

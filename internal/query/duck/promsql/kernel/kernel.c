@@ -1,76 +1,117 @@
-// A kernel as Go calls it.
-#include "kernel.h"
+// A kernel as its callers see it: samples of a series, windows, then the function.
 #include "window.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+prom_kernel prom_kernel_of(int fn, const prom_spec *spec) {
+	const prom_scratch none = {.budget = spec->budget};
+	return (prom_kernel){.fn = fn, .spec = *spec, .series = none, .scratch = none, .windows = none, .known = -1};
+}
+
+void prom_kernel_clear(prom_kernel *k) {
+	prom_scratch_free(&k->series);
+	prom_scratch_free(&k->scratch);
+	prom_scratch_free(&k->windows);
+}
+
 prom_kernel *prom_kernel_open(int fn, const char *text, size_t len, char err[PROM_ERROR_BYTES]) {
-	prom_kernel *k = calloc(1, sizeof *k);
+	prom_kernel *k = malloc(sizeof *k);
+	prom_spec spec;
 	if (k == NULL) {
 		snprintf(err, PROM_ERROR_BYTES, "out of memory");
 		return NULL;
 	}
-	if (!prom_spec_parse(&k->spec, text, len, prom_range_keys(fn), 0, err)) {
+	if (!prom_spec_parse(&spec, text, len, prom_range_keys(fn), 0, err)) {
 		free(k);
 		return NULL;
 	}
-	k->fn = fn;
-	k->series.budget = k->scratch.budget = k->windows.budget = k->spec.budget;
-	k->known = -1;
+	*k = prom_kernel_of(fn, &spec);
 	return k;
 }
 
 void prom_kernel_close(prom_kernel *k) {
-	prom_scratch_free(&k->series);
-	prom_scratch_free(&k->scratch);
-	prom_scratch_free(&k->windows);
+	prom_kernel_clear(k);
 	prom_spec_close(&k->spec);
 	free(k);
 }
 
-// Windows of grids of at most so many steps are kept from one series to the next.
-#define KEPT_STEPS (1 << 16)
+static uint32_t count_stale(const double *v, uint32_t n) {
+	uint32_t stale = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		stale += prom_is_absent(v[i]);
+	}
+	return stale;
+}
 
-// Whether b is a window like a on the next step; see known_window.
-static bool follows(const series *s, const prom_spec *p, const known_window *a, const known_window *b) {
+// Copies the samples that are no stale markers, of which there are kept, into scratch memory. Returns
+// false if the budget refuses it.
+static bool drop_stale(prom_scratch *scratch, series *s, uint32_t kept) {
+	// One more element: the loop also writes stale markers, one past the end.
+	int64_t *ts = prom_scratch_take(scratch, ((size_t)kept + 1) * (sizeof(int64_t) + sizeof(double)));
+	if (ts == NULL) {
+		return false;
+	}
+	double *v = (double *)(ts + kept + 1);
+	for (uint32_t i = 0, at = 0; i < s->n; i++) {
+		ts[at] = s->ts[i];
+		v[at] = s->v[i];
+		at += !prom_is_absent(s->v[i]);
+	}
+	*s = (series){.ts = ts, .v = v, .n = kept};
+	return true;
+}
+
+// Returns the first sample from i on that is after t; samples before i are not. Regular samples
+// move by as much as in the last step, which is tried first.
+static inline uint32_t first_after(const series *s, uint32_t i, int64_t t, uint32_t *moved) {
+	const int64_t *ts = s->ts;
+	if (*moved < s->n - i && ts[i + *moved] > t && (*moved == 0 || ts[i + *moved - 1] <= t)) {
+		return i + *moved;
+	}
+	uint32_t from = i;
+	while (i < s->n && ts[i] <= t) {
+		i++;
+	}
+	*moved = i - from;
+	return i;
+}
+
+// Whether b is a window like a on the next step; see window.
+static bool follows(const series *s, const prom_spec *p, const window *a, const window *b) {
 	return b->k == a->k + 1 && b->hi - b->lo == a->hi - a->lo && s->ts[b->lo] - s->ts[a->lo] == p->step && s->ts[b->hi - 1] - s->ts[a->hi - 1] == p->step;
 }
 
-// Finds which of n windows are alike.
-static void compare_windows(const series *s, const prom_spec *p, known_window *w, uint32_t n) {
-	for (uint32_t i = n; i-- > 0;) {
-		w[i].alike = 0;
-		if (i + 1 < n && follows(s, p, &w[i], &w[i + 1]) && (w[i + 1].alike == 0 || w[i + 2].lo - w[i + 1].lo == w[i + 1].lo - w[i].lo)) {
-			w[i].alike = w[i + 1].alike + 1;
-		}
-	}
-}
-
-// Sets the windows of a series, which are computed for the first of several with the same times.
+// Sets the windows of a series, which are found for the first of several with the same times.
 // Returns false if the budget refuses memory.
-static bool know_windows(prom_kernel *k, series *s) {
+static bool find_windows(prom_kernel *k, series *s) {
 	if (k->known < 0) {
-		known_window *to = prom_scratch_take(&k->windows, (size_t)k->spec.n * sizeof *to);
-		if (to == NULL) {
+		const prom_spec *p = &k->spec;
+		window *w = prom_scratch_take(&k->windows, (size_t)p->n * sizeof *w);
+		if (w == NULL) {
 			return false;
 		}
-		uint32_t n = 0;
-		window w = before_first(&k->spec);
-		while (w.k + 1 < k->spec.n) {
-			w.k++;
-			w.t += k->spec.step;
-			w.hi = first_after(s, w.hi, w.t, &w.hi_moved);
-			w.lo = first_after(s, w.lo, w.t - k->spec.range, &w.lo_moved);
-			if (w.hi > w.lo) {
-				to[n++] = (known_window){.k = (uint32_t)w.k, .lo = w.lo, .hi = w.hi};
+		uint32_t n = 0, lo = 0, hi = 0, lo_moved = 0, hi_moved = 0;
+		k->sparse = false;
+		for (uint32_t step = 0; step < p->n; step++) {
+			int64_t t = p->start + step * p->step;
+			hi = first_after(s, hi, t, &hi_moved);
+			lo = first_after(s, lo, t - p->range, &lo_moved);
+			if (hi > lo) {
+				w[n++] = (window){.k = step, .lo = lo, .hi = hi};
+			}
+			k->sparse |= hi < lo + 2;
+		}
+		for (uint32_t i = n; i-- > 0;) {
+			w[i].alike = 0;
+			if (i + 1 < n && follows(s, p, &w[i], &w[i + 1]) && (w[i + 1].alike == 0 || w[i + 2].lo - w[i + 1].lo == w[i + 1].lo - w[i].lo)) {
+				w[i].alike = w[i + 1].alike + 1;
 			}
 		}
-		compare_windows(s, &k->spec, to, n);
 		k->known = n;
 	}
 	s->windows = k->windows.mem;
-	s->known = (uint32_t)k->known;
+	s->count = (uint32_t)k->known;
 	return true;
 }
 
@@ -78,23 +119,27 @@ int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_
 	if (prom_cancelled(k->spec.budget)) {
 		return PROM_KERNEL_CANCELLED;
 	}
-	if ((facts & PROM_SAME_TIMES) == 0) {
+	series s = {.ts = ts, .v = v, .n = n};
+	uint32_t stale = (facts & PROM_NO_STALE) != 0 || prom_range_sees_stale(k->fn) ? 0 : count_stale(v, n);
+	if ((facts & PROM_SAME_TIMES) == 0 || stale > 0) {
 		k->known = -1;
 	}
-	uint32_t stale = (facts & PROM_NO_STALE) != 0 || prom_range_sees_stale(k->fn) ? 0 : prom_count_stale(v, n);
-	if (stale > 0 && stale < n && !prom_drop_stale(&k->series, &ts, &v, n, n - stale)) {
-		return PROM_KERNEL_REFUSED;
+	int present = 0;
+	if (stale < n) {
+		if ((stale > 0 && !drop_stale(&k->series, &s, n - stale)) || !find_windows(k, &s)) {
+			return PROM_KERNEL_REFUSED;
+		}
+		if (stale > 0) {
+			k->known = -1; // they are not those of the times
+		}
 	}
-	if (stale == n) { // no sample is left, or there was none
+	if (stale == n || k->sparse) {
 		for (int64_t step = 0; step < k->spec.n; step++) {
 			out[step] = prom_absent_value();
 		}
-		return PROM_KERNEL_NONE;
 	}
-	series s = {.ts = ts, .v = v, .n = n - stale};
-	if (stale == 0 && k->spec.n <= KEPT_STEPS && !know_windows(k, &s)) {
-		return PROM_KERNEL_REFUSED;
+	if (stale < n) {
+		present = prom_range_series(k->fn, &s, &k->spec, out, &k->scratch);
 	}
-	int present = prom_range_series(k->fn, &s, &k->spec, out, &k->scratch);
 	return present < 0 ? PROM_KERNEL_REFUSED : present > 0 ? PROM_KERNEL_PRESENT : PROM_KERNEL_NONE;
 }

@@ -69,16 +69,9 @@ PROM_INLINE bool all_tame(const double *v, uint32_t n, double *largest) {
 	return *largest <= TAME;
 }
 
-// Samples lo..hi-1 are the window of step k.
-typedef struct {
-	uint32_t k, lo, hi;
-} span;
-
-PROM_INLINE span span_of(window w) { return (span){(uint32_t)w.k, w.lo, w.hi}; }
-
 // Windows that are computed together once the batch is full.
 typedef struct {
-	span w[LANES];
+	window w[LANES];
 	int n;
 } batch;
 

@@ -52,11 +52,8 @@ PROM_INLINE double factor(const reach *r, double to_start, double seconds, bool 
 }
 
 PROM_INLINE void reach_of(reach *r, const series *s, const prom_spec *p, window w, bool rate) {
-	if (w.like_last) {
-		return;
-	}
-	int64_t first = s->ts[w.lo], last = s->ts[w.hi - 1];
-	reach x = {.before = first - (w.t - p->range), .between = last - first, .after = w.t - last, .n = w.hi - w.lo};
+	int64_t first = s->ts[w.lo], last = s->ts[w.hi - 1], t = time_of(p, w);
+	reach x = {.before = first - (t - p->range), .between = last - first, .after = t - last, .n = w.hi - w.lo};
 	if (x.before == r->before && x.between == r->between && x.after == r->after && x.n == r->n) {
 		return;
 	}
@@ -77,29 +74,22 @@ typedef struct {
 	reach reach;
 } state;
 
-PROM_INLINE double counter(const series *s, const prom_spec *p, window w, state *x, bool rate) {
-	double first = s->v[w.lo];
-	double increase = add_resets(s->v[w.hi - 1] - first, w, &x->resets);
-	reach_of(&x->reach, s, p, w, rate);
+// The result of a window, whose reach is known.
+PROM_INLINE double of_window(int fn, const series *s, const prom_spec *p, window w, state *x) {
 	const reach *r = &x->reach;
+	double first = s->v[w.lo], difference = s->v[w.hi - 1] - first;
+	if (fn == PROM_DELTA) {
+		return difference * r->factor;
+	}
+	double increase = add_resets(difference, w, &x->resets);
 	// A counter is not extrapolated beyond the point where it was zero.
 	if (increase > 0 && first >= 0 && !zero_is_far(r, first, increase)) {
 		double to_zero = r->sampled * (first / increase);
 		if (to_zero < r->to_start) {
-			return increase * factor(r, to_zero, p->range_s, rate);
+			return increase * factor(r, to_zero, p->range_s, fn == PROM_RATE);
 		}
 	}
 	return increase * r->factor;
-}
-
-PROM_INLINE double rate(const series *s, const prom_spec *p, window w, void *x) { return counter(s, p, w, x, true); }
-
-PROM_INLINE double increase(const series *s, const prom_spec *p, window w, void *x) { return counter(s, p, w, x, false); }
-
-PROM_INLINE double delta(const series *s, const prom_spec *p, window w, void *x) {
-	reach *r = &((state *)x)->reach;
-	reach_of(r, s, p, w, false);
-	return (s->v[w.hi - 1] - s->v[w.lo]) * r->factor;
 }
 
 // Whether there are resets at samples from..to-1; from > 0.
@@ -158,18 +148,6 @@ PROM_INLINE bool find_resets(const series *s, resets *r, prom_scratch *scratch) 
 	return true;
 }
 
-// The function of a window.
-PROM_INLINE double of_window(int fn, const series *s, const prom_spec *p, window w, state *x) {
-	switch (fn) {
-	case PROM_RATE:
-		return rate(s, p, w, x);
-	case PROM_INCREASE:
-		return increase(s, p, w, x);
-	default: // PROM_DELTA
-		return delta(s, p, w, x);
-	}
-}
-
 // Whether there is a reset in samples lo+1..hi-1. No earlier sample is asked for afterwards.
 PROM_INLINE bool resets_in(resets *r, uint32_t lo, uint32_t hi) {
 	while (r->first < r->n && r->at[r->first] <= lo) {
@@ -189,7 +167,7 @@ PROM_INLINE void of_windows(int fn, const series *s, const prom_spec *p, window 
 			const double *v = s->v + w.lo, *e = v + last;
 			const lanes from = {v[0], v[stride], v[2 * stride], v[3 * stride]};
 			const lanes difference = (lanes){e[0], e[stride], e[2 * stride], e[3 * stride]} - from;
-			// As counter and zero_is_far have it.
+			// As of_window and zero_is_far have it.
 			const lanes bound = r->to_start * difference;
 			const lane_bits far = (bound > 1e-290) & (from * r->sampled > bound * 1.000001);
 			const lane_bits near = (difference > 0) & (from >= 0) & ~far;
@@ -206,50 +184,26 @@ PROM_INLINE void of_windows(int fn, const series *s, const prom_spec *p, window 
 	}
 }
 
-// each_window where the windows are known: those that are alike are computed together.
-PROM_INLINE int known_rates(int fn, const series *s, const prom_spec *p, double *out, state *x) {
-	int any = 0;
-	int64_t k = 0;
-	for (uint32_t i = 0; i < s->known; i++) {
-		const known_window *at = &s->windows[i];
-		if (at->hi - at->lo < 2) {
-			continue;
-		}
-		for (; k < at->k; k++) {
-			out[k] = prom_absent_value();
-		}
-		window w = {.k = k, .t = p->start + k * p->step, .lo = at->lo, .hi = at->hi};
-		out[k++] = of_window(fn, s, p, w, x);
-		if (at->alike > 0) {
-			w = (window){.lo = at[1].lo, .hi = at[1].hi, .like_last = true};
-			of_windows(fn, s, p, w, at[1].lo - at->lo, at->alike, x, out + k);
-			i += at->alike;
-			k += at->alike;
-		}
-		any = 1;
-	}
-	for (; k < p->n; k++) {
-		out[k] = prom_absent_value();
-	}
-	return any;
-}
-
+// each_window: windows that are alike are computed together.
 PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
 	state x = {0};
 	if (fn != PROM_DELTA && !find_resets(s, &x.resets, scratch)) {
 		return -1;
 	}
-	if (s->windows != NULL) {
-		return known_rates(fn, s, p, out, &x);
+	int any = 0;
+	for (const window *w = s->windows, *end = w + s->count; w < end; w++) {
+		if (w->hi - w->lo < 2) {
+			continue;
+		}
+		reach_of(&x.reach, s, p, *w, fn == PROM_RATE);
+		out[w->k] = of_window(fn, s, p, *w, &x);
+		if (w->alike > 0) {
+			of_windows(fn, s, p, w[1], w[1].lo - w->lo, w->alike, &x, out + w[1].k);
+			w += w->alike;
+		}
+		any = 1;
 	}
-	switch (fn) {
-	case PROM_RATE:
-		return each_window(s, p, out, 2, rate, &x);
-	case PROM_INCREASE:
-		return each_window(s, p, out, 2, increase, &x);
-	default: // PROM_DELTA
-		return each_window(s, p, out, 2, delta, &x);
-	}
+	return any;
 }
 
 PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {

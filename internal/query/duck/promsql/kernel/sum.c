@@ -61,7 +61,7 @@ PROM_INLINE void sum_batch(int fn, bool tame, const double *v, const batch *b, u
 		ADD_LANES(tame, x, sum, c);
 	}
 	for (int l = 0; l < LANES; l++) {
-		const span *w = &b->w[l];
+		const window *w = &b->w[l];
 		double s = sum[l], comp = c[l];
 		for (uint32_t i = w->lo + common; i < w->hi; i++) {
 			kahan_add(v[i], &s, &comp);
@@ -86,7 +86,7 @@ PROM_INLINE void variance_batch(int fn, bool tame, const double *v, const batch 
 		ADD_LANES(tame, delta * (x - (mean + mean_c)), aux, aux_c);
 	}
 	for (int l = 0; l < LANES; l++) {
-		const span *w = &b->w[l];
+		const window *w = &b->w[l];
 		double m = mean[l], mc = mean_c[l], a = aux[l], ac = aux_c[l];
 		for (uint32_t i = w->lo + common; i < w->hi; i++) {
 			double delta = v[i] - (m + mc);
@@ -119,11 +119,11 @@ typedef struct {
 
 // Windows of as many samples each, a stride apart, whose averages are computed together.
 typedef struct {
-	span w[GROUP];
+	window w[GROUP];
 	uint32_t n;
 } group;
 
-PROM_INLINE void add_to_batch(int fn, bool tame, const double *v, batch *b, span w, double *out) {
+PROM_INLINE void add_to_batch(int fn, bool tame, const double *v, batch *b, window w, double *out) {
 	b->w[b->n++] = w;
 	if (b->n == LANES) {
 		flush(fn, tame, v, b, out);
@@ -138,7 +138,7 @@ PROM_INLINE void flush_group(const double *v, const known_sums *x, group *g, bat
 	double sums[GROUP];
 	plain_sums(&x->phases, g->w[0].lo, g->w[0].hi - g->w[0].lo, sums);
 	for (uint32_t i = 0; i < g->n; i++) {
-		const span w = g->w[i];
+		const window w = g->w[i];
 		if (!certain_average(&x->before, w.lo, w.hi, sums[i], &out[w.k])) {
 			add_to_batch(PROM_AVG_OVER_TIME, true, v, b, w, out);
 		}
@@ -146,12 +146,12 @@ PROM_INLINE void flush_group(const double *v, const known_sums *x, group *g, bat
 	g->n = 0;
 }
 
-PROM_INLINE int run(int fn, bool tame, const series *s, const prom_spec *p, double *out, const known_sums *x) {
+PROM_INLINE int run(int fn, bool tame, const series *s, double *out, const known_sums *x) {
 	batch b = {.n = 0};
 	group g = {.n = 0};
-	int any = 0;
 	uint32_t lo = 0, n = 0; // of the window before
-	for (window w = before_first(p); next_window(s, p, 1, out, &w); any = 1) {
+	for (uint32_t i = 0; i < s->count; i++) {
+		const window w = s->windows[i];
 		if (exact(&x->whole, w)) {
 			double sum = (double)(int64_t)(x->whole.before[w.hi] - x->whole.before[w.lo]);
 			out[w.k] = fn == PROM_SUM_OVER_TIME ? sum : sum / (w.hi - w.lo);
@@ -167,29 +167,29 @@ PROM_INLINE int run(int fn, bool tame, const series *s, const prom_spec *p, doub
 				flush_group(s->v, x, &g, &b, out);
 			}
 			if (follows) {
-				g.w[g.n++] = span_of(w);
+				g.w[g.n++] = w;
 				continue;
 			}
 		}
-		add_to_batch(fn, tame, s->v, &b, span_of(w), out);
+		add_to_batch(fn, tame, s->v, &b, w, out);
 	}
 	flush_group(s->v, x, &g, &b, out);
 	if (b.n > 0) {
 		flush(fn, tame, s->v, &b, out);
 	}
-	return any;
+	return s->count > 0;
 }
 
-PROM_INLINE int run_values(int fn, bool tame, const series *s, const prom_spec *p, double *out, const known_sums *x) {
+PROM_INLINE int run_values(int fn, bool tame, const series *s, double *out, const known_sums *x) {
 	switch (fn) {
 	case PROM_SUM_OVER_TIME:
-		return run(PROM_SUM_OVER_TIME, tame, s, p, out, x);
+		return run(PROM_SUM_OVER_TIME, tame, s, out, x);
 	case PROM_AVG_OVER_TIME:
-		return run(PROM_AVG_OVER_TIME, tame, s, p, out, x);
+		return run(PROM_AVG_OVER_TIME, tame, s, out, x);
 	case PROM_STDDEV_OVER_TIME:
-		return run(PROM_STDDEV_OVER_TIME, tame, s, p, out, x);
+		return run(PROM_STDDEV_OVER_TIME, tame, s, out, x);
 	default: // PROM_STDVAR_OVER_TIME
-		return run(PROM_STDVAR_OVER_TIME, tame, s, p, out, x);
+		return run(PROM_STDVAR_OVER_TIME, tame, s, out, x);
 	}
 }
 
@@ -214,12 +214,12 @@ PROM_INLINE bool prepare(int fn, const series *s, const prom_spec *p, double lar
 PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, known_sums *x, prom_scratch *scratch) {
 	double largest;
 	if (!all_tame(s->v, s->n, &largest)) {
-		return run_values(fn, false, s, p, out, x);
+		return run_values(fn, false, s, out, x);
 	}
 	if ((fn == PROM_SUM_OVER_TIME || fn == PROM_AVG_OVER_TIME) && !prepare(fn, s, p, largest, x, scratch)) {
 		return -1;
 	}
-	return run_values(fn, true, s, p, out, x);
+	return run_values(fn, true, s, out, x);
 }
 
 RUN_BEST((int fn, const series *s, const prom_spec *p, double *out, known_sums *x, prom_scratch *scratch), (fn, s, p, out, x, scratch))

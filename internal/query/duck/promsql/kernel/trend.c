@@ -39,7 +39,7 @@ PROM_INLINE double of_line(int fn, const prom_spec *p, line l) {
 
 // The time of the intercept: of predict_linear the evaluation time, which offset and @ do not move.
 PROM_INLINE int64_t intercept_time(int fn, const series *s, const prom_spec *p, window w) {
-	return fn == PROM_DERIV ? s->ts[w.lo] : w.t + p->shift;
+	return fn == PROM_DERIV ? s->ts[w.lo] : time_of(p, w) + p->shift;
 }
 
 // Where runs that begin at a sample end.
@@ -138,7 +138,7 @@ PROM_INLINE void fit_batch(int fn, const series *s, const prom_spec *p, batch *b
 		add_products(s, b, t, common, true, sums);
 	}
 	for (int l = 0; l < LANES; l++) {
-		const span *w = &b->w[l];
+		const window *w = &b->w[l];
 		uint32_t n = w->hi - w->lo;
 		double sum_xy = sums[2][l], c_xy = sums[3][l], sum_y;
 		reach_instant(t, n);
@@ -158,7 +158,12 @@ PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, co
 	batch b = {.n = 0};
 	instants t = {.at = x->at};
 	int any = 0;
-	for (window w = before_first(p); next_window(s, p, 2, out, &w); any = 1) {
+	for (uint32_t i = 0; i < s->count; i++) {
+		const window w = s->windows[i];
+		if (w.hi - w.lo < 2) {
+			continue;
+		}
+		any = 1;
 		const int64_t intercept = intercept_time(fn, s, p, w);
 		if (!x->tame || x->ends[w.lo].constant >= w.hi || x->ends[w.lo].regular < w.hi) {
 			out[w.k] = of_line(fn, p, x->tame ? fit(s, w.lo, w.hi, intercept, true) : fit(s, w.lo, w.hi, intercept, false));
@@ -169,7 +174,7 @@ PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, co
 			fit_batch(fn, s, p, &b, &t, x, out);
 			t = (instants){.first = first, .interval = interval, .at = x->at};
 		}
-		b.w[b.n++] = span_of(w);
+		b.w[b.n++] = w;
 		if (b.n == LANES) {
 			fit_batch(fn, s, p, &b, &t, x, out);
 		}

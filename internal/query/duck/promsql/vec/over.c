@@ -3,50 +3,11 @@
 
 #include <stdio.h>
 
-#include "../kernel/range.h"
+#include "../kernel/kernel.h"
 
-// Room for the samples of one series.
-typedef struct {
-	int64_t *ts;
-	double *v;
-	int64_t n;
-} samples;
-
-static void samples_free(samples *s) {
-	prom_free(s->ts);
-	prom_free(s->v);
-	*s = (samples){0};
-}
-
-static bool samples_grow(samples *s, int64_t n, prom_budget *b, char err[PROM_ERROR_BYTES]) {
-	if (s->n >= n) {
-		return true;
-	}
-	samples_free(s);
-	*s = (samples){prom_alloc(b, sizeof *s->ts * (size_t)n), prom_alloc(b, sizeof *s->v * (size_t)n), n};
-	if (s->ts == NULL || s->v == NULL) {
-		samples_free(s);
-		return prom_memory_error(b, err);
-	}
-	return true;
-}
-
-// The steps that have a value. Returns how many there are.
-static uint32_t collect(samples *s, vec_list l, const prom_spec *grid) {
-	uint32_t n = 0;
-	size_t stride = vec_stride(l);
-	for (uint32_t k = 0; k < grid->n; k++) {
-		double v = l.v[k * stride];
-		s->ts[n] = grid->start + (int64_t)k * grid->step;
-		s->v[n] = v;
-		n += !prom_is_absent(v);
-	}
-	return n;
-}
-
-// One row: a list of the outer grid's length or NULL.
-static bool over(int fn, vec_list l, const prom_spec *inner, const prom_spec *outer, bool bounded, samples *s, duckdb_vector result, idx_t row,
-                 char err[PROM_ERROR_BYTES]) {
+// One row: a list of the outer grid's length or NULL. scratch has the samples.
+static bool over(int fn, vec_list l, const prom_spec *inner, const prom_spec *outer, bool bounded, prom_scratch *scratch, duckdb_vector result,
+                 idx_t row, char err[PROM_ERROR_BYTES]) {
 	if (l.n > 1 && l.n != inner->n) {
 		snprintf(err, PROM_ERROR_BYTES, "evaluate subquery: a list of %u values on a grid of %lld steps", l.n, (long long)inner->n);
 		return false;
@@ -54,10 +15,18 @@ static bool over(int fn, vec_list l, const prom_spec *inner, const prom_spec *ou
 	if (prom_cancelled(outer->budget)) {
 		return prom_cancel_error(err);
 	}
-	if (!samples_grow(s, inner->n, outer->budget, err)) {
-		return false;
+	scratch->budget = outer->budget;
+	int64_t *ts = prom_scratch_take(scratch, (size_t)inner->n * (sizeof(int64_t) + sizeof(double)));
+	if (ts == NULL) {
+		return prom_memory_error(outer->budget, err);
 	}
-	uint32_t n = l.n == 0 ? 0 : collect(s, l, inner);
+	double *v = (double *)(ts + inner->n);
+	uint32_t n = 0; // steps that have a value
+	for (uint32_t k = 0; l.n > 0 && k < inner->n; k++) {
+		ts[n] = inner->start + (int64_t)k * inner->step;
+		v[n] = l.v[k * vec_stride(l)];
+		n += !prom_is_absent(v[n]);
+	}
 	int64_t width = outer->range / inner->step + 1;
 	if (bounded && !prom_windows_fit(outer, width < n ? width : n, err)) {
 		return false;
@@ -66,11 +35,16 @@ static bool over(int fn, vec_list l, const prom_spec *inner, const prom_spec *ou
 	if (!vec_out_open(&out, result, n == 0 ? 0 : (idx_t)outer->n, err)) {
 		return false;
 	}
-	int any = n == 0 ? 0 : prom_range_eval(fn, s->ts, s->v, n, outer, vec_out_next(&out));
-	if (any < 0) {
+	prom_kernel kernel = prom_kernel_of(fn, outer);
+	int present = n == 0 ? PROM_KERNEL_NONE : prom_kernel_eval(&kernel, ts, v, n, PROM_NO_STALE, vec_out_next(&out));
+	prom_kernel_clear(&kernel);
+	if (present == PROM_KERNEL_REFUSED) {
 		return prom_memory_error(outer->budget, err);
 	}
-	vec_out_put(&out, row, (uint32_t)outer->n, any > 0);
+	if (present == PROM_KERNEL_CANCELLED) {
+		return prom_cancel_error(err);
+	}
+	vec_out_put(&out, row, (uint32_t)outer->n, present == PROM_KERNEL_PRESENT);
 	vec_out_close(&out);
 	return true;
 }
@@ -83,13 +57,13 @@ static bool run_rows(int fn, duckdb_data_chunk in, duckdb_vector result, prom_bu
 	vec_specs inner, outer;
 	vec_specs_open(&inner, in, 2, PROM_KEYS_GRID, 0, own);
 	vec_specs_open(&outer, in, 3, prom_range_keys(fn), 0, own);
-	samples s = {0};
+	prom_scratch scratch = {0};
 	bool ok = true;
 	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); ok && i < rows; i++) {
 		const prom_spec *from = vec_specs_at(&inner, i, err), *to = from == NULL ? NULL : vec_specs_at(&outer, i, err);
-		ok = to != NULL && over(fn, vec_list_at(&lists, i), from, to, own != NULL, &s, result, i, err);
+		ok = to != NULL && over(fn, vec_list_at(&lists, i), from, to, own != NULL, &scratch, result, i, err);
 	}
-	samples_free(&s);
+	prom_scratch_free(&scratch);
 	vec_specs_close(&inner);
 	vec_specs_close(&outer);
 	return ok;
