@@ -92,7 +92,7 @@ static bool find_windows(prom_kernel *k, series *s) {
 			return false;
 		}
 		uint32_t n = 0, lo = 0, hi = 0, lo_moved = 0, hi_moved = 0;
-		k->sparse = false;
+		bool sparse = false;
 		for (uint32_t step = 0; step < p->n; step++) {
 			int64_t t = p->start + step * p->step;
 			hi = first_after(s, hi, t, &hi_moved);
@@ -100,7 +100,7 @@ static bool find_windows(prom_kernel *k, series *s) {
 			if (hi > lo) {
 				w[n++] = (window){.k = step, .lo = lo, .hi = hi};
 			}
-			k->sparse |= hi < lo + 2;
+			sparse |= hi < lo + 2;
 		}
 		for (uint32_t i = n; i-- > 0;) {
 			w[i].alike = 0;
@@ -109,6 +109,7 @@ static bool find_windows(prom_kernel *k, series *s) {
 			}
 		}
 		k->known = n;
+		k->sparse = sparse;
 	}
 	s->windows = k->windows.mem;
 	s->count = (uint32_t)k->known;
