@@ -26,15 +26,11 @@ func (e *MemoryError) Error() string {
 // Budget counts the memory of one query's functions, limits it, and cancels them. The spec key
 // budget=<ID> names it. It is safe for concurrent use.
 type Budget struct {
-	id    int64
-	limit int64
+	id int64
 
-	mu     sync.Mutex
-	c      *C.prom_budget // nil when closed
-	peak   int64          // of a closed one
-	needed int64          // of a closed one
-	all    int64          // of a closed one: bytes of the process that were needed
-	forced bool           // of a closed one
+	mu   sync.Mutex
+	c    *C.prom_budget // nil when closed
+	last C.prom_counts  // of a closed one
 }
 
 // LimitProcess limits the memory of all budgets of the process together, and of functions without
@@ -48,47 +44,25 @@ func NewBudget(limitBytes int64) *Budget {
 	if c == nil {
 		panic("promsql: out of memory") // as Go does when it finds none
 	}
-	return &Budget{id: int64(id), limit: limitBytes, c: c}
+	return &Budget{id: int64(id), c: c}
 }
 
 // ID identifies the budget in specs. It is never 0, and unique in the process.
 func (b *Budget) ID() int { return int(b.id) }
 
 // Used returns the bytes that are allocated now, 0 once the budget is closed.
-func (b *Budget) Used() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.c == nil {
-		return 0
-	}
-	return int64(C.prom_budget_used(b.c))
-}
+func (b *Budget) Used() int64 { return int64(b.counts().used) }
 
 // Peak returns the most bytes that were allocated at once.
-func (b *Budget) Peak() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.look()
-	return b.peak
-}
+func (b *Budget) Peak() int64 { return int64(b.counts().peak) }
 
 // Err returns a *MemoryError if the limit refused memory, a *memory.Error if that of the process
 // did, and nil otherwise. It outlives Close.
-func (b *Budget) Err() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.look()
-	return memoryError(b.limit, b.needed, b.all)
-}
+func (b *Budget) Err() error { return memoryError(b.counts()) }
 
 // ForcedMonotonicity reports whether prom_histogram_quantile changed counts by more than the
 // rounding of floats explains. Upstream's engine then adds an annotation. It outlives Close.
-func (b *Budget) ForcedMonotonicity() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.look()
-	return b.forced
-}
+func (b *Budget) ForcedMonotonicity() bool { return bool(b.counts().forced) }
 
 // Cancel makes every function that runs under the budget fail its statement soon.
 func (b *Budget) Cancel() {
@@ -119,30 +93,32 @@ func (b *Budget) Close() error {
 	if b.c == nil {
 		return nil
 	}
-	b.look()
+	b.last = C.prom_budget_counts(b.c)
 	left := C.prom_budget_close(b.c)
-	b.c = nil
+	b.c, b.last.used = nil, 0
 	if left != 0 {
 		return fmt.Errorf("close query memory budget: %d bytes are still in use", int64(left))
 	}
 	return nil
 }
 
-// look copies the values that outlive Close. b.mu is held.
-func (b *Budget) look() {
-	if b.c != nil {
-		b.peak, b.needed, b.forced = int64(C.prom_budget_peak(b.c)), int64(C.prom_budget_needed(b.c)), bool(C.prom_budget_forced(b.c))
-		b.all = int64(C.prom_budget_process_needed(b.c))
+// counts returns what the budget has noted, also of a closed one.
+func (b *Budget) counts() C.prom_counts {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.c == nil {
+		return b.last
 	}
+	return C.prom_budget_counts(b.c)
 }
 
 // memoryError returns the error of the limit that refused memory, or nil.
-func memoryError(limit, needed, all int64) error {
+func memoryError(c C.prom_counts) error {
 	switch {
-	case needed > 0:
-		return &MemoryError{Limit: limit, Needed: needed}
-	case all > 0:
-		return &memory.Error{Limit: int64(C.prom_process_limit()), Needed: all, Ended: true}
+	case c.needed > 0:
+		return &MemoryError{Limit: int64(c.limit), Needed: int64(c.needed)}
+	case c.process_needed > 0:
+		return &memory.Error{Limit: int64(C.prom_process_limit()), Needed: int64(c.process_needed), Ended: true}
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func failure(ok C.bool, b *C.prom_budget, msg *C.char) error {
 	if ok {
 		return nil
 	}
-	if err := memoryError(int64(C.prom_budget_limit(b)), int64(C.prom_budget_needed(b)), int64(C.prom_budget_process_needed(b))); err != nil {
+	if err := memoryError(C.prom_budget_counts(b)); err != nil {
 		return err
 	}
 	if C.prom_cancelled(b) {

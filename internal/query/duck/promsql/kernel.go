@@ -84,10 +84,10 @@ func (k *Kernel) Eval(ts []int64, v []float64, out []float64, facts Facts) (pres
 // refused returns why the budget refused memory: its limit, the process's, or the machine's memory.
 func (k *Kernel) refused() error {
 	b := k.c.spec.budget
-	if err := memoryError(int64(C.prom_budget_limit(b)), int64(C.prom_budget_needed(b)), int64(C.prom_budget_process_needed(b))); err != nil {
+	if err := memoryError(C.prom_budget_counts(b)); err != nil {
 		return err
 	}
-	return fmt.Errorf("out of memory with %d bytes in use by the query", int64(C.prom_budget_used(b)))
+	return fmt.Errorf("out of memory with %d bytes in use by the query", int64(C.prom_budget_counts(b).used))
 }
 
 // Close frees the kernel, which then must not be used. Close may be repeated.

@@ -65,7 +65,7 @@ static void *own(size_t n) {
 }
 
 // Says whether a budget may refuse memory: it is used up, or the machine's is.
-static bool may_refuse(const prom_budget *b) { return failed || prom_budget_needed(b) > 0; }
+static bool may_refuse(const prom_budget *b) { return failed || prom_budget_counts(b).needed > 0; }
 
 // Rows of one series, as a chunk has them.
 static int64_t us[MOST];
@@ -236,7 +236,7 @@ static void one_round(void) {
 	if (n > 0) {
 		check_window(b, n);
 	}
-	CHECK(limit == 0 || prom_budget_peak(b) <= limit);
+	CHECK(limit == 0 || prom_budget_counts(b).peak <= limit);
 	CHECK(prom_budget_close(b) == 0);
 	CHECK(prom_budget_acquire(id) == NULL);
 }
@@ -277,7 +277,7 @@ static void fail_each(uint64_t begin) {
 		seed = begin;
 		both();
 		CHECK(failed);
-		CHECK(prom_budget_used(prom_budget_default()) == 0);
+		CHECK(prom_budget_counts(prom_budget_default()).used == 0);
 	}
 	failing = 0;
 }
@@ -294,7 +294,7 @@ int main(int argc, char **argv) {
 			seed = next;
 		}
 	}
-	CHECK(prom_budget_used(prom_budget_default()) == 0);
+	CHECK(prom_budget_counts(prom_budget_default()).used == 0);
 	printf("driver: %" PRIu64 " rounds passed\n", rounds);
 	return 0;
 }

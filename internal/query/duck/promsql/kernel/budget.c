@@ -6,6 +6,16 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/queue.h>
+
+// The header before memory that prom_alloc returns. Its size keeps that memory aligned.
+typedef struct header {
+	prom_budget *budget;
+	size_t bytes; // header included
+	LIST_ENTRY(header) others; // of the budget
+} header;
+
+_Static_assert(sizeof(header) % _Alignof(max_align_t) == 0, "memory after a header is aligned");
 
 struct prom_budget {
 	_Atomic int64_t refs; // the opener's, those of specs, and one of every allocation
@@ -13,27 +23,18 @@ struct prom_budget {
 	atomic_bool cancelled, forced;
 	int64_t limit; // 0: none
 	int64_t id;
-	prom_budget *next; // of the open ones; under open_lock
+	LIST_ENTRY(prom_budget) others; // that are open; under open_lock
 
 	pthread_mutex_t lock; // of the list of allocations
-	struct header *first;
+	LIST_HEAD(, header) allocations;
 };
 
-// The header before memory that prom_alloc returns. Its size keeps that memory aligned.
-typedef struct header {
-	prom_budget *budget;
-	size_t bytes;                // header included
-	struct header *prev, *next; // of the budget's allocations; the default budget keeps no list
-} header;
-
-_Static_assert(sizeof(header) % _Alignof(max_align_t) == 0, "memory after a header is aligned");
-
-static prom_budget unlimited = {.refs = 1};
+static prom_budget unlimited = {.refs = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Atomic int64_t process_used, process_limit;
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static prom_budget *open_list;
+static LIST_HEAD(, prom_budget) open_budgets;
 static int64_t last_id;
 
 prom_budget *prom_budget_default(void) { return &unlimited; }
@@ -48,34 +49,28 @@ prom_budget *prom_budget_open(int64_t limit, int64_t *id) {
 	atomic_init(&b->refs, 1);
 	pthread_mutex_lock(&open_lock);
 	b->id = *id = ++last_id;
-	b->next = open_list;
-	open_list = b;
+	LIST_INSERT_HEAD(&open_budgets, b, others);
 	pthread_mutex_unlock(&open_lock);
 	return b;
 }
 
 int64_t prom_budget_close(prom_budget *b) {
 	pthread_mutex_lock(&open_lock);
-	for (prom_budget **at = &open_list; *at != NULL; at = &(*at)->next) {
-		if (*at == b) {
-			*at = b->next;
-			break;
-		}
-	}
+	LIST_REMOVE(b, others);
 	pthread_mutex_unlock(&open_lock);
-	int64_t used = prom_budget_used(b);
+	int64_t used = b->used;
 	prom_budget_release(b);
 	return used;
 }
 
 prom_budget *prom_budget_acquire(int64_t id) {
 	pthread_mutex_lock(&open_lock);
-	prom_budget *b = id == 0 ? &unlimited : open_list;
+	prom_budget *b = id == 0 ? &unlimited : LIST_FIRST(&open_budgets);
 	while (b != NULL && b->id != id) {
-		b = b->next;
+		b = LIST_NEXT(b, others);
 	}
 	if (b != NULL) {
-		atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+		b->refs++;
 	}
 	pthread_mutex_unlock(&open_lock);
 	return b;
@@ -84,85 +79,55 @@ prom_budget *prom_budget_acquire(int64_t id) {
 // An open budget holds its opener's reference, so the last reference goes only after the budget was
 // closed and can no longer be acquired. The default budget is never closed.
 void prom_budget_release(prom_budget *b) {
-	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1) {
+	if (--b->refs == 0) {
 		pthread_mutex_destroy(&b->lock);
 		free(b);
 	}
 }
 
 static void link_up(header *h) {
-	prom_budget *b = h->budget;
-	if (b == &unlimited) {
-		return;
-	}
-	pthread_mutex_lock(&b->lock);
-	h->prev = NULL;
-	h->next = b->first;
-	if (b->first != NULL) {
-		b->first->prev = h;
-	}
-	b->first = h;
-	pthread_mutex_unlock(&b->lock);
+	pthread_mutex_lock(&h->budget->lock);
+	LIST_INSERT_HEAD(&h->budget->allocations, h, others);
+	pthread_mutex_unlock(&h->budget->lock);
 }
 
 static void unlink_from(header *h) {
-	prom_budget *b = h->budget;
-	if (b == &unlimited) {
-		return;
-	}
-	pthread_mutex_lock(&b->lock);
-	if (h->next != NULL) {
-		h->next->prev = h->prev;
-	}
-	if (h->prev != NULL) {
-		h->prev->next = h->next;
-	} else {
-		b->first = h->next;
-	}
-	pthread_mutex_unlock(&b->lock);
+	pthread_mutex_lock(&h->budget->lock);
+	LIST_REMOVE(h, others);
+	pthread_mutex_unlock(&h->budget->lock);
 }
 
 int64_t prom_budget_reclaim(prom_budget *b) {
-	int64_t used = prom_budget_used(b);
-	while (b->first != NULL) {
-		prom_free(b->first + 1);
+	int64_t used = b->used;
+	while (!LIST_EMPTY(&b->allocations)) {
+		prom_free(LIST_FIRST(&b->allocations) + 1);
 	}
 	return used;
 }
 
-void prom_budget_cancel(prom_budget *b) { atomic_store_explicit(&b->cancelled, true, memory_order_relaxed); }
+void prom_budget_cancel(prom_budget *b) { b->cancelled = true; }
 
 bool prom_cancelled(const prom_budget *b) { return atomic_load_explicit(&b->cancelled, memory_order_relaxed); }
 
-void prom_budget_set_forced(prom_budget *b) { atomic_store_explicit(&b->forced, true, memory_order_relaxed); }
+void prom_budget_set_forced(prom_budget *b) { b->forced = true; }
 
-bool prom_budget_forced(const prom_budget *b) { return atomic_load_explicit(&b->forced, memory_order_relaxed); }
+prom_counts prom_budget_counts(const prom_budget *b) {
+	return (prom_counts){.limit = b->limit, .used = b->used, .peak = b->peak, .needed = b->needed, .process_needed = b->process_needed, .forced = b->forced};
+}
 
-int64_t prom_budget_limit(const prom_budget *b) { return b->limit; }
+void prom_process_set_limit(int64_t limit) { process_limit = limit; }
 
-int64_t prom_budget_used(const prom_budget *b) { return atomic_load_explicit(&b->used, memory_order_relaxed); }
-
-int64_t prom_budget_peak(const prom_budget *b) { return atomic_load_explicit(&b->peak, memory_order_relaxed); }
-
-int64_t prom_budget_needed(const prom_budget *b) { return atomic_load_explicit(&b->needed, memory_order_relaxed); }
-
-int64_t prom_budget_process_needed(const prom_budget *b) { return atomic_load_explicit(&b->process_needed, memory_order_relaxed); }
-
-void prom_process_set_limit(int64_t limit) { atomic_store_explicit(&process_limit, limit, memory_order_relaxed); }
-
-int64_t prom_process_limit(void) { return atomic_load_explicit(&process_limit, memory_order_relaxed); }
-
-int64_t prom_process_used(void) { return atomic_load_explicit(&process_used, memory_order_relaxed); }
+int64_t prom_process_limit(void) { return process_limit; }
 
 // Adds n bytes to a sum unless a limit refuses them, and records the sum that was needed first.
 static bool add(_Atomic int64_t *sum, size_t n, int64_t limit, _Atomic int64_t *needed, int64_t *now) {
-	*now = atomic_fetch_add_explicit(sum, (int64_t)n, memory_order_relaxed) + (int64_t)n;
+	*now = *sum += (int64_t)n;
 	if (limit <= 0 || *now <= limit) {
 		return true;
 	}
 	int64_t none = 0;
 	atomic_compare_exchange_strong(needed, &none, *now);
-	atomic_fetch_sub_explicit(sum, (int64_t)n, memory_order_relaxed);
+	*sum -= (int64_t)n;
 	return false;
 }
 
@@ -172,27 +137,19 @@ static bool charge(prom_budget *b, size_t n) {
 	if (!add(&b->used, n, b->limit, &b->needed, &used)) {
 		return false;
 	}
-	if (!add(&process_used, n, prom_process_limit(), &b->process_needed, &all)) {
-		atomic_fetch_sub_explicit(&b->used, (int64_t)n, memory_order_relaxed);
+	if (!add(&process_used, n, process_limit, &b->process_needed, &all)) {
+		b->used -= (int64_t)n;
 		return false;
 	}
-	int64_t peak = prom_budget_peak(b);
-	while (used > peak && !atomic_compare_exchange_weak_explicit(&b->peak, &peak, used, memory_order_relaxed, memory_order_relaxed)) {
+	int64_t peak = b->peak;
+	while (used > peak && !atomic_compare_exchange_weak(&b->peak, &peak, used)) {
 	}
 	return true;
 }
 
 static void discharge(prom_budget *b, size_t n) {
-	atomic_fetch_sub_explicit(&b->used, (int64_t)n, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&process_used, (int64_t)n, memory_order_relaxed);
-}
-
-bool prom_budget_fits(prom_budget *b, size_t n) {
-	bool fits = charge(b, n);
-	if (fits) {
-		discharge(b, n);
-	}
-	return fits;
+	b->used -= (int64_t)n;
+	process_used -= (int64_t)n;
 }
 
 void *prom_alloc(prom_budget *b, size_t n) {
@@ -208,7 +165,7 @@ void *prom_alloc(prom_budget *b, size_t n) {
 		discharge(b, n);
 		return NULL;
 	}
-	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+	b->refs++;
 	h->budget = b;
 	h->bytes = n;
 	link_up(h);
@@ -258,7 +215,7 @@ void prom_free(void *p) {
 }
 
 bool prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]) {
-	int64_t needed = prom_budget_needed(b), all = prom_budget_process_needed(b);
+	int64_t needed = b->needed, all = b->process_needed;
 	if (needed > 0) {
 		snprintf(err, PROM_ERROR_BYTES, "query memory limit of %" PRId64 " bytes exceeded: at least %" PRId64 " bytes needed", b->limit, needed);
 	} else if (all > 0) {
@@ -266,7 +223,7 @@ bool prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]) {
 			"the process is at its memory limit of %" PRId64 " bytes: the functions of all queries need at least %" PRId64 "; request less, retry later, or raise --memory-limit",
 			prom_process_limit(), all);
 	} else {
-		snprintf(err, PROM_ERROR_BYTES, "out of memory with %" PRId64 " bytes in use by the query", prom_budget_used(b));
+		snprintf(err, PROM_ERROR_BYTES, "out of memory with %" PRId64 " bytes in use by the query", (int64_t)b->used);
 	}
 	return false;
 }

@@ -35,16 +35,18 @@ void prom_budget_release(prom_budget *b);
 void prom_budget_cancel(prom_budget *b);
 bool prom_cancelled(const prom_budget *b);
 
-// Whether the counts of a histogram were made monotonic by more than rounding explains.
+// Notes that the counts of a histogram were made monotonic by more than rounding explains.
 void prom_budget_set_forced(prom_budget *b);
-bool prom_budget_forced(const prom_budget *b);
 
-int64_t prom_budget_limit(const prom_budget *b);
-int64_t prom_budget_used(const prom_budget *b);
-int64_t prom_budget_peak(const prom_budget *b);
+// What a budget has noted.
+typedef struct {
+	int64_t limit, used, peak; // bytes
+	int64_t needed;            // bytes that would have been in use after the first refused allocation, 0: none was refused
+	int64_t process_needed;    // the same of the process, after the first allocation that its limit refused
+	bool forced;
+} prom_counts;
 
-// Bytes that would have been in use after the first refused allocation, 0 if none was refused.
-int64_t prom_budget_needed(const prom_budget *b);
+prom_counts prom_budget_counts(const prom_budget *b);
 
 // prom_alloc returns n bytes, aligned for every type, or NULL if the limit or the machine refuses
 // them. prom_realloc of NULL allocates; if it returns NULL the old memory is unchanged. prom_free
@@ -53,17 +55,9 @@ void *prom_alloc(prom_budget *b, size_t n);
 void *prom_realloc(prom_budget *b, void *p, size_t n);
 void prom_free(void *p);
 
-// The limit of the process for the bytes of all budgets together (0: no limit), and these bytes.
+// The limit of the process for the bytes of all budgets together; 0: no limit.
 void prom_process_set_limit(int64_t limit);
 int64_t prom_process_limit(void);
-int64_t prom_process_used(void);
-
-// As prom_budget_needed, of the process, after the first allocation of b that its limit refused.
-int64_t prom_budget_process_needed(const prom_budget *b);
-
-// Returns whether n more bytes, which DuckDB allocates, fit into the budget; if not, they count as
-// refused.
-bool prom_budget_fits(prom_budget *b, size_t n);
 
 // Writes why an allocation of b failed (its limit, the process's, or the machine's memory), or that
 // its query was cancelled, and returns false.
