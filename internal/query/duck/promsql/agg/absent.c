@@ -26,7 +26,6 @@ const agg_planes agg_planes_absent = {.planes = 1,
                                      .add = absent_add,
                                      .merge = absent_merge,
                                      .finish = agg_planes_results,
-                                     .required = PROM_KEY_N,
                                      .empty = &one};
 
 // scalar: the last value, and how many there were.
@@ -54,4 +53,4 @@ static bool scalar_finish(const double *p, size_t pitch, uint32_t n, double *res
 }
 
 const agg_planes agg_planes_scalar = {
-    .planes = 2, .add = scalar_add, .merge = scalar_merge, .finish = scalar_finish, .required = PROM_KEY_N, .empty = &nan_value};
+    .planes = 2, .add = scalar_add, .merge = scalar_merge, .finish = scalar_finish, .empty = &nan_value};

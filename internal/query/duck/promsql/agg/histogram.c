@@ -18,60 +18,21 @@ static void destroy(duckdb_aggregate_state *states, idx_t count) {
 	agg_rows_destroy(states, count);
 }
 
-static bool keep_phi(state *s, vec_list phi, prom_budget *b, char err[PROM_ERROR_BYTES]) {
-	if (s->phi.v != NULL) {
-		return true;
-	}
-	s->phi = (agg_row){.n = phi.n, .v = prom_alloc(b, sizeof(double) * phi.n)};
-	if (s->phi.v == NULL) {
-		return prom_memory_error(b, err);
-	}
-	memcpy(s->phi.v, phi.v, sizeof(double) * phi.n);
-	return true;
-}
-
-static bool add(state *s, vec_list phi, double le, vec_list l, prom_budget *b, char err[PROM_ERROR_BYTES]) {
-	if (le != le) {
+static bool add(void *state_, const void *extra, const vec_row *row, char err[PROM_ERROR_BYTES]) {
+	(void)extra;
+	state *s = state_;
+	if (row->le != row->le) {
 		snprintf(err, PROM_ERROR_BYTES, "aggregate buckets: an upper bound is NaN, which has no place among the others");
 		return false;
 	}
-	return keep_phi(s, phi, b, err) && agg_rows_add(&s->rows, (agg_row){.n = l.n, .le = le, .v = (double *)(uintptr_t)l.v}, b, err);
-}
-
-static bool update_rows(duckdb_data_chunk in, vec_specs *specs, prom_budget *budget, duckdb_aggregate_state *states, char err[PROM_ERROR_BYTES]) {
-	vec_lists phis, lists;
-	if (!vec_lists_open(&phis, in, 0, err) || !vec_lists_open(&lists, in, 2, err)) {
-		return false;
-	}
-	vec_column bounds = vec_column_of(in, 1);
-	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); i < rows; i++) {
-		const prom_spec *spec = specs == NULL ? NULL : vec_specs_at(specs, i, err);
-		if (specs != NULL && spec == NULL) {
-			return false;
+	if (s->phi.v == NULL) {
+		s->phi = (agg_row){.n = row->phi.n, .v = prom_alloc(row->spec->budget, sizeof(double) * row->phi.n)};
+		if (s->phi.v == NULL) {
+			return prom_memory_error(row->spec->budget, err);
 		}
-		vec_list phi = vec_list_at(&phis, i), l = vec_list_at(&lists, i);
-		if (phi.n == 0 || l.n == 0 || !vec_valid(bounds.validity, i)) {
-			continue;
-		}
-		if (!add((state *)states[i], phi, ((const double *)bounds.data)[i], l, spec == NULL ? budget : spec->budget, err)) {
-			return false;
-		}
+		memcpy(s->phi.v, row->phi.v, sizeof(double) * row->phi.n);
 	}
-	return true;
-}
-
-static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
-	const vec_extra *x = vec_extra_of(info);
-	char err[PROM_ERROR_BYTES];
-	bool has_spec = duckdb_data_chunk_get_column_count(in) > 3;
-	vec_specs specs = {0};
-	if (has_spec) {
-		vec_specs_open(&specs, in, 3, 0, 0, x->own);
-	}
-	if (!update_rows(in, has_spec ? &specs : NULL, vec_budget_of(x), states, err)) {
-		duckdb_aggregate_function_set_error(info, err);
-	}
-	vec_specs_close(&specs);
+	return agg_rows_add(&s->rows, row, err);
 }
 
 static bool move(void *from, void *to, const void *extra, char err[PROM_ERROR_BYTES]) {
@@ -132,6 +93,6 @@ static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, cha
 
 const vec_aggregate agg_table_histogram[] = {
     {.name = "prom_histogram_quantile", .parameters = {VEC_LIST, VEC_DOUBLE, VEC_LIST}, .result = VEC_LIST, .spec = true, .size = sizeof(state),
-     .destroy = destroy, .update = update, .move = move, .steps = steps_of, .finish = finish},
+     .destroy = destroy, .add = add, .move = move, .steps = steps_of, .finish = finish},
     {0},
 };

@@ -12,7 +12,6 @@ typedef struct {
 	void (*add)(double *p, size_t pitch, uint32_t n, const double *v);                       // one more series
 	void (*merge)(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch); // another state of other series; NULL: as add
 	bool (*finish)(const double *p, size_t pitch, uint32_t n, double *out);                  // says whether any step has a value
-	uint32_t required;                                                                       // keys of the spec
 	const double *empty;                                                                     // the result over no series at every step; NULL: none
 } agg_planes;
 

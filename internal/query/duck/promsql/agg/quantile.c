@@ -10,11 +10,11 @@ typedef struct {
 	double phi;
 } state;
 
-static bool add(void *state_, const void *extra, uint32_t i, vec_list l, const prom_spec *spec, char err[PROM_ERROR_BYTES]) {
+static bool add(void *state_, const void *extra, const vec_row *row, char err[PROM_ERROR_BYTES]) {
 	(void)extra;
 	state *s = state_;
-	s->phi = spec->phi;
-	return agg_rows_add(&s->rows, (agg_row){.i = i, .n = l.n, .v = (double *)(uintptr_t)l.v}, spec->budget, err);
+	s->phi = row->spec->phi;
+	return agg_rows_add(&s->rows, row, err);
 }
 
 static bool move(void *from, void *to, const void *extra, char err[PROM_ERROR_BYTES]) {

@@ -29,17 +29,18 @@ static bool fit(agg_rows *r, uint32_t n, char err[PROM_ERROR_BYTES]) {
 	return true;
 }
 
-bool agg_rows_add(agg_rows *r, agg_row row, prom_budget *b, char err[PROM_ERROR_BYTES]) {
-	if (!fit(r, row.n, err) || !grow(r, b, (uint64_t)r->count + 1, err)) {
+bool agg_rows_add(agg_rows *r, const vec_row *row, char err[PROM_ERROR_BYTES]) {
+	prom_budget *b = row->spec->budget;
+	uint32_t n = row->list.n;
+	if (!fit(r, n, err) || !grow(r, b, (uint64_t)r->count + 1, err)) {
 		return false;
 	}
-	double *v = prom_alloc(b, sizeof(double) * row.n);
+	double *v = prom_alloc(b, sizeof(double) * n);
 	if (v == NULL) {
 		return prom_memory_error(b, err);
 	}
-	memcpy(v, row.v, sizeof(double) * row.n);
-	row.v = v;
-	r->rows[r->count++] = row;
+	memcpy(v, row->list.v, sizeof(double) * n);
+	r->rows[r->count++] = (agg_row){.i = row->ordinal, .n = n, .le = row->le, .v = v};
 	return true;
 }
 

@@ -21,7 +21,7 @@ typedef struct {
 
 // Keeps a copy of a series. Returns false with a message if the budget forbids it or the lengths do
 // not fit.
-bool agg_rows_add(agg_rows *r, agg_row row, prom_budget *b, char err[PROM_ERROR_BYTES]);
+bool agg_rows_add(agg_rows *r, const vec_row *row, char err[PROM_ERROR_BYTES]);
 
 // Moves all series of from to to.
 bool agg_rows_move(agg_rows *from, agg_rows *to, char err[PROM_ERROR_BYTES]);

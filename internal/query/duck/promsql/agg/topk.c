@@ -24,13 +24,14 @@ static bool prune(state *s, const agg_ranking *how, char err[PROM_ERROR_BYTES]) 
 	return ok;
 }
 
-static bool add(void *state_, const void *how, uint32_t i, vec_list l, const prom_spec *spec, char err[PROM_ERROR_BYTES]) {
+static bool add(void *state_, const void *how, const vec_row *row, char err[PROM_ERROR_BYTES]) {
 	state *s = state_;
-	if (spec->k < 1) {
+	int64_t k = row->spec->k;
+	if (k < 1) {
 		return true;
 	}
-	s->k = spec->k < UINT32_MAX ? (uint32_t)spec->k : UINT32_MAX;
-	return agg_rows_add(&s->rows, (agg_row){.i = i, .n = l.n, .v = (double *)(uintptr_t)l.v}, spec->budget, err) && prune(s, how, err);
+	s->k = k < UINT32_MAX ? (uint32_t)k : UINT32_MAX;
+	return agg_rows_add(&s->rows, row, err) && prune(s, how, err);
 }
 
 static bool move(void *from, void *to, const void *how, char err[PROM_ERROR_BYTES]) {

@@ -101,21 +101,33 @@ static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggre
 	const vec_extra *x = vec_extra_of(info);
 	const vec_aggregate *a = &x->aggregate;
 	char err[PROM_ERROR_BYTES];
-	vec_column ordinals = vec_column_of(in, 0);
-	vec_lists lists;
-	bool ok = vec_lists_open(&lists, in, 1, err);
+	idx_t n = 0; // parameters before the spec
+	while (a->parameters[n] != VEC_END && a->parameters[n] != VEC_VARCHAR) {
+		n++;
+	}
+	vec_lists lists, phis;
+	bool ok = vec_lists_open(&lists, in, n - 1, err) && (n < 3 || vec_lists_open(&phis, in, 0, err));
+	vec_column number = vec_column_of(in, n == 3); // ordinal or bound; the list if there are none
 	vec_specs specs = {0};
-	bool has_spec = duckdb_data_chunk_get_column_count(in) > 2;
+	bool has_spec = duckdb_data_chunk_get_column_count(in) > n;
 	prom_spec none = {.budget = vec_budget_of(x)};
 	if (has_spec) {
-		vec_specs_open(&specs, in, 2, a->keys, PROM_KEYS_GRID, x->own);
+		vec_specs_open(&specs, in, n, a->keys, PROM_KEYS_GRID, x->own);
 	}
 	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); ok && i < rows; i++) {
-		vec_list l = vec_list_at(&lists, i);
-		const prom_spec *spec = has_spec ? vec_specs_at(&specs, i, err) : &none;
-		ok = spec != NULL;
-		if (ok && l.n > 0 && vec_valid(ordinals.validity, i)) {
-			ok = a->add(states[i], a->extra, ((const uint32_t *)ordinals.data)[i], l, spec, err);
+		vec_row row = {.list = vec_list_at(&lists, i), .phi = {.n = 1}, .spec = has_spec ? vec_specs_at(&specs, i, err) : &none};
+		ok = row.spec != NULL;
+		if (!vec_valid(number.validity, i)) {
+			continue;
+		}
+		if (n == 2) {
+			row.ordinal = ((const uint32_t *)number.data)[i];
+		} else if (n == 3) {
+			row.le = ((const double *)number.data)[i];
+			row.phi = vec_list_at(&phis, i);
+		}
+		if (ok && row.list.n > 0 && row.phi.n > 0) {
+			ok = a->add(states[i], a->extra, &row, err);
 		}
 	}
 	vec_specs_close(&specs);

@@ -19,7 +19,15 @@ typedef struct {
 	vec_run run;
 } vec_scalar;
 
-// An aggregate of DuckDB. Its functions return false with a message; extra is that of the
+// A row of an aggregate: its list and phi have values.
+typedef struct {
+	vec_list list, phi;
+	uint32_t ordinal;
+	double le; // upper bound, of a bucket
+	const prom_spec *spec;
+} vec_row;
+
+// An aggregate of DuckDB. Its arguments are (list), (ordinal, list) or (phi, le, list), and then a spec. Its functions return false with a message; extra is that of the
 // aggregate.
 typedef struct {
 	const char *name;
@@ -31,10 +39,8 @@ typedef struct {
 	duckdb_aggregate_update_t update;     // NULL: by add
 	duckdb_aggregate_combine_t combine;   // NULL: by move
 	duckdb_aggregate_finalize_t finalize; // NULL: by finish
-	uint32_t keys;                        // that the spec of add must have
-	// Adds the list of a row to a state: of the rows (ordinal, list, spec) that have an ordinal and
-	// values.
-	bool (*add)(void *state, const void *extra, uint32_t ordinal, vec_list l, const prom_spec *spec, char err[PROM_ERROR_BYTES]);
+	uint32_t keys;                        // that the spec must have
+	bool (*add)(void *state, const void *extra, const vec_row *row, char err[PROM_ERROR_BYTES]); // adds a row without NULLs
 	// Moves the contents of a state to another one. Afterwards from is empty or must be destroyed.
 	bool (*move)(void *from, void *to, const void *extra, char err[PROM_ERROR_BYTES]);
 	uint32_t (*steps)(const void *state); // values that the result of a state takes at most
