@@ -93,8 +93,8 @@ static bool find_windows(prom_kernel *k, series *s) {
 		}
 		uint32_t n = 0, lo = 0, hi = 0, lo_moved = 0, hi_moved = 0;
 		bool sparse = false;
-		for (uint32_t step = 0; step < p->n; step++) {
-			int64_t t = p->start + step * p->step;
+		int64_t t = p->start;
+		for (uint32_t step = 0; step < p->n; step++, t += p->step) {
 			hi = first_after(s, hi, t, &hi_moved);
 			lo = first_after(s, lo, t - p->range, &lo_moved);
 			if (hi > lo) {
