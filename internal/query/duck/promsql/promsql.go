@@ -61,7 +61,7 @@ func RegisterLists(conn mapping.Connection, budget *Budget, functions []string) 
 }
 
 // RegisterWindows adds to the database of conn the aggregates of some range functions ("rate"), see
-// windows/aggregates.h. The budget counts their memory until the database is
+// agg/windows.h. The budget counts their memory until the database is
 // closed.
 func RegisterWindows(conn mapping.Connection, budget *Budget, functions []string) error {
 	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))

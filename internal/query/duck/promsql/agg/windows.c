@@ -1,9 +1,46 @@
-// Rows into states, states into values.
+// The aggregates over windows: rows into states, states into values.
 #include "windows.h"
 
 #include "../kernel/kernel.h"
+#include "windowstate.h"
 
 #include <stdio.h>
+
+typedef enum { WINDOW_BOUNDS, WINDOW_SLIDES, WINDOW_GRID, WINDOW_FORMS } window_form; // the last one is their number
+
+// What an aggregate computes, and the budget of its memory.
+typedef struct {
+	int fn;
+	window_form form;
+	prom_budget *budget;
+} window_function;
+
+// Most parameters of an aggregate.
+#define WINDOW_COLUMNS 6
+
+// Positions of parameters. end is range in the second form, and grid in the third.
+typedef struct {
+	int ts, value, start, end, count;
+	int parameters[2]; // -1: none
+} window_columns;
+
+static window_columns columns_of(const window_function *f) {
+	uint32_t keys = f->form == WINDOW_GRID ? 0 : prom_range_keys(f->fn); // a grid has the parameters, too
+	int before = (keys & PROM_KEY_PHI) != 0;
+	int after = ((keys & PROM_KEY_DUR) != 0) + ((keys & PROM_KEY_SF) != 0) + ((keys & PROM_KEY_TF) != 0);
+	window_columns c = {.ts = before, .value = before + 1, .start = before + 2, .end = before + 2 + (f->form == WINDOW_BOUNDS)};
+	c.count = c.end + 1 + after;
+	c.parameters[0] = before ? 0 : after > 0 ? c.end + 1 : -1;
+	c.parameters[1] = after > 1 ? c.end + 2 : -1;
+	return c;
+}
+
+// That of a call.
+static window_function window_of(duckdb_function_info info) {
+	const vec_extra *x = vec_extra_of(info);
+	int id = (int)(intptr_t)x->aggregate.extra;
+	return (window_function){id / WINDOW_FORMS, (window_form)(id % WINDOW_FORMS), vec_budget_of(x)};
+}
 
 typedef struct {
 	window_columns at;
@@ -14,7 +51,7 @@ typedef struct {
 } chunk;
 
 static chunk open_chunk(duckdb_data_chunk in, const window_function *f) {
-	chunk c = {.at = window_columns_of(f)};
+	chunk c = {.at = columns_of(f)};
 	if (f->form == WINDOW_GRID) {
 		vec_specs_open(&c.grids, in, (idx_t)c.at.end, prom_range_keys(f->fn), 0, f->budget);
 	}
@@ -118,7 +155,7 @@ static bool add_row(chunk *c, const window_function *f, window_state *s, idx_t i
 	return window_add(s, f->budget, &ts, &v, 1) || prom_memory_error(f->budget, err);
 }
 
-void window_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
+static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
 	const window_function function = window_of(info), *f = &function;
 	chunk c = open_chunk(in, f);
 	idx_t n = duckdb_data_chunk_get_size(in);
@@ -134,7 +171,7 @@ void window_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggre
 }
 
 // The source stays as it is: windows that overlap have sources in common.
-void window_combine(duckdb_function_info info, duckdb_aggregate_state *src, duckdb_aggregate_state *dst, idx_t n) {
+static void combine(duckdb_function_info info, duckdb_aggregate_state *src, duckdb_aggregate_state *dst, idx_t n) {
 	const window_function function = window_of(info), *f = &function;
 	char err[PROM_ERROR_BYTES];
 	bool ok = true;
@@ -179,7 +216,7 @@ static int value_of(const window_function *f, window_state *s, prom_kernel *kern
 	return result > PROM_KERNEL_PRESENT ? -1 : result;
 }
 
-void window_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
+static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
 	const window_function function = window_of(info), *f = &function;
 	bool lists = f->form == WINDOW_GRID;
 	prom_kernel kernel = prom_kernel_of(f->fn, &(prom_spec){.budget = f->budget});
@@ -212,4 +249,34 @@ void window_finalize(duckdb_function_info info, duckdb_aggregate_state *states, 
 	if (!ok) {
 		duckdb_aggregate_function_set_error(info, err);
 	}
+}
+
+static void destroy(duckdb_aggregate_state *states, idx_t n) {
+	for (idx_t i = 0; i < n; i++) {
+		window_clear((window_state *)states[i]);
+	}
+}
+
+int prom_register_windows(duckdb_connection conn, const char *function, size_t len, int64_t budget, char err[PROM_ERROR_BYTES]) {
+	int fn = prom_range_find(function, len);
+	if (fn < 0) {
+		snprintf(err, PROM_ERROR_BYTES, "there is no range function %.*s", (int)len, function);
+		return 1;
+	}
+	char name[64];
+	snprintf(name, sizeof name, "prom_%.*s", (int)len, function);
+	vec_aggregate forms[WINDOW_FORMS + 1] = {0};
+	for (int form = 0; form < WINDOW_FORMS; form++) {
+		static const vec_type ends[] = {[WINDOW_BOUNDS] = VEC_TIMESTAMP, [WINDOW_SLIDES] = VEC_INTERVAL, [WINDOW_GRID] = VEC_VARCHAR};
+		vec_aggregate *a = &forms[form];
+		*a = (vec_aggregate){.name = name, .result = form == WINDOW_GRID ? VEC_LIST : VEC_DOUBLE, .extra = (const void *)(intptr_t)(fn * WINDOW_FORMS + form),
+		                     .size = sizeof(window_state), .destroy = destroy, .update = update, .combine = combine, .finalize = finalize};
+		window_columns c = columns_of(&(window_function){.fn = fn, .form = (window_form)form});
+		for (int i = 0; i < c.count; i++) {
+			bool time = i == c.ts || (form == WINDOW_BOUNDS && i == c.start);
+			a->parameters[i] = i == c.end ? ends[form] : time ? VEC_TIMESTAMP : VEC_DOUBLE;
+		}
+	}
+	const vec_aggregate *const tables[] = {forms, NULL};
+	return vec_register_aggregates(conn, tables, (vec_text){0}, budget, err);
 }

@@ -63,3 +63,17 @@ int64_t prom_process_limit(void);
 // its query was cancelled, and returns false.
 bool prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]);
 bool prom_cancel_error(char err[PROM_ERROR_BYTES]);
+
+// Scratch memory that one series leaves to the next: initialise the budget and zero the rest. One thread
+// uses it for any number of series, then frees it.
+typedef struct {
+	prom_budget *budget;
+	void *mem;
+	size_t bytes;
+} prom_scratch;
+
+// Returns n bytes that are valid until the next call with the same scratch, or NULL if the budget
+// refuses them.
+void *prom_scratch_take(prom_scratch *s, size_t n);
+
+void prom_scratch_free(prom_scratch *s);

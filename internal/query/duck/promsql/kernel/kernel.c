@@ -4,6 +4,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define FUNCTION(id, name, kernel, keys) {name, kernel, keys},
+static const struct {
+	const char *name;
+	int (*kernel)(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);
+	uint32_t parameters; // spec keys beside the grid and range
+} functions[] = {PROM_RANGE_LIST(FUNCTION)};
+#undef FUNCTION
+
+int prom_range_find(const char *name, size_t len) {
+	for (int fn = 0; fn < PROM_RANGE_FUNCTIONS; fn++) {
+		if (strlen(functions[fn].name) == len && memcmp(functions[fn].name, name, len) == 0) {
+			return fn;
+		}
+	}
+	return -1;
+}
+
+uint32_t prom_range_keys(int fn) { return PROM_KEYS_GRID | PROM_KEY_RANGE | functions[fn].parameters; }
+
+bool prom_range_sees_stale(int fn) { return fn == PROM_INSTANT || fn == PROM_TIMESTAMP; }
+
 prom_kernel prom_kernel_of(int fn, const prom_spec *spec) {
 	const prom_scratch none = {.budget = spec->budget};
 	return (prom_kernel){.fn = fn, .spec = *spec, .series = none, .scratch = none, .windows = none, .known = -1};
@@ -140,7 +161,7 @@ int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_
 		}
 	}
 	if (stale < n) {
-		present = prom_range_series(k->fn, &s, &k->spec, out, &k->scratch);
+		present = functions[k->fn].kernel(k->fn, &s, &k->spec, out, &k->scratch);
 	}
 	return present < 0 ? PROM_KERNEL_REFUSED : present > 0 ? PROM_KERNEL_PRESENT : PROM_KERNEL_NONE;
 }

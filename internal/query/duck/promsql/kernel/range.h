@@ -2,7 +2,6 @@
 // for floats without start timestamps. Independent of DuckDB.
 #pragma once
 
-#include "scratch.h"
 #include "spec.h"
 #include "value.h"
 #include "functions.h"

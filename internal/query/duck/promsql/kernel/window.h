@@ -55,9 +55,6 @@ PROM_INLINE void kahan_add(double x, double *sum, double *c) {
 	*sum = t;
 }
 
-// Calls the kernel of fn.
-int prom_range_series(int fn, const series *s, const prom_spec *spec, double *out, prom_scratch *scratch);
-
 // The kernels. Each writes the values of the steps that have one, and returns whether there are any, or
 // -1 if scratch memory was refused.
 int prom_range_pick(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);
