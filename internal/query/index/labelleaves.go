@@ -1,6 +1,7 @@
 package index
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -32,16 +33,15 @@ type labelLeaf struct {
 var lastLabels [8]atomic.Pointer[labelLeaves]
 
 // labelsOf returns the label columns of a file.
-func labelsOf(layout *parquetfile.Layout) *labelLeaves {
+func labelsOf(layout *parquetfile.Layout) (*labelLeaves, error) {
 	if len(layout.Leaves) == 0 {
-		return &labelLeaves{}
+		return &labelLeaves{}, nil
 	}
 	last := &lastLabels[len(layout.Leaves)%len(lastLabels)]
 	if l := last.Load(); l != nil && len(l.of) == len(layout.Leaves) && &l.of[0] == &layout.Leaves[0] {
-		return l
+		return l, nil
 	}
 	l := &labelLeaves{of: layout.Leaves, byName: map[string]int{}}
-	columns := map[string]int{}
 	for leaf := range layout.Leaves {
 		e, column := &layout.Leaves[leaf], l.columns
 		name, ok := strings.CutPrefix(e.Path[0], segment.LabelPrefix)
@@ -51,14 +51,15 @@ func labelsOf(layout *parquetfile.Layout) *labelLeaves {
 		if e.Path[0] == segment.ColMetric {
 			name, ok, column = model.MetricNameLabel, true, -1
 		}
-		if ok && len(e.Path) == 1 && !e.Nested && e.Type == format.ByteArray {
-			l.byName[name], columns[name] = leaf, column
+		if !ok {
+			continue
 		}
-	}
-	for name, leaf := range l.byName {
-		l.sorted = append(l.sorted, labelLeaf{name, leaf, columns[name]})
+		if e.Type != format.ByteArray || len(e.Path) != 1 || e.Nested {
+			return nil, fmt.Errorf("%w: column %v is not a label column", parquetfile.ErrFormat, e.Path)
+		}
+		l.byName[name], l.sorted = leaf, append(l.sorted, labelLeaf{name, leaf, column})
 	}
 	slices.SortFunc(l.sorted, func(a, b labelLeaf) int { return strings.Compare(a.name, b.name) })
 	last.Store(l)
-	return l
+	return l, nil
 }

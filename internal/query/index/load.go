@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/parquet-go/parquet-go/format"
-	"github.com/prometheus/common/model"
 
 	"github.com/promlake/promlake/internal/format/parquetfile"
 	"github.com/promlake/promlake/internal/format/segment"
@@ -25,6 +25,7 @@ type loader struct {
 	layout *parquetfile.Layout
 	seed   uint64
 	rows   int
+	picked [][]Range // by row group, counted from its first row: the rows that are read; nil: all
 	table  *Table
 
 	memory  *parquetfile.Memory
@@ -73,10 +74,13 @@ func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader
 	return &l, nil
 }
 
-// pages calls visit for every page of a leaf column in all row groups. begin, if not nil, is called
-// before the first page of each group.
-func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.DataPage) error) error {
+// pages calls visit for every page of a leaf column in all row groups with rows that are read. begin,
+// if not nil, is called before the first page of each group.
+func (l *loader) pages(leaf int, begin func(group int) error, visit func(*parquetfile.DataPage) error) error {
 	for i := range l.layout.Groups {
+		if l.picked != nil && len(l.picked[i]) == 0 {
+			continue
+		}
 		g, err := l.layout.Read(i, l.in, l.memory.Buffer, []int{leaf})
 		if err != nil {
 			return err
@@ -86,7 +90,7 @@ func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.Dat
 			return err
 		}
 		if begin != nil {
-			if err := begin(); err != nil {
+			if err := begin(i); err != nil {
 				return err
 			}
 		}
@@ -110,20 +114,13 @@ func (l *loader) ids() error {
 
 // labels reads the label columns and the labels MAP.
 func (l *loader) labels() error {
-	for leaf := range l.layout.Leaves {
-		e := &l.layout.Leaves[leaf]
-		name, ok := strings.CutPrefix(e.Path[0], segment.LabelPrefix)
-		if e.Path[0] == segment.ColMetric {
-			name, ok = model.MetricNameLabel, true
-		}
-		if !ok {
-			continue
-		}
-		if e.Type != format.ByteArray || len(e.Path) != 1 || e.Nested {
-			return fmt.Errorf("%w: column %v is not a label column", parquetfile.ErrFormat, e.Path)
-		}
-		if err := l.column(leaf, name); err != nil {
-			return fmt.Errorf("column %s: %w", e.Path[0], err)
+	own, err := labelsOf(l.layout)
+	if err != nil {
+		return err
+	}
+	for _, x := range own.sorted {
+		if err := l.column(x.leaf, x.name); err != nil {
+			return fmt.Errorf("column %s: %w", l.layout.Leaves[x.leaf].Path[0], err)
 		}
 	}
 	byName, err := l.mapped()
@@ -148,7 +145,7 @@ func (l *loader) column(leaf int, name string) error {
 	b.reset()
 	// offset and length of the row group's dictionary in the builder's values
 	first, entries := 0, 0
-	begin := func() (err error) {
+	begin := func(int) (err error) {
 		first = len(b.values)
 		// it may alias the buffer that the next row group is read into
 		l.memory.Chunk.Dict = slices.Clone(l.memory.Chunk.Dict)
@@ -202,32 +199,39 @@ func (l *loader) sort() error {
 	return nil
 }
 
-// int64s calls visit with each value of a flat column of integers. At no time are all of them in
-// memory: an object may have millions of rows.
+// int64s calls visit with each value of a flat column of integers, for the rows that are read. At no
+// time are all of them in memory: an object may have millions of rows.
 func (l *loader) int64s(name string, visit func(row int, v int64) error) error {
 	leaf := l.layout.Column(name)
 	if leaf < 0 || l.layout.Leaves[leaf].Type != format.Int64 || l.layout.Leaves[leaf].Nested {
 		return fmt.Errorf("%w: there is no integer column %s", parquetfile.ErrFormat, name)
 	}
-	row := 0
+	row, first := 0, uint32(0) // first: row of a page in its group
 	var dict []int64
-	begin := func() (err error) {
+	rows := []Range{{0, math.MaxUint32}}
+	begin := func(group int) (err error) {
+		if first = 0; l.picked != nil {
+			rows = l.picked[group]
+		}
 		dict, err = l.memory.Chunk.Int64s()
 		return err
 	}
 	err := l.pages(leaf, begin, func(p *parquetfile.DataPage) (err error) {
-		if row+p.Entries > l.rows {
-			return fmt.Errorf("%w: more than %d rows", parquetfile.ErrFormat, l.rows)
-		}
 		if l.page, err = p.Int64s(l.page[:0], p.Entries, dict); err != nil {
 			return err
 		}
-		for _, v := range l.page {
-			if err := visit(row, v); err != nil {
-				return err
+		for _, r := range rows {
+			for at := max(r.From, first); at < min(r.To, first+uint32(p.Entries)); at++ {
+				if row == l.rows {
+					return fmt.Errorf("%w: more than %d rows", parquetfile.ErrFormat, l.rows)
+				}
+				if err := visit(row, l.page[at-first]); err != nil {
+					return err
+				}
+				row++
 			}
-			row++
 		}
+		first += uint32(p.Entries)
 		return nil
 	})
 	if err == nil && row != l.rows {

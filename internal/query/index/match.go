@@ -1,7 +1,6 @@
 package index
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -284,26 +283,11 @@ func (c *column) cost(set codeSet) int {
 
 // filter appends to dst the rows of src whose codes are in a set.
 func (c *column) filter(dst, src []Range, set codeSet) []Range {
+	if code, ok := set.single(); ok {
+		return c.filterOne(dst, src, code)
+	}
 	switch {
 	case c.ends != nil:
-		if code, ok := set.single(); ok {
-			for _, r := range src {
-				run := sort.Search(len(c.ends), func(i int) bool { return c.ends[i] > r.From })
-				upto := run + sort.Search(len(c.ends)-run, func(i int) bool { return c.ends[run+i] >= r.To }) + 1
-				for ; run < upto; run++ {
-					i := c.codes.index(run, upto, code)
-					if i < 0 {
-						break
-					}
-					if run += i; run == 0 {
-						dst = join(dst, r.From, min(r.To, c.ends[run]))
-					} else {
-						dst = join(dst, max(r.From, c.ends[run-1]), min(r.To, c.ends[run]))
-					}
-				}
-			}
-			return dst
-		}
 		run := 0
 		for _, r := range src {
 			run += sort.Search(len(c.ends)-run, func(i int) bool { return c.ends[run+i] > r.From })
@@ -319,20 +303,6 @@ func (c *column) filter(dst, src []Range, set codeSet) []Range {
 		}
 		return dst
 	case c.codes.b1 != nil:
-		if code, ok := set.single(); ok {
-			code := uint8(code)
-			for _, r := range src {
-				for at := r.From; at < r.To; at++ {
-					i := bytes.IndexByte(c.codes.b1[at:r.To], code)
-					if i < 0 {
-						break
-					}
-					at += uint32(i)
-					dst = join(dst, at, at+1)
-				}
-			}
-			return dst
-		}
 		return filterCodes(dst, src, c.codes.b1, set)
 	case c.codes.b2 != nil:
 		return filterCodes(dst, src, c.codes.b2, set)
@@ -340,17 +310,33 @@ func (c *column) filter(dst, src []Range, set codeSet) []Range {
 	return filterCodes(dst, src, c.codes.b4, set)
 }
 
-func filterCodes[T uint8 | uint16 | uint32](dst, src []Range, codes []T, set codeSet) []Range {
-	if code, ok := set.single(); ok {
-		for _, r := range src {
-			for i, v := range codes[r.From:r.To] {
-				if v == T(code) {
-					dst = join(dst, r.From+uint32(i), r.From+uint32(i)+1)
-				}
+// filterOne is filter for one code.
+func (c *column) filterOne(dst, src []Range, code uint32) []Range {
+	for _, r := range src {
+		from, upto := int(r.From), int(r.To)
+		if c.ends != nil { // runs in place of rows
+			from = sort.Search(len(c.ends), func(i int) bool { return c.ends[i] > r.From })
+			upto = from + sort.Search(len(c.ends)-from, func(i int) bool { return c.ends[from+i] >= r.To }) + 1
+		}
+		for ; from < upto; from++ {
+			i := c.codes.index(from, upto, code)
+			if i < 0 {
+				break
+			}
+			switch from += i; {
+			case c.ends == nil:
+				dst = join(dst, uint32(from), uint32(from)+1)
+			case from == 0:
+				dst = join(dst, r.From, min(r.To, c.ends[0]))
+			default:
+				dst = join(dst, max(r.From, c.ends[from-1]), min(r.To, c.ends[from]))
 			}
 		}
-		return dst
 	}
+	return dst
+}
+
+func filterCodes[T uint8 | uint16 | uint32](dst, src []Range, codes []T, set codeSet) []Range {
 	table := make([]bool, set.all)
 	for code := range table {
 		table[code] = set.has(uint32(code))

@@ -39,7 +39,10 @@ func (s Some) segment(ctx context.Context, in io.ReaderAt, size int64) (*Table, 
 		return nil, err
 	}
 	defer columns.Release()
-	l := s.loader(in, columns.Layout)
+	l, err := s.loader(in, columns.Layout)
+	if err != nil {
+		return nil, err
+	}
 	defer l.close()
 	found, err := s.begin(ctx, l)
 	if !found || l.rows == 0 || err != nil {
@@ -81,7 +84,10 @@ func (s Some) block(ctx context.Context, in io.ReaderAt, size int64, m *block.Me
 	if layout.Rows != m.Series {
 		return nil, fmt.Errorf("%w: %d series, meta.json has %d", errShape, layout.Rows, m.Series)
 	}
-	l := s.loader(in, layout)
+	l, err := s.loader(in, layout)
+	if err != nil {
+		return nil, err
+	}
 	defer l.close()
 	found, err := s.begin(ctx, l)
 	if !found || l.rows == 0 || err != nil {
@@ -105,11 +111,15 @@ func (s Some) block(ctx context.Context, in io.ReaderAt, size int64, m *block.Me
 }
 
 // loader returns a loader of the rows of a file, which must be closed.
-func (s Some) loader(in io.ReaderAt, layout *parquetfile.Layout) *someLoader {
-	l := &someLoader{loader: openLoader(in, layout, s.Seed), labels: labelsOf(layout), groups: make([]someGroup, len(layout.Groups)), room: rooms.Get().(*columnRoom)}
-	l.wanted = l.labels.sorted
+func (s Some) loader(in io.ReaderAt, layout *parquetfile.Layout) (*someLoader, error) {
+	own, err := labelsOf(layout)
+	if err != nil {
+		return nil, err
+	}
+	l := &someLoader{loader: openLoader(in, layout, s.Seed), labels: own, groups: make([]someGroup, len(layout.Groups)), room: rooms.Get().(*columnRoom)}
+	l.picked, l.wanted = make([][]Range, len(layout.Groups)), l.labels.sorted
 	l.table.some = []uint32{}
-	return l
+	return l, nil
 }
 
 // close lets others have the memory of the loader, in which no table has anything.
@@ -137,17 +147,17 @@ func (s Some) begin(ctx context.Context, l *someLoader) (found bool, err error) 
 			if err != nil {
 				return false, err
 			}
-			g.rows = Union(g.rows, rows)
+			l.picked[i] = Union(l.picked[i], rows)
 		}
-		if len(l.table.some)+count(g.rows) > s.Most {
+		if len(l.table.some)+count(l.picked[i]) > s.Most {
 			return false, nil
 		}
-		for _, r := range g.rows {
+		for _, r := range l.picked[i] {
 			for row := r.From; row < r.To; row++ {
 				l.table.some = append(l.table.some, first+row)
 			}
 		}
-		if len(g.rows) == 0 {
+		if len(l.picked[i]) == 0 {
 			g.columns = nil // none of it is read again
 		}
 		first += uint32(layout.Groups[i].Rows)
@@ -189,7 +199,6 @@ type someLoader struct {
 
 // someGroup is what is known of a row group.
 type someGroup struct {
-	rows []Range // that match, counted from the group's first
 	// of the labels that were read so far, and of all that have no column of their own; only those
 	// that are still needed
 	columns map[string]*groupColumn
@@ -269,107 +278,54 @@ func (l *someLoader) storedIDs() error {
 	if leaf < 0 {
 		return fmt.Errorf("%w: column %s is missing", parquetfile.ErrFormat, segment.ColSeriesID)
 	}
-	err := l.pick(leaf, func(g *parquetfile.GroupReader, rows []Range) error {
-		first := uint32(0) // of a page
-		err := g.Pages(leaf, &l.memory.Chunk, func(p *parquetfile.DataPage) (err error) {
-			for _, r := range rows {
-				from, to := max(r.From, first), min(r.To, first+uint32(p.Entries))
-				if from < to && err == nil {
-					l.table.ids, err = p.WordsIn(l.table.ids, p.Entries, int(from-first), int(to-first))
-				}
+	var rows []Range
+	first := uint32(0) // row of a page in its group
+	begin := func(group int) error {
+		rows, first = l.picked[group], 0
+		return nil
+	}
+	err := l.pages(leaf, begin, func(p *parquetfile.DataPage) (err error) {
+		for _, r := range rows {
+			from, to := max(r.From, first), min(r.To, first+uint32(p.Entries))
+			if from < to && err == nil {
+				l.table.ids, err = p.WordsIn(l.table.ids, p.Entries, int(from-first), int(to-first))
 			}
-			first += uint32(p.Entries)
-			return err
-		})
-		if end := rows[len(rows)-1].To; err == nil && end > first {
-			err = fmt.Errorf("%w: %w: %d values, expected row %d", parquetfile.ErrFormat, errShape, first, end)
 		}
+		first += uint32(p.Entries)
 		return err
 	})
+	if err == nil && len(l.table.ids) != l.rows {
+		err = fmt.Errorf("%w: %w: %d values for %d series", parquetfile.ErrFormat, errShape, len(l.table.ids), l.rows)
+	}
 	if err != nil {
 		return fmt.Errorf("column %s: %w", segment.ColSeriesID, err)
 	}
 	return nil
 }
 
-// pick calls read for the row groups with rows, after loading a leaf.
-func (l *someLoader) pick(leaf int, read func(g *parquetfile.GroupReader, rows []Range) error) error {
-	for i := range l.groups {
-		if len(l.groups[i].rows) == 0 {
-			continue
-		}
-		g, err := l.layout.Read(i, l.in, l.memory.Buffer, []int{leaf})
-		if err != nil {
-			return err
-		}
-		l.memory.Buffer = g.Buffer()
-		if err := read(&g, l.groups[i].rows); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// appendRows appends the values of rows to dst, unless err is set.
-func appendRows[T any](dst *[]T, values []T, rows []Range, err error) error {
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if int(r.To) > len(values) {
-			return fmt.Errorf("%w: %w: %d values, expected row %d", parquetfile.ErrFormat, errShape, len(values), r.To)
-		}
-		*dst = append(*dst, values[r.From:r.To]...)
-	}
-	return nil
-}
-
-// int64s reads a flat column of integers.
-func (l *someLoader) int64s(name string) (out []int64, err error) {
-	leaf := l.layout.Column(name)
-	if leaf < 0 || l.layout.Leaves[leaf].Nested {
-		return nil, fmt.Errorf("%w: there is no integer column %s", parquetfile.ErrFormat, name)
-	}
-	err = l.pick(leaf, func(g *parquetfile.GroupReader, rows []Range) (err error) {
-		l.page, err = g.Int64s(leaf, &l.memory.Chunk, l.page[:0])
-		return appendRows(&out, l.page, rows, err)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("column %s: %w", name, err)
-	}
-	return out, nil
-}
-
 // places reads the positions of series in the files of a kind, which have total rows.
 func (l *someLoader) places(start, count string, total int64) (s spans, err error) {
-	starts, err := l.int64s(start)
-	if err != nil {
-		return s, err
+	s = spans{from: make([]uint64, l.rows), to: make([]uint64, l.rows)}
+	beyond := func(n, at int64) error {
+		return fmt.Errorf("%w: %d rows from row %d on, of %d", errShape, n, at, total)
 	}
-	counts, err := l.int64s(count)
-	if err != nil {
-		return s, err
-	}
-	for i, at := range starts {
-		if n := counts[i]; at < 0 || n < 0 || at > total || n > total-at {
-			return s, fmt.Errorf("%w: %d rows from row %d on, of %d", errShape, n, at, total)
+	err = l.int64s(start, func(i int, at int64) error {
+		if at < 0 || at > total {
+			return beyond(0, at)
 		}
-		s.from, s.to = append(s.from, uint64(at)), append(s.to, uint64(at+counts[i]))
-	}
-	return s, nil
-}
-
-// times reads the first and last times of series. No time is before base (ms).
-func (l *someLoader) times(base int64) error {
-	from, err := l.int64s(block.ColMinTS)
+		s.from[i] = uint64(at)
+		return nil
+	})
 	if err != nil {
-		return err
+		return s, err
 	}
-	upto, err := l.int64s(block.ColMaxTS)
-	if err != nil {
-		return err
-	}
-	return l.bounds(base, from, upto)
+	return s, l.int64s(count, func(i int, n int64) error {
+		if at := int64(s.from[i]); n < 0 || n > total-at {
+			return beyond(n, at)
+		}
+		s.to[i] = s.from[i] + uint64(n)
+		return nil
+	})
 }
 
 // lists reads the numbers of samples of the rows of a segment, and their first and last times.
@@ -403,14 +359,9 @@ func (l *someLoader) lists(columns *segment.Columns) error {
 		}
 		*c.spans = running(ends)
 	}
-	return l.bounds(slices.Min(from), from, upto)
-}
-
-// bounds sets the times of rows. Those of a row without samples are not in order.
-func (l *someLoader) bounds(base int64, from, upto []int64) error {
-	b := newBounds(base, l.rows)
+	b := newBounds(slices.Min(from), l.rows)
 	for i := range from {
-		if from[i] <= upto[i] {
+		if from[i] <= upto[i] { // else the row has no samples
 			if err := b.see(i, from[i], upto[i]); err != nil {
 				return err
 			}

@@ -50,7 +50,7 @@ const maxAtOnce = 1 << 20
 // at once.
 func (l *someLoader) readLabels(group int, names []string) error {
 	g := &l.groups[group]
-	if len(g.rows) == 0 {
+	if len(l.picked[group]) == 0 {
 		return nil
 	}
 	var leaves []int
@@ -152,7 +152,7 @@ func (l *someLoader) add(name string) error {
 	b := l.builder
 	b.reset()
 	for i := range l.groups {
-		if len(l.groups[i].rows) == 0 {
+		if len(l.picked[i]) == 0 {
 			continue
 		}
 		c, err := l.column(i, name)
@@ -160,10 +160,10 @@ func (l *someLoader) add(name string) error {
 			return err
 		}
 		if c == nil {
-			b.fill(int(b.rows) + count(l.groups[i].rows))
+			b.fill(int(b.rows) + count(l.picked[i]))
 			continue
 		}
-		if err := c.pick(b, l.groups[i].rows, l.room); err != nil {
+		if err := c.pick(b, l.picked[i], l.room); err != nil {
 			return fmt.Errorf("label %s: %w", name, err)
 		}
 		delete(l.groups[i].columns, name) // no name is read twice
