@@ -16,44 +16,39 @@ type Chunk struct {
 	// Rows is the number of rows, at most ChunkRows.
 	Rows int
 
-	scan    *opened
-	numbers [][]int64   // by column of the projection
-	doubles [][]float64 // likewise
-	flags   [][]bool    // likewise
-	uints   [][]uint32  // likewise
-	lists   []*Lists    // likewise
-	texts   []*Texts    // likewise
-	pinned  runtime.Pinner
+	scan   *opened
+	values []any // by column of the projection: []int64, []float64, []bool, []uint32, *Lists or *Texts
+	pinned runtime.Pinner
 }
 
 // of returns what there is for a column.
-func of[T any](c *Chunk, all []T, column int) (one T) {
+func of[T any](c *Chunk, column int) (one T) {
 	if i := c.scan.outputs[column]; i >= 0 {
-		one = all[i]
+		one, _ = c.values[i].(T)
 	}
 	return one
 }
 
 // Numbers returns the values of a BIGINT column, or of a TIMESTAMP column in µs; nil if they are
 // not read.
-func (c *Chunk) Numbers(column int) []int64 { return of(c, c.numbers, column) }
+func (c *Chunk) Numbers(column int) []int64 { return of[[]int64](c, column) }
 
 // Doubles returns the values of a DOUBLE column; nil if they are not read.
-func (c *Chunk) Doubles(column int) []float64 { return of(c, c.doubles, column) }
+func (c *Chunk) Doubles(column int) []float64 { return of[[]float64](c, column) }
 
 // Flags returns the values of a BOOLEAN column; nil if they are not read.
-func (c *Chunk) Flags(column int) []bool { return of(c, c.flags, column) }
+func (c *Chunk) Flags(column int) []bool { return of[[]bool](c, column) }
 
 // UInts returns the values of a UINTEGER column; nil if they are not read.
-func (c *Chunk) UInts(column int) []uint32 { return of(c, c.uints, column) }
+func (c *Chunk) UInts(column int) []uint32 { return of[[]uint32](c, column) }
 
 // Lists returns the values of a DOUBLE[] column; nil if they are not read, which drops what is
 // set.
-func (c *Chunk) Lists(column int) *Lists { return of(c, c.lists, column) }
+func (c *Chunk) Lists(column int) *Lists { return of[*Lists](c, column) }
 
 // Texts returns the values of a VARCHAR or MAP column; nil if they are not read, which drops what
 // is written.
-func (c *Chunk) Texts(column int) *Texts { return of(c, c.texts, column) }
+func (c *Chunk) Texts(column int) *Texts { return of[*Texts](c, column) }
 
 // give describes the rows for C.
 func (c *Chunk) give(out *C.prom_table_chunk) {
@@ -65,19 +60,19 @@ func (c *Chunk) give(out *C.prom_table_chunk) {
 	for i, column := range c.scan.columns {
 		v := &vectors[i]
 		v._type = C.int(column.Type)
-		switch {
-		case c.numbers[i] != nil:
-			v.data = unsafe.Pointer(pin(c, c.numbers[i]))
-		case c.doubles[i] != nil:
-			v.data = unsafe.Pointer(pin(c, c.doubles[i]))
-		case c.flags[i] != nil:
-			v.data = unsafe.Pointer(pin(c, c.flags[i]))
-		case c.uints[i] != nil:
-			v.data = unsafe.Pointer(pin(c, c.uints[i]))
-		case c.lists[i] != nil:
-			v.ends = (*C.uint32_t)(pin(c, c.lists[i].ends))
-		default:
-			c.texts[i].give(c, v)
+		switch x := c.values[i].(type) {
+		case []int64:
+			v.data = unsafe.Pointer(pin(c, x))
+		case []float64:
+			v.data = unsafe.Pointer(pin(c, x))
+		case []bool:
+			v.data = unsafe.Pointer(pin(c, x))
+		case []uint32:
+			v.data = unsafe.Pointer(pin(c, x))
+		case *Lists:
+			v.ends = (*C.uint32_t)(pin(c, x.ends))
+		case *Texts:
+			x.give(c, v)
 		}
 	}
 }
@@ -115,7 +110,6 @@ func (l *Lists) Set(lists [][]float64, copyTo func(to []float64) error) {
 // Texts are the values of a VARCHAR or MAP column: entries, and how many rows in a row have each.
 // Without Choose, row i has entry i. A nil *Texts drops everything.
 type Texts struct {
-	maps    bool
 	bytes   []byte
 	ends    []uint32
 	mapEnds []uint32
@@ -166,10 +160,13 @@ func (t *Texts) Choose(n int) {
 	if t == nil {
 		return
 	}
-	for len(t.repeats) < len(t.valid) {
-		t.repeats = append(t.repeats, 0)
-	}
+	t.pad()
 	t.repeats[len(t.repeats)-1] += uint32(n)
+}
+
+// pad gives the entries that no row has chosen so far no rows.
+func (t *Texts) pad() {
+	t.repeats = append(t.repeats, make([]uint32, max(0, len(t.valid)-len(t.repeats)))...)
 }
 
 func (t *Texts) give(c *Chunk, v *C.prom_table_vector) {
@@ -177,9 +174,7 @@ func (t *Texts) give(c *Chunk, v *C.prom_table_vector) {
 	v.ends = (*C.uint32_t)(pin(c, t.ends))
 	v.map_ends = (*C.uint32_t)(pin(c, t.mapEnds))
 	if len(t.repeats) > 0 {
-		for len(t.repeats) < len(t.valid) {
-			t.repeats = append(t.repeats, 0)
-		}
+		t.pad()
 	}
 	v.repeats = (*C.uint32_t)(pin(c, t.repeats))
 	v.entries = C.size_t(len(t.valid))

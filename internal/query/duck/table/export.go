@@ -109,22 +109,21 @@ func (c *cursor) Close() {
 //export promTableCursor
 func promTableCursor(scan C.uintptr_t) C.uintptr_t {
 	x := cgo.Handle(scan).Value().(*opened)
-	n := len(x.columns)
-	c := Chunk{scan: x, numbers: make([][]int64, n), doubles: make([][]float64, n), flags: make([][]bool, n), uints: make([][]uint32, n), lists: make([]*Lists, n), texts: make([]*Texts, n)}
+	c := Chunk{scan: x, values: make([]any, len(x.columns))}
 	for i, column := range x.columns {
 		switch column.Type {
 		case Double:
-			c.doubles[i] = make([]float64, ChunkRows)
+			c.values[i] = make([]float64, ChunkRows)
 		case BigInt, Timestamp:
-			c.numbers[i] = make([]int64, ChunkRows)
+			c.values[i] = make([]int64, ChunkRows)
 		case Boolean:
-			c.flags[i] = make([]bool, ChunkRows)
+			c.values[i] = make([]bool, ChunkRows)
 		case UInteger:
-			c.uints[i] = make([]uint32, ChunkRows)
+			c.values[i] = make([]uint32, ChunkRows)
 		case Doubles:
-			c.lists[i] = new(Lists)
+			c.values[i] = new(Lists)
 		default:
-			c.texts[i] = &Texts{maps: column.Type == Map}
+			c.values[i] = new(Texts)
 		}
 	}
 	return C.uintptr_t(cgo.NewHandle(&cursor{x.Cursor(), c}))
@@ -137,9 +136,9 @@ func promTableNext(handle C.uintptr_t, out *C.prom_table_chunk) {
 	// DuckDB has copied the last rows.
 	c.chunk.Rows = 0
 	c.chunk.pinned.Unpin()
-	for _, t := range c.chunk.texts {
-		if t != nil {
-			*t = Texts{maps: t.maps, bytes: t.bytes[:0], ends: t.ends[:0], mapEnds: t.mapEnds[:0], valid: t.valid[:0], repeats: t.repeats[:0]}
+	for _, v := range c.chunk.values {
+		if t, ok := v.(*Texts); ok {
+			*t = Texts{bytes: t.bytes[:0], ends: t.ends[:0], mapEnds: t.mapEnds[:0], valid: t.valid[:0], repeats: t.repeats[:0]}
 		}
 	}
 	if err := c.Next(&c.chunk); err != nil {
@@ -152,7 +151,7 @@ func promTableNext(handle C.uintptr_t, out *C.prom_table_chunk) {
 //export promTableCopy
 func promTableCopy(handle C.uintptr_t, column C.size_t, to *C.double, out *C.prom_table_chunk) {
 	defer protect(&out.error)
-	l := cgo.Handle(handle).Value().(*cursor).chunk.lists[column]
+	l := cgo.Handle(handle).Value().(*cursor).chunk.values[column].(*Lists)
 	if n := l.ends[len(l.ends)-1]; n > 0 {
 		if err := l.copy(unsafe.Slice((*float64)(to), n)); err != nil {
 			fail(&out.error, err)
