@@ -3,6 +3,7 @@ package duck
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
 )
@@ -49,14 +50,9 @@ func (d *DB) With(ctx context.Context, fn func(mapping.Connection) error) error 
 
 // permitted checks the type of the prepared statement.
 func (r *Rows) permitted() error {
-	if len(r.allowed) == 0 {
-		return nil
-	}
 	got := mapping.PreparedStatementType(r.stmt)
-	for _, t := range r.allowed {
-		if got == t {
-			return nil
-		}
+	if len(r.allowed) == 0 || slices.Contains(r.allowed, got) {
+		return nil
 	}
 	return &Error{Message: fmt.Sprintf("a statement of type %d is not a query", got), SQL: r.sql}
 }

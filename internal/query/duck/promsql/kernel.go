@@ -1,8 +1,6 @@
 package promsql
 
 /*
-#include <stdlib.h>
-
 #include "kernel/kernel.h"
 */
 import "C"
@@ -34,11 +32,10 @@ func NewKernel(function, spec string) (*Kernel, error) {
 	if !ok || fn < 0 {
 		return nil, fmt.Errorf("there is no range function %q", function)
 	}
-	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
-	defer C.free(unsafe.Pointer(msg))
-	c := C.prom_kernel_open(fn, (*C.char)(unsafe.Pointer(unsafe.StringData(spec))), C.size_t(len(spec)), msg)
+	var msg message
+	c := C.prom_kernel_open(fn, (*C.char)(unsafe.Pointer(unsafe.StringData(spec))), C.size_t(len(spec)), &msg[0])
 	if c == nil {
-		return nil, errors.New(C.GoString(msg))
+		return nil, msg.error()
 	}
 	return &Kernel{c: c, steps: int(c.spec.n)}, nil
 }

@@ -1,8 +1,6 @@
 package promsql
 
 /*
-#include <stdlib.h>
-
 #include "agg/lists.h"
 #include "vec/functions.h"
 #include "vec/gomath.h"
@@ -84,7 +82,7 @@ func (f Function) Apply(out, v []float64, params ...[]float64) (any bool) {
 // them at once. It belongs to one goroutine.
 type Lists struct {
 	c      *C.prom_lists // nil when closed
-	msg    *C.char       // of the last error
+	msg    message       // of the last error
 	pinned runtime.Pinner
 	steps  int
 }
@@ -94,10 +92,9 @@ type Lists struct {
 // change the lists until Close. What the aggregates need counts against the budget, which must stay
 // open until then.
 func NewLists(v [][]float64, bounds []float64, budget *Budget) (*Lists, error) {
-	l := &Lists{msg: (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES)), steps: len(v[0])}
-	if l.c = C.prom_lists_open(C.uint32_t(len(v)), C.uint32_t(l.steps), C.int64_t(budget.ID()), l.msg); l.c == nil {
-		defer l.Close()
-		return nil, errors.Join(errors.New(C.GoString(l.msg)), budget.Err())
+	l := &Lists{steps: len(v[0])}
+	if l.c = C.prom_lists_open(C.uint32_t(len(v)), C.uint32_t(l.steps), C.int64_t(budget.ID()), &l.msg[0]); l.c == nil {
+		return nil, errors.Join(l.msg.error(), budget.Err())
 	}
 	rows := unsafe.Slice(l.c.rows.rows, len(v))
 	for i, list := range v {
@@ -114,8 +111,8 @@ func NewLists(v [][]float64, bounds []float64, budget *Budget) (*Lists, error) {
 // are those of Fold.Add, as those of the other methods.
 func (l *Lists) Quantile(phi float64, out []float64) (present bool, err error) {
 	var any C.bool
-	ok := C.agg_rows_quantile(&l.c.rows, C.double(phi), doubles(out), &any, l.msg)
-	return bool(any), failure(ok, l.c.rows.budget, l.msg)
+	ok := C.agg_rows_quantile(&l.c.rows, C.double(phi), doubles(out), &any, &l.msg[0])
+	return bool(any), failure(ok, l.c.rows.budget, &l.msg)
 }
 
 // HistogramQuantile writes the quantile phi of the histogram at each step to out. It reports whether
@@ -127,8 +124,8 @@ func (l *Lists) HistogramQuantile(phi float64, out []float64) (present, forced b
 	var pinned runtime.Pinner
 	defer pinned.Unpin()
 	pinned.Pin(&q)
-	ok := C.agg_rows_histogram_quantile(&l.c.rows, &row, doubles(out), &any, &changed, l.msg)
-	return bool(any), bool(changed), failure(ok, l.c.rows.budget, l.msg)
+	ok := C.agg_rows_histogram_quantile(&l.c.rows, &row, doubles(out), &any, &changed, &l.msg[0])
+	return bool(any), bool(changed), failure(ok, l.c.rows.budget, &l.msg)
 }
 
 // Choose chooses k series at each step by an operator ("topk", "bottomk" or "limitk"), and calls use
@@ -136,8 +133,8 @@ func (l *Lists) HistogramQuantile(phi float64, out []float64) (present, forced b
 // values. It may be called once.
 func (l *Lists) Choose(op string, k int64, room func(n int) []float64, use func(i int, v []float64)) error {
 	name := textOf(op)
-	ok := C.prom_lists_choose(l.c, name.text, name.len, C.uint32_t(min(k, math.MaxUint32)), l.msg)
-	if err := failure(ok, l.c.rows.budget, l.msg); err != nil {
+	ok := C.prom_lists_choose(l.c, name.text, name.len, C.uint32_t(min(k, math.MaxUint32)), &l.msg[0])
+	if err := failure(ok, l.c.rows.budget, &l.msg); err != nil {
 		return err
 	}
 	all := room(int(l.c.chosen) * l.steps)
@@ -157,7 +154,5 @@ func (l *Lists) Close() {
 		C.prom_lists_close(l.c)
 		l.c = nil
 	}
-	C.free(unsafe.Pointer(l.msg))
-	l.msg = nil
 	l.pinned.Unpin()
 }

@@ -12,7 +12,6 @@ package promsql
 
 /*
 #cgo CFLAGS: -DDUCKDB_STATIC_BUILD
-#include <stdlib.h>
 
 #include "agg/register.h"
 #include "agg/windows.h"
@@ -35,11 +34,8 @@ import (
 // Register adds the functions to the database of conn. DuckDB refuses to add them twice to one
 // database.
 func Register(conn mapping.Connection) error {
-	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
-	defer C.free(unsafe.Pointer(msg))
-	db := C.duckdb_connection(conn.Ptr)
-	if C.prom_register_vec(db, C.vec_text{}, 0, msg) != 0 || C.prom_register_agg(db, C.vec_text{}, 0, msg) != 0 {
-		return fmt.Errorf("register functions: %s", C.GoString(msg))
+	if err := registerOver(conn, "", 0); err != nil {
+		return err
 	}
 	return table.Register(conn, rowsFunction)
 }
@@ -47,15 +43,20 @@ func Register(conn mapping.Connection) error {
 // RegisterLists adds to the database of conn some of the functions over lists of values
 // ("prom_binary"). The budget counts their memory until the database is closed.
 func RegisterLists(conn mapping.Connection, budget *Budget, functions []string) error {
-	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
-	defer C.free(unsafe.Pointer(msg))
 	for _, f := range functions {
-		name := C.CString(f)
-		defer C.free(unsafe.Pointer(name))
-		db, only, id := C.duckdb_connection(conn.Ptr), C.vec_text{text: name, len: C.size_t(len(f))}, C.int64_t(budget.ID())
-		if C.prom_register_vec(db, only, id, msg) != 0 || C.prom_register_agg(db, only, id, msg) != 0 {
-			return fmt.Errorf("register functions: %s", C.GoString(msg))
+		if err := registerOver(conn, f, budget.ID()); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// registerOver registers one of the functions over lists, or all of them. budget 0: specs name one.
+func registerOver(conn mapping.Connection, only string, budget int) error {
+	var msg message
+	db, id := C.duckdb_connection(conn.Ptr), C.int64_t(budget)
+	if C.prom_register_vec(db, textOf(only), id, &msg[0]) != 0 || C.prom_register_agg(db, textOf(only), id, &msg[0]) != 0 {
+		return fmt.Errorf("register functions: %w", msg.error())
 	}
 	return nil
 }
@@ -64,12 +65,11 @@ func RegisterLists(conn mapping.Connection, budget *Budget, functions []string) 
 // agg/windows.h. The budget counts their memory until the database is
 // closed.
 func RegisterWindows(conn mapping.Connection, budget *Budget, functions []string) error {
-	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
-	defer C.free(unsafe.Pointer(msg))
+	var msg message
 	for _, f := range functions {
 		name := (*C.char)(unsafe.Pointer(unsafe.StringData(f)))
-		if C.prom_register_windows(C.duckdb_connection(conn.Ptr), name, C.size_t(len(f)), C.int64_t(budget.ID()), msg) != 0 {
-			return fmt.Errorf("register functions: %s", C.GoString(msg))
+		if C.prom_register_windows(C.duckdb_connection(conn.Ptr), name, C.size_t(len(f)), C.int64_t(budget.ID()), &msg[0]) != 0 {
+			return fmt.Errorf("register functions: %w", msg.error())
 		}
 	}
 	return nil

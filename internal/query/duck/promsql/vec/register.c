@@ -211,7 +211,7 @@ static duckdb_state add_aggregate(duckdb_connection conn, const vec_aggregate **
 	return state;
 }
 
-static bool wanted(vec_text only, const char *name) { return only.text == NULL || vec_text_is(only, name); }
+static bool wanted(vec_text only, const char *name) { return only.len == 0 || vec_text_is(only, name); }
 
 int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]) {
 	for (; *tables != NULL; tables++) {

@@ -66,7 +66,7 @@ VEC_INLINE prom_budget *vec_budget_of(const vec_extra *x) { return x->own != NUL
 
 // Registers the aggregates of tables, each ended by an entry without a name; NULL ends the list of
 // tables. Entries of one name that follow one another are overloads. only is the name of the one
-// function that is registered, without a text for all. budget is the id of the functions' own
+// function that is registered, empty for all. budget is the id of the functions' own
 // budget, 0 for none. Returns 0, or 1 with a message.
 int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);
 
