@@ -46,11 +46,6 @@ func NewCache(limit int64, idle time.Duration, now func() time.Time) *Cache {
 // file.
 func PartKey(what, object, part string) string { return what + ofObject + object + endObject + part }
 
-// AppendPartKey appends what PartKey returns to dst, with the part missing: it is at the end.
-func AppendPartKey(dst []byte, what, object string) []byte {
-	return append(append(append(append(dst, what...), ofObject...), object...), endObject...)
-}
-
 // ofObject and endObject enclose the key of an object in that of a part of it.
 const ofObject, endObject = " of ", "\n"
 
@@ -111,6 +106,14 @@ func Get[T Sized](ctx context.Context, c *Cache, key string, load func() (T, err
 		return value, false, err
 	}
 	return v.(T), false, nil
+}
+
+// Peek returns the value of key if the cache holds it, or the zero value.
+func Peek[T Sized](c *Cache, key string) (value T) {
+	if v := c.get(key); v != nil {
+		return v.(T)
+	}
+	return value
 }
 
 // Held calls take with the values of those of n keys that the cache holds, in their order, and

@@ -17,8 +17,7 @@ const framedAfter = 4
 // short beside the block's, find the times and divisors decoded.
 func (r *Collector) frame(ctx context.Context, g *rowGroup) *block.Frame {
 	key := index.PartKey("frame", r.Objects[g.object].Series, strconv.FormatInt(g.group.FirstRow, 10))
-	var found *block.Frame
-	index.Held(r.reader.cache, 1, func(int) string { return key }, func(_ int, x *block.Frame) { found = x })
+	found := index.Peek[*block.Frame](r.reader.cache, key)
 	if found == nil && r.reader.framed.Enough(key, 1) {
 		x, _, err := index.Get(ctx, r.reader.cache, key, func() (*block.Frame, error) { return block.ReadFrame(g.in, g.group) })
 		if err == nil { // else the read itself reports it

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"strings"
 	"unsafe"
 
 	"github.com/zeebo/xxh3"
@@ -56,44 +55,38 @@ const (
 func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
 	var failed error
 	hits, misses, room := 0, 0, r.reader.settings.CacheBytes/keptReadShare
-	var keys keptKeys
-	var all []fragment // of a row group
+	var fragments []fragment // of a row group
 	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats, func(g *rowGroup) bool {
 		bytes := keptBytes(g.rows)
 		if !r.keep || bytes > r.reader.settings.CacheBytes/keptRangesShare {
 			return false
 		}
 		series := r.Objects[g.object].Series
-		if keys.text == nil {
-			keys.text = make([]byte, 0, 2*(len(series)+64))
+		all, own := keptKey(series, g.allRows()), keptKey(series, g.rows)
+		found := index.Peek[*kept](r.reader.cache, own)
+		if found == nil {
+			found = index.Peek[*kept](r.reader.cache, all)
 		}
-		keys.text = appendKeptKey(keys.text[:0], series, g.allRows())
-		keys.n = len(keys.text)
-		keys.text = appendKeptKey(keys.text, series, g.rows)
-		var found *kept
-		index.Held(r.reader.cache, 2, keys.of, func(_ int, k *kept) { found = k })
 		if found == nil {
 			// All samples are decoded to be kept if most are in the range: rules and panels read
 			// the same rows again, in windows that move on.
-			inside, own := 2*(min(g.group.MaxT, r.MaxT)-max(g.group.MinT, r.MinT)) >= g.group.MaxT-g.group.MinT, strings.Clone(keys.of(1))
+			inside := 2*(min(g.group.MaxT, r.MaxT)-max(g.group.MinT, r.MinT)) >= g.group.MaxT-g.group.MinT
 			if misses++; bytes <= room && (inside || r.reader.repeats.Enough(own, g.samples())) {
 				room -= bytes
 				fits := inside && keptBytes(g.allRows()) <= r.reader.settings.CacheBytes/keptGroupShare
-				if g.key = own; fits {
-					if all := strings.Clone(keys.of(0)); r.reader.partial.Enough(all, 1) {
-						g.key, g.all = all, true
-					}
+				if g.key = own; fits && r.reader.partial.Enough(all, 1) {
+					g.key, g.all = all, true
 				}
 			}
 			return false
 		}
 		hits++
 		var err error
-		if all, err = r.within(all[:0], g, found); err != nil {
+		if fragments, err = r.within(fragments[:0], g, found); err != nil {
 			failed = err
 			return true
 		}
-		r.takeGroup(g, all)
+		r.takeGroup(g, fragments)
 		return true
 	})
 	r.reader.metrics.CountLookups("samples", hits, misses)
@@ -121,30 +114,15 @@ func keptBytes(rows []block.Rows) (bytes int64) {
 	return bytes
 }
 
-// appendKeptKey appends to dst the key of the samples of some rows of a block. series is the key
-// of its series file, which no other object has.
-func appendKeptKey(dst []byte, series string, rows []block.Rows) []byte {
-	dst = index.AppendPartKey(dst, "samples", series)
-	from := len(dst)
+// keptKey returns the key of the samples of some rows of a block. series is the key of its series
+// file, which no other object has.
+func keptKey(series string, rows []block.Rows) string {
+	b := make([]byte, 0, 256)
 	for _, r := range rows {
-		dst = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, uint64(r.From)), uint64(r.N))
+		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(r.From)), uint64(r.N))
 	}
-	sum := xxh3.Hash128(dst[from:]).Bytes()
-	return append(dst[:from], sum[:]...)
-}
-
-// keptKeys are the keys of the samples of all rows of a row group, and of those that are read.
-type keptKeys struct {
-	text []byte // both, of the row group that was set last
-	n    int    // bytes of the first one
-}
-
-// of returns the first or the second key, until the next ones are set.
-func (k *keptKeys) of(i int) string {
-	if i == 0 {
-		return unsafe.String(&k.text[0], k.n)
-	}
-	return unsafe.String(&k.text[k.n], len(k.text)-k.n)
+	sum := xxh3.Hash128(b).Bytes()
+	return index.PartKey("samples", series, string(sum[:]))
 }
 
 // keptFloats reads one row group through the cache.
@@ -153,7 +131,7 @@ func (r *Collector) keptFloats(ctx context.Context, g *rowGroup) ([]fragment, er
 	k, _, err := index.Get(ctx, r.reader.cache, g.key, func() (*kept, error) { return decodeKept(g, o.Footer.Meta.HasST) })
 	switch {
 	case err != nil && g.all: // what this read does not want may be damaged
-		g.key, g.all = string(appendKeptKey(nil, o.Series, g.rows)), false
+		g.key, g.all = keptKey(o.Series, g.rows), false
 		return r.keptFloats(ctx, g)
 	case err != nil:
 		return nil, err

@@ -28,16 +28,10 @@ func (r *Collector) chosenFloats(g *lookup.Group) (t []int64, v []float64, facts
 		all = append(all, replica.Series{T: p.t, V: p.v})
 	}
 	m.replicas = all
-	if len(all) == 1 {
-		lo, hi := between(all[0].T, r.Replicas.MinT, r.Replicas.MaxT)
-		return all[0].T[lo:hi], all[0].V[lo:hi], facts
-	}
-	m.stretches = r.Replicas.Rule.Choose(m.stretches[:0], all, r.Replicas.MinT, r.Replicas.MaxT)
-	if len(m.stretches) == 1 { // as is usual: the first replica was never absent
-		s := m.stretches[0]
-		ts, vs := all[s.Of].T[s.From:s.To], all[s.Of].V[s.From:s.To]
-		lo, hi := between(ts, r.Replicas.MinT, r.Replicas.MaxT)
-		return ts[lo:hi], vs[lo:hi], facts
+	if m.stretches = m.stretches[:0]; len(all) == 1 {
+		m.stretches = append(m.stretches, replica.Stretch{To: len(all[0].T)})
+	} else {
+		m.stretches = r.Replicas.Rule.Choose(m.stretches, all, r.Replicas.MinT, r.Replicas.MaxT)
 	}
 	p := points{t: m.joined.t[:0], v: m.joined.v[:0]}
 	for _, s := range m.stretches {
