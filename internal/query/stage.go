@@ -90,10 +90,9 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	if s.Tenants != nil {
 		shown.Rule = s.Tenants.Replicas
 	}
-	rolled := &samples.RollupReader{Files: files, Cache: cache, Metrics: m, Whole: tables.Whole}
 	reader := samples.New(samples.Settings{
 		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes, Starts: s.UseStartTimestamps,
-	}, files, cache, s.Recent, rolled, m)
+	}, files, cache, s.Recent, tables.Whole, m)
 	db := duck.New(duck.Settings{
 		MemoryLimitBytes: s.MemoryLimitBytes, TempBytes: s.SpillBytes, Threads: s.Threads, Connections: s.MaxConcurrency,
 		TempDir: func() (string, error) { return work.Path(tempdir.Spill) }, Setup: promsql.Register,
@@ -121,7 +120,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	}
 	statements := sql.Parts{
 		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads},
-		Snapshots: snapshots, Store: &views.Store{Files: files, Series: shown, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m},
+		Snapshots: snapshots, Store: &views.Store{Files: files, Series: shown, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Metrics: m}, Metrics: m},
 		Engine: e, Queryable: stage, Remote: !files.Local(), Work: work, Logger: logger,
 	}
 	statements.Price = func(ctx context.Context, query string, start, end time.Time, step time.Duration) (source.Cost, error) {

@@ -17,7 +17,6 @@ import (
 type Reader struct {
 	Files   *source.Files
 	Samples *samples.Reader
-	Rollups *samples.RollupReader
 	Metrics *request.Metrics
 }
 

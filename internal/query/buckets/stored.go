@@ -35,7 +35,7 @@ func (s *Scan) locate() error {
 	s.places = make([]*samples.Places, len(s.members))
 	err := s.reader.Files.Each(s.ctx, len(s.members), func(ctx context.Context, o int) (err error) {
 		if len(s.members[o]) > 0 {
-			s.places[o], err = s.reader.Rollups.Places(ctx, &s.res.Objects[o], s.res.Tables[o], s.file(o), s.step)
+			s.places[o], err = s.reader.Samples.Places(ctx, &s.res.Objects[o], s.res.Tables[o], s.file(o), s.step)
 		}
 		return err
 	})

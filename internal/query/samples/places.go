@@ -10,17 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/format/rollup"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
 )
-
-// RollupReader locates the rows of series in the rollups of blocks. It is safe for concurrent use.
-type RollupReader struct {
-	Files   *source.Files
-	Cache   *index.Cache // of places
-	Metrics *request.Metrics
-	Whole   func(context.Context, *source.Object) (*index.Table, error) // the series table of an object
-}
 
 // Places map the rows of the series table of a block to rows of one of its rollups. They are
 // immutable.
@@ -55,15 +46,15 @@ func (p *Places) First(group int) int64 { return p.first[group] }
 
 // Places returns where a block's rollup, of this width, has its rows: from the cache or from the
 // rollup. t is the series table of the block, or a table of some of its rows.
-func (r *RollupReader) Places(ctx context.Context, o *source.Object, t *index.Table, file *block.File, step rollup.Step) (*Places, error) {
+func (s *Reader) Places(ctx context.Context, o *source.Object, t *index.Table, file *block.File, step rollup.Step) (*Places, error) {
 	key := o.Block.File(file.Name)
-	p, hit, err := index.Get(ctx, r.Cache, index.PartKey("columns", key, ""), func() (p *Places, err error) {
+	p, hit, err := index.Get(ctx, s.cache, index.PartKey("columns", key, ""), func() (p *Places, err error) {
 		if t.Partial() {
-			if t, err = r.Whole(ctx, o); err != nil {
+			if t, err = s.whole(ctx, o); err != nil {
 				return nil, err
 			}
 		}
-		in := r.Files.Open(ctx, key, file.Bytes)
+		in := s.files.Open(ctx, key, file.Bytes)
 		if file.Bytes <= source.WholeBytes {
 			err = in.Prefetch([][2]int64{{0, file.Bytes}})
 		}
@@ -72,7 +63,7 @@ func (r *RollupReader) Places(ctx context.Context, o *source.Object, t *index.Ta
 		}
 		return p, errors.Join(err, in.Close())
 	})
-	r.Metrics.CountLookup("rollup", hit)
+	s.metrics.CountLookup("rollup", hit)
 	if err != nil {
 		return nil, o.Broken(fmt.Errorf("open %s: %w", key, err))
 	}

@@ -28,18 +28,19 @@ type Settings struct {
 type Reader struct {
 	settings Settings
 	files    *source.Files
-	cache    *index.Cache     // of decoded lists, samples of blocks and stand-ins
-	recent   *recent.Segments // nil: none
-	partial  *index.Often     // reads of rows, by key of the samples of their row group
-	framed   *index.Often     // likewise, by key of its frame
-	repeats  *index.Often     // of the same rows in short windows, by key of their samples
-	rollups  *RollupReader
+	cache    *index.Cache                                                // of decoded lists, samples of blocks, and places and stand-ins of rollups
+	whole    func(context.Context, *source.Object) (*index.Table, error) // the series table of an object
+	recent   *recent.Segments                                            // nil: none
+	partial  *index.Often                                                // reads of rows, by key of the samples of their row group
+	framed   *index.Often                                                // likewise, by key of its frame
+	repeats  *index.Often                                                // of the same rows in short windows, by key of their samples
 	metrics  *request.Metrics
 }
 
-// New returns a reader. kept are segments that this process has stored; nil: none.
-func New(s Settings, files *source.Files, cache *index.Cache, kept *recent.Segments, r *RollupReader, m *request.Metrics) *Reader {
-	return &Reader{settings: s, files: files, cache: cache, recent: kept, partial: index.NewOften(index.WholeAfter, index.MaxOften), framed: index.NewOften(framedAfter, index.MaxOften), repeats: index.NewOften(repeatedAfter, s.CacheBytes/repeatedShare/sampleBytes), rollups: r, metrics: m}
+// New returns a reader. kept are segments that this process has stored; nil: none. whole returns the
+// series table of an object.
+func New(s Settings, files *source.Files, cache *index.Cache, kept *recent.Segments, whole func(context.Context, *source.Object) (*index.Table, error), m *request.Metrics) *Reader {
+	return &Reader{settings: s, files: files, cache: cache, recent: kept, whole: whole, partial: index.NewOften(index.WholeAfter, index.MaxOften), framed: index.NewOften(framedAfter, index.MaxOften), repeats: index.NewOften(repeatedAfter, s.CacheBytes/repeatedShare/sampleBytes), metrics: m}
 }
 
 // sampleBytes is the memory of a sample without a start timestamp.

@@ -70,7 +70,7 @@ func (x *Rollups) Open(ctx context.Context, r *Collector, taken [][]lookup.Row) 
 	err = r.reader.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {
 			b := &x.blocks[o]
-			b.places, err = r.reader.rollups.Places(ctx, &r.Objects[o], r.Tables[o], b.file, b.step)
+			b.places, err = r.reader.Places(ctx, &r.Objects[o], r.Tables[o], b.file, b.step)
 		}
 		return err
 	})
