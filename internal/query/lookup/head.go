@@ -3,6 +3,7 @@ package lookup
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -110,17 +111,27 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 			return nil, nil
 		}
 	}
+	out, _ := c.selected(ctx, read, all, math.MinInt64, room)
+	return out, nil
+}
+
+// selected returns the samples of selectors from a time (ms) on, nil for those that end before it. It
+// reports false if there are too many, or if some series are not shown as they are stored.
+func (c *Chooser) selected(ctx context.Context, read recent.Reading, all []Selector, from int64, room *Room) ([]*Resolution, bool) {
 	out, left := make([]*Resolution, len(all)), int64(heldSamples)
 	for i := range all {
 		s := &all[i]
-		series, ok := read.Select(s.Matchers, s.MinT, s.MaxT, c.maxSeries, int(left), &room.samples)
+		if s.MaxT < from {
+			continue
+		}
+		series, ok := read.Select(s.Matchers, max(s.MinT, from), s.MaxT, c.maxSeries, int(left), &room.samples)
 		if !ok || c.hasViews(ctx, series, s.Matchers) {
-			return nil, nil
+			return nil, false
 		}
 		out[i] = room.held(series)
 		left -= out[i].Samples
 	}
-	return out, nil
+	return out, true
 }
 
 // hasViews reports whether some of the series are not shown as they are stored: replicas, and

@@ -33,21 +33,8 @@ func (c *Chooser) newest(ctx context.Context, snap catalog.Snapshot, objects []s
 	if from > maxt-joinedLeast {
 		return nil, 0, false
 	}
-	out = make([]*Resolution, len(all))
-	left := int64(heldSamples)
-	for i := range all {
-		s := &all[i]
-		if s.MaxT < from {
-			continue
-		}
-		series, ok := read.Select(s.Matchers, max(s.MinT, from), s.MaxT, c.maxSeries, int(left), &room.samples)
-		if !ok || c.hasViews(ctx, series, s.Matchers) {
-			return nil, 0, false
-		}
-		out[i] = room.held(series)
-		left -= out[i].Samples
-	}
-	return out, from, true
+	out, ok = c.selected(ctx, read, all, from, room)
+	return out, from, ok
 }
 
 // join returns the resolution of the series of older, which has their samples before a time (ms),
