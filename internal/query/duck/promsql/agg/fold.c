@@ -12,25 +12,17 @@ struct prom_fold {
 	uint32_t groups, steps;
 };
 
-static const agg_planes *find(const char *name, size_t len) {
-	static const struct {
-		const char *name;
-		const agg_planes *op;
-	} all[] = {
-	    {"sum", &agg_planes_sum}, {"avg", &agg_planes_avg},     {"min", &agg_planes_min},
-	    {"max", &agg_planes_max}, {"count", &agg_planes_count}, {"group", &agg_planes_group},
-	    {"stddev", &agg_planes_stddev}, {"stdvar", &agg_planes_stdvar}, {"absent", &agg_planes_absent}, {"scalar", &agg_planes_scalar},
-	};
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		if (vec_text_is((vec_text){name, len}, all[i].name)) {
-			return all[i].op;
+static const agg_planes *find(vec_text name) {
+	for (const vec_aggregate *a = agg_table_planes; a->name != NULL; a++) {
+		if (vec_text_is(name, a->name + strlen("prom_"))) {
+			return a->extra;
 		}
 	}
 	return NULL;
 }
 
 prom_fold *prom_fold_open(const char *name, size_t len, uint32_t groups, uint32_t steps, int64_t budget, char err[PROM_ERROR_BYTES]) {
-	const agg_planes *op = find(name, len);
+	const agg_planes *op = find((vec_text){name, len});
 	prom_budget *b = op == NULL || steps == 0 || steps > PROM_MAX_STEPS ? NULL : prom_budget_acquire(budget);
 	if (b == NULL) {
 		snprintf(err, PROM_ERROR_BYTES, "aggregate %u steps by \"%.*s\" under budget %lld: there is no such thing", steps, (int)len, name, (long long)budget);

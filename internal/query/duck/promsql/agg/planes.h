@@ -21,6 +21,8 @@ void agg_planes_init(const agg_planes *op, double *p, uint32_t n);
 // The finish of one plane that holds the results.
 bool agg_planes_results(const double *p, size_t pitch, uint32_t n, double *out);
 
+extern const vec_aggregate agg_table_planes[]; // planes.c, ended by an entry without a name; extra is an agg_planes
+
 extern const agg_planes agg_planes_sum, agg_planes_avg;                                             // sum.c
 extern const agg_planes agg_planes_min, agg_planes_max, agg_planes_count, agg_planes_group;         // extreme.c
 extern const agg_planes agg_planes_stddev, agg_planes_stdvar;                                       // spread.c

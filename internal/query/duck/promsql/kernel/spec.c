@@ -23,9 +23,8 @@ static const key keys[] = {
     {"sf", PROM_KEY_SF, offsetof(prom_spec, sf), true},           {"tf", PROM_KEY_TF, offsetof(prom_spec, tf), true},
     {"dur", PROM_KEY_DUR, offsetof(prom_spec, dur), true},        {"k", PROM_KEY_K, offsetof(prom_spec, k), false},
     {"offset", PROM_KEY_OFFSET, offsetof(prom_spec, offset), false},
+    {"budget", PROM_KEY_BUDGET, offsetof(prom_spec, budget_id), false},
 };
-
-static const key budget_key = {"budget", PROM_KEY_BUDGET, 0, false};
 
 static const key *find_key(const char *name, size_t len) {
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
@@ -33,14 +32,14 @@ static const key *find_key(const char *name, size_t len) {
 			return &keys[i];
 		}
 	}
-	return len == 6 && memcmp(name, "budget", 6) == 0 ? &budget_key : NULL;
+	return NULL;
 }
 
 // A text that is not to flood an error message.
 static int shown(size_t len) { return len > 48 ? 48 : (int)len; }
 
-// Reads one "key=value" of len bytes into s, its budget's id into *budget.
-static bool read_pair(prom_spec *s, int64_t *budget, const char *pair, size_t len, uint32_t allowed, char err[PROM_ERROR_BYTES]) {
+// Reads one "key=value" of len bytes into s.
+static bool read_pair(prom_spec *s, const char *pair, size_t len, uint32_t allowed, char err[PROM_ERROR_BYTES]) {
 	const char *eq = memchr(pair, '=', len);
 	if (eq == NULL) {
 		snprintf(err, PROM_ERROR_BYTES, "parse spec: \"%.*s\" is no key=value", shown(len), pair);
@@ -69,7 +68,7 @@ static bool read_pair(prom_spec *s, int64_t *budget, const char *pair, size_t le
 			memcpy((char *)s + k->at, &v, sizeof v);
 		} else {
 			int64_t v = strtoll(text, &end, 10);
-			memcpy(k == &budget_key ? (char *)budget : (char *)s + k->at, &v, sizeof v);
+			memcpy((char *)s + k->at, &v, sizeof v);
 			ok = errno == 0;
 		}
 		ok = ok && end == text + n;
@@ -136,12 +135,11 @@ static bool complete(const prom_spec *s, uint32_t required, char err[PROM_ERROR_
 
 bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]) {
 	*s = (prom_spec){0};
-	int64_t budget = 0;
 	uint32_t allowed = required | optional | PROM_KEY_SHIFT | PROM_KEY_OFFSET | PROM_KEY_BUDGET;
 	for (const char *p = text, *end = text + len; p < end;) {
 		const char *blank = memchr(p, ' ', (size_t)(end - p));
 		size_t n = blank == NULL ? (size_t)(end - p) : (size_t)(blank - p);
-		if (!read_pair(s, &budget, p, n, allowed, err)) {
+		if (!read_pair(s, p, n, allowed, err)) {
 			return false;
 		}
 		p += n;
@@ -158,9 +156,9 @@ bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t requir
 		return false;
 	}
 	s->range_s = prom_range_seconds(s->range);
-	s->budget = prom_budget_acquire(budget);
+	s->budget = prom_budget_acquire(s->budget_id);
 	if (s->budget == NULL) {
-		snprintf(err, PROM_ERROR_BYTES, "parse spec: no open budget has the id %lld", (long long)budget);
+		snprintf(err, PROM_ERROR_BYTES, "parse spec: no open budget has the id %lld", (long long)s->budget_id);
 		return false;
 	}
 	return true;

@@ -37,6 +37,7 @@ typedef struct {
 	double dur; // s
 	int64_t k;
 	double range_s;      // range in seconds, as Go's Duration.Seconds has it
+	int64_t budget_id;   // as written; 0: the default budget
 	prom_budget *budget; // never NULL
 } prom_spec;
 
