@@ -85,7 +85,7 @@ func (x *execution) check() error {
 	if err != nil {
 		return parseFailure(err)
 	}
-	if err := x.stmt.Check(pushdown.Finite(tree), viewNames, functionNames, functions); err != nil {
+	if err := x.stmt.Check(tree, viewNames, functionNames, functions); err != nil {
 		return err
 	}
 	bound, err := x.stmt.Bound(x.question.Params)

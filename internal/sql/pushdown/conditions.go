@@ -43,36 +43,36 @@ type reader struct {
 
 // condition returns what a condition admits: everything if it is not understood.
 func (r reader) condition(n node) Constraint {
-	switch n.text("expression_class") {
+	switch n.Text("expression_class") {
 	case "BOUND_COMPARISON":
-		if c, ok := r.compare(n.text("type"), n.node("left"), n.node("right")); ok {
+		if c, ok := r.compare(n.Text("type"), n.Node("left"), n.Node("right")); ok {
 			return c
 		}
-		if c, ok := r.compare(flipped[n.text("type")], n.node("right"), n.node("left")); ok {
+		if c, ok := r.compare(flipped[n.Text("type")], n.Node("right"), n.Node("left")); ok {
 			return c
 		}
 	case "BOUND_BETWEEN":
 		low, high := "COMPARE_GREATERTHAN", "COMPARE_LESSTHAN"
-		if n.flag("lower_inclusive") {
+		if n.Flag("lower_inclusive") {
 			low += "OREQUALTO"
 		}
-		if n.flag("upper_inclusive") {
+		if n.Flag("upper_inclusive") {
 			high += "OREQUALTO"
 		}
 		out := All()
-		if c, ok := r.compare(low, n.node("input"), n.node("lower")); ok {
+		if c, ok := r.compare(low, n.Node("input"), n.Node("lower")); ok {
 			out = out.And(c)
 		}
-		if c, ok := r.compare(high, n.node("input"), n.node("upper")); ok {
+		if c, ok := r.compare(high, n.Node("input"), n.Node("upper")); ok {
 			out = out.And(c)
 		}
 		return out
 	case "BOUND_CONJUNCTION":
-		children := n.nodes("children")
+		children := n.Nodes("children")
 		if len(children) == 0 {
 			return All()
 		}
-		if n.text("type") == "CONJUNCTION_AND" {
+		if n.Text("type") == "CONJUNCTION_AND" {
 			out := All()
 			for _, c := range children {
 				out = out.And(r.condition(c))
@@ -88,7 +88,7 @@ func (r reader) condition(n node) Constraint {
 		}
 		return out
 	case "BOUND_OPERATOR":
-		children := n.nodes("children")
+		children := n.Nodes("children")
 		if len(children) == 0 {
 			return All()
 		}
@@ -96,7 +96,7 @@ func (r reader) condition(n node) Constraint {
 		if !ok {
 			return All()
 		}
-		switch n.text("type") {
+		switch n.Text("type") {
 		case "OPERATOR_IS_NULL":
 			return matching(labels.MustNewMatcher(labels.MatchEqual, label, ""))
 		case "OPERATOR_IS_NOT_NULL":
@@ -177,11 +177,11 @@ func (r reader) compare(op string, column, constant node) (Constraint, bool) {
 // equals reads a disjunction of comparisons of one label with values.
 func (r reader) equals(children []node) (label string, values []string, ok bool) {
 	for _, c := range children {
-		if c.text("expression_class") != "BOUND_COMPARISON" || c.text("type") != "COMPARE_EQUAL" {
+		if c.Text("expression_class") != "BOUND_COMPARISON" || c.Text("type") != "COMPARE_EQUAL" {
 			return "", nil, false
 		}
-		l, isLabel := r.label(c.node("left"))
-		v, isText := text(c.node("right"))
+		l, isLabel := r.label(c.Node("left"))
+		v, isText := text(c.Node("right"))
 		if !isLabel || !isText || label != "" && l != label {
 			return "", nil, false
 		}
@@ -192,7 +192,7 @@ func (r reader) equals(children []node) (label string, values []string, ok bool)
 
 // function reads conditions on the bytes of a label: LIKE becomes one of them.
 func (r reader) function(n node) Constraint {
-	children := n.nodes("children")
+	children := n.Nodes("children")
 	if len(children) < 2 {
 		return All()
 	}
@@ -202,7 +202,7 @@ func (r reader) function(n node) Constraint {
 		return All()
 	}
 	quoted := regexp.QuoteMeta(v)
-	switch n.text("name") {
+	switch n.Text("name") {
 	case "prefix", "starts_with", "^@":
 		return pattern(label, "(?s:"+quoted+".*)")
 	case "suffix", "ends_with":
@@ -210,23 +210,17 @@ func (r reader) function(n node) Constraint {
 	case "contains":
 		return pattern(label, "(?s:.*"+quoted+".*)")
 	case "regexp_full_match": // whose options, of PromQL's matchers, add no text that it matches
-		if len(children) == 2 || option(children[2]) == "s" {
+		if len(children) == 2 || constant(children[2], "VARCHAR") == "s" {
 			return pattern(label, "(?s:"+v+")")
 		}
 	}
 	return All()
 }
 
-// option returns a constant text, "" for others.
-func option(n node) string {
-	s, _ := text(n)
-	return s
-}
-
 // column returns the meaning of a reference to a column.
 func (r reader) column(n node) Meaning {
-	i, ok := n.number("index")
-	if !ok || n.text("expression_class") != "BOUND_REF" || i < 0 || i >= int64(len(r.scan.outputs)) || r.scan.outputs[i] < 0 {
+	i, ok := integer(n["index"])
+	if !ok || n.Text("expression_class") != "BOUND_REF" || i < 0 || i >= int64(len(r.scan.outputs)) || r.scan.outputs[i] < 0 {
 		return Meaning{}
 	}
 	return r.meaning(r.scan.columns[r.scan.outputs[i]])
@@ -239,8 +233,8 @@ func (r reader) label(n node) (string, bool) {
 	if m := r.column(n); m.Kind == Label {
 		return m.Label, true
 	}
-	children := n.nodes("children")
-	if n.text("expression_class") != "BOUND_FUNCTION" || n.text("name") != "map_extract_value" || len(children) != 2 || r.column(children[0]).Kind != Labels {
+	children := n.Nodes("children")
+	if n.Text("expression_class") != "BOUND_FUNCTION" || n.Text("name") != "map_extract_value" || len(children) != 2 || r.column(children[0]).Kind != Labels {
 		return "", false
 	}
 	key, ok := text(children[1])
@@ -249,13 +243,9 @@ func (r reader) label(n node) (string, bool) {
 
 // text returns a VARCHAR constant.
 func text(n node) (string, bool) {
-	v, _ := n.constant("VARCHAR")
-	s, ok := v.(string)
+	s, ok := constant(n, "VARCHAR").(string)
 	return s, ok
 }
 
 // micros returns a constant time in µs.
-func micros(n node) (int64, bool) {
-	v, _ := n.constant("TIMESTAMP WITH TIME ZONE")
-	return integer(v)
-}
+func micros(n node) (int64, bool) { return integer(constant(n, "TIMESTAMP WITH TIME ZONE")) }

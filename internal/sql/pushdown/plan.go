@@ -8,9 +8,9 @@
 package pushdown
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+
+	"github.com/promlake/promlake/internal/sql/statement"
 )
 
 // Scan is a table function in a plan.
@@ -47,9 +47,7 @@ func (*PlanError) BadQuery() bool { return true }
 // json_serialize_plan(…, optimize := true). It fails with a *PlanError if DuckDB did.
 func Scans(answer []byte) ([]*Scan, error) {
 	var d document
-	dec := json.NewDecoder(bytes.NewReader(Finite(answer)))
-	dec.UseNumber()
-	if err := dec.Decode(&d); err != nil {
+	if err := statement.Decode(answer, &d); err != nil {
 		return nil, fmt.Errorf("read DuckDB's plan: %w", err)
 	}
 	if d.Failed {
@@ -57,40 +55,40 @@ func Scans(answer []byte) ([]*Scan, error) {
 	}
 	var out []*Scan
 	for _, p := range d.Plans {
-		out = p.scans(out)
+		out = scans(out, p)
 	}
 	return out, nil
 }
 
 // scans appends the scans of a plan.
-func (n node) scans(out []*Scan) []*Scan {
-	children := n.nodes("children")
+func scans(out []*Scan, n node) []*Scan {
+	children := n.Nodes("children")
 	switch {
-	case n.text("type") == "LOGICAL_GET":
-		out = append(out, n.scan(nil))
-	case n.text("type") == "LOGICAL_FILTER" && len(children) == 1 && children[0].text("type") == "LOGICAL_GET":
-		out = append(out, children[0].scan(n.nodes("expressions")))
-		children = children[0].nodes("children")
+	case n.Text("type") == "LOGICAL_GET":
+		out = append(out, scan(n, nil))
+	case n.Text("type") == "LOGICAL_FILTER" && len(children) == 1 && children[0].Text("type") == "LOGICAL_GET":
+		out = append(out, scan(children[0], n.Nodes("expressions")))
+		children = children[0].Nodes("children")
 	}
 	for _, c := range children {
-		out = c.scans(out)
+		out = scans(out, c)
 	}
 	return out
 }
 
 // scan returns a get, of whose rows only those are used for which all conditions hold.
-func (n node) scan(conds []node) *Scan {
-	s := &Scan{Function: n.text("name"), conds: conds}
-	for _, p := range n.nodes("parameters") {
-		s.Arguments = append(s.Arguments, p.argument())
+func scan(n node, conds []node) *Scan {
+	s := &Scan{Function: n.Text("name"), conds: conds}
+	for _, p := range n.Nodes("parameters") {
+		s.Arguments = append(s.Arguments, argument(p))
 	}
-	names := n.list("names")
+	names := n.List("names")
 	for _, c := range names {
 		name, _ := c.(string)
 		s.columns = append(s.columns, name)
 	}
-	for _, c := range n.nodes("column_indexes") { // the columns that it reads
-		at, ok := c.number("index")
+	for _, c := range n.Nodes("column_indexes") { // the columns that it reads
+		at, ok := integer(c["index"])
 		if !ok || at < 0 || at >= int64(len(names)) {
 			at = -1
 		}
@@ -99,7 +97,7 @@ func (n node) scan(conds []node) *Scan {
 			s.Reads = append(s.Reads, int(at))
 		}
 	}
-	if projected := n.list("projection_ids"); len(projected) > 0 { // those of them that it returns
+	if projected := n.List("projection_ids"); len(projected) > 0 { // those of them that it returns
 		read := s.outputs
 		s.outputs = nil
 		for _, p := range projected {

@@ -49,20 +49,18 @@ func (a Function) sliding() int { return 3 + a.Before + a.After }
 // If all rows go to one state, DuckDB gives aggregates of the C API one pointer to it, where they
 // expect one for each row: so it does for arguments in an order, and for a frame that is the whole
 // partition.
-func (a Function) check(name string, call map[string]any) error {
+func (a Function) check(name string, call Node) error {
 	if err := checkOrder(name, call); err != nil || call["class"] != "WINDOW" {
 		return err
 	}
 	if a.Kind != Windows {
 		return refuse("the function %q is not available with OVER", name)
 	}
-	children, _ := call["children"].([]any)
-	if len(children) > a.sliding() {
+	if len(call.List("children")) > a.sliding() {
 		return refuse("the function %q is not available with OVER and the bounds of its window, which a frame does not move; "+
 			"give the length of the window: %s(ts, value, INTERVAL 5 MINUTE)", name, name)
 	}
-	by, _ := call["orders"].([]any)
-	if len(by) == 0 || call["start"] == "UNBOUNDED_PRECEDING" && call["end"] == "UNBOUNDED_FOLLOWING" {
+	if len(call.List("orders")) == 0 || call["start"] == "UNBOUNDED_PRECEDING" && call["end"] == "UNBOUNDED_FOLLOWING" {
 		return refuse("the function %q with OVER needs ORDER BY ts and a frame that ends at the current row, such as RANGE INTERVAL 5 MINUTE PRECEDING; "+
 			"for one window of all rows, use GROUP BY", name)
 	}
@@ -70,12 +68,8 @@ func (a Function) check(name string, call map[string]any) error {
 }
 
 // checkOrder refuses a call with its arguments in an order.
-func checkOrder(name string, call map[string]any) error {
-	order, _ := call["order_bys"].(map[string]any)
-	orders, _ := order["orders"].([]any)
-	inner, _ := call["arg_orders"].([]any)
-	distinct, _ := call["distinct"].(bool)
-	if len(orders)+len(inner) > 0 || distinct {
+func checkOrder(name string, call Node) error {
+	if len(call.Node("order_bys").List("orders"))+len(call.List("arg_orders")) > 0 || call.Flag("distinct") {
 		return refuse("the function %q is not available with ORDER BY or DISTINCT in its arguments: it has an order of its own", name)
 	}
 	return nil
@@ -83,27 +77,20 @@ func checkOrder(name string, call map[string]any) error {
 
 // castTexts casts constant texts among the arguments of aggregates, as '-inf' and '5 minutes': DuckDB
 // does not for aggregates of the C API. It reports whether there are any.
-func castTexts(x any, promql map[string]Function) (cast bool) {
-	for _, v := range below(x) {
-		cast = castTexts(v, promql) || cast
-	}
-	node, _ := x.(map[string]any)
-	if a, ok := promql[lower(node["function_name"])]; ok {
-		children, _ := node["children"].([]any)
+func castTexts(tree Node, promql map[string]Function) (cast bool) {
+	for n := range tree.All() {
+		a, ok := promql[lower(n["function_name"])]
+		if !ok {
+			continue
+		}
+		children := n.List("children")
 		for i, t := range a.types(len(children)) {
-			if c, ok := children[i].(map[string]any); ok && isText(c) {
+			if c := object(children[i]); c["class"] == "CONSTANT" && c.Node("value").Node("type")["id"] == "VARCHAR" {
 				children[i], cast = castNode(c, t), true
 			}
 		}
 	}
 	return cast
-}
-
-// isText reports whether a node is a constant text.
-func isText(node map[string]any) bool {
-	value, _ := node["value"].(map[string]any)
-	kind, _ := value["type"].(map[string]any)
-	return node["class"] == "CONSTANT" && kind["id"] == "VARCHAR"
 }
 
 func castNode(child map[string]any, to string) map[string]any {

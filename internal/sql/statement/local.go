@@ -1,7 +1,6 @@
 package statement
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -10,25 +9,19 @@ import (
 // values, given the answer of json_serialize_sql for a statement over local files. Such a statement
 // may do everything else. DuckDB itself reports a text that is not a query.
 func CheckLocal(answer []byte) error {
-	var tree any
-	if err := json.Unmarshal(answer, &tree); err != nil {
+	var tree Node
+	if err := Decode(answer, &tree); err != nil {
 		return fmt.Errorf("read DuckDB's tree: %w", err)
 	}
-	return checkLocal(tree)
-}
-
-func checkLocal(x any) error {
-	node, _ := x.(map[string]any)
-	if name := lower(node["function_name"]); strings.HasPrefix(name, "prom_") {
-		if node["class"] == "WINDOW" {
+	for n := range tree.All() {
+		name := lower(n["function_name"])
+		if !strings.HasPrefix(name, "prom_") {
+			continue
+		}
+		if n["class"] == "WINDOW" {
 			return refuse("the function %q is not available with OVER for local files; a server or --store has PromQL's functions for windows", name)
 		}
-		if err := checkOrder(name, node); err != nil {
-			return err
-		}
-	}
-	for _, p := range below(x) {
-		if err := checkLocal(p); err != nil {
+		if err := checkOrder(name, n); err != nil {
 			return err
 		}
 	}

@@ -13,14 +13,17 @@ var mapTypes = []string{"MAP", "UNBOUND", "USER", "VARIANT"}
 
 // MakesMaps reports whether the statement may have maps other than those of its tables. It is for
 // statements that Check admits.
-func (s *Statement) MakesMaps() bool { return makesMaps(s.tree) }
-
-func makesMaps(x any) bool {
-	if node, ok := x.(map[string]any); ok {
-		name := lower(node["function_name"])
-		if slices.ContainsFunc(makers, func(part string) bool { return strings.Contains(name, part) }) || slices.Contains(mapTypes, text(node["id"])) {
+func (s *Statement) MakesMaps() bool {
+	for n := range s.tree.All() {
+		if named(n, makers) || slices.Contains(mapTypes, n.Text("id")) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(below(x), makesMaps)
+	return false
+}
+
+// named reports whether a node is a call of a function whose name has one of some parts.
+func named(n Node, parts []string) bool {
+	name := lower(n["function_name"])
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
 }

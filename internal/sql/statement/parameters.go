@@ -1,9 +1,10 @@
 package statement
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"math/big"
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -43,57 +44,37 @@ func ParseParameters(raw json.RawMessage) (p Parameters, err error) {
 
 // Bound returns the tree of the statement with constants in place of its parameters, and with casts
 // of texts that are arguments of aggregates, as json_deserialize_sql takes it; nil if the statement
-// has neither. Each parameter needs a value, and
-// each value a parameter. It checks what depends on the values.
+// has neither. Each parameter needs a value, and each value a parameter. It checks what depends on
+// the values.
 func (s *Statement) Bound(p Parameters) ([]byte, error) {
 	given := len(p.positional) + len(p.named)
 	if given != s.parameters {
 		return nil, refuse("the statement has %d parameters, and params has %d values", s.parameters, given)
 	}
-	tree, err := p.replace(s.tree)
-	if err != nil {
+	for n := range s.tree.All() {
+		if n["class"] == "PARAMETER" {
+			value, err := p.value(n.Text("identifier"), n["query_location"])
+			if err != nil {
+				return nil, err
+			}
+			clear(n)
+			maps.Copy(n, value)
+		}
+	}
+	cast := castTexts(s.tree, s.promql)
+	if err := patterns(s.tree); err != nil || given == 0 && !cast {
 		return nil, err
 	}
-	cast := castTexts(tree, s.promql)
-	if err := patterns(tree); err != nil || given == 0 && !cast {
-		return nil, err
-	}
-	tree.(map[string]any)["named_param_map"] = []any{}
-	out, err := json.Marshal(map[string]any{"error": false, "statements": []any{tree}})
+	s.tree["named_param_map"] = []any{}
+	out, err := json.Marshal(map[string]any{"error": false, "statements": []any{s.tree}})
 	if err != nil {
 		return nil, fmt.Errorf("write the statement's tree: %w", err)
 	}
 	return out, nil
 }
 
-func (p Parameters) replace(x any) (any, error) {
-	switch x := x.(type) {
-	case map[string]any:
-		if x["class"] == "PARAMETER" {
-			return p.constant(x)
-		}
-		for k, v := range x {
-			y, err := p.replace(v)
-			if err != nil {
-				return nil, err
-			}
-			x[k] = y
-		}
-	case []any:
-		for i, v := range x {
-			y, err := p.replace(v)
-			if err != nil {
-				return nil, err
-			}
-			x[i] = y
-		}
-	}
-	return x, nil
-}
-
-// constant returns the node of a parameter's value.
-func (p Parameters) constant(parameter map[string]any) (any, error) {
-	name := text(parameter["identifier"])
+// value returns the node of the value of a parameter at a location.
+func (p Parameters) value(name string, location any) (Node, error) {
 	var v any
 	if i, err := strconv.Atoi(name); err == nil && i >= 1 && i <= len(p.positional) {
 		v = p.positional[i-1]
@@ -102,91 +83,83 @@ func (p Parameters) constant(parameter map[string]any) (any, error) {
 	} else {
 		return nil, refuse("params has no value for the parameter $%s", name)
 	}
-	value := map[string]any{"is_null": false}
+	if items, ok := v.([]any); ok {
+		return list(name, items, location)
+	}
+	id, err := typeOf(name, v)
+	switch {
+	case err != nil:
+		return nil, err
+	case id == "":
+		return nil, refuse("the value of the parameter $%s is not a string, number, boolean or null, nor a list", name)
+	case id == "DOUBLE":
+		v, err = v.(json.Number).Float64()
+		return castNode(constantNode(id, v, location), id), err // as text, a DOUBLE is a DECIMAL
+	}
+	return constantNode(id, v, location), nil
+}
+
+// typeOf returns the type of a scalar value of a parameter, "" for other values.
+func typeOf(name string, v any) (string, error) {
 	switch v := v.(type) {
-	case []any:
-		return list(name, v, parameter["query_location"])
 	case nil:
-		value["type"], value["is_null"] = kind("NULL"), true
+		return "NULL", nil
 	case bool:
-		value["type"], value["value"] = kind("BOOLEAN"), v
+		return "BOOLEAN", nil
 	case string:
 		if strings.ContainsRune(v, 0) {
-			return nil, refuse("the value of the parameter $%s has a NUL character", name)
+			return "", refuse("the value of the parameter $%s has a NUL character", name)
 		}
-		value["type"], value["value"] = kind("VARCHAR"), v
+		return "VARCHAR", nil
 	case json.Number:
-		if i, ok := new(big.Int).SetString(v.String(), 10); ok && i.IsInt64() {
-			value["type"], value["value"] = kind("BIGINT"), v
-			break
+		if _, err := v.Int64(); err == nil {
+			return "BIGINT", nil
 		}
-		f, err := v.Float64()
-		if err != nil {
-			return nil, refuse("the value %s of the parameter $%s is not a number of 64 bits", v, name)
+		if _, err := v.Float64(); err != nil {
+			return "", refuse("the value %s of the parameter $%s is not a number of 64 bits", v, name)
 		}
-		value["type"], value["value"] = kind("DOUBLE"), f
-	default:
-		return nil, refuse("the value of the parameter $%s is not a string, number, boolean or null, nor a list", name)
+		return "DOUBLE", nil
 	}
-	constant := constantNode(value, parameter["query_location"])
-	if value["type"].(map[string]any)["id"] != "DOUBLE" {
-		return constant, nil
-	}
-	return castNode(constant, "DOUBLE"), nil // as text, a DOUBLE is a DECIMAL
+	return "", nil
 }
 
 // list returns the node of a list: its JSON, which DuckDB parses, so that a long list makes one node.
-func list(name string, items []any, location any) (any, error) {
+func list(name string, items []any, location any) (Node, error) {
 	item := ""
 	for _, x := range items {
-		found := ""
-		switch x := x.(type) {
-		case nil:
-			continue
-		case bool:
-			found = "BOOLEAN"
-		case string:
-			if strings.ContainsRune(x, 0) {
-				return nil, refuse("the value of the parameter $%s has a NUL character", name)
-			}
-			found = "VARCHAR"
-		case json.Number:
-			if i, ok := new(big.Int).SetString(x.String(), 10); ok && i.IsInt64() {
-				found = "BIGINT"
-			} else if _, err := x.Float64(); err == nil {
-				found = "DOUBLE"
-			} else {
-				return nil, refuse("the value %s of the parameter $%s is not a number of 64 bits", x, name)
-			}
-		default:
-			return nil, refuse("the list of the parameter $%s has a value that is not a string, number, boolean or null", name)
-		}
+		found, err := typeOf(name, x)
 		switch {
+		case err != nil:
+			return nil, err
+		case found == "":
+			return nil, refuse("the list of the parameter $%s has a value that is not a string, number, boolean or null", name)
+		case found == "NULL":
 		case item == "" || item == "BIGINT" && found == "DOUBLE":
 			item = found
 		case item != found && (item != "DOUBLE" || found != "BIGINT"):
 			return nil, refuse("the list of the parameter $%s has values of the types %s and %s", name, item, found)
 		}
 	}
-	if item == "" {
-		item = "VARCHAR"
-	}
 	body, err := json.Marshal(items)
 	if err != nil {
 		return nil, fmt.Errorf("write the list of the parameter $%s: %w", name, err)
 	}
-	varchar := func(s string) any {
-		return constantNode(map[string]any{"type": kind("VARCHAR"), "is_null": false, "value": s}, location)
-	}
-	return map[string]any{
+	structure := `["` + cmp.Or(item, "VARCHAR") + `"]`
+	return Node{
 		"class": "FUNCTION", "type": "FUNCTION", "alias": "", "query_location": location,
-		"function_name": "from_json", "schema": "", "catalog": "", "children": []any{varchar(string(body)), varchar(`["` + item + `"]`)},
-		"filter": nil, "order_bys": map[string]any{"type": "ORDER_MODIFIER", "orders": []any{}},
+		"function_name": "from_json", "schema": "", "catalog": "",
+		"children": []any{constantNode("VARCHAR", string(body), location), constantNode("VARCHAR", structure, location)},
+		"filter":   nil, "order_bys": map[string]any{"type": "ORDER_MODIFIER", "orders": []any{}},
 		"distinct": false, "is_operator": false, "export_state": false,
 	}, nil
 }
 
-func constantNode(value map[string]any, location any) map[string]any {
+// constantNode returns the node of a constant; nil is NULL.
+func constantNode(id string, v, location any) map[string]any {
+	value := map[string]any{"type": kind(id), "is_null": v == nil}
+	if v != nil {
+		value["value"] = v
+	}
 	return map[string]any{"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "query_location": location, "value": value}
 }
 

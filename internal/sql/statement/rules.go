@@ -62,21 +62,14 @@ var reserved = []string{"duckdb_", "pg_", "pragma_", "sqlite_"}
 
 // collect gathers the names that the statement defines (WITH). Where one of them is not visible, it
 // is an unknown table.
-func (r *rules) collect(x any) {
-	node, _ := x.(map[string]any)
-	if m, ok := node["cte_map"].(map[string]any); ok {
-		entries, _ := m["map"].([]any)
-		for _, e := range entries {
-			if entry, ok := e.(map[string]any); ok {
-				r.ctes[lower(entry["key"])] = true
-			}
+func (r *rules) collect(tree Node) {
+	for n := range tree.All() {
+		for _, entry := range n.Node("cte_map").Nodes("map") {
+			r.ctes[lower(entry["key"])] = true
 		}
-	}
-	if lower(node["type"]) == "recursive_cte_node" || lower(node["type"]) == "cte_node" {
-		r.ctes[lower(node["cte_name"])] = true
-	}
-	for _, v := range below(x) {
-		r.collect(v)
+		if kind := lower(n["type"]); kind == "recursive_cte_node" || kind == "cte_node" {
+			r.ctes[lower(n["cte_name"])] = true
+		}
 	}
 }
 
@@ -105,7 +98,7 @@ func (r *rules) walk(x any, inFrom bool) error {
 }
 
 // node checks one node of the tree.
-func (r *rules) node(x map[string]any, inFrom bool) error {
+func (r *rules) node(x Node, inFrom bool) error {
 	switch x["class"] {
 	case "FUNCTION", "WINDOW":
 		return r.function(x, inFrom)
@@ -116,11 +109,11 @@ func (r *rules) node(x map[string]any, inFrom bool) error {
 	case "BASE_TABLE":
 		catalog, schema, name := lower(x["catalog_name"]), lower(x["schema_name"]), lower(x["table_name"])
 		if x["at_clause"] != nil {
-			return refuse("table %q: AT is not supported; as_of= of the request reads the past", text(x["table_name"]))
+			return refuse("table %q: AT is not supported; as_of= of the request reads the past", x.Text("table_name"))
 		}
 		for _, p := range reserved {
 			if r.ctes[name] && strings.HasPrefix(name, p) {
-				return refuse("table %q: names that begin with %s are DuckDB's own", text(x["table_name"]), p)
+				return refuse("table %q: names that begin with %s are DuckDB's own", x.Text("table_name"), p)
 			}
 		}
 		own := catalog == "" || catalog == "memory"
@@ -133,12 +126,8 @@ func (r *rules) node(x map[string]any, inFrom bool) error {
 		}
 		return nil
 	case "TABLE_FUNCTION":
-		f, ok := x["function"].(map[string]any)
-		if !ok {
-			return refuse("a table function has no name")
-		}
-		if name := lower(f["function_name"]); !r.functions[name] {
-			return refuse("the table function %q is not available; there are %s", text(f["function_name"]), strings.Join(sorted(r.functions), ", "))
+		if name := x.Node("function").Text("function_name"); !r.functions[strings.ToLower(name)] {
+			return refuse("the table function %q is not available; there are %s", name, strings.Join(sorted(r.functions), ", "))
 		}
 		return nil
 	case "SHOW_REF":
@@ -152,7 +141,7 @@ func (r *rules) node(x map[string]any, inFrom bool) error {
 	return nil
 }
 
-func (r *rules) function(x map[string]any, inFrom bool) error {
+func (r *rules) function(x Node, inFrom bool) error {
 	name := lower(x["function_name"])
 	if catalog, schema := lower(x["catalog"]), lower(x["schema"]); catalog != "" && catalog != "system" || schema != "" && schema != "main" {
 		return refuse("the function %q is not available: only functions without a schema are", qualified(x, "function_name"))
@@ -182,10 +171,10 @@ func text(x any) string { s, _ := x.(string); return s }
 func lower(x any) string { return strings.ToLower(text(x)) }
 
 // qualified returns a name with its catalog and schema.
-func qualified(x map[string]any, name string) string {
+func qualified(x Node, name string) string {
 	var parts []string
 	for _, k := range []string{"catalog_name", "catalog", "schema_name", "schema", name} {
-		if s := text(x[k]); s != "" {
+		if s := x.Text(k); s != "" {
 			parts = append(parts, s)
 		}
 	}

@@ -6,8 +6,6 @@
 package statement
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -19,8 +17,8 @@ type Statement struct {
 	Explain bool   // the plan is asked for, not the rows
 	Analyze bool   // the plan is asked for with measurements
 
-	parameters int            // of the statement
-	tree       map[string]any // of json_serialize_sql
+	parameters int  // of the statement
+	tree       Node // of json_serialize_sql
 	promql     map[string]Function
 }
 
@@ -64,14 +62,12 @@ func Split(text string) (Statement, error) {
 // call beside DuckDB's.
 func (s *Statement) Check(answer []byte, tables, functions []string, promql map[string]Function) error {
 	var d struct {
-		Failed     bool             `json:"error"`
-		Kind       string           `json:"error_type"`
-		Message    string           `json:"error_message"`
-		Statements []map[string]any `json:"statements"`
+		Failed     bool   `json:"error"`
+		Kind       string `json:"error_type"`
+		Message    string `json:"error_message"`
+		Statements []Node `json:"statements"`
 	}
-	dec := json.NewDecoder(bytes.NewReader(answer))
-	dec.UseNumber()
-	if err := dec.Decode(&d); err != nil {
+	if err := Decode(answer, &d); err != nil {
 		return fmt.Errorf("read DuckDB's tree: %w", err)
 	}
 	switch {
@@ -91,16 +87,17 @@ func (s *Statement) Check(answer []byte, tables, functions []string, promql map[
 	for _, f := range append(functions, tableFunctions...) {
 		r.functions[strings.ToLower(f)] = true
 	}
-	r.collect(d.Statements[0])
-	if err := r.walk(d.Statements[0], false); err != nil {
+	tree := d.Statements[0]
+	r.collect(tree)
+	if err := r.walk(map[string]any(tree), false); err != nil {
 		return err
 	}
 	widest, outside := 0.0, unknown
 	outside.columns = map[string]float64{}
-	scope{map[string]width{}, map[string]width{}, outside, &widest}.query(d.Statements[0]["node"])
+	scope{map[string]width{}, map[string]width{}, outside, &widest}.query(tree.Node("node"))
 	if widest > maxFields {
 		return refuse("the statement makes values with more than %d fields; put fewer columns into structs of structs", maxFields)
 	}
-	s.parameters, s.tree, s.promql = len(r.parameters), d.Statements[0], promql
+	s.parameters, s.tree, s.promql = len(r.parameters), tree, promql
 	return nil
 }

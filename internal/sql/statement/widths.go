@@ -32,16 +32,12 @@ type scope struct {
 }
 
 // query returns the width of a query.
-func (s scope) query(x any) width {
-	node, _ := x.(map[string]any)
+func (s scope) query(node Node) width {
 	s.queries, s.tables, s.columns = maps.Clone(s.queries), maps.Clone(s.tables), maps.Clone(s.columns)
-	ctes, _ := node["cte_map"].(map[string]any)
-	entries, _ := ctes["map"].([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
+	for _, entry := range node.Node("cte_map").Nodes("map") {
 		name := lower(entry["key"])
 		s.queries[name] = unknown // it may be recursive
-		s.queries[name] = s.query(within(entry, "value", "query", "node"))
+		s.queries[name] = s.query(entry.Node("value").Node("query").Node("node"))
 	}
 	if node["type"] != "SELECT_NODE" { // UNION, a recursive query, PIVOT: of the same columns
 		out := unknown
@@ -54,18 +50,16 @@ func (s scope) query(x any) width {
 	from := s.from(node["from_table"])
 	s.join(from)
 	out := width{columns: map[string]float64{}}
-	items, _ := node["select_list"].([]any)
-	for _, x := range items {
-		item, _ := x.(map[string]any)
-		w, all := s.expression(item, false, false), 0.0
-		if stars(item) {
+	for _, item := range node.Nodes("select_list") {
+		w, all := s.expression(map[string]any(item), false, false), 0.0
+		if stars(map[string]any(item)) {
 			all = from.all
-			if replaced, _ := item["replace_list"].([]any); item["class"] == "STAR" && len(replaced) == 0 {
+			if item["class"] == "STAR" && len(item.List("replace_list")) == 0 {
 				maps.Copy(out.columns, from.columns)
 			}
 		}
 		name := lower(item["alias"])
-		if names, _ := item["column_names"].([]any); name == "" && len(names) > 0 {
+		if names := item.List("column_names"); name == "" && len(names) > 0 {
 			name = lower(names[len(names)-1])
 		}
 		if item["class"] != "STAR" {
@@ -90,7 +84,7 @@ func (s *scope) join(w width) {
 
 // from returns the width of the tables of FROM, and notes them by their aliases.
 func (s scope) from(x any) (out width) {
-	node, _ := x.(map[string]any)
+	node := object(x)
 	switch {
 	case node["type"] == "BASE_TABLE":
 		var known bool
@@ -98,16 +92,16 @@ func (s scope) from(x any) (out width) {
 			out = unknown
 		}
 	case node["type"] == "SUBQUERY":
-		out = s.query(within(node, "subquery", "node"))
-	case strings.HasSuffix(text(node["type"]), "_NODE"):
+		out = s.query(node.Node("subquery").Node("node"))
+	case strings.HasSuffix(node.Text("type"), "_NODE"):
 		return s.query(node)
 	default: // JOIN, a table function: what is inside of it
 		out = width{columns: map[string]float64{}, most: 1}
 		inner := s // LATERAL sees what is to the left of it
 		for _, part := range parts(node) {
 			var w width
-			if nested, ok := part.(map[string]any); ok && nested["class"] == nil {
-				w = inner.from(nested)
+			if nested := object(part); nested != nil && nested["class"] == nil {
+				w = inner.from(part)
 			} else {
 				w.most = inner.expression(part, false, false)
 			}
@@ -119,7 +113,7 @@ func (s scope) from(x any) (out width) {
 		}
 		out.all = max(out.all, unknown.all)
 	}
-	if renamed, _ := node["column_name_alias"].([]any); len(renamed) > 0 {
+	if len(node.List("column_name_alias")) > 0 {
 		out.columns = nil
 	}
 	for _, name := range []string{lower(node["alias"]), lower(node["table_name"])} {
@@ -133,10 +127,10 @@ func (s scope) from(x any) (out width) {
 func (s scope) expression(x any, sum, joined bool) (n float64) {
 	defer func() { *s.widest = max(*s.widest, n) }()
 	list, _ := x.([]any)
-	if node, ok := x.(map[string]any); ok {
+	if node := object(x); node != nil {
 		switch node["class"] {
 		case "COLUMN_REF":
-			names, _ := node["column_names"].([]any)
+			names := node.List("column_names")
 			found := 0.0
 			for _, name := range names {
 				found = max(found, s.columns[lower(name)])
@@ -149,14 +143,13 @@ func (s scope) expression(x any, sum, joined bool) (n float64) {
 			}
 			return found
 		case "SUBQUERY":
-			n = s.query(within(node, "subquery", "node")).most
+			n = s.query(node.Node("subquery").Node("node")).most
 		case "STAR":
 			if n = s.most; joined {
 				n = s.all
 			}
 		}
-		name := lower(node["function_name"])
-		sum = node["child_types"] != nil || slices.ContainsFunc(constructors, func(part string) bool { return strings.Contains(name, part) })
+		sum = node["child_types"] != nil || named(node, constructors)
 		list, joined = parts(node, "subquery"), joined || sum
 	}
 	n = max(n, 1)
@@ -171,27 +164,8 @@ func (s scope) expression(x any, sum, joined bool) (n float64) {
 	return n
 }
 
-// within returns what is below names in a node, nil if there is nothing.
-func within(node map[string]any, names ...string) (x any) {
-	x = node
-	for _, name := range names {
-		inner, _ := x.(map[string]any)
-		x = inner[name]
-	}
-	return x
-}
-
-// below returns what a node or a list has.
-func below(x any) []any {
-	if node, ok := x.(map[string]any); ok {
-		return slices.Collect(maps.Values(node))
-	}
-	list, _ := x.([]any)
-	return list
-}
-
 // parts returns the nodes and lists in a node, in the order of their names.
-func parts(node map[string]any, without ...string) (out []any) {
+func parts(node Node, without ...string) (out []any) {
 	for _, name := range sorted(node) {
 		switch x := node[name].(type) {
 		case map[string]any, []any:
@@ -206,7 +180,7 @@ func parts(node map[string]any, without ...string) (out []any) {
 // stars reports whether an expression stands for several columns.
 func stars(x any) bool {
 	list, _ := x.([]any)
-	if node, ok := x.(map[string]any); ok {
+	if node := object(x); node != nil {
 		if node["class"] == "STAR" {
 			return true
 		}
