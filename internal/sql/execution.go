@@ -232,10 +232,7 @@ func (x *execution) execute() error {
 		return err
 	}
 	defer conv.Close()
-	if x.enc, err = encode.New(x.question.Format, x); err != nil {
-		return err
-	}
-	if err := x.enc.Begin(conv.Schema(), columns); err != nil {
+	if x.enc, err = encode.New(x.question.Format, x, conv.Schema(), columns); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	leaves := int64(encode.Leaves(conv.Schema().Fields()))

@@ -66,10 +66,7 @@ func answerOf(x *execution, text string) string {
 	}
 	defer conv.Close()
 	var out strings.Builder
-	w, err := encode.New(encode.CSV, &out)
-	if err == nil {
-		err = w.Begin(conv.Schema(), columns)
-	}
+	w, err := encode.New(encode.CSV, &out, conv.Schema(), columns)
 	for err == nil && rows.Next() {
 		var b arrow.RecordBatch
 		if b, err = conv.Batch(rows.Chunk()); err == nil {

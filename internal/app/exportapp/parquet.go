@@ -55,10 +55,7 @@ type Parquet struct {
 
 // NewParquet writes to w. Close ends the file and releases memory.
 func NewParquet(w io.Writer) (*Parquet, error) {
-	enc, err := encode.New(encode.Parquet, w)
-	if err == nil {
-		err = enc.Begin(parquetSchema, nil)
-	}
+	enc, err := encode.New(encode.Parquet, w, parquetSchema, nil)
 	if err != nil {
 		return nil, fmt.Errorf("begin a Parquet file: %w", err)
 	}

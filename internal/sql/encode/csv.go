@@ -14,7 +14,6 @@ import (
 // csvWriter writes RFC 4180 with a header. NULL is an empty field. Nested values are JSON. Values
 // are written in pieces: encoding/csv needs all of a field, which may be long.
 type csvWriter struct {
-	w    io.Writer
 	out  *bufio.Writer
 	cols int
 
@@ -23,16 +22,15 @@ type csvWriter struct {
 	buf    []byte
 }
 
-// Begin implements Writer.
-func (c *csvWriter) Begin(_ *arrow.Schema, columns []Column) error {
-	c.out, c.cols = bufio.NewWriter(c.w), len(columns)
+func newCSV(w io.Writer, columns []Column) (Writer, error) {
+	c := &csvWriter{out: bufio.NewWriter(w), cols: len(columns)}
 	c.inside = &doubled{out: c.out}
 	c.sink = &sink{w: c.inside}
 	for i, column := range columns {
 		c.text(column.Name)
 		c.end(i)
 	}
-	return c.out.Flush()
+	return c, c.out.Flush()
 }
 
 // end writes what follows the field of a column. The buffer keeps errors for Flush.
@@ -56,10 +54,7 @@ func (c *csvWriter) text(s string) {
 
 // Write implements Writer.
 func (c *csvWriter) Write(b arrow.RecordBatch) error {
-	columns := make([]appender, c.cols)
-	for i := range columns {
-		columns[i] = appenderOf(b.Column(i), c.sink)
-	}
+	columns := appendersOf(b, c.sink)
 	for row := range int(b.NumRows()) {
 		for i, f := range columns {
 			text, isText := b.Column(i).(*array.String)

@@ -28,8 +28,6 @@ type Column struct {
 
 // Writer writes one result. It is used by one goroutine.
 type Writer interface {
-	// Begin writes what comes before the rows.
-	Begin(schema *arrow.Schema, columns []Column) error
 	// Write writes rows. It keeps nothing of the batch.
 	Write(batch arrow.RecordBatch) error
 	// End writes what comes after the rows. Only JSON has room for warnings.
@@ -80,17 +78,18 @@ func Size(b arrow.RecordBatch, f Format) (bytes int64) {
 	return bytes
 }
 
-// New returns a writer of a format.
-func New(f Format, w io.Writer) (Writer, error) {
+// New returns a writer of a format, and writes what comes before the rows. Arrow and Parquet have
+// the schema, JSON and CSV the columns.
+func New(f Format, w io.Writer, schema *arrow.Schema, columns []Column) (Writer, error) {
 	switch f {
 	case JSON:
-		return &jsonWriter{w: w}, nil
+		return newJSON(w, columns)
 	case CSV:
-		return &csvWriter{w: w}, nil
+		return newCSV(w, columns)
 	case Arrow:
-		return &arrowWriter{w: w}, nil
+		return newArrow(w, schema)
 	case Parquet:
-		return &parquetWriter{w: w}, nil
+		return newParquet(w, schema)
 	default:
 		return nil, fmt.Errorf("unknown format %q of a result", f)
 	}

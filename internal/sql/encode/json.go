@@ -16,26 +16,20 @@ type jsonWriter struct {
 	any  bool // rows were written
 	buf  []byte
 	sink *sink
-	cols int
 }
 
-// Begin implements Writer.
-func (j *jsonWriter) Begin(_ *arrow.Schema, columns []Column) error {
-	j.cols, j.sink = len(columns), &sink{w: j.w}
+func newJSON(w io.Writer, columns []Column) (Writer, error) {
 	head, err := json.Marshal(columns)
 	if err != nil {
-		return fmt.Errorf("write columns: %w", err)
+		return nil, fmt.Errorf("write columns: %w", err)
 	}
-	_, err = fmt.Fprintf(j.w, `{"status":"success","data":{"columns":%s,"rows":[`, head)
-	return err
+	_, err = fmt.Fprintf(w, `{"status":"success","data":{"columns":%s,"rows":[`, head)
+	return &jsonWriter{w: w, sink: &sink{w: w}}, err
 }
 
 // Write implements Writer.
 func (j *jsonWriter) Write(b arrow.RecordBatch) error {
-	columns := make([]appender, j.cols)
-	for i := range columns {
-		columns[i] = appenderOf(b.Column(i), j.sink)
-	}
+	columns := appendersOf(b, j.sink)
 	j.buf = j.buf[:0]
 	for row := range int(b.NumRows()) {
 		if j.any {

@@ -22,7 +22,6 @@ const (
 // parquetWriter writes a Parquet file. arrow-go has a writer, too, which would bring its kernels
 // and gRPC into the program: a quarter of its size.
 type parquetWriter struct {
-	w       io.Writer
 	file    *parquet.GenericWriter[any]
 	columns []*shredder
 	values  [][]parquet.Value // of a row, by leaf
@@ -30,9 +29,8 @@ type parquetWriter struct {
 	piece   int               // rows of a piece
 }
 
-// Begin implements Writer.
-func (p *parquetWriter) Begin(schema *arrow.Schema, _ []Column) error {
-	leaves := 0
+func newParquet(w io.Writer, schema *arrow.Schema) (Writer, error) {
+	p, leaves := &parquetWriter{}, 0
 	root := ordered{Group: parquet.Group{}}
 	for _, f := range schema.Fields() {
 		name := f.Name
@@ -47,9 +45,9 @@ func (p *parquetWriter) Begin(schema *arrow.Schema, _ []Column) error {
 	p.values = make([][]parquet.Value, leaves)
 	group := rowsOf(groupValues, leaves)
 	p.piece = rowsOf(pieceValues, leaves)
-	p.file = parquet.NewGenericWriter[any](p.w, parquet.NewSchema("result", root), parquet.Compression(&parquet.Zstd),
+	p.file = parquet.NewGenericWriter[any](w, parquet.NewSchema("result", root), parquet.Compression(&parquet.Zstd),
 		parquet.MaxRowsPerRowGroup(int64(group)), parquet.PageBufferSize(max(leastPageBytes, min(pageBytes, 8*group))))
-	return nil
+	return p, nil
 }
 
 // rowsOf returns how many rows of so many leaves have about n values.

@@ -81,16 +81,14 @@ func random(rng *rand.Rand, t arrow.DataType) string {
 func TestParquet(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var want, out bytes.Buffer
-	text, err := encode.New(encode.JSON, &want)
-	require.NoError(t, err)
-	w, err := encode.New(encode.Parquet, &out)
-	require.NoError(t, err)
 	columns := make([]encode.Column, nested.NumFields())
 	for i, f := range nested.Fields() {
 		columns[i].Name = f.Name
 	}
-	require.NoError(t, text.Begin(nested, columns))
-	require.NoError(t, w.Begin(nested, columns))
+	text, err := encode.New(encode.JSON, &want, nested, columns)
+	require.NoError(t, err)
+	w, err := encode.New(encode.Parquet, &out, nested, columns)
+	require.NoError(t, err)
 	for range 5 {
 		var rows []string
 		for range rng.IntN(300) {
@@ -131,9 +129,8 @@ func readBack(t *testing.T, content []byte, columns []encode.Column) string {
 	require.NoError(t, err)
 	defer conv.Close()
 	var out bytes.Buffer
-	w, err := encode.New(encode.JSON, &out)
+	w, err := encode.New(encode.JSON, &out, conv.Schema(), columns)
 	require.NoError(t, err)
-	require.NoError(t, w.Begin(conv.Schema(), columns))
 	for rows.Next() {
 		batch, err := conv.Batch(rows.Chunk())
 		require.NoError(t, err)
@@ -168,12 +165,11 @@ func TestWideResults(t *testing.T) {
 	batch := b.NewRecordBatch()
 	defer batch.Release()
 	var want, out bytes.Buffer
-	text, err := encode.New(encode.JSON, &want)
+	text, err := encode.New(encode.JSON, &want, schema, names)
 	require.NoError(t, err)
-	w, err := encode.New(encode.Parquet, &out)
+	w, err := encode.New(encode.Parquet, &out, schema, names)
 	require.NoError(t, err)
 	for _, w := range []encode.Writer{text, w} {
-		require.NoError(t, w.Begin(schema, names))
 		require.NoError(t, w.Write(batch))
 		require.NoError(t, w.End(nil))
 	}
@@ -221,9 +217,8 @@ func TestLongValues(t *testing.T) {
 	require.InDelta(t, 3*texts+3000*128, encode.Size(batch, encode.Parquet), 150_000)
 	for _, format := range []encode.Format{encode.JSON, encode.CSV} {
 		var out largest
-		w, err := encode.New(format, &out)
+		w, err := encode.New(format, &out, schema, []encode.Column{{Name: "s"}, {Name: "l"}})
 		require.NoError(t, err)
-		require.NoError(t, w.Begin(schema, []encode.Column{{Name: "s"}, {Name: "l"}}))
 		require.NoError(t, w.Write(batch))
 		require.NoError(t, w.End(nil))
 		require.Less(t, out.most, 128<<10)
@@ -267,9 +262,8 @@ func TestCSV(t *testing.T) {
 	batch := b.NewRecordBatch()
 	defer batch.Release()
 	var out bytes.Buffer
-	w, err := encode.New(encode.CSV, &out)
+	w, err := encode.New(encode.CSV, &out, schema, []encode.Column{{Name: "a b"}, {Name: `c"`}})
 	require.NoError(t, err)
-	require.NoError(t, w.Begin(schema, []encode.Column{{Name: "a b"}, {Name: `c"`}}))
 	require.NoError(t, w.Write(batch))
 	require.NoError(t, w.End(nil))
 	require.Equal(t, want.String(), out.String())
@@ -284,9 +278,8 @@ func TestEqualNames(t *testing.T) {
 	batch := b.NewRecordBatch()
 	defer batch.Release()
 	var out bytes.Buffer
-	w, err := encode.New(encode.Parquet, &out)
+	w, err := encode.New(encode.Parquet, &out, schema, nil)
 	require.NoError(t, err)
-	require.NoError(t, w.Begin(schema, nil))
 	require.NoError(t, w.Write(batch))
 	require.NoError(t, w.End(nil))
 	require.Equal(t, `{"status":"success","data":{"columns":[{"name":"x","type":""},{"name":"x_1","type":""}],"rows":[[1,2]]}}`,

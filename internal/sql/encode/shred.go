@@ -1,11 +1,12 @@
 package encode
 
 import (
-	"math"
+	"encoding/binary"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -102,45 +103,29 @@ func (s *shredder) elements(out [][]parquet.Value, from, end int64, rep, def int
 func leaf(t arrow.DataType) (parquet.Node, func(a arrow.Array, row int) parquet.Value) {
 	switch t := t.(type) {
 	case *arrow.BooleanType:
-		return parquet.Leaf(parquet.BooleanType), func(a arrow.Array, row int) parquet.Value {
-			return parquet.BooleanValue(a.(*array.Boolean).Value(row))
-		}
-	case *arrow.Int8Type, *arrow.Int16Type, *arrow.Int32Type, *arrow.Int64Type, *arrow.Uint8Type, *arrow.Uint16Type, *arrow.Uint32Type, *arrow.Uint64Type:
-		small := func(get func(a arrow.Array, row int) int32) func(a arrow.Array, row int) parquet.Value {
-			return func(a arrow.Array, row int) parquet.Value { return parquet.Int32Value(get(a, row)) }
-		}
-		switch t.(type) {
-		case *arrow.Int8Type:
-			return parquet.Int(8), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Int8).Value(row)) })
-		case *arrow.Int16Type:
-			return parquet.Int(16), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Int16).Value(row)) })
-		case *arrow.Int32Type:
-			return parquet.Int(32), small(func(a arrow.Array, row int) int32 { return a.(*array.Int32).Value(row) })
-		case *arrow.Uint8Type:
-			return parquet.Uint(8), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Uint8).Value(row)) })
-		case *arrow.Uint16Type:
-			return parquet.Uint(16), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Uint16).Value(row)) })
-		case *arrow.Uint32Type:
-			return parquet.Uint(32), small(func(a arrow.Array, row int) int32 { return int32(a.(*array.Uint32).Value(row)) })
-		case *arrow.Uint64Type:
-			return parquet.Uint(64), func(a arrow.Array, row int) parquet.Value {
-				return parquet.Int64Value(int64(a.(*array.Uint64).Value(row)))
-			}
-		default:
-			return parquet.Int(64), func(a arrow.Array, row int) parquet.Value { return parquet.Int64Value(a.(*array.Int64).Value(row)) }
-		}
+		return parquet.Leaf(parquet.BooleanType), values[*array.Boolean](parquet.BooleanValue)
+	case *arrow.Int8Type:
+		return parquet.Int(8), values[*array.Int8](int32Value[int8])
+	case *arrow.Int16Type:
+		return parquet.Int(16), values[*array.Int16](int32Value[int16])
+	case *arrow.Int32Type:
+		return parquet.Int(32), values[*array.Int32](parquet.Int32Value)
+	case *arrow.Int64Type:
+		return parquet.Int(64), values[*array.Int64](parquet.Int64Value)
+	case *arrow.Uint8Type:
+		return parquet.Uint(8), values[*array.Uint8](int32Value[uint8])
+	case *arrow.Uint16Type:
+		return parquet.Uint(16), values[*array.Uint16](int32Value[uint16])
+	case *arrow.Uint32Type:
+		return parquet.Uint(32), values[*array.Uint32](int32Value[uint32])
+	case *arrow.Uint64Type:
+		return parquet.Uint(64), values[*array.Uint64](func(v uint64) parquet.Value { return parquet.Int64Value(int64(v)) })
 	case *arrow.Float32Type:
-		return parquet.Leaf(parquet.FloatType), func(a arrow.Array, row int) parquet.Value {
-			return parquet.FloatValue(a.(*array.Float32).Value(row))
-		}
+		return parquet.Leaf(parquet.FloatType), values[*array.Float32](parquet.FloatValue)
 	case *arrow.Float64Type:
-		return parquet.Leaf(parquet.DoubleType), func(a arrow.Array, row int) parquet.Value {
-			return parquet.DoubleValue(a.(*array.Float64).Value(row))
-		}
+		return parquet.Leaf(parquet.DoubleType), values[*array.Float64](parquet.DoubleValue)
 	case *arrow.Date32Type:
-		return parquet.Date(), func(a arrow.Array, row int) parquet.Value {
-			return parquet.Int32Value(int32(a.(*array.Date32).Value(row)))
-		}
+		return parquet.Date(), values[*array.Date32](int32Value[arrow.Date32])
 	case *arrow.TimestampType:
 		unit, times := parquet.Microsecond, int64(1)
 		switch t.Unit {
@@ -151,33 +136,35 @@ func leaf(t arrow.DataType) (parquet.Node, func(a arrow.Array, row int) parquet.
 		case arrow.Nanosecond:
 			unit = parquet.Nanosecond
 		}
-		return parquet.TimestampAdjusted(unit, t.TimeZone != ""), func(a arrow.Array, row int) parquet.Value {
-			return parquet.Int64Value(int64(a.(*array.Timestamp).Value(row)) * times)
-		}
+		return parquet.TimestampAdjusted(unit, t.TimeZone != ""), values[*array.Timestamp](func(v arrow.Timestamp) parquet.Value {
+			return parquet.Int64Value(int64(v) * times)
+		})
 	case *arrow.Decimal128Type:
-		return parquet.Decimal(int(t.Scale), int(t.Precision), parquet.FixedLenByteArrayType(16)), decimal
+		return parquet.Decimal(int(t.Scale), int(t.Precision), parquet.FixedLenByteArrayType(16)), values[*array.Decimal128](decimal)
 	case *arrow.BinaryType:
-		return parquet.Leaf(parquet.ByteArrayType), func(a arrow.Array, row int) parquet.Value {
-			return parquet.ByteArrayValue(a.(*array.Binary).Value(row))
-		}
+		return parquet.Leaf(parquet.ByteArrayType), values[*array.Binary](parquet.ByteArrayValue)
+	case *arrow.StringType:
+		return parquet.String(), values[*array.String](func(text string) parquet.Value { // of the batch, which stays until the value is written
+			return parquet.ByteArrayValue(unsafe.Slice(unsafe.StringData(text), len(text)))
+		})
 	default:
 		return parquet.String(), func(a arrow.Array, row int) parquet.Value {
-			if s, ok := a.(*array.String); ok {
-				text := s.Value(row) // of the batch, which stays until the value is written
-				return parquet.ByteArrayValue(unsafe.Slice(unsafe.StringData(text), len(text)))
-			}
 			return parquet.ByteArrayValue([]byte(plain(value(nil, a, row, nil))))
 		}
 	}
 }
 
+// values returns the values of arrays of type A, whose elements convert turns into Parquet's values.
+func values[A interface{ Value(row int) T }, T any](convert func(T) parquet.Value) func(a arrow.Array, row int) parquet.Value {
+	return func(a arrow.Array, row int) parquet.Value { return convert(a.(A).Value(row)) }
+}
+
+func int32Value[T int8 | int16 | uint8 | uint16 | uint32 | arrow.Date32](v T) parquet.Value {
+	return parquet.Int32Value(int32(v))
+}
+
 // decimal returns a decimal as Parquet has it: big-endian two's complement.
-func decimal(a arrow.Array, row int) parquet.Value {
-	v := a.(*array.Decimal128).Value(row)
-	b := make([]byte, 16)
-	high, low := uint64(v.HighBits()), v.LowBits()
-	for i := range 8 {
-		b[i], b[8+i] = byte(high>>(56-8*i)&math.MaxUint8), byte(low>>(56-8*i)&math.MaxUint8)
-	}
-	return parquet.FixedLenByteArrayValue(b)
+func decimal(v decimal128.Num) parquet.Value {
+	b := binary.BigEndian.AppendUint64(nil, uint64(v.HighBits()))
+	return parquet.FixedLenByteArrayValue(binary.BigEndian.AppendUint64(b, v.LowBits()))
 }

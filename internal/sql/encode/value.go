@@ -52,26 +52,21 @@ func appenderOf(a arrow.Array, out *sink) appender {
 	}
 }
 
+// appendersOf returns the appenders of the columns of a batch.
+func appendersOf(b arrow.RecordBatch, out *sink) []appender {
+	columns := make([]appender, b.NumCols())
+	for i := range columns {
+		columns[i] = appenderOf(b.Column(i), out)
+	}
+	return columns
+}
+
 func value(to []byte, a arrow.Array, row int, out *sink) []byte {
 	switch a := a.(type) {
-	case *array.Boolean:
-		return strconv.AppendBool(to, a.Value(row))
-	case *array.Int8:
-		return strconv.AppendInt(to, int64(a.Value(row)), 10)
-	case *array.Int16:
-		return strconv.AppendInt(to, int64(a.Value(row)), 10)
 	case *array.Int32:
 		return strconv.AppendInt(to, int64(a.Value(row)), 10)
 	case *array.Int64:
 		return strconv.AppendInt(to, a.Value(row), 10)
-	case *array.Uint8:
-		return strconv.AppendUint(to, uint64(a.Value(row)), 10)
-	case *array.Uint16:
-		return strconv.AppendUint(to, uint64(a.Value(row)), 10)
-	case *array.Uint32:
-		return strconv.AppendUint(to, uint64(a.Value(row)), 10)
-	case *array.Uint64:
-		return strconv.AppendUint(to, a.Value(row), 10)
 	case *array.Float32:
 		return float(to, float64(a.Value(row)), 32)
 	case *array.Float64:
@@ -80,8 +75,6 @@ func value(to []byte, a arrow.Array, row int, out *sink) []byte {
 		t := a.DataType().(*arrow.Decimal128Type)
 		return append(to, a.Value(row).ToString(t.Scale)...)
 	case *array.String:
-		return quoted(to, a.Value(row), out)
-	case *array.LargeString:
 		return quoted(to, a.Value(row), out)
 	case *array.Timestamp:
 		// A time has an offset if it is one with a time zone, and microseconds if it has a part of
@@ -98,30 +91,20 @@ func value(to []byte, a arrow.Array, row int, out *sink) []byte {
 	case *array.Map:
 		// A map is an object, or a list of pairs if its keys are not text.
 		from, end := a.ValueOffsets(row)
-		keys, values := a.Keys(), appenderOf(a.Items(), out)
-		names, ok := keys.(*array.String)
-		open, between, closed := byte('{'), byte(':'), byte('}')
-		key := appenderOf(keys, out)
-		if !ok {
-			open, between, closed = '[', ',', ']'
-		} else {
-			key = func(to []byte, i int) []byte { return quoted(to, names.Value(i), out) }
+		key, item := appenderOf(a.Keys(), out), appenderOf(a.Items(), out)
+		open, between, closed, pair, pairEnd := "{", ":", "}", "", ""
+		if _, ok := a.Keys().(*array.String); !ok {
+			open, between, closed, pair, pairEnd = "[", ",", "]", "[", "]"
 		}
-		to = append(to, open)
+		to = append(to, open...)
 		for i := int(from); i < int(end); i++ {
 			if i > int(from) {
 				to = append(to, ',')
 			}
-			if !ok {
-				to = append(to, '[')
-			}
-			to = values(append(key(to, i), between), i)
-			if !ok {
-				to = append(to, ']')
-			}
-			to = out.full(to)
+			to = append(key(append(to, pair...), i), between...)
+			to = out.full(append(item(to, i), pairEnd...))
 		}
-		return append(to, closed)
+		return append(to, closed...)
 	case array.ListLike:
 		from, end := a.ValueOffsets(row)
 		item := appenderOf(a.ListValues(), out)
