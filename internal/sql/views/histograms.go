@@ -41,10 +41,9 @@ func (t *Histograms) Open([]int) (table.Scan, error) {
 	if res == nil {
 		return none(t.Reader), nil
 	}
-	s := &histogramScan{Histograms: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
-	s.series = withHists(res)
+	s := &histogramScan{Histograms: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT, series: withHists(res)}
 	t.Reader.Progress(func() (done, planned int64) { return s.done.Load(), int64(len(s.series)) })
-	return s, nil
+	return &scan{t.Reader, Flat{}, len(s.series), func() rows { return &histogramRows{scan: s} }}, nil
 }
 
 // withHists returns the series that have native histograms.
@@ -60,100 +59,69 @@ func withHists(res *lookup.Resolution) (out []int) {
 // histogramScan is one pass over the histograms of a resolution, series by series.
 type histogramScan struct {
 	*Histograms
-	ctx        context.Context
-	res        *lookup.Resolution
-	mint, maxt int64 // ms
-	series     []int // with histograms
-	next, done atomic.Int64
+	ctx         context.Context
+	res         *lookup.Resolution
+	mint, maxt  int64 // ms
+	series      []int // with histograms
+	begun, done atomic.Int64
 }
 
-// Threads implements table.Scan.
-func (s *histogramScan) Threads() int { return len(s.series) }
-
-// Close implements table.Scan.
-func (s *histogramScan) Close() {}
-
-// Cursor implements table.Scan.
-func (s *histogramScan) Cursor() table.Cursor { return &histogramCursor{scan: s} }
-
-// histogramCursor holds the histograms of one series.
-type histogramCursor struct {
+// histogramRows are the histograms of series.
+type histogramRows struct {
 	scan  *histogramScan
-	lset  labels.Labels
-	times []int64 // ms
+	times []int64 // of the current series, ms
 	hists []*histogram.FloatHistogram
 }
 
-// Close implements table.Cursor.
-func (c *histogramCursor) Close() {}
+func (*histogramRows) Close() {}
 
-// Next implements table.Cursor.
-func (c *histogramCursor) Next(out *table.Chunk) error {
-	for out.Rows < table.ChunkRows {
-		if len(c.hists) == 0 {
-			more, err := c.read()
-			if err != nil {
-				return c.scan.Reader.Fail(err)
-			}
-			if !more {
-				return nil
-			}
-			continue
+func (r *histogramRows) next() (lset labels.Labels, _ int, _ error) {
+	s := r.scan
+	for r.times, r.hists = nil, nil; len(r.hists) == 0; s.done.Add(1) { // others have none in the range
+		i := int(s.begun.Add(1)) - 1
+		if i >= len(s.series) {
+			return lset, 0, nil
 		}
-		n := min(len(c.hists), table.ChunkRows-out.Rows)
-		times, counts, sums, texts := out.Numbers(2), out.Doubles(3), out.Doubles(4), out.Texts(5)
-		for i, h := range c.hists[:n] {
-			if times != nil {
-				times[out.Rows+i] = c.times[i] * 1000
+		if err := s.ctx.Err(); err != nil {
+			return lset, 0, err
+		}
+		found, err := s.Store.Samples.Select(s.ctx, s.res.Match(s.series[i:i+1], s.mint, s.maxt), nil)
+		if err != nil {
+			return lset, 0, err
+		}
+		for _, x := range found {
+			lset = x.Labels()
+			it := x.Iterator(nil)
+			for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
+				if kind == chunkenc.ValFloat {
+					continue
+				}
+				if t, h := it.AtFloatHistogram(nil); !value.IsStaleNaN(h.Sum) {
+					r.times, r.hists = append(r.times, t), append(r.hists, h)
+				}
 			}
-			if counts != nil {
-				counts[out.Rows+i] = h.Count
-			}
-			if sums != nil {
-				sums[out.Rows+i] = h.Sum
-			}
-			if texts != nil {
-				texts.Add(h.String())
+			if err := it.Err(); err != nil {
+				return lset, 0, err
 			}
 		}
-		Flat{}.Put(out, c.lset)
-		Flat{}.Repeat(out, n)
-		out.Rows += n
-		c.times, c.hists = c.times[n:], c.hists[n:]
 	}
-	return nil
+	return lset, len(r.hists), nil
 }
 
-// read reads the next series, which may have no histogram in the range.
-func (c *histogramCursor) read() (more bool, err error) {
-	s := c.scan
-	i := int(s.next.Add(1)) - 1
-	if i >= len(s.series) {
-		return false, nil
-	}
-	if err := s.ctx.Err(); err != nil {
-		return false, err
-	}
-	found, err := s.Store.Samples.Select(s.ctx, s.res.Match(s.series[i:i+1], s.mint, s.maxt), nil)
-	if err != nil {
-		return false, err
-	}
-	s.done.Add(1)
-	c.times, c.hists = nil, nil
-	for _, x := range found {
-		c.lset = x.Labels()
-		it := x.Iterator(nil)
-		for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
-			if kind == chunkenc.ValFloat {
-				continue
-			}
-			if t, h := it.AtFloatHistogram(nil); !value.IsStaleNaN(h.Sum) {
-				c.times, c.hists = append(c.times, t), append(c.hists, h)
-			}
+func (r *histogramRows) put(c *table.Chunk, from, to int) {
+	times, counts, sums, texts := c.Numbers(2), c.Doubles(3), c.Doubles(4), c.Texts(5)
+	for i, h := range r.hists[from:to] {
+		if times != nil {
+			times[c.Rows+i] = r.times[from+i] * 1000
 		}
-		if err := it.Err(); err != nil {
-			return false, err
+		if counts != nil {
+			counts[c.Rows+i] = h.Count
+		}
+		if sums != nil {
+			sums[c.Rows+i] = h.Sum
+		}
+		if texts != nil {
+			texts.Add(h.String())
 		}
 	}
-	return true, nil
 }

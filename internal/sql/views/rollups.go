@@ -87,73 +87,42 @@ func (t *Rollup) Open(columns []int) (table.Scan, error) {
 	}
 	t.Reader.Counts(s.Counts)
 	t.Reader.Progress(s.Progress)
-	return &rollupScan{t, s}, nil
+	return &scan{t.Reader, Flat{}, s.Units(), func() rows { return &rollupRows{Cursor: s.Cursor(), step: t.Step.Millis} }}, nil
 }
 
-// rollupScan is one pass over buckets.
-type rollupScan struct {
-	*Rollup
-	scan *buckets.Scan
+// rollupRows are the buckets of series.
+type rollupRows struct {
+	*buckets.Cursor
+	step int64        // ms
+	rows []rollup.Row // of the current series, or a part of them
 }
 
-// Threads implements table.Scan.
-func (s *rollupScan) Threads() int { return max(1, s.scan.Units()) }
-
-// Close implements table.Scan.
-func (s *rollupScan) Close() {}
-
-// Cursor implements table.Scan.
-func (s *rollupScan) Cursor() table.Cursor { return &rollupCursor{scan: s, read: s.scan.Cursor()} }
-
-// rollupCursor writes the rows of series after series.
-type rollupCursor struct {
-	scan *rollupScan
-	read *buckets.Cursor
-	lset labels.Labels
-	rows []rollup.Row // of the current series, that are left
-}
-
-// Close implements table.Cursor.
-func (c *rollupCursor) Close() { c.read.Close() }
-
-// Next implements table.Cursor.
-func (c *rollupCursor) Next(out *table.Chunk) error {
-	for out.Rows < table.ChunkRows {
-		if len(c.rows) == 0 {
-			x, rows, err := c.read.Next()
-			if err != nil {
-				return c.scan.Reader.Fail(err)
-			}
-			if len(rows) == 0 {
-				return nil
-			}
-			c.lset, c.rows = x.Labels, rows
-		}
-		if apart(out, len(c.rows)) {
-			return nil
-		}
-		n := min(len(c.rows), table.ChunkRows-out.Rows)
-		if ends := out.Numbers(firstFigure - 1); ends != nil {
-			for i := range c.rows[:n] {
-				ends[out.Rows+i] = (c.rows[i].Bucket + c.scan.Step.Millis) * 1000
-			}
-		}
-		for k, f := range rollupFigures {
-			if to := out.Numbers(firstFigure + k); f.number != nil && to != nil {
-				for i := range c.rows[:n] {
-					to[out.Rows+i] = f.number(&c.rows[i])
-				}
-			}
-			if to := out.Doubles(firstFigure + k); f.double != nil && to != nil {
-				for i := range c.rows[:n] {
-					to[out.Rows+i] = f.double(&c.rows[i])
-				}
-			}
-		}
-		Flat{}.Put(out, c.lset)
-		Flat{}.Repeat(out, n)
-		out.Rows += n
-		c.rows = c.rows[n:]
+func (r *rollupRows) next() (labels.Labels, int, error) {
+	x, rows, err := r.Next()
+	if err != nil || len(rows) == 0 {
+		return labels.EmptyLabels(), 0, err
 	}
-	return nil
+	r.rows = rows
+	return x.Labels, len(rows), nil
+}
+
+func (r *rollupRows) put(c *table.Chunk, from, to int) {
+	rows := r.rows[from:to]
+	if ends := c.Numbers(firstFigure - 1); ends != nil {
+		for i := range rows {
+			ends[c.Rows+i] = (rows[i].Bucket + r.step) * 1000
+		}
+	}
+	for k, f := range rollupFigures {
+		if out := c.Numbers(firstFigure + k); f.number != nil && out != nil {
+			for i := range rows {
+				out[c.Rows+i] = f.number(&rows[i])
+			}
+		}
+		if out := c.Doubles(firstFigure + k); f.double != nil && out != nil {
+			for i := range rows {
+				out[c.Rows+i] = f.double(&rows[i])
+			}
+		}
+	}
 }

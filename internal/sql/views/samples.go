@@ -83,16 +83,12 @@ func (t *Samples) Open([]int) (table.Scan, error) {
 	if res == nil {
 		return none(t.Reader), nil
 	}
-	s := &sampleScan{Samples: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
+	s := &sampleScan{scan: scan{from: t.Reader, shape: t.Shape}, Samples: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
+	s.rows = func() rows { return &sampleRows{scan: s, memory: samples.TakeMemory()} }
+	s.mixed = withHists(res)
 	var plain []int
-	for i := range s.res.Series {
-		hists := false
-		for _, p := range s.res.Series[i].At {
-			hists = hists || s.res.Hists(p) > 0
-		}
-		if hists {
-			s.mixed = append(s.mixed, i)
-		} else {
+	for i := range res.Series {
+		if _, mixed := slices.BinarySearch(s.mixed, i); !mixed {
 			plain = append(plain, i)
 		}
 	}
@@ -112,7 +108,7 @@ func (t *Samples) Open([]int) (table.Scan, error) {
 		}
 		s.floats = append(s.floats, batch)
 	}
-	s.keep = s.Store.Samples.Keeps(total)
+	s.keep, s.threads = s.Store.Samples.Keeps(total), len(s.floats)+len(s.mixed)
 	t.Reader.Progress(func() (done, planned int64) { return s.done.Load(), s.planned })
 	if err := s.prefetch(); err != nil {
 		return nil, t.Reader.Fail(errors.Join(err, s.ahead.Close()))
@@ -126,6 +122,7 @@ const aheadBytes = 64 << 20
 
 // sampleScan is one pass over the samples of a resolution.
 type sampleScan struct {
+	scan
 	*Samples
 	ctx        context.Context
 	res        *lookup.Resolution
@@ -154,9 +151,6 @@ func (s *sampleScan) prefetch() error {
 	return s.Store.Files.Prefetch(s.ctx, &s.ahead)
 }
 
-// Threads implements table.Scan.
-func (s *sampleScan) Threads() int { return len(s.floats) + len(s.mixed) }
-
 // Close implements table.Scan.
 func (s *sampleScan) Close() {
 	if err := s.ahead.Close(); err != nil {
@@ -164,13 +158,8 @@ func (s *sampleScan) Close() {
 	}
 }
 
-// Cursor implements table.Scan.
-func (s *sampleScan) Cursor() table.Cursor {
-	return &sampleCursor{scan: s, memory: samples.TakeMemory()}
-}
-
-// sampleCursor reads batch after batch.
-type sampleCursor struct {
+// sampleRows are the samples of series, read batch by batch.
+type sampleRows struct {
 	scan   *sampleScan
 	memory *samples.Memory
 
@@ -181,124 +170,99 @@ type sampleCursor struct {
 	at    int   // the next series
 	owed  int64 // estimate of the series that are given at present
 
-	lset labels.Labels // of the current series
-	t    []int64       // its samples that are left, ms
-	v    []float64
+	t []int64 // of the current series, ms
+	v []float64
 }
 
-// Close implements table.Cursor.
-func (c *sampleCursor) Close() { c.memory.Release() }
+// Close implements rows.
+func (r *sampleRows) Close() { r.memory.Release() }
 
-// Next implements table.Cursor.
-func (c *sampleCursor) Next(out *table.Chunk) error {
-	for out.Rows < table.ChunkRows {
-		if len(c.t) == 0 {
-			more, err := c.series()
-			if err != nil {
-				return c.scan.Reader.Fail(err)
+// put implements rows.
+func (r *sampleRows) put(c *table.Chunk, from, to int) {
+	if times := c.Numbers(r.scan.Shape.Time()); times != nil {
+		for i, t := range r.t[from:to] {
+			times[c.Rows+i] = t * 1000
+		}
+	}
+	if values := c.Doubles(r.scan.Shape.Value()); values != nil {
+		copy(values[c.Rows:], r.v[from:to])
+	}
+}
+
+// next implements rows.
+func (r *sampleRows) next() (lset labels.Labels, _ int, _ error) {
+	for r.t = nil; len(r.t) == 0; { // others have no samples in the range
+		r.scan.done.Add(r.owed)
+		r.owed = 0
+		for r.at == r.size {
+			if more, err := r.read(); err != nil || !more {
+				return lset, 0, err
 			}
-			if !more {
-				return nil
+		}
+		i := r.at
+		r.at++
+		if r.batch == nil {
+			lset = r.mixed[i].Labels()
+			it := r.mixed[i].Iterator(nil)
+			r.t, r.v = nil, nil
+			for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
+				if kind != chunkenc.ValFloat {
+					continue
+				}
+				if t, v := it.At(); r.scan.Stale || !value.IsStaleNaN(v) {
+					r.t, r.v = append(r.t, t), append(r.v, v)
+				}
+			}
+			if err := errors.Join(it.Err(), r.scan.ctx.Err()); err != nil {
+				return lset, 0, err
 			}
 			continue
 		}
-		if apart(out, len(c.t)) {
-			return nil
-		}
-		shape, n := c.scan.Shape, min(len(c.t), table.ChunkRows-out.Rows)
-		times, values := out.Numbers(shape.Time()), out.Doubles(shape.Value())
-		if times != nil {
-			for i, t := range c.t[:n] {
-				times[out.Rows+i] = t * 1000
-			}
-		}
-		if values != nil {
-			copy(values[out.Rows:], c.v[:n])
-		}
-		shape.Put(out, c.lset)
-		shape.Repeat(out, n)
-		out.Rows += n
-		c.t, c.v = c.t[n:], c.v[n:]
-	}
-	return nil
-}
-
-// series goes on to the next series, which may have no samples; more is false if there is none.
-func (c *sampleCursor) series() (more bool, err error) {
-	c.scan.done.Add(c.owed)
-	c.owed = 0
-	for c.at == c.size {
-		if more, err = c.read(); err != nil || !more {
-			return false, err
+		r.owed = r.scan.estimates[r.which[i]]
+		lset = r.scan.res.Series[r.which[i]].Labels
+		t, v, facts := r.batch.Joined(i)
+		r.t, r.v = t, v
+		if facts&promsql.NoStale == 0 && !r.scan.Stale {
+			r.withoutStale()
 		}
 	}
-	i := c.at
-	c.at++
-	if c.batch == nil {
-		c.lset = c.mixed[i].Labels()
-		it := c.mixed[i].Iterator(nil)
-		c.t, c.v = nil, nil
-		for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
-			if kind != chunkenc.ValFloat {
-				continue
-			}
-			if t, v := it.At(); c.scan.Stale || !value.IsStaleNaN(v) {
-				c.t, c.v = append(c.t, t), append(c.v, v)
-			}
-		}
-		return true, errors.Join(it.Err(), c.scan.ctx.Err())
-	}
-	c.owed = c.scan.estimates[c.which[i]]
-	c.lset = c.scan.res.Series[c.which[i]].Labels
-	t, v, facts := c.batch.Joined(i)
-	c.t, c.v = t, v
-	if facts&promsql.NoStale == 0 && !c.scan.Stale {
-		c.withoutStale()
-	}
-	return true, nil
+	return lset, len(r.t), nil
 }
 
 // withoutStale leaves out stale markers. It copies: batches share their samples.
-func (c *sampleCursor) withoutStale() {
-	stale := false
-	for _, v := range c.v {
-		if value.IsStaleNaN(v) {
-			stale = true
-			break
-		}
-	}
-	if !stale {
+func (r *sampleRows) withoutStale() {
+	if !slices.ContainsFunc(r.v, value.IsStaleNaN) {
 		return
 	}
-	t, v := make([]int64, 0, len(c.t)), make([]float64, 0, len(c.v))
-	for i := range c.v {
-		if !value.IsStaleNaN(c.v[i]) {
-			t, v = append(t, c.t[i]), append(v, c.v[i])
+	t, v := make([]int64, 0, len(r.t)), make([]float64, 0, len(r.v))
+	for i := range r.v {
+		if !value.IsStaleNaN(r.v[i]) {
+			t, v = append(t, r.t[i]), append(v, r.v[i])
 		}
 	}
-	c.t, c.v = t, v
+	r.t, r.v = t, v
 }
 
 // read reads the next batch, which may have no series; more is false if there is none.
-func (c *sampleCursor) read() (more bool, err error) {
-	s := c.scan
-	c.batch, c.mixed, c.at, c.size = nil, nil, 0, 0
+func (r *sampleRows) read() (more bool, err error) {
+	s := r.scan
+	r.batch, r.mixed, r.at, r.size = nil, nil, 0, 0
 	if err := s.ctx.Err(); err != nil {
 		return false, err
 	}
 	i := int(s.next.Add(1)) - 1
 	if i < len(s.floats) {
-		c.batch = s.Store.Samples.CollectShare(s.res.Match(s.floats[i], s.mint, s.maxt), c.memory, s.keep)
-		if err := c.batch.ReadFloats(s.ctx); err != nil {
+		r.batch = s.Store.Samples.CollectShare(s.res.Match(s.floats[i], s.mint, s.maxt), r.memory, s.keep)
+		if err := r.batch.ReadFloats(s.ctx); err != nil {
 			return false, err
 		}
-		s.Store.Metrics.Samples.Add(float64(c.batch.Held()))
-		c.which, c.size = s.floats[i], len(s.floats[i])
+		s.Store.Metrics.Samples.Add(float64(r.batch.Held()))
+		r.which, r.size = s.floats[i], len(s.floats[i])
 		return true, nil
 	}
 	if i -= len(s.floats); i < len(s.mixed) {
-		c.mixed, err = s.Store.Samples.Select(s.ctx, s.res.Match(s.mixed[i:i+1], s.mint, s.maxt), nil)
-		c.size, c.owed = len(c.mixed), s.estimates[s.mixed[i]]
+		r.mixed, err = s.Store.Samples.Select(s.ctx, s.res.Match(s.mixed[i:i+1], s.mint, s.maxt), nil)
+		r.size, r.owed = len(r.mixed), s.estimates[s.mixed[i]]
 		return true, err
 	}
 	return false, nil

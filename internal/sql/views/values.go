@@ -1,6 +1,7 @@
 package views
 
 import (
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
 	"github.com/promlake/promlake/internal/query/duck/table"
@@ -24,44 +25,37 @@ func (v *Values) Open([]int) (table.Scan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &valueScan{series: m}, nil
+	all := &valueRows{left: m}
+	return &scan{shape: Flat{}, threads: 1, rows: func() rows { return all }}, nil
 }
 
-// valueScan is a scan by one thread. It implements table.Scan and table.Cursor.
-type valueScan struct {
-	series promql.Matrix
-	at     int // the next point of the first series
+// valueRows are the points of series.
+type valueRows struct {
+	points []promql.FPoint // of the current series
+	left   promql.Matrix   // the series after it
 }
 
-func (s *valueScan) Threads() int         { return 1 }
-func (s *valueScan) Cursor() table.Cursor { return s }
-func (s *valueScan) Close()               {}
+func (*valueRows) Close() {}
 
-// Next implements table.Cursor.
-func (s *valueScan) Next(out *table.Chunk) error {
-	times, values := out.Numbers(2), out.Doubles(3)
-	for len(s.series) > 0 && out.Rows < table.ChunkRows {
-		points := s.series[0].Floats[s.at:]
-		if apart(out, len(points)) {
-			return nil
-		}
-		n := min(len(points), table.ChunkRows-out.Rows)
-		for i, p := range points[:n] {
-			if times != nil {
-				times[out.Rows+i] = p.T * 1000
-			}
-			if values != nil {
-				values[out.Rows+i] = p.F
-			}
-		}
-		if n > 0 {
-			Flat{}.Put(out, s.series[0].Metric)
-			Flat{}.Repeat(out, n)
-		}
-		out.Rows += n
-		if s.at += n; s.at == len(s.series[0].Floats) {
-			s.series, s.at = s.series[1:], 0
+func (r *valueRows) next() (labels.Labels, int, error) {
+	for len(r.left) > 0 {
+		s := r.left[0]
+		r.points, r.left = s.Floats, r.left[1:]
+		if len(r.points) > 0 {
+			return s.Metric, len(r.points), nil
 		}
 	}
-	return nil
+	return labels.EmptyLabels(), 0, nil
+}
+
+func (r *valueRows) put(c *table.Chunk, from, to int) {
+	times, values := c.Numbers(2), c.Doubles(3)
+	for i, p := range r.points[from:to] {
+		if times != nil {
+			times[c.Rows+i] = p.T * 1000
+		}
+		if values != nil {
+			values[c.Rows+i] = p.F
+		}
+	}
 }

@@ -137,9 +137,55 @@ func putLabels(t *table.Texts, l labels.Labels) {
 // a chunk have the same labels, DuckDB evaluates conditions on them and groups by them once.
 const ownRows = 512
 
-// apart reports whether a chunk ends before the next series, which has n rows.
-func apart(c *table.Chunk, n int) bool {
-	return c.Rows > 0 && max(c.Rows, n) >= ownRows
+// scan is a pass over the rows of series. It implements table.Scan.
+type scan struct {
+	from    Reader
+	shape   Shape
+	threads int
+	rows    func() rows // of a cursor
+}
+
+func (s *scan) Threads() int         { return s.threads }
+func (s *scan) Cursor() table.Cursor { return &cursor{scan: s, rows: s.rows()} }
+func (s *scan) Close()               {}
+
+// rows are the rows of a cursor, series by series.
+type rows interface {
+	// next goes on to the next series that has rows, and returns their number, 0 if there is none.
+	next() (labels.Labels, int, error)
+	// put writes the rows [from, to) of the series, from row c.Rows on, without their labels.
+	put(c *table.Chunk, from, to int)
+	Close()
+}
+
+// cursor writes the rows of series after series.
+type cursor struct {
+	rows
+	scan   *scan
+	lset   labels.Labels // of the current series
+	at, of int           // rows of it that are written, and all
+}
+
+// Next implements table.Cursor.
+func (c *cursor) Next(out *table.Chunk) (err error) {
+	for out.Rows < table.ChunkRows {
+		if c.at == c.of {
+			c.at = 0
+			if c.lset, c.of, err = c.next(); err != nil {
+				return c.scan.from.Fail(err)
+			}
+		}
+		left := c.of - c.at
+		if left == 0 || out.Rows > 0 && max(out.Rows, left) >= ownRows {
+			return nil
+		}
+		n := min(left, table.ChunkRows-out.Rows)
+		c.put(out, c.at, c.at+n)
+		c.scan.shape.Put(out, c.lset)
+		c.scan.shape.Repeat(out, n)
+		out.Rows, c.at = out.Rows+n, c.at+n
+	}
+	return nil
 }
 
 // listed is a table whose rows are in memory once it is opened.
