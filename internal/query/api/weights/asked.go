@@ -47,23 +47,19 @@ type statsHead struct {
 	CurrentBytes int64  `json:"trackerCurrentMemoryUsageBytes"`
 }
 
-// namesAnswer is the answer of namesStatsPath.
-type namesAnswer struct {
+// statsAnswer is an answer with its records.
+type statsAnswer[R nameRecord | labelRecord] struct {
 	statsHead
-	Records []nameRecord `json:"records"`
+	Records []R `json:"records"`
 }
 
+// nameRecord is a record of namesStatsPath.
 type nameRecord struct {
 	Name string `json:"metricName"`
 	statsRecord
 }
 
-// labelsAnswer is the answer of labelsStatsPath.
-type labelsAnswer struct {
-	statsHead
-	Records []labelRecord `json:"records"`
-}
-
+// labelRecord is a record of labelsStatsPath.
 type labelRecord struct {
 	Name   string `json:"labelName"`
 	Values int64  `json:"values"` // different ones
@@ -115,64 +111,44 @@ func statsQuestionOf(s Server, r *http.Request) (q statsQuestion, err error) {
 // namesStats lists the metrics of a range with the number of queries that asked for them, the least
 // asked first, and of these the largest.
 func (s Server) namesStats(r *http.Request) (any, error) {
-	head, rows, err := s.stats(r,
+	return stats(s, r,
 		func(c *Counter) []Row { return c.Values(model.MetricNameLabel) },
-		(*usage.Report).Metrics)
-	if err != nil {
-		return nil, err
-	}
-	out := namesAnswer{head, []nameRecord{}}
-	for _, x := range rows {
-		out.Records = append(out.Records, nameRecord{x.Name, x.statsRecord})
-	}
-	return out, nil
+		(*usage.Report).Metrics,
+		func(x Row, of statsRecord) nameRecord { return nameRecord{x.Name, of} })
 }
 
 // labelsStats is namesStats for labels without the metric name.
 func (s Server) labelsStats(r *http.Request) (any, error) {
-	head, rows, err := s.stats(r,
+	return stats(s, r,
 		func(c *Counter) []Row {
 			return slices.DeleteFunc(c.Labels(), func(x Row) bool { return x.Name == model.MetricNameLabel })
 		},
-		(*usage.Report).Labels)
+		(*usage.Report).Labels,
+		func(x Row, of statsRecord) labelRecord { return labelRecord{x.Name, x.Values, of} })
+}
+
+// stats answers with records of what is counted in a request's range, with the queries that asked
+// for it.
+func stats[R nameRecord | labelRecord](
+	s Server, r *http.Request, counted func(*Counter) []Row, asked func(*usage.Report, []string) []usage.Asked, record func(Row, statsRecord) R,
+) (any, error) {
+	q, err := statsQuestionOf(s, r)
 	if err != nil {
 		return nil, err
 	}
-	out := labelsAnswer{head, []labelRecord{}}
-	for _, x := range rows {
-		out.Records = append(out.Records, labelRecord{x.Name, x.Values, x.statsRecord})
-	}
-	return out, nil
-}
-
-// statsRow is a row of an answer before it has its form.
-type statsRow struct {
-	Row
-	statsRecord
-}
-
-// stats returns the rows of what is counted in a request's range, with the queries that asked for
-// it.
-func (s Server) stats(
-	r *http.Request, counted func(*Counter) []Row, asked func(*usage.Report, []string) []usage.Asked,
-) (head statsHead, out []statsRow, err error) {
-	q, err := statsQuestionOf(s, r)
-	if err != nil {
-		return head, nil, err
-	}
 	c, err := s.count(r, q.series)
 	if err != nil {
-		return head, nil, err
+		return nil, err
 	}
 	report, err := s.Asker.Usage(r.Context())
 	if err != nil {
-		return head, nil, err
+		return nil, err
 	}
 	before := int64(1<<63 - 1) // ms
 	if q.idle > 0 {
 		before = s.Now().Add(-q.idle).UnixMilli()
 		if since := report.Since.UnixMilli(); since > before {
-			return head, nil, tooEarly{q.idle, report.Since}
+			return nil, tooEarly{q.idle, report.Since}
 		}
 	}
 	rows := counted(c)
@@ -180,17 +156,26 @@ func (s Server) stats(
 	for i := range rows {
 		names[i] = rows[i].Name
 	}
-	for i, a := range asked(&report, names) {
-		if a.Queries > q.most || a.Last >= before || !q.pattern.MatchString(names[i]) {
-			continue
-		}
-		out = append(out, statsRow{rows[i], statsRecord{a.Queries, a.Last / 1000, rows[i].Series, weightOf(rows[i].Weight)}})
+	type row struct {
+		Row
+		statsRecord
 	}
-	slices.SortFunc(out, func(a, b statsRow) int {
+	var chosen []row
+	for i, a := range asked(&report, names) {
+		if a.Queries <= q.most && a.Last < before && q.pattern.MatchString(names[i]) {
+			chosen = append(chosen, row{rows[i], statsRecord{a.Queries, a.Last / 1000, rows[i].Series, weightOf(rows[i].Weight)}})
+		}
+	}
+	slices.SortFunc(chosen, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.Queries, b.Queries), cmp.Compare(b.Row.Bytes, a.Row.Bytes), cmp.Compare(a.Name, b.Name))
 	})
-	head = statsHead{Status: "success", Since: report.Since.Unix(), Total: len(rows), LimitBytes: report.Limit, CurrentBytes: report.Used}
-	return head, out[:min(q.limit, len(out))], nil
+	out := statsAnswer[R]{
+		statsHead{Status: "success", Since: report.Since.Unix(), Total: len(rows), LimitBytes: report.Limit, CurrentBytes: report.Used}, []R{},
+	}
+	for _, x := range chosen[:min(q.limit, len(chosen))] {
+		out.Records = append(out.Records, record(x.Row, x.statsRecord))
+	}
+	return out, nil
 }
 
 // tooEarly reports that queries are not counted for long enough to answer which metrics or labels no
