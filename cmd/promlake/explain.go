@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // explain requests an explanation of the query from the server at base, and prints it: as text, or
@@ -131,7 +132,7 @@ func (c *translateCmd) Run(_ context.Context, io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	s, err := explain.Translate(explain.Question{Text: q.expr, Start: q.start, End: q.end, Step: q.step, Lookback: c.Lookback})
+	s, err := explain.Translate(request.Question{Text: q.expr, Start: q.start, End: q.end, Step: q.step, Lookback: c.Lookback})
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,10 @@ package query
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/request"
@@ -24,22 +22,14 @@ type (
 	QuestionError = explain.QuestionError
 )
 
-// What Stage.Explain and Stage.Estimate take and return.
+// What Stage.Explain, Stage.Estimate and Stage.SQL take and return.
 type (
-	Question    = explain.Question
+	Question    = request.Question
+	Statement   = request.Statement
 	Explanation = explain.Explanation
 	Estimate    = request.Estimate
 	CostLimits  = request.CostLimits
 )
-
-// Statement is a SQL statement for Stage.SQL.
-type Statement struct {
-	Text   string
-	Params json.RawMessage // an array, or an object by name; nil = none
-	Format string          // json, csv, arrow or parquet
-
-	Expressions expression.Limits // of the PromQL in it
-}
 
 // WithSince returns ctx whose reads see everything that was stored before t.
 func WithSince(ctx context.Context, t time.Time) context.Context { return request.WithSince(ctx, t) }

@@ -16,7 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/tests/support/laketest"
 )
 
@@ -150,7 +150,7 @@ func TestDeltasByDefault(t *testing.T) {
 	whole.Text = `rate(d[100m])`
 	require.InEpsilon(t, ratesOf(t, l, whole)["x"][0].F, stepped, 0.03)
 
-	e, err := l.Explain(t.Context(), explain.Question{Text: `rate(d[5m])`, Start: laketest.Now(), End: laketest.Now()})
+	e, err := l.Explain(t.Context(), request.Question{Text: `rate(d[5m])`, Start: laketest.Now(), End: laketest.Now()})
 	require.NoError(t, err)
 	require.Equal(t, "there are series of delta temporality", e.Selectors[0].Refused)
 }

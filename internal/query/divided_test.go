@@ -21,7 +21,6 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/prometheus/prometheus/util/stats"
 	"github.com/stretchr/testify/require"
@@ -42,10 +41,6 @@ import (
 type workerStage struct {
 	promql.QueryEngine
 	*query.Stage
-}
-
-func (w workerStage) Stats(ctx context.Context, _ string, limit int) (*tsdb.Stats, error) {
-	return w.Stage.Stats(ctx, limit)
 }
 
 // startWorker serves a stage over a store, and returns its address. around may change its answers.

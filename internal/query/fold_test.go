@@ -10,6 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/tests/support/laketest"
 )
 
@@ -38,7 +39,7 @@ func TestFoldsAreExplained(t *testing.T) {
 	l := laketest.New(t, laketest.NewDir(t), query.Settings{MinPushedSamples: 1})
 	laketest.WriteMixture(l, tenant.Default, laketest.PushRowsOf(100))
 	ask := func(text string, step time.Duration) explain.Subtree {
-		out, err := explain.Explain(t.Context(), l.Engine().(*engine.Engine), l, explain.Question{Text: text, Start: laketest.Now().Add(-200 * time.Minute), End: laketest.Now(), Step: step, Analyze: true})
+		out, err := explain.Explain(t.Context(), l.Engine().(*engine.Engine), l, request.Question{Text: text, Start: laketest.Now().Add(-200 * time.Minute), End: laketest.Now(), Step: step, Analyze: true})
 		require.NoError(t, err)
 		require.Len(t, out.Pushed, 1)
 		return out.Pushed[0]

@@ -41,8 +41,6 @@ import (
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/query/usage"
 	"github.com/promlake/promlake/internal/sql"
-	"github.com/promlake/promlake/internal/sql/encode"
-	"github.com/promlake/promlake/internal/sql/statement"
 	"github.com/promlake/promlake/internal/sql/views"
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/replica"
@@ -124,7 +122,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		Engine: e, Queryable: stage, Remote: !files.Local(), Work: work, Logger: logger,
 	}
 	statements.Price = func(ctx context.Context, query string, start, end time.Time, step time.Duration) (source.Cost, error) {
-		e, err := stage.Explain(ctx, explain.Question{Text: query, Start: start, End: end, Step: step, WithoutStatements: true})
+		e, err := stage.Explain(ctx, request.Question{Text: query, Start: start, End: end, Step: step, WithoutStatements: true})
 		if err != nil {
 			return source.Cost{}, err
 		}
@@ -157,13 +155,13 @@ func (s *Stage) Piece(ctx context.Context, p *divide.Piece) (*divide.Answer, err
 
 // Explain plans a query and describes the plan. It reads no samples unless the question asks to run
 // the statements. The tenant is that of the context. The limits are those of the query itself.
-func (s *Stage) Explain(ctx context.Context, q explain.Question) (*explain.Explanation, error) {
+func (s *Stage) Explain(ctx context.Context, q request.Question) (*explain.Explanation, error) {
 	return explain.Explain(ctx, s.engine, s, q)
 }
 
 // Estimate returns what a query takes. It reads no samples. The tenant is that of the context. The
 // limits are those of the query itself, except for those of its cost.
-func (s *Stage) Estimate(ctx context.Context, q explain.Question) (request.Estimate, error) {
+func (s *Stage) Estimate(ctx context.Context, q request.Question) (request.Estimate, error) {
 	q.WithoutStatements = true
 	e, err := s.Explain(ctx, q)
 	if err != nil {
@@ -173,12 +171,8 @@ func (s *Stage) Estimate(ctx context.Context, q explain.Question) (request.Estim
 }
 
 // SQL runs a SQL statement on the data of the context's tenant, and writes its result.
-func (s *Stage) SQL(ctx context.Context, q Statement, out sql.Output) error {
-	params, err := statement.ParseParameters(q.Params)
-	if err != nil {
-		return err
-	}
-	return s.sql.Run(ctx, sql.Question{Text: q.Text, Params: params, Format: encode.Format(q.Format), Expressions: q.Expressions}, out)
+func (s *Stage) SQL(ctx context.Context, q Statement, out request.Output) error {
+	return s.sql.Run(ctx, q, out)
 }
 
 // Run calls fn under the limits of a query: it takes its turn among the queries, and its context

@@ -88,7 +88,7 @@ func (x *execution) check() error {
 	if err := x.stmt.Check(tree, viewNames, functionNames, functions); err != nil {
 		return err
 	}
-	bound, err := x.stmt.Bound(x.question.Params)
+	bound, err := x.stmt.Bound(x.params)
 	if err != nil || bound == nil {
 		return err
 	}

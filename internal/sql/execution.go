@@ -26,8 +26,9 @@ import (
 type execution struct {
 	*Runner
 	ctx      context.Context
-	question Question
-	out      Output
+	question request.Statement
+	params   statement.Parameters
+	out      request.Output
 	stmt     statement.Statement
 	db       *session
 	leave    func()      // the guard of the session
@@ -232,7 +233,7 @@ func (x *execution) execute() error {
 		return err
 	}
 	defer conv.Close()
-	if x.enc, err = encode.New(x.question.Format, x, conv.Schema(), columns); err != nil {
+	if x.enc, err = encode.New(encode.Format(x.question.Format), x, conv.Schema(), columns); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	leaves := int64(encode.Leaves(conv.Schema().Fields()))
@@ -247,7 +248,7 @@ func (x *execution) execute() error {
 		if err != nil {
 			return err
 		}
-		if err = x.hold(encode.Size(batch, x.question.Format)); err == nil {
+		if err = x.hold(encode.Size(batch, encode.Format(x.question.Format))); err == nil {
 			err = x.enc.Write(batch)
 		}
 		batch.Release()

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"strconv"
@@ -25,12 +24,10 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/tempdir"
-	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/sql/encode"
 	"github.com/promlake/promlake/internal/sql/statement"
 	"github.com/promlake/promlake/internal/sql/views"
 	"github.com/promlake/promlake/internal/store/catalog"
@@ -85,22 +82,6 @@ func New(p Parts) *Runner {
 // Close frees what the runner holds. No statement may run or begin.
 func (r *Runner) Close() error { return r.sessions.Close() }
 
-// Question is a statement with its parameters and the format of its result.
-type Question struct {
-	Text   string
-	Params statement.Parameters
-	Format encode.Format
-
-	Expressions expression.Limits // of the PromQL in it
-}
-
-// Output is where a result goes.
-type Output interface {
-	io.Writer
-	// Reset drops what was written, unless some of it was sent: then it returns false.
-	Reset() bool
-}
-
 // Run runs a statement on the data of ctx's tenant, at the time that ctx's request names. The
 // errors that it returns beside those of reads:
 //
@@ -108,13 +89,17 @@ type Output interface {
 //	*pushdown.PlanError       DuckDB cannot plan it: unknown columns, wrong types
 //	*FailedError              it failed: a cast of a wrong text, a sum that is too large
 //	*request.LimitError       it needs too much
-func (r *Runner) Run(ctx context.Context, q Question, out Output) error {
+func (r *Runner) Run(ctx context.Context, q request.Statement, out request.Output) error {
+	params, err := statement.ParseParameters(q.Params)
+	if err != nil {
+		return err
+	}
 	return r.Engine.Run(ctx, func(ctx context.Context) (err error) {
 		s, err := statement.Split(q.Text)
 		if err != nil {
 			return err
 		}
-		x := &execution{Runner: r, ctx: ctx, question: q, out: out, stmt: s, metrics: map[string]*metricTable{}, reached: nothing}
+		x := &execution{Runner: r, ctx: ctx, question: q, params: params, out: out, stmt: s, metrics: map[string]*metricTable{}, reached: nothing}
 		defer func() { err = errors.Join(err, x.close(err)) }()
 		if err := x.enter(false); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package fuzzpromql
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/access/tenant"
@@ -27,10 +25,6 @@ import (
 type worker struct {
 	promql.QueryEngine
 	*query.Stage
-}
-
-func (w worker) Stats(ctx context.Context, _ string, limit int) (*tsdb.Stats, error) {
-	return w.Stage.Stats(ctx, limit)
 }
 
 // TestDivided: queries that are divided over workers have the answers of the same queries that are

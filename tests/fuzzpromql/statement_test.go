@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // untranslated are the reasons for which a part of a query may be left to promql().
@@ -70,7 +71,7 @@ func TestStatements(t *testing.T) {
 }
 
 func statementOf(t *testing.T, a ask) explain.Translation {
-	s, err := explain.Translate(explain.Question{Text: a.query, Start: time.UnixMilli(a.start), End: time.UnixMilli(a.end), Step: time.Duration(a.step) * time.Millisecond, Lookback: 5 * time.Minute})
+	s, err := explain.Translate(request.Question{Text: a.query, Start: time.UnixMilli(a.start), End: time.UnixMilli(a.end), Step: time.Duration(a.step) * time.Millisecond, Lookback: 5 * time.Minute})
 	require.NoError(t, err)
 	return s
 }
@@ -78,7 +79,7 @@ func statementOf(t *testing.T, a ask) explain.Translation {
 // answer is a result of the SQL endpoint in memory.
 type answer struct{ bytes.Buffer }
 
-// Reset implements sql.Output.
+// Reset implements request.Output.
 func (a *answer) Reset() bool { a.Buffer.Reset(); return true }
 
 // rowsOf runs a statement with the columns of promql().

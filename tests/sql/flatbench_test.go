@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/access/tenant"
@@ -226,14 +224,4 @@ func BenchmarkSQLAgainstFlat(b *testing.B) {
 type endpoint struct {
 	promql.QueryEngine
 	*query.Stage
-}
-
-// Stats implements api.Backend.
-func (e endpoint) Stats(ctx context.Context, _ string, limit int) (*tsdb.Stats, error) {
-	return e.Stage.Stats(ctx, limit)
-}
-
-// SQL implements api.SQLer.
-func (e endpoint) SQL(ctx context.Context, q api.SQLQuery, out api.SQLOutput) error {
-	return e.Stage.SQL(ctx, query.Statement{Text: q.Text, Params: q.Params, Format: q.Format, Expressions: q.Expressions}, out)
 }

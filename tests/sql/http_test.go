@@ -19,7 +19,6 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/access/tenant"
@@ -37,14 +36,6 @@ import (
 type overHTTP struct {
 	promql.QueryEngine
 	*query.Stage
-}
-
-func (b overHTTP) Stats(ctx context.Context, _ string, limit int) (*tsdb.Stats, error) {
-	return b.Stage.Stats(ctx, limit)
-}
-
-func (b overHTTP) SQL(ctx context.Context, q api.SQLQuery, out api.SQLOutput) error {
-	return b.Stage.SQL(ctx, query.Statement{Text: q.Text, Params: q.Params, Format: q.Format, Expressions: q.Expressions}, out)
 }
 
 // serve answers the API over a lake.

@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/plantest"
 )
@@ -93,7 +94,7 @@ func randomFloats(rng *rand.Rand) (out []segment.Float) {
 
 // translated is the statement of a query.
 func translated(t *testing.T, a laketest.Query) explain.Translation {
-	s, err := explain.Translate(explain.Question{Text: a.Text, Start: a.Start, End: a.End, Step: a.Step, Lookback: 5 * time.Minute})
+	s, err := explain.Translate(request.Question{Text: a.Text, Start: a.Start, End: a.End, Step: a.Step, Lookback: 5 * time.Minute})
 	require.NoError(t, err)
 	return s
 }

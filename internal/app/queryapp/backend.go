@@ -2,12 +2,9 @@ package queryapp
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/tsdb"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/query"
@@ -35,35 +32,13 @@ type backend struct {
 }
 
 // Explain describes how a query is evaluated.
-func (b backend) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
-	return b.Stage.Explain(ctx, question(q))
-}
-
-// Estimate returns what a query takes.
-func (b backend) Estimate(ctx context.Context, q api.ExplainQuery) (query.Estimate, error) {
-	return b.Stage.Estimate(ctx, question(q))
-}
-
-func question(q api.ExplainQuery) query.Question {
-	return query.Question{Text: q.Text, Start: q.Start, End: q.End, Step: q.Step, Lookback: q.Lookback, Analyze: q.Analyze, WithoutStatements: q.WithoutStatements}
+func (b backend) Explain(ctx context.Context, q query.Question) (any, error) {
+	return b.Stage.Explain(ctx, q)
 }
 
 // Lake describes the objects of a tenant.
 func (b backend) Lake(ctx context.Context, columns bool) (any, error) {
 	return b.Stage.Lake(ctx, columns)
-}
-
-// SQL runs a SQL statement.
-func (b backend) SQL(ctx context.Context, q api.SQLQuery, out api.SQLOutput) error {
-	return b.Stage.SQL(ctx, query.Statement{Text: q.Text, Params: q.Params, Format: q.Format, Expressions: q.Expressions}, out)
-}
-
-// Stats counts series by metric name, the only label by which the stage counts and the API asks.
-func (b backend) Stats(ctx context.Context, statsByLabelName string, limit int) (*tsdb.Stats, error) {
-	if statsByLabelName != model.MetricNameLabel {
-		return nil, fmt.Errorf("count series by label %s: only %s is counted", statsByLabelName, model.MetricNameLabel)
-	}
-	return b.Stage.Stats(ctx, limit)
 }
 
 // keptUsage lets a process save what its queries ask for. nil saves nothing.

@@ -32,7 +32,6 @@ type Backend interface {
 	// Metadata returns the metadata of one metric family, or of all if metric is "".
 	Metadata(ctx context.Context, metric string) (map[string][]metadata.Metadata, error)
 	// Stats returns the tenant's cardinalities, at most limit entries per list: values per label
-	// name, series per value of the label statsByLabelName, and series per label pair. Times are in
-	// ms.
-	Stats(ctx context.Context, statsByLabelName string, limit int) (*tsdb.Stats, error)
+	// name, series per metric name, and series per label pair. Times are in ms.
+	Stats(ctx context.Context, limit int) (*tsdb.Stats, error)
 }

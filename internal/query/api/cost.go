@@ -24,7 +24,7 @@ type estimated struct {
 // those that concern only an answer are checked and have no effect, as upstream has it.
 func (s *server) estimating(ranged bool) http.Handler {
 	return s.withAsOf(s.respond.JSON(func(r *http.Request) (any, error) {
-		q := ExplainQuery{Text: r.FormValue("query")}
+		q := request.Question{Text: r.FormValue("query")}
 		if q.Text == "" {
 			return nil, respond.BadRequest("parameter \"query\" is missing")
 		}

@@ -12,12 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
 // Estimate returns the times of a query in place of its cost.
-func (explaining) Estimate(ctx context.Context, q api.ExplainQuery) (request.Estimate, error) {
+func (explaining) Estimate(ctx context.Context, q request.Question) (request.Estimate, error) {
 	switch q.Text {
 	case "bad":
 		return request.Estimate{}, badQuery{errors.New("no such thing")}

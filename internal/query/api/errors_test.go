@@ -54,7 +54,7 @@ func (b failing) Metadata(ctx context.Context, _ string) (map[string][]metadata.
 	return nil, b.fail(ctx)
 }
 
-func (b failing) Stats(ctx context.Context, _ string, _ int) (*tsdb.Stats, error) {
+func (b failing) Stats(ctx context.Context, _ int) (*tsdb.Stats, error) {
 	return nil, b.fail(ctx)
 }
 

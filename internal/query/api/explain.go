@@ -18,22 +18,9 @@ import (
 type Explainer interface {
 	// Explain returns the plan of a query, to be encoded as JSON. Errors are those of a Backend,
 	// and errors with a method BadQuery, which are answered with 400.
-	Explain(ctx context.Context, q ExplainQuery) (any, error)
+	Explain(ctx context.Context, q request.Question) (any, error)
 	// Estimate returns what a query takes, without running it. Errors are those of Explain.
-	Estimate(ctx context.Context, q ExplainQuery) (request.Estimate, error)
-}
-
-// ExplainQuery is a query to explain. If Step is 0, it is an instant query at End.
-type ExplainQuery struct {
-	Text       string
-	Start, End time.Time
-	Step       time.Duration
-	Lookback   time.Duration // 0 = the backend's
-	Analyze    bool          // also run the plan and include its measurements
-
-	// WithoutStatements leaves out the SQL statements, whose texts grow with the number of series.
-	// Analyze is then false.
-	WithoutStatements bool
+	Estimate(ctx context.Context, q request.Question) (request.Estimate, error)
 }
 
 // explain answers /api/v1/explain. Its parameters are query, and time as for /query, or start, end
@@ -50,7 +37,7 @@ func (s *server) explain(r *http.Request) (any, error) {
 	return out, err
 }
 
-func (s *server) explainQuery(r *http.Request) (q ExplainQuery, err error) {
+func (s *server) explainQuery(r *http.Request) (q request.Question, err error) {
 	q.Text = r.FormValue("query")
 	if q.Text == "" {
 		return q, respond.BadRequest("parameter \"query\" is missing")
@@ -73,14 +60,14 @@ func (s *server) explainQuery(r *http.Request) (q ExplainQuery, err error) {
 }
 
 // times reads the times of a query, and its lookback.
-func (s *server) times(r *http.Request, q *ExplainQuery, ranged bool) (err error) {
+func (s *server) times(r *http.Request, q *request.Question, ranged bool) (err error) {
 	if v := r.FormValue("lookback_delta"); v != "" {
 		if q.Lookback, err = duration(v); err != nil {
 			return invalid("lookback_delta", err)
 		}
 	}
 	if ranged {
-		return q.steps(r, s.now())
+		return steps(r, q, s.now())
 	}
 	q.End, err = moment(r, "time", s.now())
 	q.Start = q.End
@@ -88,7 +75,7 @@ func (s *server) times(r *http.Request, q *ExplainQuery, ranged bool) (err error
 }
 
 // steps reads the parameters of a range query.
-func (q *ExplainQuery) steps(r *http.Request, now time.Time) (err error) {
+func steps(r *http.Request, q *request.Question, now time.Time) (err error) {
 	if q.Start, err = moment(r, "start", time.Time{}); err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
@@ -22,7 +21,7 @@ type badQuery struct{ error }
 
 func (badQuery) BadQuery() bool { return true }
 
-func (explaining) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
+func (explaining) Explain(ctx context.Context, q request.Question) (any, error) {
 	switch q.Text {
 	case "bad":
 		return nil, badQuery{errors.New("no such thing")}

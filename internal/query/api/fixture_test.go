@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -49,8 +50,8 @@ func (b *tsdbBackend) Metadata(_ context.Context, metric string) (map[string][]m
 	return nil, nil
 }
 
-func (b *tsdbBackend) Stats(_ context.Context, label string, limit int) (*tsdb.Stats, error) {
-	return b.Head().Stats(label, limit), nil
+func (b *tsdbBackend) Stats(_ context.Context, limit int) (*tsdb.Stats, error) {
+	return b.Head().Stats(model.MetricNameLabel, limit), nil
 }
 
 const testSeries = `

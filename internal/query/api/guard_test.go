@@ -35,7 +35,7 @@ func (b tenantBackend) Metadata(ctx context.Context, _ string) (map[string][]met
 	return map[string][]metadata.Metadata{tenant.From(ctx): nil}, nil
 }
 
-func (b tenantBackend) Stats(ctx context.Context, _ string, _ int) (*tsdb.Stats, error) {
+func (b tenantBackend) Stats(ctx context.Context, _ int) (*tsdb.Stats, error) {
 	return &tsdb.Stats{NumSeries: uint64(len(tenant.From(ctx)))}, nil
 }
 
@@ -159,7 +159,7 @@ func (panicking) Metadata(context.Context, string) (map[string][]metadata.Metada
 	panic("metadata is broken")
 }
 
-func (panicking) Stats(context.Context, string, int) (*tsdb.Stats, error) {
+func (panicking) Stats(context.Context, int) (*tsdb.Stats, error) {
 	panic(http.ErrAbortHandler)
 }
 

@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
 
 	"github.com/prometheus/prometheus/util/httputil"
 
-	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/prom/timeparam"
 	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/query/request"
@@ -24,23 +22,7 @@ type SQLer interface {
 	// SQL runs a statement and writes its result. Errors are those of a Backend; errors with a
 	// method BadQuery, which are answered with 400; and errors with a method QueryFailed, which are
 	// answered with 422.
-	SQL(ctx context.Context, q SQLQuery, out SQLOutput) error
-}
-
-// SQLQuery is a SQL statement.
-type SQLQuery struct {
-	Text   string
-	Params json.RawMessage // an array, or an object by name; nil = none
-	Format string          // of the result: json, csv, arrow or parquet
-
-	Expressions expression.Limits // of the PromQL in it
-}
-
-// SQLOutput is where the result of a statement goes.
-type SQLOutput interface {
-	io.Writer
-	// Reset drops what was written, unless some of it was sent: then it returns false.
-	Reset() bool
+	SQL(ctx context.Context, q request.Statement, out request.Output) error
 }
 
 // sqlTypes are the media types of the formats. The first one is the default.
@@ -84,7 +66,7 @@ func (s *server) answerSQL(w http.ResponseWriter, r *http.Request) {
 }
 
 // sqlQuery reads the statement of a request. The request that it returns carries the time of as_of.
-func (s *server) sqlQuery(r *http.Request) (q SQLQuery, _ *http.Request, err error) {
+func (s *server) sqlQuery(r *http.Request) (q request.Statement, _ *http.Request, err error) {
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.Method == http.MethodPost && media == "application/json" {
 		var body struct {
@@ -108,9 +90,9 @@ func (s *server) sqlQuery(r *http.Request) (q SQLQuery, _ *http.Request, err err
 		if err := s.settings.Expressions.Check(body.Query); err != nil { // as bounded checks forms
 			return q, r, err
 		}
-		q = SQLQuery{Text: body.Query, Params: body.Params, Format: body.Format}
+		q = request.Statement{Text: body.Query, Params: body.Params, Format: body.Format}
 	} else {
-		q = SQLQuery{Text: r.FormValue("query"), Format: r.FormValue("format")}
+		q = request.Statement{Text: r.FormValue("query"), Format: r.FormValue("format")}
 		if p := r.FormValue("params"); p != "" {
 			q.Params = json.RawMessage(p)
 		}
@@ -167,7 +149,7 @@ type sqlOutput struct {
 	sent  bool
 }
 
-// Write implements SQLOutput.
+// Write implements request.Output.
 func (o *sqlOutput) Write(p []byte) (int, error) {
 	if o.buf.Len()+len(p) > sqlBuffer {
 		if err := o.flush(); err != nil {
@@ -191,7 +173,7 @@ func (o *sqlOutput) flush() error {
 	return nil
 }
 
-// Reset implements SQLOutput.
+// Reset implements request.Output.
 func (o *sqlOutput) Reset() bool {
 	o.buf.Reset()
 	return !o.sent

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/tsdb/index"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
@@ -27,7 +26,7 @@ func (s *server) tsdbStatus(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.backend.Stats(r.Context(), model.MetricNameLabel, limit)
+	st, err := s.backend.Stats(r.Context(), limit)
 	if err != nil {
 		return nil, err
 	}

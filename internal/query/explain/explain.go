@@ -4,7 +4,6 @@ package explain
 
 import (
 	"context"
-	"time"
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -19,18 +18,6 @@ import (
 
 // explanationVersion is that of Explanation's JSON.
 const explanationVersion = 3
-
-// Question is a query that is to be explained. Step 0 makes it an instant query, at End.
-type Question struct {
-	Text       string
-	Start, End time.Time
-	Step       time.Duration
-	Lookback   time.Duration // 0 = the stage's
-	Analyze    bool          // run the statements, and report their measurements
-
-	// WithoutStatements leaves out the statements, whose texts grow with the number of series.
-	WithoutStatements bool
-}
 
 // Explanation is how a query is answered.
 type Explanation struct {
@@ -112,7 +99,7 @@ func (e *QuestionError) Unwrap() error { return e.Err }
 // Explain plans a query of e on a queryable that has an executor, and describes the plan. It reads
 // no samples unless the statements are run. The tenant is that of the context. The limits are those
 // of the query itself.
-func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask Question) (out *Explanation, err error) {
+func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask request.Question) (out *Explanation, err error) {
 	opts := promql.NewPrometheusQueryOpts(false, ask.Lookback)
 	var up promql.Query
 	if ask.Step > 0 {

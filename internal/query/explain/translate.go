@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/engine"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // Translation is a PromQL query as a statement over the catalog's tables, as a person would write
@@ -27,7 +28,7 @@ type Translation struct {
 
 // Translate returns a statement with the rows of a query, whose Lookback must be set. Every query
 // has one. It reads no store. It fails with a *QuestionError.
-func Translate(ask Question) (Translation, error) {
+func Translate(ask request.Question) (Translation, error) {
 	expr, err := parser.NewParser(engine.ParserOptions()).ParseExpr(ask.Text)
 	if err != nil {
 		return Translation{}, &QuestionError{err}
@@ -40,7 +41,7 @@ func Translate(ask Question) (Translation, error) {
 }
 
 // translateExpr translates an expression that is not preprocessed, which it is afterwards.
-func translateExpr(expr parser.Expr, q Question) (Translation, error) {
+func translateExpr(expr parser.Expr, q request.Question) (Translation, error) {
 	if q.Step <= 0 {
 		q.Start, q.Step = q.End, 0
 	}

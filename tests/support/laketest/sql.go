@@ -24,7 +24,7 @@ import (
 // Result is a result in memory of which nothing was sent.
 type Result struct{ bytes.Buffer }
 
-// Reset implements sql.Output.
+// Reset implements request.Output.
 func (k *Result) Reset() bool {
 	k.Buffer.Reset()
 	return true
