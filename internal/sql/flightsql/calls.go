@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow/flight"
@@ -89,8 +90,8 @@ func (s *service) call(srv any, stream grpc.ServerStream, about *grpc.StreamServ
 	if about.FullMethod == handshake {
 		// The password is the token. Each later call is checked by itself.
 		md, _ := metadata.FromIncomingContext(stream.Context())
-		token, ok := tokenOf(md.Get("authorization"))
-		if !ok {
+		token := tokenOf(md.Get("authorization"))
+		if token == "" {
 			return status.Error(codes.Unauthenticated, "the handshake has no password: give the token as the password, or send the header authorization: Bearer TOKEN")
 		}
 		return stream.SendHeader(metadata.Pairs("authorization", "Bearer "+token))
@@ -126,6 +127,24 @@ func (s *service) call(srv any, stream grpc.ServerStream, about *grpc.StreamServ
 		return err
 	}
 	return m.refused
+}
+
+// handshake is the call with which clients exchange a user and a password for a token.
+const handshake = "/arrow.flight.protocol.FlightService/Handshake"
+
+// tokenOf returns the token of a Bearer header, or the password of a Basic one; "" if there is none.
+func tokenOf(values []string) string {
+	if len(values) != 1 {
+		return ""
+	}
+	r := http.Request{Header: http.Header{"Authorization": values}}
+	if _, password, ok := r.BasicAuth(); ok {
+		return password
+	}
+	if scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " "); strings.EqualFold(scheme, "bearer") {
+		return strings.TrimSpace(token)
+	}
+	return ""
 }
 
 // messages are those that a client sends in a call.

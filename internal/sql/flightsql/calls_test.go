@@ -204,3 +204,15 @@ func TestPatternsAreBounded(t *testing.T) {
 		require.ErrorContains(t, err, "a filter pattern has 1025 bytes; the limit is 1024")
 	}
 }
+
+// TestTokens: a handshake has a token, or a password that is one.
+func TestTokens(t *testing.T) {
+	for header, want := range map[string]string{
+		"Bearer t": "t", "bearer  t ": "t", "Basic dTp0": "t", "basic dTp0OnQ=": "t:t", "Basic Onl5": "yy",
+		"": "", "t": "", "Bearer": "", "Basic": "", "Basic dTp": "", "Basic dQ==": "", "Basic dTo=": "", "Digest t": "",
+	} {
+		require.Equal(t, want, tokenOf([]string{header}), header)
+	}
+	require.Empty(t, tokenOf(nil))
+	require.Empty(t, tokenOf([]string{"Bearer t", "Bearer t"}))
+}
