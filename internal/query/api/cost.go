@@ -157,6 +157,3 @@ func (w *refusable) Write(p []byte) (int, error) {
 	}
 	return w.ResponseWriter.Write(p)
 }
-
-// Unwrap gives http.ResponseController access to the connection.
-func (w *refusable) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/prometheus/util/stats"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
@@ -17,28 +18,30 @@ type answer struct {
 	stats.QueryStats                     // nil: none are asked for
 	cost             *request.Comparison // nil: likewise
 	held             *scratch            // has the body; nil: it is no float matrix
-	stream           stream              // where a large body is sent
+	to               *sender             // of a large body in parts; nil: the body must be written at once
 }
 
 type answerKey struct{}
 
 // Handler lets the codec encode the answers of next, one of upstream's handlers of queries, in
-// memory that is used again, sends large ones in parts, and compresses those of clients that ask
+// memory that is used again once next returns: the body is written by then. It sends large ones in
+// parts, so that their text is never in memory at once, and compresses those of clients that ask
 // for gzip.
-func Handler(next http.Handler) http.Handler { return answering(Zipped(streamed(next))) }
-
-// answering lets the answers of next be encoded in memory that is used again: once next returns,
-// the body is written.
-func answering(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func Handler(next http.Handler) http.Handler {
+	return Zipped(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{}
-		sized := &sizedWriter{ResponseWriter: w, answer: a}
-		next.ServeHTTP(sized, r.WithContext(context.WithValue(r.Context(), answerKey{}, a)))
-		sized.head()
+		r = r.WithContext(context.WithValue(r.Context(), answerKey{}, a))
+		if strings.Contains(r.Header.Get(acceptEncoding), "deflate") { // which upstream's handler does
+			next.ServeHTTP(w, r)
+		} else {
+			a.to = &sender{ResponseWriter: w, answer: a}
+			next.ServeHTTP(a.to, r)
+			a.to.head()
+		}
 		if a.held != nil {
 			a.held.release()
 		}
-	})
+	}))
 }
 
 // Lending renders statistics as render does, and gives the codec the answer of the request.
@@ -53,49 +56,60 @@ func Lending(render v1.StatsRenderer) v1.StatsRenderer {
 	}
 }
 
-// sizedWriter gives an answer that is written at once its length, so that it is sent in one piece.
-type sizedWriter struct {
+// streamPoints is the number of points from which an answer is sent in parts, as they are encoded.
+const streamPoints = 64 << 10
+
+// sender sends a body in parts; what its handler writes afterwards is the end of the body. It gives
+// a body that is written at once its length, so that it is sent in one piece.
+type sender struct {
 	http.ResponseWriter
 	answer *answer
-	code   int // of a header that is not written yet; 0: there is none
+	code   int   // of a header that is not written yet; 0: there is none
+	began  bool  // parts are sent
+	err    error // of the first part that could not be sent
 }
 
-// WriteHeader implements http.ResponseWriter.
-func (w *sizedWriter) WriteHeader(code int) {
-	w.head()
-	w.code = code
+// WriteHeader implements http.ResponseWriter. Parts that were sent had a header.
+func (s *sender) WriteHeader(code int) {
+	if !s.began {
+		s.head()
+		s.code = code
+	}
 }
 
 // Write implements http.ResponseWriter.
-func (w *sizedWriter) Write(p []byte) (int, error) {
-	if body := w.answer.body(); w.code != 0 && len(p) > 0 && len(p) == len(body) && &p[0] == &body[0] {
-		w.Header().Set("Content-Length", strconv.Itoa(len(p)))
+func (s *sender) Write(p []byte) (int, error) {
+	if held := s.answer.held; held != nil && s.code != 0 && len(p) > 0 && len(p) == len(held.out) && &p[0] == &held.out[0] {
+		s.Header().Set("Content-Length", strconv.Itoa(len(p)))
 	}
-	w.head()
-	return w.ResponseWriter.Write(p)
+	s.head()
+	return s.ResponseWriter.Write(p)
 }
 
 // head writes the header.
-func (w *sizedWriter) head() {
-	if w.code != 0 {
-		w.ResponseWriter.WriteHeader(w.code)
-		w.code = 0
+func (s *sender) head() {
+	if s.code != 0 {
+		s.ResponseWriter.WriteHeader(s.code)
+		s.code = 0
 	}
 }
 
-// Flush implements http.Flusher.
-func (w *sizedWriter) Flush() {
-	w.head()
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a failed flush shows as a failed write
-}
-
-// Unwrap gives http.ResponseController access to the connection.
-func (w *sizedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// body is the encoded answer, empty if there is none.
-func (a *answer) body() []byte {
-	if a.held == nil {
-		return nil
+// sendParts sends parts, in order, and empties them. An answer that cannot be encoded to its end is
+// cut off.
+func (s *sender) sendParts(parts []*scratch, errs []error) error {
+	for k, p := range parts {
+		if errs[k] != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if !s.began {
+			s.Header().Set("Content-Type", v1.JSONCodec{}.ContentType().String())
+			s.WriteHeader(http.StatusOK)
+			s.began = true
+		}
+		if s.err == nil && len(p.out) > 0 {
+			_, s.err = s.Write(p.out)
+		}
+		p.out = p.out[:0]
 	}
-	return a.held.out
+	return s.err
 }

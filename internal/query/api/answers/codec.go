@@ -77,7 +77,7 @@ func (c Codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) 
 	for k := range parts {
 		parts[k] = scratches.Get().(*scratch)
 	}
-	streams := to != nil && (to.stream.ResponseWriter != nil && total >= streamPoints)
+	streams := to != nil && to.to != nil && total >= streamPoints
 	all := parts[0]
 	all.out = append(all.out, matrixHead...)
 	for from := 0; from < len(m); {
@@ -107,7 +107,7 @@ func (c Codec) series(m promql.Matrix, tail []byte, to *answer) ([]byte, error) 
 		}
 		wg.Wait()
 		if streams {
-			if to.stream.sendParts(parts, errs) != nil {
+			if to.to.sendParts(parts, errs) != nil {
 				break // nobody reads the rest
 			}
 			continue

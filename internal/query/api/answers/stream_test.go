@@ -63,7 +63,7 @@ func TestStreamedAnswersAreUpstreams(t *testing.T) {
 				panic(err)
 			}
 		})}
-		srv := httptest.NewServer(answering(Zipped(streamed(upstream))))
+		srv := httptest.NewServer(Handler(upstream))
 		defer srv.Close()
 		for encoding, reader := range map[string]func(io.Reader) (io.Reader, error){
 			"identity": func(r io.Reader) (io.Reader, error) { return r, nil },
@@ -111,15 +111,15 @@ func (g *gone) Write(p []byte) (int, error) {
 // encoded.
 func TestStreamEndsWithItsClient(t *testing.T) {
 	client := &gone{ResponseRecorder: httptest.NewRecorder()}
-	handler := answering(streamed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		require.ErrorIs(t, responded(w, r, matrixOf(100, 10_000)), errGone)
-	})))
+	}))
 	handler.ServeHTTP(client, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 	require.LessOrEqual(t, client.parts, 3, "one that was read, one that was not, and the end")
 }
 
 // TestStreamIsCutOff: an answer of which parts are sent has no error of its own.
 func TestStreamIsCutOff(t *testing.T) {
-	s := stream{ResponseWriter: httptest.NewRecorder()}
+	s := sender{ResponseWriter: httptest.NewRecorder()}
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() { _ = s.sendParts([]*scratch{{}}, []error{errGone}) })
 }
