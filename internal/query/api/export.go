@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -14,7 +16,6 @@ import (
 	"github.com/prometheus/prometheus/util/httputil"
 
 	"github.com/promlake/promlake/internal/format/key"
-	"github.com/promlake/promlake/internal/prom/timeparam"
 	"github.com/promlake/promlake/internal/query/api/guard"
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
@@ -83,7 +84,6 @@ type export struct {
 
 // parse reads the parameters match[], start and end. The default is all of the time (ms).
 func (e *export) parse(r *http.Request) (mint, maxt int64, err error) {
-	mint, maxt = key.MinTime, key.MaxTime
 	if err := r.ParseForm(); err != nil {
 		return 0, 0, fmt.Errorf("error parsing form values: %w", err)
 	}
@@ -94,18 +94,16 @@ func (e *export) parse(r *http.Request) (mint, maxt int64, err error) {
 	if len(e.sets) == 0 {
 		return 0, 0, respond.BadRequest(`no match[] parameter provided: match[]={__name__=~".+"} selects all series`)
 	}
-	for name, at := range map[string]*int64{"start": &mint, "end": &maxt} {
-		text := r.Form.Get(name)
-		if text == "" {
-			continue
-		}
-		t, err := timeparam.Parse(text)
-		if err != nil {
-			return 0, 0, fmt.Errorf("invalid parameter %q: %w", name, err)
-		}
-		*at = min(max(t.UnixMilli(), key.MinTime), key.MaxTime)
+	start, err := moment(r, "start", time.UnixMilli(key.MinTime))
+	if err != nil {
+		return 0, 0, err
 	}
-	if mint > maxt {
+	end, err := moment(r, "end", time.UnixMilli(key.MaxTime))
+	if err != nil {
+		return 0, 0, err
+	}
+	within := func(t time.Time) int64 { return min(max(t.UnixMilli(), key.MinTime), key.MaxTime) }
+	if mint, maxt = within(start), within(end); mint > maxt {
 		return 0, 0, respond.BadRequest(`invalid parameter "end": end timestamp must not be before start time`)
 	}
 	return mint, maxt, nil
@@ -140,7 +138,7 @@ func (e *export) read(mint, maxt int64) error {
 
 // parts yields the parts of a range with n samples, each shorter than the range. They are windows
 // where they are long enough, so that few blocks and segments are read for two parts.
-func parts(mint, maxt, n int64) func(func(from, end int64) bool) {
+func parts(mint, maxt, n int64) iter.Seq2[int64, int64] {
 	count := min(maxParts, max(2, 2*n/pieceSamples))
 	width := (maxt-mint)/count + 1
 	return func(yield func(from, end int64) bool) {

@@ -11,17 +11,9 @@ import (
 	"github.com/promlake/promlake/internal/query/request"
 )
 
-// unqueued are the paths whose handlers do not take a turn among the queries here. Queries, pieces,
-// SQL, explain and estimates take their turn themselves. Remote reads and exports have a limit of their
-// own (shared).
-// The others read no samples: their time is linear in what the process holds.
-var unqueued = map[string]bool{
-	"/*path": true, queryPath: true, queryRangePath: true, sqlPath: true, explainPath: true, costPath: true, rangeCostPath: true,
-	"/read": true, piecePath: true, exportPath: true, exportCSVPath: true,
-	"/features": true, "/status/buildinfo": true, "/status/runtimeinfo": true, "/status/flags": true, "/status/config": true,
-	"/status/walreplay": true, "/status/tsdb/blocks": true,
-	"/scrape_pools": true, "/scrape_pools/config": true, "/targets": true, "/targets/metadata": true, "/targets/relabel_steps": true,
-	"/alertmanagers": true, "/alerts": true, "/rules": true,
+// queue lets the handler of a route take its turn among the queries.
+func (s *server) queue(c choice) choice {
+	return func(upstream http.Handler) http.Handler { return s.queued(c(upstream)) }
 }
 
 // queued lets a handler run when it is its turn among the queries, until the first byte of its
@@ -52,9 +44,6 @@ func (w *leaving) Write(p []byte) (int, error) {
 	}
 	return w.ResponseWriter.Write(p)
 }
-
-// Unwrap gives http.ResponseController access to the connection.
-func (w *leaving) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // maxCopied bounds the bytes that upstream copies to format an expression or to translate it to
 // JSON: each part of it again at each level around it, or more often. Nothing can end it; this many

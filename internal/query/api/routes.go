@@ -47,20 +47,24 @@ func replace(h http.Handler) choice {
 // served lists the API's routes by upstream's path. A path that is not listed is answered with 404.
 // So routes that a later upstream version adds stay closed until they are listed, and the
 // composition can mount the write routes.
+//
+// Routes that read, or work for long, are queued. Queries, pieces, SQL, explain and estimates take
+// their turns themselves; remote reads and exports have a limit of their own (shared). The others
+// read no samples: their time is linear in what the process holds.
 func (s *server) served() map[string]choice {
 	return map[string]choice{
 		"/*path": keep, // OPTIONS
 
 		queryPath:          s.evaluating(queryPath),
 		queryRangePath:     s.evaluating(queryRangePath),
-		"/query_exemplars": s.reading,
-		"/format_query":    s.printing(func(c *copied) int { return c.pretty }),
-		"/parse_query":     s.printing(func(c *copied) int { return c.json }),
+		"/query_exemplars": s.queue(s.reading),
+		"/format_query":    s.queue(s.printing(func(c *copied) int { return c.pretty })),
+		"/parse_query":     s.queue(s.printing(func(c *copied) int { return c.json })),
 
-		"/series":             s.reading,
-		"/labels":             s.reading,
-		"/label/:name/values": s.countingLabel,
-		"/metadata":           replace(s.respond.JSON(s.metadata)), // upstream's reads scrape targets
+		"/series":             s.queue(s.reading),
+		"/labels":             s.queue(s.reading),
+		"/label/:name/values": s.queue(s.countingLabel),
+		"/metadata":           s.queue(replace(s.respond.JSON(s.metadata))), // upstream's reads scrape targets
 		"/read":               replace(s.boundedRead(withReadStatus(s.shared(http.HandlerFunc(s.remoteRead))))),
 
 		"/scrape_pools":          keep,
@@ -81,7 +85,7 @@ func (s *server) served() map[string]choice {
 		// upstream's returns its own configuration
 		"/status/config": replace(s.respond.JSON(s.config)),
 		// upstream's has no context, so no tenant
-		"/status/tsdb": replace(s.withAsOf(s.respond.JSON(s.tsdbStatus))),
+		"/status/tsdb": s.queue(replace(s.withAsOf(s.respond.JSON(s.tsdbStatus)))),
 	}
 }
 
@@ -117,11 +121,11 @@ func (s *server) shared(next http.Handler) http.Handler {
 func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handler) http.HandlerFunc) http.Handler {
 	served := s.served()
 	if s.explains != nil {
-		served[explainPath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.JSON(s.explain)) }
+		served[explainPath] = replace(s.withAsOf(s.respond.JSON(s.explain)))
 		served[costPath], served[rangeCostPath] = replace(s.estimating(false)), replace(s.estimating(true))
 	}
 	if s.sql != nil {
-		served[sqlPath] = func(http.Handler) http.Handler { return s.withAsOf(http.HandlerFunc(s.answerSQL)) }
+		served[sqlPath] = replace(s.withAsOf(http.HandlerFunc(s.answerSQL)))
 	}
 	if s.settings.Rules != nil {
 		served["/rules"], served["/alerts"] = replace(s.respond.JSON(s.rules)), replace(s.respond.JSON(s.alerts))
@@ -130,16 +134,16 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		served["/rules"], served["/alerts"] = replace(http.HandlerFunc(s.elsewhere)), replace(http.HandlerFunc(s.elsewhere))
 	}
 	for path, f := range s.weights.Routes() {
-		served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.PlainJSON(f)) }
+		served[path] = s.queue(replace(s.withAsOf(s.respond.PlainJSON(f))))
 	}
 	if s.lakes != nil {
-		served[lakePath] = func(http.Handler) http.Handler { return s.withAsOf(s.respond.JSON(s.lake)) }
+		served[lakePath] = s.queue(replace(s.withAsOf(s.respond.JSON(s.lake))))
 	}
 	if s.pieces != nil {
 		served[piecePath] = replace(http.HandlerFunc(s.piece))
 	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
-	hidden, queries := map[string]bool{}, map[string]http.HandlerFunc{}
+	hidden := map[string]bool{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
 		choose, ok := served[path]
 		if !ok {
@@ -147,16 +151,9 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 			return http.NotFound
 		}
 		handler := choose(h)
-		if !unqueued[path] {
-			handler = s.queued(handler)
-		}
-		h = guarded(apiPath+path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return guarded(apiPath+path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			handler.ServeHTTP(w, r.WithContext(httputil.ContextWithPath(r.Context(), apiPath+r.URL.Path)))
 		}))
-		if path == queryPath || path == queryRangePath {
-			queries[path] = h
-		}
-		return h
 	})
 	upstream.Register(router)
 	for _, path := range slices.Concat([]string{explainPath, costPath, rangeCostPath, sqlPath, lakePath, exportPath, exportCSVPath}, weights.Paths) {
@@ -165,14 +162,10 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	}
 	router.Post(piecePath, http.NotFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asks := r.Method == http.MethodGet || r.Method == http.MethodPost
-		switch query := queries[r.URL.Path]; {
-		case query != nil && asks: // the router would make a context for parameters of the path
-			query(w, r)
-		case hidden[r.URL.Path]:
+		if hidden[r.URL.Path] {
 			http.NotFound(w, r)
-		default:
-			router.ServeHTTP(w, r)
+			return
 		}
+		router.ServeHTTP(w, r)
 	})
 }

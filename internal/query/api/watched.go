@@ -23,7 +23,7 @@ func (b watched) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err != nil {
 		return nil, respond.Classify(context.Background(), err)
 	}
-	return watchedQuerier{q, watchedLabels{q}}, nil
+	return watchedQuerier{q}, nil
 }
 
 func (b watched) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
@@ -31,7 +31,7 @@ func (b watched) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	if err != nil {
 		return nil, respond.Classify(context.Background(), err)
 	}
-	return watchedChunkQuerier{q, watchedLabels{q}}, nil
+	return watchedChunkQuerier{q}, nil
 }
 
 func (b watched) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
@@ -42,34 +42,27 @@ func (b watched) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, 
 	return watchedExemplars{ctx, q}, nil
 }
 
-type watchedLabels struct{ storage.LabelQuerier }
+type watchedQuerier struct{ storage.Querier }
 
-func (q watchedLabels) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	values, warnings, err := q.LabelQuerier.LabelValues(ctx, name, hints, ms...)
+func (q watchedQuerier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	values, warnings, err := q.Querier.LabelValues(ctx, name, hints, ms...)
 	return values, warnings, respond.Classify(ctx, err)
 }
 
-func (q watchedLabels) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	names, warnings, err := q.LabelQuerier.LabelNames(ctx, hints, ms...)
+func (q watchedQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	names, warnings, err := q.Querier.LabelNames(ctx, hints, ms...)
 	return names, warnings, respond.Classify(ctx, err)
 }
 
-type watchedQuerier struct {
-	inner storage.Querier
-	watchedLabels
-}
-
 func (q watchedQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	return watchedSet{q.inner.Select(ctx, sorted, hints, ms...), ctx}
+	return watchedSet{q.Querier.Select(ctx, sorted, hints, ms...), ctx}
 }
 
-type watchedChunkQuerier struct {
-	inner storage.ChunkQuerier
-	watchedLabels
-}
+// watchedChunkQuerier is read by Select only.
+type watchedChunkQuerier struct{ storage.ChunkQuerier }
 
 func (q watchedChunkQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {
-	return watchedChunkSet{q.inner.Select(ctx, sorted, hints, ms...), ctx}
+	return watchedChunkSet{q.ChunkQuerier.Select(ctx, sorted, hints, ms...), ctx}
 }
 
 // The context of a set is that of the Select that returned it. The end of that context explains the

@@ -58,15 +58,6 @@ func Classify(ctx context.Context, err error) error {
 	}
 }
 
-// isCost reports whether the estimate of a query exceeds a limit.
-func isCost(err error) bool {
-	limit, ok := errors.AsType[interface {
-		error
-		CostLimit() bool
-	}](err)
-	return ok && limit.CostLimit()
-}
-
 func isClassified(err error) bool {
 	return isA[promql.ErrQueryCanceled](err) || isA[promql.ErrQueryTimeout](err) || isA[promql.ErrStorage](err)
 }
@@ -84,31 +75,38 @@ type LimitError interface {
 	QueryLimit() bool
 }
 
-func isLimit(err error) bool {
-	limit, ok := errors.AsType[LimitError](err)
-	return ok && limit.QueryLimit() || isA[promql.ErrTooManySamples](err)
-}
-
-// isFailed reports whether a query fails on its data, whenever it is sent.
-func isFailed(err error) bool {
-	failed, ok := errors.AsType[interface {
+// Errors are of a kind if a method of theirs says so.
+type (
+	costError interface { // the estimate of a query exceeds a limit
+		error
+		CostLimit() bool
+	}
+	failedError interface { // a query fails on its data, whenever it is sent
 		error
 		QueryFailed() bool
-	}](err)
-	return ok && failed.QueryFailed()
-}
-
-// Bad returns the error in err of a query that cannot be understood, nil if there is none.
-func Bad(err error) error {
-	bad, ok := errors.AsType[interface {
+	}
+	badError interface { // a query cannot be understood
 		error
 		BadQuery() bool
-	}](err)
-	if ok && bad.BadQuery() {
-		return bad
+	}
+)
+
+// found returns the error in err that is of a kind, nil if there is none.
+func found[E error](err error, is func(E) bool) error {
+	if e, ok := errors.AsType[E](err); ok && is(e) {
+		return e
 	}
 	return nil
 }
+
+func isCost(err error) bool   { return found(err, costError.CostLimit) != nil }
+func isFailed(err error) bool { return found(err, failedError.QueryFailed) != nil }
+func isLimit(err error) bool {
+	return found(err, LimitError.QueryLimit) != nil || isA[promql.ErrTooManySamples](err)
+}
+
+// Bad returns the error in err of a query that cannot be understood, nil if there is none.
+func Bad(err error) error { return found(err, badError.BadQuery) }
 
 // OverrideCode corrects the status of label requests: upstream answers all their storage errors as
 // execution errors. N is upstream's unexported type of error numbers.
