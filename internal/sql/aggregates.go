@@ -1,14 +1,12 @@
 package sql
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
 
-	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/sql/statement"
 )
@@ -62,45 +60,19 @@ CREATE MACRO prom_label_replace(labels, target, replacement, source, pattern) AS
 	THEN prom_label(labels, target, regexp_replace(coalesce(labels[source], ''), '^(?s:' || pattern || ')$', replacement)) ELSE labels END;
 `
 
-// called are the functions of a kind that a text mentions. To register all of them takes some
-// milliseconds.
-func called(text string, kinds ...statement.Kind) (out []string) {
-	text = strings.ToLower(text)
+// register adds the functions to the database of a session.
+func (s *session) register(conn mapping.Connection) error {
+	var windows, lists []string
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
-		if slices.Contains(kinds, functions[name].Kind) && strings.Contains(text, name) {
-			out = append(out, name)
+		switch functions[name].Kind {
+		case statement.Windows:
+			windows = append(windows, strings.TrimPrefix(name, functionPrefix))
+		case statement.Lists, statement.Plain:
+			lists = append(lists, name)
 		}
 	}
-	return out
-}
-
-// register adds the functions that a text mentions, if the database does not have them.
-func (s *session) register(ctx context.Context, text string) error {
-	missing := func(kinds ...statement.Kind) (out []string) {
-		for _, name := range called(text, kinds...) {
-			if !s.has[name] {
-				s.has[name] = true
-				out = append(out, name)
-			}
-		}
-		return out
-	}
-	windows, lists, macro := missing(statement.Windows), missing(statement.Lists, statement.Plain), missing(statement.Macro)
-	if len(windows)+len(lists)+len(macro) == 0 {
-		return nil
-	}
-	return s.With(ctx, func(conn mapping.Connection) error {
-		for i := range windows {
-			windows[i] = strings.TrimPrefix(windows[i], functionPrefix)
-		}
-		err := promsql.RegisterWindows(conn, s.budget, windows)
-		if err == nil {
-			err = promsql.RegisterLists(conn, s.budget, lists)
-		}
-		if err == nil && len(macro) > 0 && !s.has[macros] {
-			s.has[macros] = true
-			err = duck.Run(conn, macros)
-		}
+	if err := promsql.RegisterWindows(conn, s.budget, windows); err != nil {
 		return err
-	})
+	}
+	return promsql.RegisterLists(conn, s.budget, lists)
 }

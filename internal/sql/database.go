@@ -11,8 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/sql/statement"
 )
 
-// enter takes a session for the statement, plain or not (see sessions.take), and registers the
-// functions that the statement may call.
+// enter takes a session for the statement, plain or not (see sessions.take).
 func (x *execution) enter(plain bool) (err error) {
 	if x.db, err = x.sessions.take(tenant.From(x.ctx), plain); err != nil {
 		return err
@@ -35,7 +34,7 @@ func (x *execution) enter(plain bool) (err error) {
 		<-stopped
 		return false
 	}
-	return x.db.register(x.ctx, x.stmt.Text)
+	return nil
 }
 
 // exit gives the session back. Another statement may use it if all that this one did has ended.

@@ -36,7 +36,7 @@ CREATE MACRO time_bucket(width INTERVAL, t TIMESTAMPTZ) AS system.main.time_buck
 	(width, t, origin) AS system.main.time_bucket(width, t, origin);
 `
 
-// lockText creates the views and takes the files, the network and the settings away from a database.
+// lockText creates the views and the macros, and takes the files, the network and the settings away from a database.
 // The search for common subexpressions takes the cube of the length of a chain of operators, and
 // nothing ends it.
 var lockText = func() string {
@@ -45,7 +45,7 @@ var lockText = func() string {
 	for _, v := range viewNames {
 		b.WriteString("CREATE VIEW " + v + " AS FROM " + hidden + v + "; ")
 	}
-	b.WriteString(buckets + "COMMIT; SET TimeZone = 'UTC'; SET allow_community_extensions = false; SET enable_external_access = false; SET disabled_optimizers = 'common_subexpressions'; SET lock_configuration = true")
+	b.WriteString(buckets + macros + "COMMIT; SET TimeZone = 'UTC'; SET allow_community_extensions = false; SET enable_external_access = false; SET disabled_optimizers = 'common_subexpressions'; SET lock_configuration = true")
 	return b.String()
 }()
 
@@ -56,8 +56,7 @@ type session struct {
 	budget *promsql.Budget           // of PromQL's functions
 	of     atomic.Pointer[execution] // whose tables the functions read; between statements one without data
 	tenant string
-	has    map[string]bool // PromQL's functions that are registered
-	lookup bool            // RegisterLookup was called
+	lookup bool // RegisterLookup was called
 }
 
 // The guard of a session admits this multiple of the memory that DuckDB counts, and these bytes: it
@@ -73,7 +72,7 @@ func (r *Runner) open() (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a database for SQL: %w", err)
 	}
-	s := &session{guard: g, budget: promsql.NewBudget(r.Settings.MemoryBytes), has: map[string]bool{}}
+	s := &session{guard: g, budget: promsql.NewBudget(r.Settings.MemoryBytes)}
 	s.of.Store(&execution{Runner: r})
 	s.DB = duck.New(duck.Settings{
 		MemoryLimitBytes: r.Settings.MemoryBytes, TempBytes: r.Settings.SpillBytes, Threads: r.Settings.Threads, Connections: 1, Guard: g,
@@ -120,6 +119,9 @@ func (s *session) setup(conn mapping.Connection) error {
 		if err := table.Register(conn, f); err != nil {
 			return err
 		}
+	}
+	if err := s.register(conn); err != nil {
+		return err
 	}
 	return duck.Run(conn, lockText)
 }
