@@ -85,14 +85,15 @@ const keyValueField = 5
 func KeyValues(footer []byte) (map[string]string, error) {
 	kv := map[string]string{}
 	s := skimmer{b: footer}
-	err := s.fields(func(id int64, typ byte) error {
-		if id == keyValueField {
-			return s.keyValues(typ, kv)
+	for f := (field{}); s.next(&f); {
+		if f.id == keyValueField {
+			s.keyValues(f.typ, kv)
+		} else {
+			s.skip(f.typ, 1)
 		}
-		return s.skip(typ, 1)
-	})
-	if err != nil {
-		return kv, err
+	}
+	if s.err != nil {
+		return kv, s.err
 	}
 	return kv, checkDeclared(kv, footer)
 }
@@ -111,23 +112,21 @@ func checkDeclared(kv map[string]string, footer []byte) error {
 }
 
 // keyValues decodes the key-value metadata, of a type, into kv.
-func (s *skimmer) keyValues(typ byte, kv map[string]string) error {
-	return s.structs(typ, func(uint64) error {
+func (s *skimmer) keyValues(typ byte, kv map[string]string) {
+	for n := s.structs(typ); n > 0 && s.err == nil; n-- {
 		var k, v string
-		err := s.fields(func(id int64, typ byte) (err error) { // of a KeyValue
-			switch id {
+		for f := (field{}); s.next(&f); { // of a KeyValue
+			switch f.id {
 			case 1:
-				k, err = s.text(typ)
+				k = s.text(f.typ)
 			case 2:
-				v, err = s.text(typ)
+				v = s.text(f.typ)
 			default:
-				err = s.skip(typ, 3)
+				s.skip(f.typ, 3)
 			}
-			return err
-		})
+		}
 		kv[k] = v
-		return err
-	})
+	}
 }
 
 // maxDepth bounds the nesting of a footer's values; Parquet's own are nested 6 deep.

@@ -146,24 +146,28 @@ type keptSchema struct {
 }
 
 // leaves decodes the schema, a list of a type, and returns its leaf columns.
-func (s *skimmer) leaves(typ byte) ([]Leaf, error) {
+func (s *skimmer) leaves(typ byte) []Leaf {
 	if typ != typeList {
-		return nil, fmt.Errorf("the schema has thrift type %d", typ)
+		s.fail(fmt.Errorf("the schema has thrift type %d", typ))
+		return nil
 	}
-	rest := s.b[s.at:]
-	if k := knownSchema(rest); k.leaves != nil {
+	from := s.at
+	k := knownSchema(s.b[from:])
+	if k.leaves != nil {
 		s.at += len(k.list)
-		return k.leaves, nil
+		return k.leaves
 	}
-	if err := s.skip(typ, 1); err != nil {
-		return nil, err
+	if s.skip(typ, 1); s.err != nil {
+		return nil
 	}
-	k := keptSchema{list: bytes.Clone(rest[:len(rest)-len(s.b[s.at:])])}
+	k.list = bytes.Clone(s.b[from:s.at])
 	var err error
-	if k.leaves, err = decodeSchema(k.list); err == nil && len(k.list) <= maxKeptSchema {
+	if k.leaves, err = decodeSchema(k.list); err != nil {
+		s.fail(err)
+	} else if len(k.list) <= maxKeptSchema {
 		keepSchema(k)
 	}
-	return k.leaves, err
+	return k.leaves
 }
 
 // knownSchema returns the schema with which b begins, none if that is not known.
@@ -195,13 +199,11 @@ func keepSchema(k keptSchema) {
 func decodeSchema(list []byte) ([]Leaf, error) {
 	var schema []element
 	s := skimmer{b: list}
-	err := s.structs(typeList, func(uint64) error {
-		e, err := s.element()
-		schema = append(schema, e)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	for n := s.structs(typeList); n > 0 && s.err == nil; n-- {
+		schema = append(schema, s.element())
+	}
+	if s.err != nil {
+		return nil, s.err
 	}
 	if len(schema) == 0 {
 		return nil, errors.New("no schema")
@@ -222,25 +224,22 @@ type element struct {
 	children   int64
 }
 
-func (s *skimmer) element() (e element, err error) {
-	err = s.fields(func(id int64, typ byte) (err error) {
-		var n int64
-		switch id {
+func (s *skimmer) element() (e element) {
+	for f := (field{}); s.next(&f); {
+		switch f.id {
 		case 1:
-			n, err = s.integer(typ)
-			e.typ, e.leaf = format.Type(n), true
+			e.typ, e.leaf = format.Type(s.integer(f.typ)), true
 		case 3:
-			e.repetition, err = s.integer(typ)
+			e.repetition = s.integer(f.typ)
 		case 4:
-			e.name, err = s.text(typ)
+			e.name = s.text(f.typ)
 		case 5:
-			e.children, err = s.integer(typ)
+			e.children = s.integer(f.typ)
 		default:
-			err = s.skip(typ, 2)
+			s.skip(f.typ, 2)
 		}
-		return err
-	})
-	return e, err
+	}
+	return e
 }
 
 // appendLeaves appends the leaves of n subtrees at the front of schema to dst, and returns the

@@ -11,33 +11,24 @@ import (
 func decodeLayout(footer []byte) (*Layout, error) {
 	l := &Layout{KeyValues: map[string]string{}}
 	s := skimmer{b: footer}
-	for last := int64(0); ; {
-		id, typ, err := s.field(last)
-		if err != nil {
-			return nil, err
-		}
-		if typ == 0 {
-			break
-		}
-		switch last = id; id {
+	for f := (field{}); s.next(&f); {
+		switch f.id {
 		case schemaField:
-			l.Leaves, err = s.leaves(typ)
+			l.Leaves = s.leaves(f.typ)
 		case 3:
-			l.Rows, err = s.integer(typ)
+			l.Rows = s.integer(f.typ)
 		case 4:
-			err = s.structs(typ, func(uint64) error {
-				g, err := s.group(len(l.Leaves))
-				l.Groups = append(l.Groups, g)
-				return err
-			})
+			for n := s.structs(f.typ); n > 0 && s.err == nil; n-- {
+				l.Groups = append(l.Groups, s.group(len(l.Leaves)))
+			}
 		case keyValueField:
-			err = s.keyValues(typ, l.KeyValues)
+			s.keyValues(f.typ, l.KeyValues)
 		default:
-			err = s.skip(typ, 1)
+			s.skip(f.typ, 1)
 		}
-		if err != nil {
-			return nil, err
-		}
+	}
+	if s.err != nil {
+		return nil, s.err
 	}
 	if err := checkDeclared(l.KeyValues, footer); err != nil {
 		return nil, err
@@ -49,80 +40,61 @@ func decodeLayout(footer []byte) (*Layout, error) {
 }
 
 // group decodes a row group of a schema of so many leaves.
-func (s *skimmer) group(leaves int) (g Group, err error) {
-	err = s.fields(func(id int64, typ byte) (err error) {
-		switch id {
+func (s *skimmer) group(leaves int) (g Group) {
+	for f := (field{}); s.next(&f); {
+		switch f.id {
 		case 1:
-			err = s.structs(typ, func(left uint64) error {
-				if g.Chunks == nil {
-					g.Chunks = make([]ChunkInfo, 0, min(left, uint64(leaves)))
-				}
-				c, err := s.chunkInfo()
-				g.Chunks = append(g.Chunks, c)
-				return err
-			})
+			n := s.structs(f.typ)
+			if g.Chunks == nil {
+				g.Chunks = make([]ChunkInfo, 0, min(n, uint64(leaves)))
+			}
+			for ; n > 0 && s.err == nil; n-- {
+				g.Chunks = append(g.Chunks, s.chunkInfo())
+			}
 		case 3:
-			g.Rows, err = s.integer(typ)
+			g.Rows = s.integer(f.typ)
 		default:
-			err = s.skip(typ, 2)
+			s.skip(f.typ, 2)
 		}
-		return err
-	})
-	return g, err
+	}
+	return g
 }
 
 // chunkInfo decodes a column chunk. A file has one for each column, so this takes most of the time
 // of its layout.
-func (s *skimmer) chunkInfo() (c ChunkInfo, err error) {
-	for last := int64(0); ; {
-		id, typ, err := s.field(last)
-		if err == nil && typ == 0 {
-			break
-		}
-		if last = id; err == nil && id == 3 && typ == typeStruct {
-			err = s.columnMeta(&c)
-		} else if err == nil {
-			err = s.skip(typ, 3)
-		}
-		if err != nil {
-			return c, err
+func (s *skimmer) chunkInfo() (c ChunkInfo) {
+	for f := (field{}); s.next(&f); {
+		if f.id == 3 && f.typ == typeStruct {
+			s.columnMeta(&c)
+		} else {
+			s.skip(f.typ, 3)
 		}
 	}
 	c.Span = Span{Offset: c.data, Length: c.size}
 	if c.dict > 0 {
 		c.Span.Offset = min(c.dict, c.data)
 	}
-	return c, nil
+	return c
 }
 
 // columnMeta decodes the metadata of a column chunk.
-func (s *skimmer) columnMeta(c *ChunkInfo) error {
-	for last := int64(0); ; {
-		id, typ, err := s.field(last)
-		if err != nil || typ == 0 {
-			return err
-		}
-		var n int64
-		switch last = id; id {
+func (s *skimmer) columnMeta(c *ChunkInfo) {
+	for f := (field{}); s.next(&f); {
+		switch f.id {
 		case 1:
-			n, err = s.integer(typ)
-			c.typ = format.Type(n)
+			c.typ = format.Type(s.integer(f.typ))
 		case 4:
-			n, err = s.integer(typ)
-			c.Codec = format.CompressionCodec(n)
+			c.Codec = format.CompressionCodec(s.integer(f.typ))
 		case 5:
-			c.Values, err = s.integer(typ)
+			c.Values = s.integer(f.typ)
 		case 7:
-			c.size, err = s.integer(typ)
+			c.size = s.integer(f.typ)
 		case 9:
-			c.data, err = s.integer(typ)
+			c.data = s.integer(f.typ)
 		case 11:
-			c.dict, err = s.integer(typ)
+			c.dict = s.integer(f.typ)
 		default:
-			err = s.skip(typ, 4)
-		}
-		if err != nil {
-			return err
+			s.skip(f.typ, 4)
 		}
 	}
 }

@@ -73,56 +73,39 @@ type pageHead struct {
 func (h *pageHead) read(b []byte) (int, error) {
 	*h = pageHead{typ: -1, plain: -1, compressed: -1, values: -1, encoding: -1}
 	s := skimmer{b: b}
-	for last := int64(0); ; {
-		id, typ, err := s.field(last)
-		if err != nil || typ == 0 {
-			return s.at, err
-		}
-		switch last = id; {
-		case id == 1:
-			h.typ, err = s.integer(typ)
-		case id == 2:
-			h.plain, err = s.integer(typ)
-		case id == 3:
-			h.compressed, err = s.integer(typ)
-		case id == 4:
-			h.crc, err = s.integer(typ)
-			h.hasCRC = true
-		case id == dataField || id == dictField:
-			err = h.inner(&s, typ)
-		case id > lastHeadID && typ == typeInt: // headSumID, unless a field before it has a damaged number
+	for f := (field{}); s.next(&f); {
+		switch {
+		case f.id == 1:
+			h.typ = s.integer(f.typ)
+		case f.id == 2:
+			h.plain = s.integer(f.typ)
+		case f.id == 3:
+			h.compressed = s.integer(f.typ)
+		case f.id == 4:
+			h.crc, h.hasCRC = s.integer(f.typ), true
+		case (f.id == dataField || f.id == dictField) && f.typ == typeStruct:
+			h.inner(&s)
+		case f.id > lastHeadID && f.typ == typeInt: // headSumID, unless a field before it has a damaged number
 			h.sumAt = s.at
-			h.sum, err = s.integer(typ)
+			h.sum = s.integer(f.typ)
 			h.sumEnd = s.at
 		default:
-			err = s.skip(typ, 1)
-		}
-		if err != nil {
-			return 0, err
+			s.skip(f.typ, 1)
 		}
 	}
+	return s.at, s.err
 }
 
-// inner decodes a DataPageHeader or DictionaryPageHeader, which is a field of a type.
-func (h *pageHead) inner(s *skimmer, typ byte) error {
-	if typ != typeStruct {
-		return s.skip(typ, 1)
-	}
-	for last := int64(0); ; {
-		id, typ, err := s.field(last)
-		if err != nil || typ == 0 {
-			return err
-		}
-		switch last = id; id {
+// inner decodes a DataPageHeader or DictionaryPageHeader.
+func (h *pageHead) inner(s *skimmer) {
+	for f := (field{}); s.next(&f); {
+		switch f.id {
 		case 1:
-			h.values, err = s.integer(typ)
+			h.values = s.integer(f.typ)
 		case 2:
-			h.encoding, err = s.integer(typ)
+			h.encoding = s.integer(f.typ)
 		default:
-			err = s.skip(typ, 2)
-		}
-		if err != nil {
-			return err
+			s.skip(f.typ, 2)
 		}
 	}
 }

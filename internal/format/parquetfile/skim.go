@@ -8,10 +8,12 @@ import (
 )
 
 // skimmer walks over values in Thrift's compact protocol, and decodes no more than integers. Every
-// value takes at least one byte, so a corrupt length fails at the end of the bytes.
+// value takes at least one byte, so a corrupt length fails at the end of the bytes. An error ends the
+// bytes: then all values are zero, and no struct has another field.
 type skimmer struct {
-	b  []byte
-	at int // position of what follows
+	b   []byte
+	at  int   // position of what follows
+	err error // the first one
 }
 
 // Types of the compact protocol.
@@ -32,181 +34,150 @@ const (
 
 var errSkim = errors.New("thrift values are cut off")
 
-// field walks over the head of a field, and returns its number and type. last is the number of the
-// field before it. The type is 0 at the end of the struct.
-func (s *skimmer) field(last int64) (id int64, typ byte, err error) {
-	head, err := s.byte()
-	if err != nil || head == 0 {
-		return 0, 0, err
+func (s *skimmer) fail(err error) {
+	if s.err == nil {
+		s.err = err
 	}
+	s.b, s.at = nil, 0
+}
+
+// field is the head of a field of a struct. The zero field is before the first one.
+type field struct {
+	id  int64
+	typ byte
+}
+
+// next walks over the head of the field after f, which becomes that field. It returns false at the
+// end of the struct.
+func (s *skimmer) next(f *field) bool {
+	head := s.byte()
+	f.typ = head & 15
 	if delta := head >> 4; delta > 0 {
-		return last + int64(delta), head & 15, nil
+		f.id += int64(delta)
+	} else if head != 0 {
+		f.id = s.varint()
+		return s.err == nil
 	}
-	v, err := s.varint()
-	return v, head & 15, err
+	return head != 0
 }
 
 // skip walks over a value of a type.
-func (s *skimmer) skip(typ byte, depth int) error {
+func (s *skimmer) skip(typ byte, depth int) {
 	if depth > maxDepth {
-		return errDepth
+		s.fail(errDepth)
+		return
 	}
 	switch typ {
 	case typeTrue, typeFalse: // the type is the value
-		return nil
 	case typeI8:
-		return s.bytes(1)
+		s.bytes(1)
 	case typeShort, typeInt, typeLong:
-		_, err := s.number()
-		return err
+		s.number()
 	case typeDouble:
-		return s.bytes(8)
+		s.bytes(8)
 	case typeBinary:
-		n, err := s.number()
-		if err != nil {
-			return err
-		}
-		return s.bytes(n)
+		s.bytes(s.number())
 	case typeList, typeSet:
-		typ, n, err := s.listHead()
-		for ; n > 0 && err == nil; n-- {
-			err = s.item(typ, depth+1)
-		}
-		return err
+		of, n := s.listHead()
+		s.items(n, depth+1, of)
 	case typeMap:
-		return s.pairs(depth + 1)
+		if n := s.number(); n > 0 {
+			types := s.byte()
+			s.items(n, depth+1, types>>4, types&15)
+		}
 	case typeStruct:
-		return s.fields(func(_ int64, typ byte) error { return s.skip(typ, depth+1) })
-	}
-	return fmt.Errorf("unknown thrift type %d", typ)
-}
-
-// fields calls visit, which walks over the value, for every field of a struct.
-func (s *skimmer) fields(visit func(id int64, typ byte) error) error {
-	for id := int64(0); ; {
-		next, typ, err := s.field(id)
-		if err != nil || typ == 0 {
-			return err
+		for f := (field{}); s.next(&f); {
+			s.skip(f.typ, depth+1)
 		}
-		if err := visit(next, typ); err != nil {
-			return err
-		}
-		id = next
+	default:
+		s.fail(fmt.Errorf("unknown thrift type %d", typ))
 	}
 }
 
-// structs calls visit, which walks over the fields, for every struct of a list of a type. left is the
-// number of structs from this one on.
-func (s *skimmer) structs(typ byte, visit func(left uint64) error) error {
+// items walks over n values of each of types. A boolean in a container takes a byte.
+func (s *skimmer) items(n uint64, depth int, types ...byte) {
+	for ; n > 0 && s.err == nil; n-- {
+		for _, typ := range types {
+			if typ == typeTrue || typ == typeFalse {
+				typ = typeI8
+			}
+			s.skip(typ, depth)
+		}
+	}
+}
+
+// structs walks over the head of a list of structs, which is a field of a type, and returns their
+// number.
+func (s *skimmer) structs(typ byte) uint64 {
 	if typ != typeList {
-		return fmt.Errorf("a list field has thrift type %d", typ)
+		s.fail(fmt.Errorf("a list field has thrift type %d", typ))
 	}
-	of, n, err := s.listHead()
-	if err != nil {
-		return err
-	}
+	of, n := s.listHead()
 	if of != typeStruct && n > 0 {
-		return fmt.Errorf("a list of structs has elements of thrift type %d", of)
+		s.fail(fmt.Errorf("a list of structs has elements of thrift type %d", of))
 	}
-	for ; n > 0; n-- {
-		if err := visit(n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n
 }
 
 // text decodes a string of a type, which aliases the bytes.
-func (s *skimmer) text(typ byte) (string, error) {
+func (s *skimmer) text(typ byte) string {
 	if typ != typeBinary {
-		return "", fmt.Errorf("a string has thrift type %d", typ)
+		s.fail(fmt.Errorf("a string has thrift type %d", typ))
 	}
-	n, err := s.number()
-	if err != nil {
-		return "", err
-	}
-	b := s.b[s.at:]
-	if err := s.bytes(n); err != nil {
-		return "", err
-	}
-	return unsafe.String(unsafe.SliceData(b), int(n)), nil
+	b := s.bytes(s.number())
+	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
 // integer decodes an integer of a type.
-func (s *skimmer) integer(typ byte) (int64, error) {
+func (s *skimmer) integer(typ byte) int64 {
 	if typ != typeShort && typ != typeInt && typ != typeLong {
-		return 0, fmt.Errorf("an integer has thrift type %d", typ)
+		s.fail(fmt.Errorf("an integer has thrift type %d", typ))
 	}
 	return s.varint()
 }
 
 // listHead walks over the head of a list, and returns the type and number of its elements.
-func (s *skimmer) listHead() (typ byte, n uint64, err error) {
-	head, err := s.byte()
-	if n = uint64(head >> 4); n == 15 && err == nil {
-		n, err = s.number()
+func (s *skimmer) listHead() (typ byte, n uint64) {
+	head := s.byte()
+	if n = uint64(head >> 4); n == longList {
+		n = s.number()
 	}
-	return head & 15, n, err
+	return head & 15, n
 }
 
-func (s *skimmer) pairs(depth int) error {
-	n, err := s.number()
-	if err != nil || n == 0 {
-		return err
-	}
-	types, err := s.byte()
-	if err != nil {
-		return err
-	}
-	for ; n > 0; n-- {
-		if err := s.item(types>>4, depth); err != nil {
-			return err
-		}
-		if err := s.item(types&15, depth); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// item is skip in a container, where a boolean takes a byte.
-func (s *skimmer) item(typ byte, depth int) error {
-	if typ == typeTrue || typ == typeFalse {
-		typ = typeI8
-	}
-	return s.skip(typ, depth)
-}
-
-func (s *skimmer) byte() (byte, error) {
+func (s *skimmer) byte() byte {
 	if s.at >= len(s.b) {
-		return 0, errSkim
+		s.fail(errSkim)
+		return 0
 	}
 	s.at++
-	return s.b[s.at-1], nil
+	return s.b[s.at-1]
 }
 
-func (s *skimmer) number() (uint64, error) {
+func (s *skimmer) number() uint64 {
 	if s.at < len(s.b) && s.b[s.at] < 1<<7 { // as most are
 		s.at++
-		return uint64(s.b[s.at-1]), nil
+		return uint64(s.b[s.at-1])
 	}
 	v, k := binary.Uvarint(s.b[s.at:])
 	if k <= 0 {
-		return 0, errSkim
+		s.fail(errSkim)
+		return 0
 	}
 	s.at += k
-	return v, nil
+	return v
 }
 
-func (s *skimmer) varint() (int64, error) {
-	v, err := s.number()
-	return int64(v>>1) ^ -int64(v&1), err // zigzag
+func (s *skimmer) varint() int64 {
+	v := s.number()
+	return int64(v>>1) ^ -int64(v&1) // zigzag
 }
 
-func (s *skimmer) bytes(n uint64) error {
+func (s *skimmer) bytes(n uint64) []byte {
 	if n > uint64(len(s.b)-s.at) {
-		return errSkim
+		s.fail(errSkim)
+		return nil
 	}
 	s.at += int(n)
-	return nil
+	return s.b[s.at-int(n) : s.at]
 }
