@@ -29,32 +29,29 @@ func (d *decoder) walkV1(msg []byte) error {
 			}
 			continue
 		}
-		f, rest, err := next(msg)
-		if err != nil {
-			return err
+		m := fields{rest: msg}
+		if !m.next() {
+			return m.err
 		}
-		msg = rest
-		switch f.num {
+		msg = m.rest
+		if (m.num == 1 || m.num == 3) && m.wire != wireBytes {
+			return errWire("WriteRequest", m.field)
+		}
+		switch m.num {
 		case 1:
-			if f.wire != wireBytes {
-				return errWire("WriteRequest", f)
-			}
-			if err := d.seriesV1(f.data); err != nil {
+			if err := d.seriesV1(m.data); err != nil {
 				return fmt.Errorf("timeseries: %w", err)
 			}
 		case 3:
-			if f.wire != wireBytes {
-				return errWire("WriteRequest", f)
-			}
-			var m prompb.MetricMetadata
-			if err := m.Unmarshal(f.data); err != nil {
+			var md prompb.MetricMetadata
+			if err := md.Unmarshal(m.data); err != nil {
 				return fmt.Errorf("metadata: %w", err)
 			}
 			kind := unknownKind
-			if name, ok := prompb.MetricMetadata_MetricType_name[int32(m.Type)]; ok {
+			if name, ok := prompb.MetricMetadata_MetricType_name[int32(md.Type)]; ok {
 				kind = strings.ToLower(name)
 			}
-			d.AddMetadata(segment.Metadata{Metric: m.MetricFamilyName, Type: kind, Help: m.Help, Unit: m.Unit})
+			d.AddMetadata(segment.Metadata{Metric: md.MetricFamilyName, Type: kind, Help: md.Help, Unit: md.Unit})
 		}
 		if err := d.Reserve(0); err != nil {
 			return err
@@ -82,19 +79,17 @@ func (d *decoder) seriesV1(b []byte) error {
 		return err
 	}
 	joined := false
-	for len(b) > 0 {
-		at := len(all) - len(b)
-		f, rest, err := next(b)
-		if err != nil {
-			return err
+	for m := (fields{rest: b}); len(m.rest) > 0; {
+		at := len(all) - len(m.rest)
+		if !m.next() {
+			return m.err
 		}
-		b = rest
-		if f.num >= 1 && f.num <= 4 && f.wire != wireBytes {
-			return errWire("TimeSeries", f)
+		if m.num >= 1 && m.num <= 4 && m.wire != wireBytes {
+			return errWire("TimeSeries", m.field)
 		}
-		switch f.num {
+		switch m.num {
 		case 1:
-			end := len(all) - len(b)
+			end := len(all) - len(m.rest)
 			switch {
 			case lo < 0:
 				lo, hi = at, end
@@ -107,11 +102,11 @@ func (d *decoder) seriesV1(b []byte) error {
 				d.joined = append(d.joined, all[at:end]...)
 			}
 		case 2:
-			err = d.sample(f.data, V1)
+			err = d.sample(m.data, V1)
 		case 3:
-			err = d.exemplarV1(f.data)
+			err = d.exemplar(m.data, V1)
 		case 4:
-			err = d.AddHistogram(f.data)
+			err = d.AddHistogram(m.data)
 		}
 		if err != nil {
 			return err
@@ -185,51 +180,16 @@ func (d *decoder) nearV1(b []byte) int {
 	return n
 }
 
-// exemplarV1 reads a prometheus.Exemplar: labels = 1, value = 2, timestamp = 3.
-func (d *decoder) exemplarV1(b []byte) error {
-	var v, t uint64
-	d.ClearLabels()
-	for len(b) > 0 {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
-		switch {
-		case f.num == 1 && f.wire == wireBytes:
-			l, err := labelV1(f.data)
-			if err != nil {
-				return err
-			}
-			d.AppendLabel(l)
-		case f.num == 2 && f.wire == wireFixed64:
-			v = f.val
-		case f.num == 3 && f.wire == wireVarint:
-			t = f.val
-		case f.num <= 3:
-			return errWire("Exemplar", f)
-		}
-	}
-	d.AddExemplar(int64(t), double(v), true)
-	return nil
-}
-
 // labelsV1 reads the label fields of a TimeSeries into d.labels.
 func (d *decoder) labelsV1(b []byte) error {
 	d.ClearLabels()
-	for len(b) > 0 {
-		f, rest, err := next(b)
-		if err != nil {
+	m := fields{rest: b}
+	for m.next() {
+		if err := d.labelV1(m.data); err != nil {
 			return err
 		}
-		b = rest
-		l, err := labelV1(f.data)
-		if err != nil {
-			return err
-		}
-		d.AppendLabel(l)
 	}
-	return nil
+	return m.err
 }
 
 // canonicalV1 reports whether label fields are the only ones that senders can write of their label
@@ -267,22 +227,22 @@ func minimalField(b []byte, num byte) (head, n int) {
 	return head, n
 }
 
-// labelV1 reads a prometheus.Label: name = 1, value = 2.
-func labelV1(b []byte) (l series.Label, err error) {
-	for len(b) > 0 {
-		f, rest, err := next(b)
-		if err != nil {
-			return l, err
-		}
-		b = rest
+// labelV1 reads a prometheus.Label into d.labels: name = 1, value = 2.
+func (d *decoder) labelV1(b []byte) error {
+	var l series.Label
+	m := fields{rest: b}
+	for m.next() {
 		switch {
-		case f.num == 1 && f.wire == wireBytes:
-			l.Name = View(f.data)
-		case f.num == 2 && f.wire == wireBytes:
-			l.Value = View(f.data)
-		case f.num <= 2:
-			return l, errWire("Label", f)
+		case m.num == 1 && m.wire == wireBytes:
+			l.Name = View(m.data)
+		case m.num == 2 && m.wire == wireBytes:
+			l.Value = View(m.data)
+		case m.num <= 2:
+			return errWire("Label", m.field)
 		}
 	}
-	return l, nil
+	if m.err == nil {
+		d.AppendLabel(l)
+	}
+	return m.err
 }

@@ -22,37 +22,31 @@ func (d *decoder) walkV2(msg []byte) error {
 	s := &d.symbols
 	s.text, s.hashes = s.text[:0], s.hashes[:0]
 	seed := ^d.seed // other than that of 1.0 keys, whose bytes mean something else
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
+	m := fields{rest: msg}
+	for m.next() {
+		if (m.num == 4 || m.num == 5) && m.wire != wireBytes {
+			return errWire("Request", m.field)
 		}
-		b = rest
-		if (f.num == 4 || f.num == 5) && f.wire != wireBytes {
-			return errWire("Request", f)
-		}
-		if f.num == 4 {
+		if m.num == 4 {
 			d.left -= CostSymbol
 			if err := d.Reserve(0); err != nil {
 				return err
 			}
-			h := xxh3.Hash128Seed(f.data, seed)
-			s.text = append(s.text, View(f.data))
+			h := xxh3.Hash128Seed(m.data, seed)
+			s.text = append(s.text, View(m.data))
 			s.hashes = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s.hashes, h.Lo), h.Hi)
 		}
+	}
+	if m.err != nil {
+		return m.err
 	}
 	if len(s.text) > 0 && s.text[0] != "" {
 		return fmt.Errorf("the first symbol must be the empty string, is %s", Quote(s.text[0]))
 	}
 	last := family{metric: noSymbol}
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
-		if f.num == 5 {
-			if err := d.seriesV2(f.data, seed, &last); err != nil {
+	for m = (fields{rest: msg}); m.next(); {
+		if m.num == 5 {
+			if err := d.seriesV2(m.data, seed, &last); err != nil {
 				return fmt.Errorf("timeseries: %w", err)
 			}
 		}
@@ -60,7 +54,7 @@ func (d *decoder) walkV2(msg []byte) error {
 			return err
 		}
 	}
-	return nil
+	return m.err
 }
 
 // seriesV2 decodes an io.prometheus.write.v2.TimeSeries: labels_refs = 1, samples = 2, histograms =
@@ -71,33 +65,30 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 	d.refs = d.refs[:0]
 	var meta []byte
 	joined := false // meta is not part of the message
-	var err error
-	for len(b) > 0 {
-		var f field
-		if f, b, err = next(b); err != nil {
-			return err
-		}
-		empty = empty && (f.num < 2 || f.num > 4)
+	m := fields{rest: b}
+	for m.next() {
+		var err error
+		empty = empty && (m.num < 2 || m.num > 4)
 		switch {
-		case f.num == 1:
-			d.refs, err = d.appendRefs(d.refs, f)
-		case f.num >= 2 && f.num <= 5 && f.wire != wireBytes:
-			err = errWire("TimeSeries", f)
-		case f.num == 2:
-			err = d.sample(f.data, V2)
-		case f.num == 3:
-			err = d.AddHistogram(f.data)
-		case f.num == 4:
-			err = d.exemplarV2(f.data)
-		case f.num == 5 && meta == nil:
-			meta = f.data
-		case f.num == 5:
+		case m.num == 1:
+			d.refs, err = d.appendRefs(d.refs, m.field)
+		case m.num >= 2 && m.num <= 5 && m.wire != wireBytes:
+			err = errWire("TimeSeries", m.field)
+		case m.num == 2:
+			err = d.sample(m.data, V2)
+		case m.num == 3:
+			err = d.AddHistogram(m.data)
+		case m.num == 4:
+			err = d.exemplar(m.data, V2)
+		case m.num == 5 && meta == nil:
+			meta = m.data
+		case m.num == 5:
 			// Fields that are repeated are merged, which means to read them one after another.
 			if !joined {
 				meta, joined = append([]byte(nil), meta...), true
 			}
-			d.left -= int64(len(f.data))
-			meta = append(meta, f.data...)
+			d.left -= int64(len(m.data))
+			meta = append(meta, m.data...)
 		}
 		if err != nil {
 			return err
@@ -105,6 +96,9 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 		if err := d.Reserve(0); err != nil {
 			return err
 		}
+	}
+	if m.err != nil {
+		return m.err
 	}
 	// The specification requires a sample or a histogram in every series, but Prometheus sends each
 	// exemplar in a series of its own.
@@ -174,37 +168,6 @@ func (d *decoder) appendRefs(refs []uint32, f field) ([]uint32, error) {
 		b = b[n:]
 	}
 	return refs, nil
-}
-
-// exemplarV2 reads an io.prometheus.write.v2.Exemplar: labels_refs = 1, value = 2, timestamp = 3.
-func (d *decoder) exemplarV2(b []byte) error {
-	var v, t uint64
-	d.exRefs = d.exRefs[:0]
-	for len(b) > 0 {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
-		switch {
-		case f.num == 1:
-			if d.exRefs, err = d.appendRefs(d.exRefs, f); err != nil {
-				return err
-			}
-		case f.num == 2 && f.wire == wireFixed64:
-			v = f.val
-		case f.num == 3 && f.wire == wireVarint:
-			t = f.val
-		case f.num <= 3:
-			return errWire("Exemplar", f)
-		}
-	}
-	if err := d.labelsV2(d.exRefs); err != nil {
-		d.rejectExemplar(err)
-		return nil
-	}
-	d.AddExemplar(int64(t), double(v), true)
-	return nil
 }
 
 // labelsV2 resolves label references into d.labels.

@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -333,25 +334,56 @@ func (d *decoder) sample(b []byte, version Protocol) error {
 		}
 	}
 	var v, t, st uint64
-	for len(b) > 0 {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
+	m := fields{rest: b}
+	for m.next() {
 		switch {
-		case f.num == 1 && f.wire == wireFixed64:
-			v = f.val
-		case f.num == 2 && f.wire == wireVarint:
-			t = f.val
-		case f.num == 3 && version == V1:
-		case f.num == 3 && f.wire == wireVarint:
-			st = f.val
-		case f.num <= 3:
-			return errWire("Sample", f)
+		case m.num == 1 && m.wire == wireFixed64:
+			v = m.val
+		case m.num == 2 && m.wire == wireVarint:
+			t = m.val
+		case m.num == 3 && version == V1:
+		case m.num == 3 && m.wire == wireVarint:
+			st = m.val
+		case m.num <= 3:
+			return errWire("Sample", m.field)
 		}
 	}
-	d.addFloat(int64(t), double(v), int64(st))
+	if m.err == nil {
+		d.addFloat(int64(t), double(v), int64(st))
+	}
+	return m.err
+}
+
+// exemplar reads an Exemplar: labels = 1, or in 2.0 labels_refs = 1, value = 2, timestamp = 3.
+func (d *decoder) exemplar(b []byte, version Protocol) (err error) {
+	var v, t uint64
+	d.ClearLabels()
+	d.exRefs = d.exRefs[:0]
+	m := fields{rest: b}
+	for err == nil && m.next() {
+		switch {
+		case m.num == 1 && version == V2:
+			d.exRefs, err = d.appendRefs(d.exRefs, m.field)
+		case m.num == 1 && m.wire == wireBytes:
+			err = d.labelV1(m.data)
+		case m.num == 2 && m.wire == wireFixed64:
+			v = m.val
+		case m.num == 3 && m.wire == wireVarint:
+			t = m.val
+		case m.num <= 3:
+			err = errWire("Exemplar", m.field)
+		}
+	}
+	if err = cmp.Or(err, m.err); err != nil {
+		return err
+	}
+	if version == V2 {
+		if err := d.labelsV2(d.exRefs); err != nil {
+			d.rejectExemplar(err)
+			return nil
+		}
+	}
+	d.AddExemplar(int64(t), double(v), true)
 	return nil
 }
 

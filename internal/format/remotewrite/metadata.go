@@ -18,22 +18,21 @@ type family struct{ metric, kind, help, unit uint32 }
 // metric is that of the series in d.refs.
 func (d *decoder) metadataV2(b []byte, last *family) error {
 	cur := family{metric: noSymbol}
-	for len(b) > 0 {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
+	m := fields{rest: b}
+	for m.next() {
 		switch {
-		case f.num == 1 && f.wire == wireVarint:
-			cur.kind = uint32(f.val)
-		case f.num == 3 && f.wire == wireVarint:
-			cur.help = uint32(f.val)
-		case f.num == 4 && f.wire == wireVarint:
-			cur.unit = uint32(f.val)
-		case f.num <= 4 && f.num != 2:
-			return errWire("Metadata", f)
+		case m.num == 1 && m.wire == wireVarint:
+			cur.kind = uint32(m.val)
+		case m.num == 3 && m.wire == wireVarint:
+			cur.help = uint32(m.val)
+		case m.num == 4 && m.wire == wireVarint:
+			cur.unit = uint32(m.val)
+		case m.num <= 4 && m.num != 2:
+			return errWire("Metadata", m.field)
 		}
+	}
+	if m.err != nil {
+		return m.err
 	}
 	for i := 0; i < len(d.refs); i += 2 {
 		if d.symbols.text[d.refs[i]] == "__name__" {

@@ -38,47 +38,63 @@ type field struct {
 	data []byte // of a length-delimited field
 }
 
-// next reads the field at the beginning of b and returns the bytes after it.
-func next(b []byte) (f field, rest []byte, err error) {
-	tag, n := uvarint(b)
+// fields walks over the fields of a message.
+type fields struct {
+	field        // the one that next has read
+	rest  []byte // what follows it
+	err   error  // why the walk ended before the end of the message
+}
+
+// next reads the next field. It returns false at the end of the message and after an error.
+func (m *fields) next() bool {
+	if len(m.rest) == 0 {
+		return false
+	}
+	m.err = m.read()
+	return m.err == nil
+}
+
+// read reads the field at the beginning of rest.
+func (m *fields) read() error {
+	tag, n := uvarint(m.rest)
 	if n <= 0 {
-		return f, nil, errVarint(n)
+		return errVarint(n)
 	}
-	b = b[n:]
-	f.num, f.wire = int32(tag>>3), int(tag&7)
-	if f.num <= 0 || tag > math.MaxUint32 {
-		return f, nil, fmt.Errorf("protobuf field tag %d", tag)
+	b := m.rest[n:]
+	m.num, m.wire, m.data = int32(tag>>3), int(tag&7), nil
+	if m.num <= 0 || tag > math.MaxUint32 {
+		return fmt.Errorf("protobuf field tag %d", tag)
 	}
-	switch f.wire {
+	switch m.wire {
 	case wireVarint:
-		if f.val, n = uvarint(b); n <= 0 {
-			return f, nil, errVarint(n)
+		if m.val, n = uvarint(b); n <= 0 {
+			return errVarint(n)
 		}
-		return f, b[n:], nil
 	case wireFixed64:
-		if len(b) < 8 {
-			return f, nil, errTruncated
+		if n = 8; len(b) < n {
+			return errTruncated
 		}
-		f.val = binary.LittleEndian.Uint64(b)
-		return f, b[8:], nil
+		m.val = binary.LittleEndian.Uint64(b)
 	case wireBytes:
-		l, n := uvarint(b)
-		if n <= 0 {
-			return f, nil, errVarint(n)
+		size, head := uvarint(b)
+		if head <= 0 {
+			return errVarint(head)
 		}
-		if l > uint64(len(b)-n) {
-			return f, nil, errTruncated
+		if size > uint64(len(b)-head) {
+			return errTruncated
 		}
-		f.data = b[n : n+int(l)]
-		return f, b[n+int(l):], nil
+		n = head + int(size)
+		m.data = b[head:n]
 	case wireFixed32:
-		if len(b) < 4 {
-			return f, nil, errTruncated
+		if n = 4; len(b) < n {
+			return errTruncated
 		}
-		f.val = uint64(binary.LittleEndian.Uint32(b))
-		return f, b[4:], nil
+		m.val = uint64(binary.LittleEndian.Uint32(b))
+	default:
+		return fmt.Errorf("protobuf wire type %d", m.wire)
 	}
-	return f, nil, fmt.Errorf("protobuf wire type %d", f.wire)
+	m.rest = b[n:]
+	return nil
 }
 
 // uvarint is binary.Uvarint with its one-byte case inlined.
