@@ -218,86 +218,35 @@ func (t *Table) AliasNew(k Key, ref Ref) {
 // name, without duplicate names and without empty values; __name__ may be at any position. The
 // strings are copied. It fails with ErrFull.
 func (t *Table) Intern(lset []Label) (Ref, error) {
-	t.index()
-	t.spellLabels(lset)
-	hash := uint32(xxh3.HashSeed(t.buf, t.seed))
-	if ref, ok := t.byLabel.find(hash, func(r Ref) bool { return t.isSet(r, lset) }); ok {
-		return ref, nil
-	}
-	if t.sets.full() {
-		return 0, ErrFull
-	}
 	metric := t.ordinals(lset)
-	return t.add(hash, metric, t.list), nil
+	return t.InternPairs(metric, t.list)
 }
 
 // Add is Intern and then AliasNew, for a raw key that is a function of the label set, as AddPairs
 // has it.
 func (t *Table) Add(k Key, lset []Label) (Ref, error) {
-	if t.byLabel.n > 0 {
-		ref, err := t.Intern(lset)
-		if err == nil {
-			t.AliasNew(k, ref)
-		}
-		return ref, err
-	}
-	if t.sets.full() {
-		return 0, ErrFull
-	}
-	t.spellLabels(lset)
-	ref := t.append(t.ordinals(lset), t.list)
-	t.AliasNew(k, ref)
-	return ref, nil
+	metric := t.ordinals(lset)
+	return t.AddPairs(k, metric, t.list)
 }
 
 // ordinals sets list to the ordinals of a label set without its metric, and returns that of the
 // metric.
 func (t *Table) ordinals(lset []Label) (metric uint32) {
-	hasName := false
+	name := ""
 	t.list = t.list[:0]
 	for _, l := range lset {
 		if l.Name == model.MetricNameLabel {
-			metric, hasName = t.internValue(&t.metrics, l.Value), true
+			name = l.Value
 			continue
 		}
-		n := t.internName(l.Name)
-		t.list = append(t.list, Pair{n, t.internValue(t.values[n], l.Value)})
+		n := t.NameOrd(l.Name)
+		t.list = append(t.list, Pair{n, t.ValueOrd(n, l.Value)})
 	}
-	if !hasName {
-		metric = t.internValue(&t.metrics, "")
-	}
-	return metric
-}
-
-// spellLabels is spell for labels in texts.
-func (t *Table) spellLabels(lset []Label) {
-	t.buf = t.buf[:0]
-	for _, l := range lset {
-		t.buf = appendLabel(t.buf, l.Name, l.Value)
-	}
-}
-
-// isSet reports whether a label set has the labels lset, which are as Intern wants them.
-func (t *Table) isSet(r Ref, lset []Label) bool {
-	pairs, metric := t.sets.pairs(r), ""
-	for _, l := range lset {
-		if l.Name == model.MetricNameLabel {
-			metric = l.Value
-			continue
-		}
-		if len(pairs) == 0 || t.names[pairs[0].Name] != l.Name || t.values[pairs[0].Name].vals[pairs[0].Value] != l.Value {
-			return false
-		}
-		pairs = pairs[1:]
-	}
-	return len(pairs) == 0 && t.metrics.vals[t.sets.metric(r)] == metric
+	return t.MetricOrd(name)
 }
 
 // MetricOrd returns the ordinal of a metric name, "" for none, and adds the name if it is new.
 func (t *Table) MetricOrd(name string) uint32 { return t.internValue(&t.metrics, name) }
-
-// NameOrd returns the ordinal of a label name other than __name__, and adds the name if it is new.
-func (t *Table) NameOrd(name string) uint32 { return t.internName(name) }
 
 // ValueOrd returns the ordinal of a value of the label name with an ordinal, and adds the value if
 // it is new.
@@ -318,7 +267,9 @@ func (t *Table) InternPairs(metric uint32, pairs []Pair) (Ref, error) {
 	if t.sets.full() {
 		return 0, ErrFull
 	}
-	return t.add(hash, metric, pairs), nil
+	ref := t.append(metric, pairs)
+	t.byLabel.put(hash, ref)
+	return ref, nil
 }
 
 // AddPairs is InternPairs and then Alias, for a raw key that Lookup does not find and that is a
@@ -373,13 +324,7 @@ func (t *Table) appendPair(p Pair) {
 	t.buf = appendLabel(t.buf, t.names[p.Name], t.values[p.Name].vals[p.Value])
 }
 
-// add adds a label set, whose bytes are in buf. hash is that of byLabel.
-func (t *Table) add(hash uint32, metric uint32, pairs []Pair) Ref {
-	ref := t.append(metric, pairs)
-	t.byLabel.put(hash, ref)
-	return ref
-}
-
+// append adds a label set, whose bytes are in buf.
 func (t *Table) append(metric uint32, pairs []Pair) Ref {
 	ref := Ref(t.Len())
 	t.sets.add(xxh3.Hash(t.buf), metric, pairs)
@@ -389,7 +334,8 @@ func (t *Table) append(metric uint32, pairs []Pair) Ref {
 // mapEntryBytes approximates the memory of a string in a dict in addition to its bytes.
 const mapEntryBytes = 64
 
-func (t *Table) internName(name string) uint32 {
+// NameOrd returns the ordinal of a label name other than __name__, and adds the name if it is new.
+func (t *Table) NameOrd(name string) uint32 {
 	if n, ok := t.nameOrd[name]; ok {
 		return n
 	}
