@@ -72,16 +72,10 @@ func isFileName(s string) bool {
 // parseID parses a ULID in the spelling of ULID.String.
 func parseID(s string) (ulid.ULID, error) {
 	id, err := ulid.ParseStrict(s)
-	if text := idText(id); err != nil || string(text[:]) != s {
+	if err != nil || id.String() != s {
 		return ulid.ULID{}, fmt.Errorf("parse ulid %q: %w", s, ErrSyntax)
 	}
 	return id, nil
-}
-
-// idText is the text of an id in keys.
-func idText(id ulid.ULID) (b [ulid.EncodedSize]byte) {
-	_ = id.MarshalTextTo(b[:]) // it fails only if the size is another one
-	return b
 }
 
 // UploadState is the file of an upload that has its state. The others are those of the block.

@@ -80,37 +80,7 @@ func WindowOf(t int64) Window {
 func (w Window) End() int64 { return int64(w) + WindowMillis }
 
 // String formats w as in keys.
-func (w Window) String() string {
-	if b, ok := w.text(); ok {
-		return string(b[:])
-	}
-	return time.UnixMilli(int64(w)).UTC().Format(windowLayout)
-}
-
-// text is String of a window that a key can name. Listings parse thousands of keys, without memory
-// for each.
-func (w Window) text() (b [len(windowLayout)]byte, ok bool) {
-	t := time.UnixMilli(int64(w)).UTC()
-	year, month, day := t.Date()
-	if year < 0 || year > 9999 {
-		return b, false
-	}
-	b[8], b[13] = 'T', 'Z'
-	decimals(b[0:4], year)
-	decimals(b[4:6], int(month))
-	decimals(b[6:8], day)
-	decimals(b[9:11], t.Hour())
-	decimals(b[11:13], t.Minute())
-	return b, true
-}
-
-// decimals fills b with the last digits of n.
-func decimals(b []byte, n int) {
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-}
+func (w Window) String() string { return time.UnixMilli(int64(w)).UTC().Format(windowLayout) }
 
 // ParseWindow is the inverse of Window.String.
 func ParseWindow(s string) (Window, error) {
@@ -125,7 +95,7 @@ func ParseWindow(s string) (Window, error) {
 	}
 	// Whatever is no window becomes the time of another one, or none.
 	w := Window(time.Date(n(0, 4), time.Month(n(4, 6)), n(6, 8), n(9, 11), n(11, 13), 0, 0, time.UTC).UnixMilli())
-	if text, ok := w.text(); !ok || WindowOf(int64(w)) != w || string(text[:]) != s {
+	if WindowOf(int64(w)) != w || w.String() != s {
 		return 0, fmt.Errorf("parse window %q: %w", s, ErrSyntax)
 	}
 	return w, nil
@@ -176,19 +146,7 @@ func WindowPrefix(tenant string, w Window) string { return SegmentsPrefix(tenant
 
 // String returns the key.
 func (s Segment) String() string {
-	window, ok := s.Window.text()
-	if !ok {
-		return WindowPrefix(s.Tenant, s.Window) + s.Name() + segmentExt
-	}
-	b := make([]byte, 0, 128) // enough for tenants whose names are not long
-	b = append(append(append(b, Version...), '/'), s.Tenant...)
-	b = append(append(append(b, segmentsFolder...), window[:]...), '/')
-	id := idText(s.ID)
-	b = append(b, id[:]...)
-	if s.Queued {
-		b = append(b, queuedMark...)
-	}
-	return string(append(b, segmentExt...))
+	return Version + "/" + s.Tenant + segmentsFolder + s.Window.String() + "/" + s.Name() + segmentExt
 }
 
 // Name returns the last element of the key without its extension.
