@@ -57,9 +57,9 @@ func TakeMemory() *Memory { return memories.Get().(*Memory) }
 
 // Release gives the memory back. Nothing that was read with it may alias it.
 func (m *Memory) Release() {
-	if cap(m.Buffer) > maxMemory || cap(m.Chunk.body) > maxMemory {
+	if cap(m.Buffer) > maxMemory || cap(m.Chunk.pages.plain) > maxMemory {
 		return
 	}
-	m.Chunk = ChunkReader{body: m.Chunk.body, head: m.Chunk.head}
+	m.Chunk = ChunkReader{pages: PageReader{plain: m.Chunk.pages.plain}}
 	memories.Put(m)
 }

@@ -20,12 +20,12 @@ const (
 // zstdMagic is the beginning of every zstd frame (RFC 8878, 3.1.1).
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// PageReader iterates over the pages of a chunk of a flat column and decompresses only those that
-// Load returns. It needs no footer: a page is compressed if its bytes are a zstd frame, and the
-// header of a dictionary page has its own type. The zero value is ready. It is not safe for
-// concurrent use.
+// PageReader iterates over the pages of a chunk and decompresses only those that Load returns. It
+// needs no footer: a page is compressed if its bytes are a zstd frame, and the header of a
+// dictionary page has its own type. The zero value is ready. It is not safe for concurrent use.
 type PageReader struct {
-	in      io.ReaderAt
+	in      io.ReaderAt // nil: window has the whole chunk
+	raw     bool        // no page is compressed, whatever its bytes are
 	at, end int64 // offset of the next page in the file, and end of the pages that may be read
 	left    int64 // values of the pages after the current one
 	head    pageHead
@@ -52,8 +52,18 @@ type dictPage struct {
 // Reset starts the chunk at s, which has the given number of values. Errors: ErrFormat, and those
 // of in.
 func (p *PageReader) Reset(in io.ReaderAt, s Span, values int64) error {
-	p.in, p.at, p.end, p.left, p.next = in, s.Offset, s.Offset+s.Length, values, false
-	p.window, p.windowAt, p.dictPage = p.window[:0], 0, dictPage{}
+	p.in, p.raw, p.window, p.windowAt = in, false, p.window[:0], 0
+	return p.begin(s, values)
+}
+
+// resetBytes is Reset for a chunk in memory, whose bytes are b.
+func (p *PageReader) resetBytes(b []byte, info *ChunkInfo) error {
+	p.in, p.raw, p.window, p.windowAt = nil, info.Codec == format.Uncompressed, b, info.Span.Offset
+	return p.begin(Span{info.Span.Offset, int64(len(b))}, info.Values)
+}
+
+func (p *PageReader) begin(s Span, values int64) error {
+	p.at, p.end, p.left, p.next, p.dictPage = s.Offset, s.Offset+s.Length, values, false, dictPage{}
 	if values == 0 {
 		return nil
 	}
@@ -104,7 +114,11 @@ func (p *PageReader) Dictionary() ([]byte, int, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("read dictionary: %w", err)
 	}
-	if !zipped {
+	if p.in == nil { // the caller of ChunkReader.Reset owns it
+		p.dict = nil
+		return b, int(d.values), nil
+	}
+	if !zipped { // the window moves on
 		b = append(p.dict[:0], b...)
 	}
 	p.dict = b
@@ -148,7 +162,11 @@ func (p *PageReader) Load() (*DataPage, error) {
 
 // header reads the header of the next page and advances to the page after it.
 func (p *PageReader) header() error {
-	b, err := p.bytes(p.at, min(headBytes, p.end-p.at))
+	most := p.end - p.at
+	if p.in != nil {
+		most = min(most, headBytes)
+	}
+	b, err := p.bytes(p.at, most)
 	if err != nil {
 		return err
 	}
@@ -176,7 +194,7 @@ func (p *PageReader) content(dst []byte, at, compressed, plain int64, sum pageSu
 	if err := sum.checkPage(b, at); err != nil {
 		return nil, false, err
 	}
-	if zipped = bytes.HasPrefix(b, zstdMagic); zipped {
+	if zipped = !p.raw && bytes.HasPrefix(b, zstdMagic); zipped {
 		if b, err = decompress(dst, b, plain); err != nil {
 			return nil, false, fmt.Errorf("%w: %w", ErrFormat, err)
 		}

@@ -19,8 +19,8 @@ var unzip = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderMaxMemory(MaxPage), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
 })
 
-// ChunkReader reads the pages of column chunks, one chunk at a time. The zero value is ready. It is
-// not safe for concurrent use.
+// ChunkReader reads the pages of column chunks in memory, one chunk at a time. The zero value is
+// ready. It is not safe for concurrent use.
 type ChunkReader struct {
 	// PLAIN values of the chunk's dictionary, nil if it has none; owned by the caller
 	Dict    []byte
@@ -29,14 +29,8 @@ type ChunkReader struct {
 	// fits; Reset takes it.
 	Room []byte
 
-	rest   []byte
-	at     int64 // offset of rest in the file
-	codec  format.CompressionCodec
+	pages  PageReader
 	nested bool
-	left   int64 // values of the pages after the current one
-	body   []byte
-	head   pageHead
-	page   DataPage // that was read last
 }
 
 // DataPage is a data page. It is valid until the next one is read.
@@ -50,25 +44,18 @@ type DataPage struct {
 }
 
 // Reset starts the chunk whose bytes are b and reads its dictionary.
-func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
-	room := c.Room
+func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) (err error) {
+	c.nested, c.pages.dict = leaf.Nested, c.Room
 	c.Dict, c.DictLen, c.Room = nil, 0, nil
-	c.rest, c.at, c.codec, c.nested, c.left = b, info.Span.Offset, info.Codec, leaf.Nested, info.Values
-	if info.dict == 0 {
-		return nil
+	if info.Codec != format.Uncompressed && info.Codec != format.Zstd {
+		return fmt.Errorf("%w: compression %v of %v is not supported", ErrFormat, info.Codec, leaf.Path)
 	}
-	stored, err := c.open()
-	var body []byte
-	if err == nil {
-		body, err = c.content(room, stored)
-	}
-	if err == nil && (c.head.typ != int64(format.DictionaryPage) || c.head.encoding != int64(format.Plain)) {
-		err = fmt.Errorf("page of type %d and encoding %d is not a dictionary", c.head.typ, c.head.encoding)
+	if err = c.pages.resetBytes(b, info); err == nil {
+		c.Dict, c.DictLen, err = c.pages.Dictionary()
 	}
 	if err != nil {
-		return fmt.Errorf("read dictionary of %v: %w", leaf.Path, asFormat(err))
+		return fmt.Errorf("read dictionary of %v: %w", leaf.Path, err)
 	}
-	c.Dict, c.DictLen = body, int(c.head.values)
 	return nil
 }
 
@@ -81,19 +68,28 @@ func (c *ChunkReader) Pages(visit func(*DataPage) error) error {
 // first entry of a page, among the entries of the chunk, and of the entry after the last one. Pages
 // that are not wanted are neither checked nor decompressed.
 func (c *ChunkReader) PagesWith(wanted func(from, to int) bool, visit func(*DataPage) error) error {
-	for at := 0; c.left > 0; at += int(c.head.values) {
-		p, err := c.dataPage(func(n int) bool { return wanted(at, at+n) })
+	for at := 0; ; {
+		n, err := c.pages.Next()
+		if err != nil {
+			return fmt.Errorf("read page: %w", err)
+		}
+		if n == 0 {
+			return nil
+		}
+		if at += n; !wanted(at-n, at) {
+			continue
+		}
+		p, err := c.pages.Load()
+		if err == nil && c.nested {
+			err = p.splitLevels()
+		}
 		if err != nil {
 			return fmt.Errorf("read page: %w", asFormat(err))
-		}
-		if p == nil {
-			continue
 		}
 		if err := visit(p); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // asFormat wraps an error in ErrFormat. It returns nil for none.
@@ -104,87 +100,12 @@ func asFormat(err error) error {
 	return fmt.Errorf("%w: %w", ErrFormat, err)
 }
 
-// dataPage reads the next data page; nil unless wanted, which gets its number of entries, is true.
-func (c *ChunkReader) dataPage(wanted func(n int) bool) (*DataPage, error) {
-	stored, err := c.open()
-	if err != nil {
-		return nil, err
+// splitLevels takes the levels from the front of the values.
+func (p *DataPage) splitLevels() (err error) {
+	if p.Repetition, p.Values, err = levels(p.Values); err == nil {
+		p.Definition, p.Values, err = levels(p.Values)
 	}
-	switch {
-	case c.head.typ != int64(format.DataPage):
-		return nil, fmt.Errorf("page of type %d, expected a data page", c.head.typ)
-	case c.head.values <= 0 || c.head.values > c.left:
-		return nil, fmt.Errorf("page of %d values, the chunk has %d left", c.head.values, c.left)
-	}
-	c.left -= c.head.values
-	if !wanted(int(c.head.values)) {
-		return nil, nil
-	}
-	body, err := c.content(c.body, stored)
-	if err != nil {
-		return nil, err
-	}
-	if c.codec != format.Uncompressed {
-		c.body = body
-	}
-	c.page = DataPage{Encoding: format.Encoding(c.head.encoding), Entries: int(c.head.values), DictEntries: c.DictLen}
-	p := &c.page
-	if c.nested {
-		if p.Repetition, body, err = levels(body); err != nil {
-			return nil, err
-		}
-		if p.Definition, body, err = levels(body); err != nil {
-			return nil, err
-		}
-	}
-	p.Values = body
-	return p, nil
-}
-
-// storedPage is the body of a page, as the file has it.
-type storedPage struct {
-	body []byte
-	at   int64 // offset in the file
-	sum  pageSum
-}
-
-// open reads the header of the next page.
-func (c *ChunkReader) open() (p storedPage, err error) {
-	n, err := c.head.read(c.rest)
-	if err != nil {
-		return p, fmt.Errorf("decode page header: %w", err)
-	}
-	if p.sum, err = c.head.check(c.rest[:n], c.at); err != nil {
-		return p, err
-	}
-	p.body, p.at = c.rest[n:], c.at+int64(n)
-	if c.head.compressed < 0 || c.head.compressed > int64(len(p.body)) {
-		return p, fmt.Errorf("page of %d bytes in a chunk with %d left", c.head.compressed, len(p.body))
-	}
-	p.body, c.rest = p.body[:c.head.compressed], p.body[c.head.compressed:]
-	c.at = p.at + int64(len(p.body))
-	return p, nil
-}
-
-// content checks the page that was opened last, and decompresses it into dst.
-func (c *ChunkReader) content(dst []byte, p storedPage) (body []byte, err error) {
-	body = p.body
-	if err := p.sum.checkPage(body, p.at); err != nil {
-		return nil, err
-	}
-	switch c.codec {
-	case format.Uncompressed:
-	case format.Zstd:
-		if body, err = decompress(dst, body, c.head.plain); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, fmt.Errorf("compression %v is not supported", c.codec)
-	}
-	if int64(len(body)) != c.head.plain {
-		return nil, fmt.Errorf("page has %d bytes, its header has %d", len(body), c.head.plain)
-	}
-	return body, nil
+	return err
 }
 
 // zstdSlack is room behind a page with which the decoder copies without a check of the end. The
