@@ -26,8 +26,8 @@ var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 type PageReader struct {
 	in      io.ReaderAt // nil: window has the whole chunk
 	raw     bool        // no page is compressed, whatever its bytes are
-	at, end int64 // offset of the next page in the file, and end of the pages that may be read
-	left    int64 // values of the pages after the current one
+	at, end int64       // offset of the next page in the file, and end of the pages that may be read
+	left    int64       // values of the pages after the current one
 	head    pageHead
 	body    int64   // offset of the body of the current page
 	sum     pageSum // of the current page

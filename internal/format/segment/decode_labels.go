@@ -104,11 +104,11 @@ func (d *SeriesDecoder) readMap(g *parquetfile.GroupReader) error {
 		return nil
 	}
 	d.lists.begin(g, len(d.ids))
-	names, counts, err := d.lists.strings(nil, nil, parquetfile.MapPath(ColLabels, "key"))
+	names, counts, err := appendLists(&d.lists, nil, nil, parquetfile.MapPath(ColLabels, "key"), blobLists)
 	if err != nil {
 		return err
 	}
-	values, valueCounts, err := d.lists.strings(nil, nil, parquetfile.MapPath(ColLabels, "value"))
+	values, valueCounts, err := appendLists(&d.lists, nil, nil, parquetfile.MapPath(ColLabels, "value"), blobLists)
 	if err != nil {
 		return err
 	}

@@ -53,11 +53,46 @@ func (l *listDecoder) read(counts []int, path []string, typ format.Type, limit f
 	return counts, nil
 }
 
-// doubles appends the elements of a LIST<DOUBLE>.
-func (l *listDecoder) doubles(dst []float64, counts []int, col string) ([]float64, []int, error) {
-	limit := func(p *parquetfile.DataPage) int { return len(p.Values) / 8 }
-	counts, err := l.read(counts, parquetfile.ListPath(col), format.Double, limit, func(p *parquetfile.DataPage, n int) (err error) {
-		dst, err = p.Doubles(dst, n, nil)
+// listType is how lists of a type are read.
+type listType[T any] struct {
+	typ   format.Type
+	limit func(*parquetfile.DataPage) int // see listDecoder.read
+	// all appends the n elements of a page
+	all func(p *parquetfile.DataPage, dst []T, n int) ([]T, error)
+	// at appends those of the n elements of a page at positions less first; nil: it has no such
+	// function
+	at func(p *parquetfile.DataPage, dst []T, n int, positions []uint32, first uint32) ([]T, error)
+}
+
+var (
+	timeLists = listType[int64]{
+		typ: format.Int64,
+		// Levels may claim any number of elements; a page of doubles bounds it.
+		limit: func(*parquetfile.DataPage) int { return parquetfile.MaxPage / 8 },
+		all:   func(p *parquetfile.DataPage, dst []int64, n int) ([]int64, error) { return p.Int64s(dst, n, nil) },
+		at:    (*parquetfile.DataPage).Int64sAt,
+	}
+	doubleLists = listType[float64]{
+		typ:   format.Double,
+		limit: func(p *parquetfile.DataPage) int { return len(p.Values) / 8 },
+		all:   func(p *parquetfile.DataPage, dst []float64, n int) ([]float64, error) { return p.Doubles(dst, n, nil) },
+		at:    parquetfile.WordsAt[float64],
+	}
+	// The strings own their memory.
+	blobLists = listType[string]{
+		typ:   format.ByteArray,
+		limit: func(p *parquetfile.DataPage) int { return len(p.Values) / 4 },
+		all: func(p *parquetfile.DataPage, dst []string, n int) ([]string, error) {
+			p.Values = slices.Clone(p.Values)
+			return p.Strings(dst, n)
+		},
+	}
+)
+
+// appendLists appends the elements of a LIST or MAP.
+func appendLists[T any](l *listDecoder, dst []T, counts []int, path []string, of listType[T]) ([]T, []int, error) {
+	counts, err := l.read(counts, path, of.typ, of.limit, func(p *parquetfile.DataPage, n int) (err error) {
+		dst, err = of.all(p, dst, n)
 		return err
 	})
 	return dst, counts, err
@@ -83,15 +118,4 @@ func (l *listDecoder) int64s(dst []int64, col string, like []int, total int) ([]
 		return nil, fmt.Errorf("%w: column %s is not aligned with the others", ErrFormat, col)
 	}
 	return dst, nil
-}
-
-// strings appends the elements of a LIST or MAP of byte strings. The strings own their memory.
-func (l *listDecoder) strings(dst []string, counts []int, path []string) ([]string, []int, error) {
-	limit := func(p *parquetfile.DataPage) int { return len(p.Values) / 4 }
-	counts, err := l.read(counts, path, format.ByteArray, limit, func(p *parquetfile.DataPage, n int) (err error) {
-		p.Values = slices.Clone(p.Values)
-		dst, err = p.Strings(dst, n)
-		return err
-	})
-	return dst, counts, err
 }

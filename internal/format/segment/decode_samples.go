@@ -20,7 +20,7 @@ func (d *decoder) floats() error {
 	b := d.batch
 	first := len(b.V)
 	var err error
-	if b.V, d.lists.counts, err = d.lists.doubles(b.V, d.lists.counts, ColValue); err != nil {
+	if b.V, d.lists.counts, err = appendLists(&d.lists, b.V, d.lists.counts, parquetfile.ListPath(ColValue), doubleLists); err != nil {
 		return err
 	}
 	counts := d.lists.counts
@@ -62,7 +62,7 @@ func (d *decoder) hists(row int) error {
 	if !d.lists.has(ColHist) {
 		return nil
 	}
-	blobs, counts, err := d.lists.strings(nil, nil, parquetfile.ListPath(ColHist))
+	blobs, counts, err := appendLists(&d.lists, nil, nil, parquetfile.ListPath(ColHist), blobLists)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (d *decoder) exemplars(row int) error {
 	if !d.lists.has(ColExTS) {
 		return nil
 	}
-	values, counts, err := d.lists.doubles(nil, nil, ColExValue)
+	values, counts, err := appendLists(&d.lists, nil, nil, parquetfile.ListPath(ColExValue), doubleLists)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (d *decoder) exemplars(row int) error {
 	if err != nil {
 		return err
 	}
-	lsets, labelCounts, err := d.lists.strings(nil, nil, parquetfile.ListPath(ColExLabels))
+	lsets, labelCounts, err := appendLists(&d.lists, nil, nil, parquetfile.ListPath(ColExLabels), blobLists)
 	if err != nil {
 		return err
 	}

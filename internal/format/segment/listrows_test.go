@@ -35,36 +35,36 @@ func TestListsOfRows(t *testing.T) {
 	defer c.Release()
 	n := uint32(len(rows))
 	for _, wanted := range [][]uint32{{}, {0}, {n - 1}, {0, n - 1}, {29, 30, 31}, {100, 101, 102, 150, 151}, every(n, 1), every(n, 7)} {
-		counts, ts, err := c.Times(segment.ColTS)
+		counts, ts, err := c.Times(segment.ColTS, nil)
 		require.NoError(t, err)
-		gotCounts, gotTS, err := c.TimesOf(segment.ColTS, wanted)
+		gotCounts, gotTS, err := c.Times(segment.ColTS, wanted)
 		require.NoError(t, err)
 		wantCounts, wantTS := ofRows(counts, ts, wanted)
 		require.Equal(t, wantCounts, gotCounts, "rows %d", wanted)
 		require.Equal(t, wantTS, gotTS, "rows %d", wanted)
 
-		counts, vals, err := c.Doubles(segment.ColValue)
+		counts, vals, err := c.Doubles(segment.ColValue, nil)
 		require.NoError(t, err)
-		gotCounts, gotVals, err := c.DoublesOf(segment.ColValue, wanted)
+		gotCounts, gotVals, err := c.Doubles(segment.ColValue, wanted)
 		require.NoError(t, err)
 		wantCounts, wantVals := ofRows(counts, vals, wanted)
 		require.Equal(t, wantCounts, gotCounts)
 		require.Equal(t, bitsOf(wantVals), bitsOf(gotVals))
 
-		counts, blobs, err := c.Blobs(segment.ColHist)
+		counts, blobs, err := c.Blobs(segment.ColHist, nil)
 		require.NoError(t, err)
-		gotCounts, gotBlobs, err := c.BlobsOf(segment.ColHist, wanted)
+		gotCounts, gotBlobs, err := c.Blobs(segment.ColHist, wanted)
 		require.NoError(t, err)
 		wantCounts, wantBlobs := ofRows(counts, blobs, wanted)
 		require.Equal(t, wantCounts, gotCounts)
 		require.Equal(t, wantBlobs, gotBlobs)
 	}
 	for _, read := range []func() error{
-		func() error { _, _, err := c.TimesOf(segment.ColTS, []uint32{n}); return err },
-		func() error { _, _, err := c.DoublesOf(segment.ColValue, []uint32{0, n}); return err },
-		func() error { _, _, err := c.BlobsOf(segment.ColHist, []uint32{n}); return err },
-		func() error { _, _, err := c.TimesOf("absent", []uint32{0}); return err },
-		func() error { _, _, err := c.TimesOf(segment.ColValue, []uint32{0}); return err },
+		func() error { _, _, err := c.Times(segment.ColTS, []uint32{n}); return err },
+		func() error { _, _, err := c.Doubles(segment.ColValue, []uint32{0, n}); return err },
+		func() error { _, _, err := c.Blobs(segment.ColHist, []uint32{n}); return err },
+		func() error { _, _, err := c.Times("absent", []uint32{0}); return err },
+		func() error { _, _, err := c.Times(segment.ColValue, []uint32{0}); return err },
 	} {
 		require.ErrorIs(t, read(), segment.ErrFormat)
 	}
@@ -84,7 +84,7 @@ func TestPagesOfRows(t *testing.T) {
 		c, err := segment.OpenColumns(bytes.NewReader(file), int64(len(file)))
 		require.NoError(t, err)
 		defer c.Release()
-		counts, vals, err := c.DoublesOf(segment.ColValue, wanted)
+		counts, vals, err := c.Doubles(segment.ColValue, wanted)
 		require.True(t, err != nil || len(counts) == len(vals))
 		return vals, err
 	}

@@ -37,21 +37,21 @@ func readColumns(file []byte) (string, error) {
 	}
 	var out strings.Builder
 	for _, col := range listed.times {
-		n, vals, err := c.Times(col)
+		n, vals, err := c.Times(col, nil)
 		if err != nil {
 			return "", err
 		}
 		fmt.Fprintln(&out, col, n, vals)
 	}
 	for _, col := range listed.doubles {
-		n, vals, err := c.Doubles(col)
+		n, vals, err := c.Doubles(col, nil)
 		if err != nil {
 			return "", err
 		}
 		fmt.Fprintln(&out, col, n, bitsOf(vals))
 	}
 	for _, col := range listed.blobs {
-		n, vals, err := c.Blobs(col)
+		n, vals, err := c.Blobs(col, nil)
 		if err != nil {
 			return "", err
 		}
@@ -106,15 +106,15 @@ func readRows(file []byte) (string, error) {
 	}
 	defer c.Release()
 	rows := []uint32{0, 7, 40, 43}
-	counts, ts, err := c.TimesOf(segment.ColTS, rows)
+	counts, ts, err := c.Times(segment.ColTS, rows)
 	if err != nil {
 		return "", err
 	}
-	_, vals, err := c.DoublesOf(segment.ColValue, rows)
+	_, vals, err := c.Doubles(segment.ColValue, rows)
 	if err != nil {
 		return "", err
 	}
-	_, blobs, err := c.BlobsOf(segment.ColHist, rows)
+	_, blobs, err := c.Blobs(segment.ColHist, rows)
 	return fmt.Sprintf("%d %d %x %q", counts, ts, bitsOf(vals), blobs), err
 }
 

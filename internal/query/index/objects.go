@@ -200,7 +200,7 @@ func (l *loader) lists(columns *segment.Columns) error {
 		if c.name != segment.ColTS && !columns.Has(c.name) {
 			continue
 		}
-		counts, ts, err := columns.Times(c.name)
+		counts, ts, err := columns.Times(c.name, nil)
 		if err != nil {
 			return err
 		}

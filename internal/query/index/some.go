@@ -339,7 +339,7 @@ func (l *someLoader) lists(columns *segment.Columns) error {
 		if c.name != segment.ColTS && !columns.Has(c.name) {
 			continue
 		}
-		counts, ts, err := columns.TimesOf(c.name, l.table.some)
+		counts, ts, err := columns.Times(c.name, l.table.some)
 		if err != nil {
 			return err
 		}
@@ -371,7 +371,8 @@ func (l *someLoader) lists(columns *segment.Columns) error {
 	return nil
 }
 
-// Some returns the rows that a partial table knows, ascending. Callers must not change it.
+// Some returns the rows that a partial table knows, ascending, and nil for a table of all rows.
+// Callers must not change it.
 func (t *Table) Some() []uint32 { return t.some }
 
 // KnownRows returns the rows that a partial table knows, as ascending ranges that do not touch.

@@ -103,13 +103,13 @@ func (r *exemplarCollector) segments(ctx context.Context) error {
 		}
 		e, err := lists(ctx, r.reader, "exemplars", "exemplars of "+o.Series, o, t, func(c *segment.Columns) (e *exemplarLists, err error) {
 			e = &exemplarLists{}
-			if _, e.t, err = c.Times(segment.ColExTS); err != nil {
+			if _, e.t, err = c.Times(segment.ColExTS, nil); err != nil {
 				return nil, err
 			}
-			if _, e.v, err = c.Doubles(segment.ColExValue); err != nil {
+			if _, e.v, err = c.Doubles(segment.ColExValue, nil); err != nil {
 				return nil, err
 			}
-			if _, e.labels, err = c.Blobs(segment.ColExLabels); err != nil {
+			if _, e.labels, err = c.Blobs(segment.ColExLabels, nil); err != nil {
 				return nil, err
 			}
 			if n := t.TotalExemplars(); int64(len(e.t)) != n || int64(len(e.v)) != n || int64(len(e.labels)) != n {

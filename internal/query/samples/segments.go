@@ -36,17 +36,6 @@ func (b *blobs) Bytes() int64 {
 // table.
 func listsKey(o *source.Object, t *index.Table) string { return o.Lists + t.RowsKey() }
 
-// list reads a list of the rows of t, the series table of a segment: with all that of a whole
-// segment, and with some that of a part of its rows.
-func list[T any](t *index.Table, col string, all func(col string) ([]int, []T, error), some func(col string, rows []uint32) ([]int, []T, error)) (vals []T, err error) {
-	if t.Partial() {
-		_, vals, err = some(col, t.Some())
-	} else {
-		_, vals, err = all(col)
-	}
-	return vals, err
-}
-
 // segmentFloats returns the float samples of the rows of t, the series table of a segment.
 func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.Table) (*batch, error) {
 	if known := s.recent.Get(o.Series, o.Size); known != nil && shares(known, t) {
@@ -61,15 +50,15 @@ func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.T
 		b = &batch{}
 		n := t.TotalFloats()
 		if b.base, b.near = t.FloatTimes(); b.near == nil {
-			if b.t, err = list(t, segment.ColTS, c.Times, c.TimesOf); err != nil {
+			if _, b.t, err = c.Times(segment.ColTS, t.Some()); err != nil {
 				return nil, err
 			}
 		}
-		if b.v, err = list(t, segment.ColValue, c.Doubles, c.DoublesOf); err != nil {
+		if _, b.v, err = c.Doubles(segment.ColValue, t.Some()); err != nil {
 			return nil, err
 		}
 		if c.Has(segment.ColST) {
-			if b.st, err = list(t, segment.ColST, c.Times, c.TimesOf); err != nil {
+			if _, b.st, err = c.Times(segment.ColST, t.Some()); err != nil {
 				return nil, err
 			}
 		}
@@ -200,10 +189,10 @@ func (r *Collector) listed(ctx context.Context, object int) (floats *batch, hist
 	if has((*index.Table).Hists) {
 		hists, err = lists(ctx, r.reader, "histograms", "histograms of "+o.Series+t.RowsKey(), o, t, func(c *segment.Columns) (b *blobs, err error) {
 			b = &blobs{}
-			if b.t, err = list(t, segment.ColHistTS, c.Times, c.TimesOf); err != nil {
+			if _, b.t, err = c.Times(segment.ColHistTS, t.Some()); err != nil {
 				return nil, err
 			}
-			if b.data, err = list(t, segment.ColHist, c.Blobs, c.BlobsOf); err != nil {
+			if _, b.data, err = c.Blobs(segment.ColHist, t.Some()); err != nil {
 				return nil, err
 			}
 			if n := t.TotalHists(); int64(len(b.t)) != n || int64(len(b.data)) != n {
