@@ -214,10 +214,7 @@ func (h *hybridReader) read(dst, dict []uint64) error {
 
 func (h *hybridReader) readPacked(dst, dict []uint64) error {
 	for i := range dst {
-		v := 0
-		if h.width > 0 {
-			v = int(h.packed(h.pos))
-		}
+		v := h.packed(h.pos)
 		if v >= len(dict) {
 			return errIndex(v, len(dict))
 		}
@@ -227,12 +224,48 @@ func (h *hybridReader) readPacked(dst, dict []uint64) error {
 	return nil
 }
 
+// runs calls visit for the next n values, which must be less than limit, run by run. Adjacent runs
+// may have the same value.
+func (h *hybridReader) runs(n, limit int, visit func(Run)) error {
+	for n > 0 {
+		if h.left == 0 {
+			if err := h.open(); err != nil {
+				return err
+			}
+		}
+		count := min(n, h.left)
+		run := Run{h.value, count}
+		if h.bits != nil {
+			run = Run{}
+			for i := range count {
+				v := h.packed(h.pos + i)
+				if run.N > 0 && v != run.Index {
+					if run.Index >= limit {
+						break
+					}
+					visit(run)
+					run.N = 0
+				}
+				run = Run{v, run.N + 1}
+			}
+		}
+		if run.Index >= limit {
+			return errIndex(run.Index, limit)
+		}
+		visit(run)
+		h.left -= count
+		h.pos += count
+		n -= count
+	}
+	return nil
+}
+
 // packed returns value i of the current bit-packed run.
-func (h *hybridReader) packed(i int) uint64 {
+func (h *hybridReader) packed(i int) int {
 	bit := i * h.width
 	rest := h.bits[bit>>3:]
 	if len(rest) < 8 { // the last bytes; a value has at most 32 bits
 		rest = append(make([]byte, 0, 8), rest...)[:8]
 	}
-	return binary.LittleEndian.Uint64(rest) >> (bit & 7) & (1<<h.width - 1)
+	return int(binary.LittleEndian.Uint64(rest) >> (bit & 7) & (1<<h.width - 1))
 }

@@ -114,7 +114,7 @@ func (p *DataPage) Singles() bool {
 // allLevels reports whether all of n levels are level.
 func allLevels(b []byte, n, level int) bool {
 	all := true
-	err := hybridRuns(b, 1, n, 2, func(r Run) { all = all && r.Index == level })
+	err := levelRuns(b, n, func(r Run) { all = all && r.Index == level })
 	return err == nil && all
 }
 

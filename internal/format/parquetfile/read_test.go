@@ -35,13 +35,13 @@ func TestRunsReadBack(t *testing.T) {
 			var got []int
 			collect := func(r Run) { got = append(got, slices.Repeat([]int{r.Index}, r.N)...) }
 			b := h.finish()
-			require.NoError(t, hybridRuns(b, width, len(want), limit, collect))
+			require.NoError(t, (&hybridReader{b: b, width: width}).runs(len(want), limit, collect))
 			require.Equal(t, want, got)
 			readsSome(t, rng, append([]byte{byte(width)}, b...), want, limit)
 			if len(want) > 0 {
-				require.ErrorIs(t, hybridRuns(b, width, len(want), slices.Max(want), func(Run) {}), ErrFormat, "a value beyond the limit")
-				require.ErrorIs(t, hybridRuns(b[:len(b)-1], width, len(want), limit, func(Run) {}), ErrFormat, "cut off")
-				require.ErrorIs(t, hybridRuns(b, width, len(want)+8, limit, func(Run) {}), ErrFormat, "too few")
+				require.ErrorIs(t, (&hybridReader{b: b, width: width}).runs(len(want), slices.Max(want), func(Run) {}), ErrFormat, "a value beyond the limit")
+				require.ErrorIs(t, (&hybridReader{b: b[:len(b)-1], width: width}).runs(len(want), limit, func(Run) {}), ErrFormat, "cut off")
+				require.ErrorIs(t, (&hybridReader{b: b, width: width}).runs(len(want)+8, limit, func(Run) {}), ErrFormat, "too few")
 			}
 		}
 	}

@@ -13,16 +13,11 @@ type Run struct{ Index, N int }
 // Runs calls visit for the dictionary indexes of a page of n values, run by run. Every index must
 // be less than entries.
 func (p *DataPage) Runs(n, entries int, visit func(Run)) error {
-	if p.Encoding != format.RLEDictionary {
-		return p.unsupported("dictionary indexes")
+	c, err := p.Indexes(n, entries)
+	if err != nil {
+		return err
 	}
-	if len(p.Values) == 0 {
-		if n == 0 {
-			return nil
-		}
-		return fmt.Errorf("%w: dictionary indexes: %w", ErrFormat, errCut)
-	}
-	return hybridRuns(p.Values[1:], int(p.Values[0]), n, entries, visit)
+	return c.h.runs(n, entries, visit)
 }
 
 // IndexCursor reads dictionary indexes of a page at ascending positions. A copy of a cursor starts
@@ -55,39 +50,18 @@ func (c *IndexCursor) Runs(from, to int, visit func(Run)) error {
 	if err := c.h.skip(from - c.at); err != nil {
 		return err
 	}
-	for c.at = from; c.at < to; {
-		if c.h.left == 0 {
-			if err := c.h.open(); err != nil {
-				return err
-			}
-		}
-		run := Run{c.h.value, min(to-c.at, c.h.left)}
-		if c.h.bits != nil {
-			run = Run{0, 1}
-			if c.h.width > 0 {
-				run.Index = int(c.h.packed(c.h.pos))
-			}
-		}
-		if run.Index >= c.entries {
-			return errIndex(run.Index, c.entries)
-		}
-		visit(run)
-		if err := c.h.skip(run.N); err != nil {
-			return err
-		}
-		c.at += run.N
-	}
-	return nil
+	c.at = to
+	return c.h.runs(to-from, c.entries, visit)
 }
 
 // Lists appends the number of elements of each list in a page to counts, and returns the total of
 // the page. A list that began in the page before, whose count is the last one, is counted there.
 func (p *DataPage) Lists(counts []int) (_ []int, elements int, err error) {
 	l := listLevels{counts: counts}
-	if err := hybridRuns(p.Definition, 1, p.Entries, 2, l.define); err != nil {
+	if err := levelRuns(p.Definition, p.Entries, l.define); err != nil {
 		return nil, 0, err
 	}
-	if err := hybridRuns(p.Repetition, 1, p.Entries, 2, l.repeat); err != nil {
+	if err := levelRuns(p.Repetition, p.Entries, l.repeat); err != nil {
 		return nil, 0, err
 	}
 	l.close()
@@ -163,42 +137,10 @@ func (l *listLevels) close() {
 	}
 }
 
-// hybridRuns calls visit for the first n values in the RLE / bit-packed hybrid encoding b. Values
-// have width bits and must be less than limit. See hybrid for the encoding.
-func hybridRuns(b []byte, width, n, limit int, visit func(Run)) error {
-	if width > 32 {
-		return fmt.Errorf("%w: values of %d bits", ErrFormat, width)
-	}
-	h := hybridReader{b: b, width: width}
-	for n > 0 {
-		if err := h.open(); err != nil {
-			return err
-		}
-		run, count := Run{}, min(n, h.left)
-		if n -= count; h.bits == nil {
-			run = Run{h.value, count}
-			count = 0
-		}
-		for i := range count {
-			v := 0
-			if width > 0 {
-				v = int(h.packed(i))
-			}
-			if run.N > 0 && v != run.Index {
-				if run.Index >= limit {
-					break
-				}
-				visit(run)
-				run.N = 0
-			}
-			run = Run{v, run.N + 1}
-		}
-		if run.Index >= limit {
-			return errIndex(run.Index, limit)
-		}
-		visit(run)
-	}
-	return nil
+// levelRuns calls visit for n levels of one bit, run by run.
+func levelRuns(b []byte, n int, visit func(Run)) error {
+	h := hybridReader{b: b, width: 1}
+	return h.runs(n, 2, visit)
 }
 
 func errIndex(v, limit int) error {
