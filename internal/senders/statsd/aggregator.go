@@ -21,14 +21,11 @@ type Aggregator struct {
 	mu       sync.Mutex
 	entries  map[string]*entry // by labels
 	order    []*entry          // in the order of their first events
-	known    map[string]known  // by texts of senders
 	kinds    map[string]*usage // by metric
 	series   int               // that a flush writes
 	members  int               // of all sets
 	bytes    int64             // of all of these, charged to the settings' Memory
-	texts    int64             // of these, those of known
 	flushed  int64             // ms, of the last flush or the beginning
-	text     []byte            // reused
 	observer int               // series of a timer
 }
 
@@ -36,12 +33,6 @@ type Aggregator struct {
 type usage struct {
 	kind    kind
 	entries int
-}
-
-// known is the entry of a text, and what was ignored of the text; nil: nothing.
-type known struct {
-	*entry
-	ignored error
 }
 
 // entry is what the events of one label set have added up to.
@@ -63,10 +54,8 @@ const (
 	summaryBytes = 128 << 10 // a summary with its buffers: 70 KiB when new, 175 KiB after many observations
 	nativeBytes  = 8 << 10   // a native histogram with dozens of buckets
 	memberBytes  = 50        // a value of a set
-	knownBytes   = 100       // a text of a sender, without its own bytes
 	textCopies   = 3         // of the labels of an entry: the sender's, the escaped ones, the key
 	flushCopies  = 10        // of the labels of a summary, while a flush writes its series
-	knownShare   = 4         // the inverse of the share that texts of senders may have of the state
 	processShare = 4         // the inverse of the share that the state may have of the process
 )
 
@@ -92,8 +81,8 @@ func New(s Settings, now func() time.Time) *Aggregator {
 // reset forgets all series.
 func (a *Aggregator) reset() {
 	a.give(a.bytes)
-	a.entries, a.known, a.kinds = map[string]*entry{}, map[string]known{}, map[string]*usage{}
-	a.order, a.series, a.members, a.texts = nil, 0, 0, 0
+	a.entries, a.kinds = map[string]*entry{}, map[string]*usage{}
+	a.order, a.series, a.members = nil, 0, 0
 }
 
 // Add takes complete lines. drop is called for each event that is left out, and ignore for each of
@@ -124,9 +113,16 @@ func (a *Aggregator) Add(lines []byte, drop, ignore func(reason string, err erro
 
 // add adds an event. ignored says what is ignored of its tags.
 func (a *Aggregator) add(e *event, now time.Time) (ignored, err error) {
-	x, err := a.find(e)
+	lset, ignored, err := labelsOf(e)
 	if err != nil {
-		return nil, err
+		return nil, refuse(ReasonLine, "metric %s: %w", quote(e.name), err)
+	}
+	key := keyOf(lset)
+	x, ok := a.entries[remotewrite.View(key)]
+	if !ok || x.kind != e.kind {
+		if x, err = a.create(e.kind, lset, key); err != nil {
+			return nil, err
+		}
 	}
 	x.touched = now
 	switch {
@@ -152,7 +148,7 @@ func (a *Aggregator) add(e *event, now time.Time) (ignored, err error) {
 		x.members[id] = struct{}{}
 		a.members++
 	}
-	return x.ignored, nil
+	return ignored, nil
 }
 
 // take takes memory for more state.
@@ -170,41 +166,6 @@ func (a *Aggregator) take(n int64) error {
 func (a *Aggregator) give(n int64) {
 	a.settings.Memory.Release(n)
 	a.bytes -= n
-}
-
-// forgetTexts forgets what the texts of senders mean.
-func (a *Aggregator) forgetTexts() {
-	a.give(a.texts)
-	a.known, a.texts = map[string]known{}, 0
-}
-
-// find returns the entry of an event, and what is ignored of its tags.
-func (a *Aggregator) find(e *event) (known, error) {
-	a.text = append(append(append(append(a.text[:0], byte(e.kind)), e.name...), 0), e.tags...)
-	if x, ok := a.known[string(a.text)]; ok {
-		return x, nil
-	}
-	lset, ignored, err := labelsOf(e)
-	if err != nil {
-		return known{}, refuse(ReasonLine, "metric %s: %w", quote(e.name), err)
-	}
-	key := keyOf(lset)
-	x, ok := a.entries[remotewrite.View(key)]
-	if !ok || x.kind != e.kind {
-		if x, err = a.create(e.kind, lset, key); err != nil {
-			return known{}, err
-		}
-	}
-	out := known{x, ignored}
-	n := knownBytes + int64(len(a.text))
-	if len(a.known) >= 2*a.settings.MaxSeries || a.texts+n > a.settings.MaxStateBytes/knownShare {
-		a.forgetTexts()
-	}
-	if a.take(n) == nil { // otherwise the text is read again
-		a.known[string(a.text)] = out
-		a.texts += n
-	}
-	return out, nil
 }
 
 // create makes an entry, unless there are too many or its metric has another kind.

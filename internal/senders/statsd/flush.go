@@ -89,10 +89,7 @@ func (a *Aggregator) Flush() *Flush {
 			a.empty(x)
 		}
 	}
-	if len(kept) < len(a.order) {
-		a.forgetTexts()
-		clear(a.order[len(kept):])
-	}
+	clear(a.order[len(kept):])
 	a.order, a.flushed, sound = kept, t, true
 	return f
 }
