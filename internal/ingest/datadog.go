@@ -52,24 +52,22 @@ func DatadogAnswer(code int, answer string) http.Handler {
 
 // datadog is the format of a request.
 func (s *Stage) datadog(r *http.Request, version datadog.Form) (p wireFormat, err error) {
-	form := "json"
+	p.form = "json"
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch packed := kind == "application/x-protobuf" || kind == "application/protobuf"; {
 	case version == datadog.Sketches:
-		if form = "protobuf"; !packed {
+		if p.form = "protobuf"; !packed {
 			return p, unsupported{fmt.Sprintf("content type %q is not supported for sketches, only application/x-protobuf", kind)}
 		}
 	case packed:
 		if version == datadog.V1 {
 			return p, unsupported{fmt.Sprintf("content type %q is not supported by version 1, only application/json", kind)}
 		}
-		version, form = datadog.V2Protobuf, "protobuf"
+		version, p.form = datadog.V2Protobuf, "protobuf"
 	}
 	if strings.EqualFold(r.Header.Get("Content-Encoding"), "deflate") {
-		p.read = func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *body.Charge, error) {
-			return s.bodies.ReadPacked(w, r, tenant, body.Deflate, form)
-		}
-	} else if p.read, err = s.packedReader(r.Header, form); err != nil {
+		p.packing = body.Deflate
+	} else if p.packing, err = packingOf(r.Header); err != nil {
 		return p, err
 	}
 	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {

@@ -68,7 +68,7 @@ func (s *Stage) Handler() http.Handler {
 			decode := func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 				return remotewrite.Decode(version, msg, g, rules, room)
 			}
-			n, err = s.write(w, r, wireFormat{read: s.bodies.Read, most: remotewrite.MostRoom, decode: decode})
+			n, err = s.write(w, r, wireFormat{packing: body.Snappy, form: "protobuf", most: remotewrite.MostRoom, decode: decode})
 		}
 		code := s.answered(w, err, version.String())
 		if version == remotewrite.V2 {

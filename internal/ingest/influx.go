@@ -90,7 +90,8 @@ type linesFound struct {
 func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, found *linesFound, err error) {
 	found = &linesFound{}
 	query := r.URL.Query()
-	if p.read, err = s.textReader(r.Header); err != nil {
+	p.form = "text"
+	if p.packing, err = packingOf(r.Header); err != nil {
 		return p, found, err
 	}
 	precision := query.Get("precision")

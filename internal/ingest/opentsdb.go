@@ -52,7 +52,8 @@ func (s *Stage) OpenTSDBHandler() http.Handler {
 // openTSDB is the format of a request. points is the number of its data points, and refused
 // describes those that are not stored, once it is decoded.
 func (s *Stage) openTSDB(r *http.Request, points *int, refused *[]putOffence) (p wireFormat, err error) {
-	if p.read, err = s.packedReader(r.Header, "json"); err != nil {
+	p.form = "json"
+	if p.packing, err = packingOf(r.Header); err != nil {
 		return p, err
 	}
 	if r.URL.Query().Has("details") {

@@ -58,16 +58,15 @@ func otlpStatus(err error) int {
 func (s *Stage) otlpFormat(r *http.Request) (kind string, p wireFormat, rejected *int64, err error) {
 	rejected = new(int64)
 	text := r.Header.Get("Content-Type")
-	form := ""
 	switch kind, _, _ = mime.ParseMediaType(text); kind {
 	case otlp.Protobuf:
-		form = "protobuf"
+		p.form = "protobuf"
 	case otlp.JSON:
-		form = "json"
+		p.form = "json"
 	default:
 		return "", p, rejected, unsupported{fmt.Sprintf("content type %q is not supported, only %s and %s", text, otlp.Protobuf, otlp.JSON)}
 	}
-	if p.read, err = s.packedReader(r.Header, form); err != nil {
+	if p.packing, err = packingOf(r.Header); err != nil {
 		return kind, p, rejected, err
 	}
 	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {

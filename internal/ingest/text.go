@@ -38,7 +38,8 @@ func (s *Stage) importer(protocol string, format func(*http.Request) (wireFormat
 
 // text is the format of a request with metrics as text.
 func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
-	if p.read, err = s.textReader(r.Header); err != nil {
+	p.form = "text"
+	if p.packing, err = packingOf(r.Header); err != nil {
 		return p, err
 	}
 	// Other types mean the text format too: curl names that of forms if it is not told another.
@@ -64,31 +65,25 @@ func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
 	return p, nil
 }
 
-// textReader chooses how the body of a text protocol is read.
-func (s *Stage) textReader(h http.Header) (reader, error) { return s.packedReader(h, "text") }
-
-// packedReader chooses how a body is read that is compressed with gzip, with zstd or not at all.
-// The form is what it decompresses to.
-func (s *Stage) packedReader(h http.Header, form string) (reader, error) {
-	packing := body.Plain
+// packingOf is the compression of a body: gzip, zstd or none.
+func packingOf(h http.Header) (body.Packing, error) {
 	switch e := h.Get("Content-Encoding"); strings.ToLower(e) {
 	case "", "identity":
+		return body.Plain, nil
 	case "gzip":
-		packing = body.Gzip
+		return body.Gzip, nil
 	case "zstd":
-		packing = body.Zstd
+		return body.Zstd, nil
 	default:
-		return nil, unsupported{fmt.Sprintf("%s encoding is not supported, only gzip and zstd", e)}
+		return "", unsupported{fmt.Sprintf("%s encoding is not supported, only gzip and zstd", e)}
 	}
-	return func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *body.Charge, error) {
-		return s.bodies.ReadPacked(w, r, tenant, packing, form)
-	}, nil
 }
 
 // JSONLinesHandler serves POST requests with lines of JSON in VictoriaMetrics' format.
 func (s *Stage) JSONLinesHandler() http.Handler {
 	return s.importer("json", func(r *http.Request) (p wireFormat, err error) {
-		if p.read, err = s.packedReader(r.Header, "json"); err != nil {
+		p.form = "json"
+		if p.packing, err = packingOf(r.Header); err != nil {
 			return p, err
 		}
 		p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
@@ -102,7 +97,8 @@ func (s *Stage) JSONLinesHandler() http.Handler {
 // VictoriaMetrics.
 func (s *Stage) CSVHandler() http.Handler {
 	return s.importer("csv", func(r *http.Request) (p wireFormat, err error) {
-		if p.read, err = s.textReader(r.Header); err != nil {
+		p.form = "text"
+		if p.packing, err = packingOf(r.Header); err != nil {
 			return p, err
 		}
 		format, err := csvlines.ParseFormat(r.URL.Query().Get("format"))

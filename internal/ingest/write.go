@@ -16,17 +16,15 @@ import (
 	"github.com/promlake/promlake/internal/ingest/message"
 )
 
-// A reader reads the body of a tenant's request. The caller releases the message and the charge.
-type reader func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *body.Charge, error)
-
 // A wireFormat is how one request's samples are sent.
 type wireFormat struct {
-	read   reader
-	decode func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
-	most   func(size int64) int64 // most memory for decoding a message of size bytes; nil: what is free
-	whole  bool                   // one offence refuses the whole request
-	list   int                    // how many offences the batch lists
-	extra  bool                   // the format itself adds the labels of the parameters extra_label
+	packing body.Packing
+	form    string // what the body decompresses to
+	decode  func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
+	most    func(size int64) int64 // most memory for decoding a message of size bytes; nil: what is free
+	whole   bool                   // one offence refuses the whole request
+	list    int                    // how many offences the batch lists
+	extra   bool                   // the format itself adds the labels of the parameters extra_label
 }
 
 // write takes one request through the stage. It returns what is durable, with an *errPartial if a
@@ -82,7 +80,7 @@ func (s *Stage) keep(ctx context.Context, t *tenantIngest, in group.Request, cam
 // accept reads and decodes the body of a request that came at a time. All of its series get the
 // extra labels.
 func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *tenantIngest, limits *admission.Limits, came time.Time, extra []series.Label) (group.Request, error) {
-	msg, charge, err := p.read(w, r, t.id)
+	msg, charge, err := s.bodies.Read(w, r, t.id, p.packing, p.form)
 	if err != nil {
 		return group.Request{}, err
 	}

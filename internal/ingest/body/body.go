@@ -3,15 +3,11 @@
 package body
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/snappy"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -42,10 +38,6 @@ func (e *TooLarge) Error() string {
 // ErrInvalid reports a body that cannot be decompressed or did not arrive whole.
 var ErrInvalid = errors.New("invalid request body")
 
-// maxExpansion is the most that a snappy block can grow: a copy of 64 bytes takes 3 (google/snappy,
-// format_description.txt). A header that claims more is refused before any memory is set aside.
-const maxExpansion = 22
-
 // Message is the decompressed body of a request, in memory that is reused after Release.
 type Message struct{ Bytes []byte }
 
@@ -56,6 +48,16 @@ var messages, largeMessages = sync.Pool{New: newMessage}, sync.Pool{New: newMess
 func newMessage() any { return new(Message) }
 
 const largeMessage = 4 << 20
+
+// larger returns a message of n bytes that begins with the first used bytes of m, which it releases.
+func (m *Message) larger(n, used int64) *Message {
+	out := messageOf(int(n))
+	if m != nil {
+		copy(out.Bytes, m.Bytes[:used])
+		m.Release()
+	}
+	return out
+}
 
 func messageOf(n int) *Message {
 	pool := &messages
@@ -70,11 +72,13 @@ func messageOf(n int) *Message {
 	return m
 }
 
-// Release gives the memory back for reuse.
+// Release gives the memory back for reuse. It does nothing for nil.
 func (m *Message) Release() {
-	if cap(m.Bytes) > largeMessage {
+	switch {
+	case m == nil:
+	case cap(m.Bytes) > largeMessage:
 		largeMessages.Put(m)
-	} else {
+	default:
 		messages.Put(m)
 	}
 }
@@ -98,75 +102,4 @@ func NewReader(limits Limits, budget *Budget, now func() time.Time, bytes *prome
 func (r *Reader) Ahead(n int64) int64 {
 	body := max(r.limits.MaxRequestBytes+1, classes[0])
 	return max(0, min(64<<10+2*n, r.limits.MaxInflightBytes-body-n))
-}
-
-// Read reads and decompresses the body of a tenant's request. The charge is for the message and
-// what is granted ahead. The caller releases both.
-func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string) (*Message, *Charge, error) {
-	in := r.paced(w, req)
-	var prefix [maxPrefix]byte
-	head, decoded, err := r.peek(in, req.ContentLength, prefix[:])
-	if err != nil {
-		return nil, nil, err
-	}
-	c := r.budget.Admit(tenant)
-	m, err := r.decompress(req, in, head, decoded, c)
-	if err != nil {
-		c.Release()
-		return nil, nil, err
-	}
-	return m, c, nil
-}
-
-// decompress reads the body, which begins with head, and decompresses it.
-func (r *Reader) decompress(req *http.Request, in *Paced, head []byte, decoded int64, c *Charge) (*Message, error) {
-	packed, err := r.receive(in, head, req.ContentLength, func(more int64) error { return c.Await(req.Context(), r.limits.InflightWait, more, false) })
-	defer func() { recycle(packed) }()
-	if err != nil {
-		return nil, err
-	}
-	in.End()
-	if decoded > int64(len(packed))*maxExpansion {
-		return nil, fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", ErrInvalid, len(packed), decoded)
-	}
-	total := decoded + r.Ahead(decoded)
-	if err := c.Await(req.Context(), r.limits.InflightWait, total, true); err != nil {
-		return nil, err
-	}
-	m := messageOf(int(decoded))
-	if _, err := snappy.Decode(m.Bytes, packed); err != nil {
-		m.Release()
-		return nil, fmt.Errorf("%w: snappy: %w", ErrInvalid, err)
-	}
-	r.bytes.WithLabelValues("snappy").Add(float64(len(packed)))
-	r.bytes.WithLabelValues("protobuf").Add(float64(len(m.Bytes)))
-	c.Settle(total)
-	return m, nil
-}
-
-// maxPrefix is the longest encoding of the decoded length at the beginning of a snappy block, in
-// bytes.
-const maxPrefix = binary.MaxVarintLen64
-
-// peek reads the beginning of the body, which has the decoded length, and checks both lengths.
-func (r *Reader) peek(in io.Reader, length int64, prefix []byte) (head []byte, decoded int64, err error) {
-	if length > r.limits.MaxRequestBytes {
-		return nil, 0, &TooLarge{"max-request-bytes", r.limits.MaxRequestBytes, length}
-	}
-	n, err := io.ReadFull(in, prefix)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, 0, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	head = prefix[:n]
-	size, err := snappy.DecodedLen(head)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%w: snappy: %w", ErrInvalid, err)
-	}
-	if int64(size) > r.limits.MaxDecodedBytes {
-		return nil, 0, &TooLarge{"max-decoded-bytes", r.limits.MaxDecodedBytes, int64(size)}
-	}
-	if length >= 0 && int64(size) > length*maxExpansion {
-		return nil, 0, fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", ErrInvalid, length, size)
-	}
-	return head, int64(size), nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zlib"
 )
 
@@ -21,11 +22,13 @@ const (
 	Gzip    Packing = "gzip"
 	Zstd    Packing = "zstd"
 	Deflate Packing = "deflate" // the zlib format
+	Snappy  Packing = "snappy"  // a block, without a frame
 )
 
-// ReadPacked reads the body of a tenant's request that is compressed by a packing. The form is what
-// it decompresses to. The charge and the errors are those of Read.
-func (r *Reader) ReadPacked(w http.ResponseWriter, req *http.Request, tenant string, p Packing, form string) (*Message, *Charge, error) {
+// Read reads the body of a tenant's request that is compressed by a packing. The form is what it
+// decompresses to. The charge is for the message and what is granted ahead. The caller releases
+// both.
+func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string, p Packing, form string) (*Message, *Charge, error) {
 	if req.ContentLength > r.limits.MaxRequestBytes {
 		return nil, nil, &TooLarge{"max-request-bytes", r.limits.MaxRequestBytes, req.ContentLength}
 	}
@@ -38,39 +41,42 @@ func (r *Reader) ReadPacked(w http.ResponseWriter, req *http.Request, tenant str
 	return m, c, nil
 }
 
-// unpack reads the body. The memory of what is compressed is charged as it grows, since no header
-// states its size.
-func (r *Reader) unpack(req *http.Request, in *Paced, c *Charge, p Packing, form string) (*Message, error) {
-	sent, err := r.receive(in, nil, req.ContentLength, func(more int64) error { return c.Await(req.Context(), r.limits.InflightWait, more, false) })
+// unpack reads the body. The memory of what is compressed is charged as it grows, whatever its header
+// states.
+func (r *Reader) unpack(req *http.Request, in *Paced, c *Charge, p Packing, form string) (m *Message, err error) {
+	sent, err := r.receive(req, in, c)
 	defer func() { recycle(sent) }()
 	if err != nil {
 		return nil, err
 	}
 	in.End()
-	u, err := unpackerOf(p, sent)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, p, err)
+	defer func() {
+		if err != nil {
+			m.Release()
+			m = nil
+		}
+	}()
+	invalid := func(err error) error { return fmt.Errorf("%w: %s: %w", ErrInvalid, cmp.Or(string(p), form), err) }
+	u, err := r.unpackerOf(p, sent)
+	if _, large := errors.AsType[*TooLarge](err); large {
+		return nil, err
 	}
-	m, n, charged := messageOf(0), int64(0), int64(0)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	n, charged := int64(0), int64(0)
 	for size, ended := u.first(), false; !ended; size *= 4 {
 		size = min(size, r.limits.MaxDecodedBytes+1)
 		total := size + r.Ahead(size)
 		if err := c.Await(req.Context(), r.limits.InflightWait, total-charged, true); err != nil {
-			m.Release()
-			return nil, err
+			return m, err
 		}
-		charged = total
-		larger := messageOf(int(size))
-		copy(larger.Bytes, m.Bytes[:n])
-		m.Release()
-		m = larger
+		charged, m = total, m.larger(size, n)
 		if n, ended, err = u.fill(m.Bytes, n); err != nil {
-			m.Release()
-			return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, cmp.Or(string(p), form), err)
+			return m, invalid(err)
 		}
 		if n > r.limits.MaxDecodedBytes {
-			m.Release()
-			return nil, &TooLarge{Limit: "max-decoded-bytes", Max: r.limits.MaxDecodedBytes}
+			return m, &TooLarge{Limit: "max-decoded-bytes", Max: r.limits.MaxDecodedBytes}
 		}
 	}
 	m.Bytes = m.Bytes[:n]
@@ -93,8 +99,10 @@ type unpacker interface {
 	fill(b []byte, n int64) (filled int64, ended bool, err error)
 }
 
-func unpackerOf(p Packing, sent []byte) (unpacker, error) {
+func (r *Reader) unpackerOf(p Packing, sent []byte) (unpacker, error) {
 	switch p {
+	case Snappy:
+		return blockOf(sent, r.limits.MaxDecodedBytes)
 	case Gzip:
 		z, err := gzip.NewReader(bytes.NewReader(sent))
 		return stream{z, len(sent)}, err
@@ -128,4 +136,35 @@ func (s stream) fill(b []byte, n int64) (_ int64, ended bool, err error) {
 		}
 	}
 	return n, false, nil
+}
+
+// block is a block of snappy, which begins with the decoded length.
+type block struct {
+	sent    []byte
+	decoded int64 // bytes
+}
+
+// maxExpansion is the most that a snappy block can grow: a copy of 64 bytes takes 3 (google/snappy,
+// format_description.txt). A header that claims more is refused before any memory is set aside.
+const maxExpansion = 22
+
+// blockOf returns a block that decodes to at most so many bytes.
+func blockOf(sent []byte, most int64) (block, error) {
+	n, err := snappy.DecodedLen(sent)
+	switch {
+	case err != nil:
+		return block{}, err
+	case int64(n) > most:
+		return block{}, &TooLarge{"max-decoded-bytes", most, int64(n)}
+	case n > len(sent)*maxExpansion:
+		return block{}, fmt.Errorf("%d bytes cannot hold the %d bytes that they claim", len(sent), n)
+	}
+	return block{sent, int64(n)}, nil
+}
+
+func (b block) first() int64 { return b.decoded }
+
+func (b block) fill(into []byte, _ int64) (int64, bool, error) {
+	_, err := snappy.Decode(into, b.sent)
+	return b.decoded, true, err
 }

@@ -50,23 +50,24 @@ func recycle(b []byte) {
 	}
 }
 
-// receive reads a body of length bytes (-1: unknown), which begins with head. grow charges the
-// request for more bytes. The caller gives the body to recycle, also after an error.
-func (r *Reader) receive(p *Paced, head []byte, length int64, grow func(int64) error) (b []byte, err error) {
+// receive reads a body, and charges its memory as it grows. The caller gives the body to recycle,
+// also after an error.
+func (r *Reader) receive(req *http.Request, p *Paced, c *Charge) (b []byte, err error) {
+	length := req.ContentLength // -1: unknown
 	most := length
 	if most < 0 {
 		most = r.limits.MaxRequestBytes + 1
 	}
-	for first := true; first || int64(len(b)) < most; first = false {
+	for int64(len(b)) < most {
 		if len(b) == cap(b) {
-			size := nextSize(int64(len(b)), most)
-			if err := p.pause(func() error { return grow(size - int64(cap(b))) }); err != nil {
+			size, begin := nextSize(int64(len(b)), most), p.now()
+			if err := c.Await(req.Context(), r.limits.InflightWait, size-int64(cap(b)), false); err != nil {
 				return b, err
 			}
-			next := append(append(memoryOf(size), b...), head...)
+			p.began = p.began.Add(p.now().Sub(begin)) // the wait is not the sender's
+			larger := append(memoryOf(size), b...)
 			recycle(b)
-			b, head = next, nil
-			continue
+			b = larger
 		}
 		n, err := p.Read(b[len(b):min(int64(cap(b)), most)])
 		b = b[:len(b)+n]
@@ -144,14 +145,6 @@ func (p *Paced) Read(b []byte) (int, error) {
 		err = &SlowError{p.got, p.grace, p.rate}
 	}
 	return n, err
-}
-
-// pause calls f, whose time does not count as the sender's.
-func (p *Paced) pause(f func() error) error {
-	begin := p.now()
-	err := f()
-	p.began = p.began.Add(p.now().Sub(begin))
-	return err
 }
 
 // End removes the deadline: the connection must stay readable while the request is served.

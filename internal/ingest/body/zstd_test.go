@@ -27,7 +27,7 @@ func streamed(t *testing.T, text []byte) []byte {
 
 // unpacked decompresses into memory of the size that the headers state, or of less.
 func unpacked(sent []byte, most int64) ([]byte, bool, error) {
-	u, err := unpackerOf(Zstd, sent)
+	u, err := new(Reader).unpackerOf(Zstd, sent)
 	if err != nil {
 		return nil, false, err
 	}
