@@ -29,23 +29,23 @@ func Parse(s string) (time.Time, error) {
 // Clock is a format of times.
 type Clock struct {
 	unit   int64  // ns; 0: layout
+	name   string // of units
 	layout string // of package time
+}
+
+var clocks = map[string]Clock{
+	"unix_s":  {unit: int64(time.Second), name: "seconds"},
+	"unix_ms": {unit: int64(time.Millisecond), name: "milliseconds"},
+	"unix_us": {unit: int64(time.Microsecond), name: "microseconds"},
+	"unix_ns": {unit: 1, name: "nanoseconds"},
+	"rfc3339": {layout: time.RFC3339},
 }
 
 // ParseClock parses unix_s, unix_ms, unix_us, unix_ns, rfc3339, or custom: with a layout of Go's
 // package time.
 func ParseClock(text string) (Clock, error) {
-	switch text {
-	case "unix_s":
-		return Clock{unit: int64(time.Second)}, nil
-	case "unix_ms":
-		return Clock{unit: int64(time.Millisecond)}, nil
-	case "unix_us":
-		return Clock{unit: int64(time.Microsecond)}, nil
-	case "unix_ns":
-		return Clock{unit: 1}, nil
-	case "rfc3339":
-		return Clock{layout: time.RFC3339}, nil
+	if c, ok := clocks[text]; ok {
+		return c, nil
 	}
 	if layout, ok := strings.CutPrefix(text, "custom:"); ok && layout != "" {
 		return Clock{layout: layout}, nil
@@ -75,7 +75,7 @@ func (c Clock) Millis(text string) (int64, error) {
 			return int64(math.Round(out)), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a number of %s", text, c.name())
+	return 0, fmt.Errorf("%q is not a number of %s", text, c.name)
 }
 
 // Append writes a time (ms). Seconds get decimals if the time is none.
@@ -90,26 +90,8 @@ func (c Clock) Append(dst []byte, t int64) []byte {
 		return strconv.AppendInt(dst, t/1000, 10)
 	}
 	dst = strconv.AppendInt(dst, t, 10)
-	if t == 0 {
-		return dst
-	}
-	switch c.unit {
-	case int64(time.Microsecond):
-		return append(dst, "000"...)
-	case int64(time.Nanosecond):
-		return append(dst, "000000"...)
+	for unit := c.unit; t != 0 && unit < int64(time.Millisecond); unit *= 10 {
+		dst = append(dst, '0')
 	}
 	return dst
-}
-
-func (c Clock) name() string {
-	switch c.unit {
-	case int64(time.Second):
-		return "seconds"
-	case int64(time.Millisecond):
-		return "milliseconds"
-	case int64(time.Microsecond):
-		return "microseconds"
-	}
-	return "nanoseconds"
 }
