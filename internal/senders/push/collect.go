@@ -12,9 +12,15 @@ import (
 // samples adds what was pushed, and the times of the group, to a collector.
 func (c *Change) samples(to *remotewrite.Collector) error {
 	if c.pushed != nil {
-		err := each(c.pushed.encoded, func(s *sample) error { return c.add(to, s) }, to.Metadata)
-		if err != nil {
-			return err
+		for i := range c.pushed.samples {
+			if err := c.add(to, &c.pushed.samples[i]); err != nil {
+				return err
+			}
+		}
+		for _, m := range c.pushed.described {
+			if err := to.Metadata(m); err != nil {
+				return err
+			}
 		}
 	}
 	if c.times.IsEmpty() {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
+	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -29,8 +30,8 @@ type Body struct {
 
 // Metrics are the checked metrics of a push, with the labels of the group.
 type Metrics struct {
-	families []family
-	encoded  []byte // as Prometheus' parser of delimited protobuf reads them
+	samples   []sample           // family by family
+	described []segment.Metadata // of the families
 }
 
 // The memory (bytes) that parsing takes: for each line of text or byte of protobuf, and for each
@@ -57,11 +58,11 @@ func Parse(b Body, g Group, set Settings, room *remotewrite.Room) (*Metrics, err
 	if err := room.Reserve(0); err != nil {
 		return nil, err
 	}
-	read := readText
+	parse := parseText
 	if binary {
-		read = readProtobuf
+		parse = parseProtobuf
 	}
-	all, err := read(b.Text)
+	all, err := parse(b.Text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -84,20 +85,23 @@ func Parse(b Body, g Group, set Settings, room *remotewrite.Room) (*Metrics, err
 	if err != nil {
 		return nil, fmt.Errorf("%w or inconsistent: %w", ErrInvalid, err)
 	}
-	m := &Metrics{}
-	if m.encoded, err = encode(gathered); err == nil {
-		m.families, err = familiesOf(m.encoded)
+	var encoded bytes.Buffer
+	for _, f := range gathered {
+		if _, err := protodelim.MarshalTo(&encoded, f); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
 	}
+	m, err := read(encoded.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if n := count(m.families); n > set.MaxSeries {
+	if n := len(m.samples); n > set.MaxSeries {
 		return nil, &TooLarge{LimitSeries, int64(set.MaxSeries), int64(n)}
 	}
 	return m, nil
 }
 
-func readText(b []byte) (_ []*dto.MetricFamily, err error) {
+func parseText(b []byte) (_ []*dto.MetricFamily, err error) {
 	defer func() {
 		if recover() != nil { // the parser has no metric yet at {}, after a comment
 			err = errors.New("labels without a metric's name")
@@ -111,7 +115,7 @@ func readText(b []byte) (_ []*dto.MetricFamily, err error) {
 	return slices.SortedFunc(maps.Values(byName), func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) }), nil
 }
 
-func readProtobuf(b []byte) (all []*dto.MetricFamily, err error) {
+func parseProtobuf(b []byte) (all []*dto.MetricFamily, err error) {
 	d := expfmt.NewDecoder(bytes.NewReader(b), expfmt.NewFormat(expfmt.TypeProtoDelim))
 	for {
 		f := &dto.MetricFamily{}
@@ -138,14 +142,4 @@ func grouped(labels []*dto.LabelPair, g Group) []*dto.LabelPair {
 	}
 	slices.SortStableFunc(labels, func(a, b *dto.LabelPair) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	return labels
-}
-
-func encode(all []*dto.MetricFamily) ([]byte, error) {
-	var out bytes.Buffer
-	for _, f := range all {
-		if _, err := protodelim.MarshalTo(&out, f); err != nil {
-			return nil, err
-		}
-	}
-	return out.Bytes(), nil
 }

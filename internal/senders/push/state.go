@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -95,24 +96,20 @@ func (s State) Push(g Group, m *Metrics, whole bool, now int64, set Settings) (C
 	c := Change{Next: s.next(g, now), pushed: m, times: g.labels()}
 	c.Next.Pushed = c.Next.At
 	alive := map[string]bool{}
-	replaced := map[string]bool{}
-	for _, f := range m.families {
-		replaced[f.name] = true
-		var members Members
-		for _, x := range f.series {
-			alive[string(x.Labels.Bytes(nil))] = true
-			if x.Histogram {
-				members.Histograms = append(members.Histograms, x.Labels)
-			} else {
-				members.Floats = append(members.Floats, x.Labels)
-			}
+	for _, x := range m.samples {
+		alive[string(x.series.Labels.Bytes(nil))] = true
+		members := c.Next.Families[x.family]
+		if x.series.Histogram {
+			members.Histograms = append(members.Histograms, x.series.Labels)
+		} else {
+			members.Floats = append(members.Floats, x.series.Labels)
 		}
-		c.Next.Families[f.name] = members
+		c.Next.Families[x.family] = members
 	}
-	total := count(m.families)
-	for _, name := range sortedNames(s.Families) {
+	total := len(m.samples)
+	for _, name := range slices.Sorted(maps.Keys(s.Families)) {
 		members := s.Families[name]
-		if !whole && !replaced[name] {
+		if _, replaced := c.Next.Families[name]; !whole && !replaced {
 			c.Next.Families[name] = members
 			total += len(members.Floats) + len(members.Histograms)
 			continue
@@ -133,9 +130,7 @@ func (s State) Push(g Group, m *Metrics, whole bool, now int64, set Settings) (C
 func (s State) Fail(g Group, now int64) Change {
 	c := Change{Next: s.next(g, now), times: g.labels()}
 	c.Next.Failed = c.Next.At
-	for name, members := range s.Families {
-		c.Next.Families[name] = members
-	}
+	maps.Copy(c.Next.Families, s.Families)
 	return c
 }
 
@@ -146,9 +141,8 @@ func (s State) Delete(g Group, now int64) Change {
 	}
 	c := Change{Next: s.next(g, now)}
 	c.Next.Pushed, c.Next.Failed = 0, 0
-	for _, name := range sortedNames(s.Families) {
-		members := s.Families[name]
-		c.ended = append(c.ended, members.series()...)
+	for _, name := range slices.Sorted(maps.Keys(s.Families)) {
+		c.ended = append(c.ended, s.Families[name].series()...)
 	}
 	for _, name := range []string{failureTime, pushTime} {
 		c.ended = append(c.ended, Series{Labels: named(g.labels(), name)})
@@ -172,15 +166,6 @@ func (m Members) series() (out []Series) {
 	for _, l := range m.Histograms {
 		out = append(out, Series{Labels: l, Histogram: true})
 	}
-	return out
-}
-
-func sortedNames(m map[string]Members) []string {
-	out := make([]string, 0, len(m))
-	for name := range m {
-		out = append(out, name)
-	}
-	slices.Sort(out)
 	return out
 }
 
