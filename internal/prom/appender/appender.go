@@ -101,14 +101,10 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 	// The names of a scrape's own families (up, scrape_duration_seconds, …) end with this byte,
 	// which keeps them apart from scraped ones in the scrape's cache.
 	if family := strings.TrimSuffix(opts.MetricFamilyName, "\xff"); !opts.Metadata.IsEmpty() && family != "" {
-		var last *Family // neighbouring series mostly share it
-		if n := len(a.tx.Metadata); n > 0 {
-			last = a.tx.Metadata[n-1]
-		}
-		m := &opts.Metadata
-		f := a.appendable.families.after(last, &segment.Metadata{Metric: family, Type: string(m.Type), Help: m.Help, Unit: m.Unit})
-		if f != last {
-			a.tx.Metadata = append(a.tx.Metadata, f)
+		m := segment.Metadata{Metric: family, Type: string(opts.Metadata.Type), Help: opts.Metadata.Help, Unit: opts.Metadata.Unit}
+		// Neighbouring series mostly share their family.
+		if n := len(a.tx.Metadata); n == 0 || a.tx.Metadata[n-1].Metadata != m {
+			a.tx.Metadata = append(a.tx.Metadata, a.appendable.families.of(&m))
 		}
 	}
 	return storage.SeriesRef(sample.series.ref), nil

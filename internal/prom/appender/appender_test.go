@@ -174,8 +174,8 @@ func TestForgets(t *testing.T) {
 		require.NoError(t, app.Commit())
 	}
 	all := &a.order.series
-	require.Less(t, all.n, 140)
-	require.Equal(t, all.n, len(all.byRef)-1-len(all.free))
+	require.Less(t, all.len(), 140)
+	require.Len(t, all.byHash, all.len())
 	require.Less(t, len(all.byRef), 400, "references are given again")
 }
 
@@ -190,12 +190,12 @@ func TestTable(t *testing.T) {
 	for range 50_000 {
 		i := rng.IntN(1500)
 		ls := labels.FromStrings("i", fmt.Sprint(i))
-		got := all.find(ls)
+		got, at := all.find(ls)
 		require.Same(t, want[ls.String()], got)
 		switch {
 		case got == nil:
 			s := &state{labels: ls}
-			all.add(s)
+			all.add(s, at)
 			want[ls.String()] = s
 		case rng.IntN(2) == 0:
 			all.remove(got)
@@ -203,9 +203,10 @@ func TestTable(t *testing.T) {
 		default:
 			require.Same(t, got, all.byRef[got.ref])
 		}
-		require.Equal(t, len(want), all.n)
+		require.Equal(t, len(want), all.len())
+		require.LessOrEqual(t, len(all.byHash)-len(want), 500, "places that are kept")
 	}
-	require.Greater(t, len(all.slots), 1000)
+	require.Greater(t, len(all.byHash), 700)
 }
 
 // TestExemplars: of the exemplars of scrapes, those are stored that Prometheus stores.

@@ -124,11 +124,11 @@ func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
 	if name, dup := ls.HasDuplicateLabelNames(); dup {
 		return nil, fmt.Errorf("label name %q is not unique: invalid sample", name)
 	}
-	if s := o.series.find(ls); s != nil {
-		return s, nil
+	s, at := o.series.find(ls)
+	if s == nil {
+		s = &state{labels: ls, t: o.maxT}
+		o.series.add(s, at)
 	}
-	s := &state{labels: ls, t: o.maxT}
-	o.series.add(s)
 	return s, nil
 }
 

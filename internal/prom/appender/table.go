@@ -3,7 +3,6 @@ package appender
 import (
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -11,43 +10,40 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 )
 
-// table finds series by their labels, and by their references, which it gives. It takes seven to
-// fourteen bytes a series in addition to a pointer, and no other pointers. The hash of a series is
-// not kept: it is computed again when the table grows, and when the series is forgotten.
+// table finds series by their labels, and by their references, which it gives. Its only pointers are
+// those of byRef.
 type table struct {
 	hash  func(labels.Labels) uint64
 	byRef []*state // nil where a series was forgotten; the reference 0 is none
 	free  []uint32 // references of forgotten series
-	slots []uint32 // references by hash, with linear probing; 0: empty
-	tags  []uint8  // by slot: tagOf the hash, so that a search reads the memory of few other series
-	n     int      // series
+	// byHash has each reference at the hash of its series, or at the next number that is not taken. 0
+	// keeps a place, behind which others are.
+	byHash map[uint64]uint32
 }
-
-const firstSlots = 64
 
 func newTable() table {
-	return table{hash: labels.Labels.Hash, byRef: []*state{nil}, slots: make([]uint32, firstSlots), tags: make([]uint8, firstSlots)}
+	return table{hash: labels.Labels.Hash, byRef: []*state{nil}, byHash: map[uint64]uint32{}}
 }
 
-// tagOf returns a part of a hash that its slot does not depend on.
-func tagOf(hash uint64) uint8 { return uint8(hash >> 56) }
+// len returns the number of series.
+func (t *table) len() int { return len(t.byRef) - 1 - len(t.free) }
 
-// find returns the series with the labels, or nil.
-func (t *table) find(ls labels.Labels) *state {
-	hash, mask := t.hash(ls), uint64(len(t.slots)-1)
-	for i := hash & mask; t.slots[i] != 0; i = (i + 1) & mask {
-		if t.tags[i] != tagOf(hash) {
-			continue
+// find returns the series with the labels, and its place in byHash: nil, and a free one, if there is
+// none.
+func (t *table) find(ls labels.Labels) (s *state, at uint64) {
+	for at = t.hash(ls); ; at++ {
+		ref, taken := t.byHash[at]
+		if !taken {
+			return nil, at
 		}
-		if s := t.byRef[t.slots[i]]; labels.Equal(s.labels, ls) {
-			return s
+		if s = t.byRef[ref]; s != nil && labels.Equal(s.labels, ls) {
+			return s, at
 		}
 	}
-	return nil
 }
 
-// add gives a series that is not in the table a reference.
-func (t *table) add(s *state) {
+// add gives a series a reference, and a place that find has returned.
+func (t *table) add(s *state, at uint64) {
 	if n := len(t.free); n > 0 {
 		s.ref, t.free = t.free[n-1], t.free[:n-1]
 		t.byRef[s.ref] = s
@@ -55,45 +51,21 @@ func (t *table) add(s *state) {
 		s.ref = uint32(len(t.byRef))
 		t.byRef = append(t.byRef, s)
 	}
-	if t.n++; 4*t.n > 3*len(t.slots) {
-		old := t.slots
-		t.slots, t.tags = make([]uint32, 2*len(old)), make([]uint8, 2*len(old))
-		for _, ref := range old {
-			if ref != 0 {
-				t.place(ref)
-			}
-		}
-	}
-	t.place(s.ref)
+	t.byHash[at] = s.ref
 }
 
-// place puts a reference into the first slot that is empty.
-func (t *table) place(ref uint32) {
-	hash, mask := t.hash(t.byRef[ref].labels), uint64(len(t.slots)-1)
-	i := hash & mask
-	for t.slots[i] != 0 {
-		i = (i + 1) & mask
-	}
-	t.slots[i], t.tags[i] = ref, tagOf(hash)
-}
-
-// remove forgets a series and moves those behind it, so that no search ends at the empty slot.
+// remove forgets a series.
 func (t *table) remove(s *state) {
-	mask := uint64(len(t.slots) - 1)
-	i := t.hash(s.labels) & mask
-	for t.slots[i] != s.ref {
-		i = (i + 1) & mask
-	}
-	for j := (i + 1) & mask; t.slots[j] != 0; j = (j + 1) & mask {
-		if home := t.hash(t.byRef[t.slots[j]].labels) & mask; (j-home)&mask >= (j-i)&mask {
-			t.slots[i], t.tags[i] = t.slots[j], t.tags[j]
-			i = j
+	_, at := t.find(s.labels)
+	t.byHash[at] = 0
+	if _, behind := t.byHash[at+1]; !behind {
+		for ref, taken := t.byHash[at]; taken && ref == 0; ref, taken = t.byHash[at] {
+			delete(t.byHash, at)
+			at--
 		}
 	}
-	t.slots[i] = 0
 	t.byRef[s.ref] = nil
 	t.free = append(t.free, s.ref)
-	t.n--
 }
 
 // Family is the metadata of a metric family. It does not change, so that transactions share it.
@@ -101,7 +73,6 @@ type Family struct {
 	segment.Metadata
 
 	memo remotewrite.Memo
-	next atomic.Pointer[Family] // what followed it lately
 }
 
 // maxFamilies and maxFamilyBytes are the number of families, and of bytes of their texts, from
@@ -119,23 +90,7 @@ type families struct {
 	bytes  int // of texts since it was empty
 }
 
-// after returns the family with this metadata, which follows another one or nil. It copies the name
-// of a new one.
-func (f *families) after(last *Family, m *segment.Metadata) *Family {
-	if last == nil {
-		return f.of(m)
-	}
-	if next := last.next.Load(); next != nil && next.Metadata == *m {
-		return next
-	}
-	if last.Metadata == *m {
-		return last
-	}
-	next := f.of(m)
-	last.next.Store(next)
-	return next
-}
-
+// of returns the family with this metadata. It copies the name of a new one.
 func (f *families) of(m *segment.Metadata) *Family {
 	f.mu.Lock()
 	defer f.mu.Unlock()
