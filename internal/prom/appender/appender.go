@@ -79,9 +79,6 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 		return 0, err
 	}
 	n := len(a.tx.Samples)
-	if n == cap(a.tx.Samples) {
-		a.tx.grow()
-	}
 	sample := Sample{T: t, V: v}
 	if rare := (Rare{Histogram{h, fh}, st, opts.RejectOutOfOrder}); n > 0 {
 		sample.Rare = rare.after(a.tx.Samples[n-1].Rare)
@@ -164,8 +161,8 @@ func asHistogram(s *Sample, last Histogram) {
 type V1 struct{ *Appendable }
 
 // Appender implements storage.Appendable.
-func (a V1) Appender(ctx context.Context) storage.Appender {
-	return &v1Appender{AppenderV2: a.AppenderV2(ctx)}
+func (a V1) Appender(context.Context) storage.Appender {
+	return &v1Appender{AppenderV2: &transactionAppender{appendable: a.Appendable, tx: new(Transaction)}}
 }
 
 // v1Appender implements storage.Appender. Rules append neither exemplars nor metadata nor start

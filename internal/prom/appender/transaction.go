@@ -1,7 +1,6 @@
 package appender
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -92,55 +91,28 @@ type Transaction struct {
 	Exemplars []Exemplar // ascending by sample
 	Metadata  []*Family
 
-	bytes int64    // 0 until Bytes was called
-	few   []Sample // memory for few samples, while there are many
+	bytes int64 // 0 until Bytes was called
 }
 
-// transactions and manySamples keep the memory of transactions that are done: that of scrapes apart
-// from that of rules, which are more and have few samples each.
-var (
-	transactions = sync.Pool{New: func() any { return new(Transaction) }}
-	manySamples  sync.Pool // of *[]Sample with more room than mostFew
-)
+// transactions keep the memory of scrapes that are done. Results of rules, which are more and have few
+// samples each, do not use it.
+var transactions = sync.Pool{New: func() any { return new(Transaction) }}
 
+// A transaction whose capacities are outside of these is left to the garbage collector.
 const (
-	fewSamples = 64 // from which on memory for many is looked for
-	mostFew    = 2 * fewSamples
-	// A transaction whose capacities exceed these is left to the garbage collector.
-	keepSamples = 16 << 10
-	keepOthers  = 4 << 10 // exemplars, metadata
+	fewSamples, keepSamples = 64, 16 << 10
+	keepOthers              = 4 << 10 // exemplars, metadata
 )
-
-// grow makes room for another sample.
-func (t *Transaction) grow() {
-	n := len(t.Samples)
-	if n >= fewSamples {
-		if many, ok := manySamples.Get().(*[]Sample); ok && cap(*many) > n {
-			few := t.Samples
-			t.Samples = append(*many, few...)
-			clear(few)
-			t.few = few[:0]
-			return
-		}
-	}
-	t.Samples = slices.Grow(t.Samples, max(1, min(n, fewSamples)))
-}
 
 // Release ends the use of a transaction: later ones use its memory.
 func (t *Transaction) Release() {
-	if cap(t.Samples) > keepSamples || max(cap(t.Exemplars), cap(t.Metadata)) > keepOthers {
+	if cap(t.Samples) < fewSamples || cap(t.Samples) > keepSamples || max(cap(t.Exemplars), cap(t.Metadata)) > keepOthers {
 		return
 	}
 	clear(t.Samples)
 	clear(t.Exemplars)
 	clear(t.Metadata)
-	few := t.Samples[:0]
-	if cap(few) > mostFew {
-		many := few
-		manySamples.Put(&many)
-		few = t.few
-	}
-	*t = Transaction{Samples: few, Exemplars: t.Exemplars[:0], Metadata: t.Metadata[:0]}
+	*t = Transaction{Samples: t.Samples[:0], Exemplars: t.Exemplars[:0], Metadata: t.Metadata[:0]}
 	transactions.Put(t)
 }
 
