@@ -24,15 +24,10 @@ type queue struct {
 	mu      sync.Mutex
 	changed *sync.Cond // the queue has more or less, or is closed
 	bytes   int64
-	full    []batch  // that no line is added to any more
-	last    batch    // that lines are added to
-	spare   [][]byte // memory of batches that are done, for others
+	full    []batch // that no line is added to any more
+	last    batch   // that lines are added to
 	closed  bool
 }
-
-// keepSpare is how many batches' memory is kept for others: those between next and done, and the
-// last one.
-const keepSpare = 2
 
 func newQueue(limit int64) *queue {
 	q := &queue{limit: limit}
@@ -54,36 +49,29 @@ func (q *queue) add(lines []byte, came time.Time, wait bool) bool {
 	}
 	if len(q.last.lines) == 0 {
 		q.last.came = came
-		if n := len(q.spare); n > 0 {
-			q.last.lines, q.spare = q.spare[n-1], q.spare[:n-1]
-		}
 	}
-	q.last.lines = append(grow(q.last.lines, len(lines)), lines...)
+	q.last.lines = append(q.last.lines, lines...)
 	q.bytes += n
 	if len(q.last.lines) >= batchBytes {
-		q.full, q.last = append(q.full, q.last), batch{}
+		q.end()
 	}
 	q.changed.Broadcast()
 	return true
 }
 
-// grow makes room for n more bytes, and for no more than a batch may get.
-func grow(b []byte, n int) []byte {
-	need := len(b) + n
-	if need <= cap(b) {
-		return b
+// end makes the last batch ready. The caller holds q.mu.
+func (q *queue) end() {
+	if len(q.last.lines) > 0 {
+		q.full, q.last = append(q.full, q.last), batch{}
 	}
-	return append(make([]byte, 0, max(need, min(2*need, batchBytes+maxDatagram))), b...)
 }
 
 // cut makes the last batch ready, so that it does not wait for more lines.
 func (q *queue) cut() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.last.lines) > 0 {
-		q.full, q.last = append(q.full, q.last), batch{}
-		q.changed.Broadcast()
-	}
+	q.end()
+	q.changed.Broadcast()
 }
 
 // next waits for a batch that is ready. ok is false if the queue is closed and has none. The caller
@@ -107,9 +95,6 @@ func (q *queue) done(b batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.bytes -= int64(len(b.lines))
-	if len(q.spare) < keepSpare {
-		q.spare = append(q.spare, b.lines[:0])
-	}
 	q.changed.Broadcast()
 }
 
@@ -117,9 +102,7 @@ func (q *queue) done(b batch) {
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.last.lines) > 0 {
-		q.full, q.last = append(q.full, q.last), batch{}
-	}
+	q.end()
 	q.closed = true
 	q.changed.Broadcast()
 }
