@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -27,13 +29,12 @@ type bounded struct {
 // rates are those of all messages of a log, by their texts.
 type rates struct {
 	mu sync.Mutex
-	of map[string]*rate
+	of map[string]*message
 }
 
-// rate is that of a message.
-type rate struct {
-	room    float64 // records
-	at      time.Time
+// message is what is known of a message.
+type message struct {
+	records *rate.Limiter
 	leftOut int // since the last record
 }
 
@@ -71,24 +72,21 @@ func (b *bounded) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // take reports whether a record may be written, and how many of its message were left out before.
-func (r *rates) take(message string, at time.Time) (ok bool, leftOut int) {
+func (r *rates) take(text string, at time.Time) (ok bool, leftOut int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.of[message]
+	m := r.of[text]
 	if m == nil {
 		if len(r.of) >= maxMessages {
 			clear(r.of)
 		}
-		m = &rate{room: burst, at: at}
-		r.of[message] = m
+		m = &message{records: rate.NewLimiter(perSecond, burst)}
+		r.of[text] = m
 	}
-	m.room = min(burst, m.room+perSecond*max(0, at.Sub(m.at).Seconds()))
-	m.at = at
-	if m.room < 1 {
+	if !m.records.AllowN(at, 1) {
 		m.leftOut++
 		return false, 0
 	}
-	m.room--
 	leftOut, m.leftOut = m.leftOut, 0
 	return true, leftOut
 }

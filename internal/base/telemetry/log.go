@@ -29,9 +29,9 @@ func NewLogger(w io.Writer, s LogSettings) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: level}
 	switch s.Format {
 	case "text":
-		return slog.New(&bounded{slog.NewTextHandler(w, opts), &rates{of: map[string]*rate{}}}), nil
+		return slog.New(&bounded{slog.NewTextHandler(w, opts), &rates{of: map[string]*message{}}}), nil
 	case "json":
-		return slog.New(&bounded{slog.NewJSONHandler(w, opts), &rates{of: map[string]*rate{}}}), nil
+		return slog.New(&bounded{slog.NewJSONHandler(w, opts), &rates{of: map[string]*message{}}}), nil
 	default:
 		return nil, fmt.Errorf("log format %q: want text or json", s.Format)
 	}

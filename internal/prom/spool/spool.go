@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/prom/appender"
@@ -78,6 +79,7 @@ func Open(s Settings, sink Sink, reg prometheus.Registerer, logger *slog.Logger)
 	q := &Spool{
 		set: s, sink: sink, disk: d, logger: logger,
 		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1), changed: make(chan struct{}),
+		normal: newDemand(), urgent: newDemand(),
 	}
 	q.pace = s.Linger
 	q.SetLinger(s.Linger)
@@ -245,10 +247,11 @@ func (q *Spool) hasten(now time.Time, linger time.Duration) bool {
 // once, and once per linger time in the long run. So a few groups of rules are evaluated without
 // delay, and many groups share appends.
 type demand struct {
-	waits bool    // somebody waits for the transactions that are in memory
-	early float64 // of maxEarly, what is used up
-	at    time.Time
+	waits bool // somebody waits for the transactions that are in memory
+	early *rate.Limiter
 }
+
+func newDemand() demand { return demand{early: rate.NewLimiter(0, maxEarly)} }
 
 const maxEarly = 20
 
@@ -257,15 +260,8 @@ func (d *demand) ends(now time.Time, linger time.Duration) bool {
 	if !d.waits {
 		return false
 	}
-	if linger > 0 {
-		d.early = max(0, d.early-now.Sub(d.at).Seconds()/linger.Seconds())
-	}
-	d.at = now
-	if d.early+1 > maxEarly {
-		return false
-	}
-	d.early++
-	return true
+	d.early.SetLimitAt(now, rate.Every(linger))
+	return d.early.AllowN(now, 1)
 }
 
 // settle counts transactions that the spool holds in memory no more.

@@ -169,7 +169,8 @@ func TestStoredAtOnce(t *testing.T) {
 
 // TestDemand: who waits ends the linger time, often at once and rarely in the long run.
 func TestDemand(t *testing.T) {
-	d := demand{waits: true}
+	d := newDemand()
+	d.waits = true
 	now, n := time.UnixMilli(0), 0
 	for range 600 { // ten times a second
 		if d.ends(now, time.Second) {
