@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/binary"
+	"slices"
 	"sort"
 
 	"github.com/prometheus/common/model"
@@ -82,15 +83,7 @@ func (p *packer) shape(pairs []series.Pair, last uint32) uint32 {
 }
 
 func (s *shape) has(pairs []series.Pair) bool {
-	if len(s.names) != len(pairs) {
-		return false
-	}
-	for i, pr := range pairs {
-		if s.names[i] != pr.Name {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(s.names, pairs, func(name uint32, pr series.Pair) bool { return name == pr.Name })
 }
 
 func (p *packer) newShape(pairs []series.Pair) shape {

@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,64 +28,39 @@ const (
 // Refusals is the audit of a process. It is safe for concurrent use.
 type Refusals struct {
 	mu  sync.Mutex
-	all map[string]*ring
+	all map[string][]Refusal // by tenant, the oldest first
 }
 
-// ring holds the last refusals of a tenant.
-type ring struct {
-	kept []Refusal
-	next int // where the next goes once kept is full
-	last time.Time
-}
-
-// Note records a refusal.
+// Note records a refusal. If there are too many tenants, it forgets the one whose last refusal is the
+// oldest.
 func (rs *Refusals) Note(tenant string, r Refusal) {
 	if len(r.Error) > maxText {
 		r.Error = strings.ToValidUTF8(r.Error[:maxText], "") + "…"
 	}
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	t, ok := rs.all[tenant]
-	if !ok {
-		t = rs.admit(tenant)
+	if rs.all == nil {
+		rs.all = map[string][]Refusal{}
 	}
-	t.last = r.Time
-	if len(t.kept) < keptRefusals {
-		t.kept = append(t.kept, r)
-		return
-	}
-	t.kept[t.next] = r
-	t.next = (t.next + 1) % keptRefusals
-}
-
-// admit adds a tenant, in place of the one whose last refusal is the oldest if there are too many.
-// The caller holds rs.mu.
-func (rs *Refusals) admit(tenant string) *ring {
-	if len(rs.all) >= keptTenants {
-		oldest := ""
-		for id, t := range rs.all {
-			if o := rs.all[oldest]; o == nil || t.last.Before(o.last) || t.last.Equal(o.last) && id < oldest {
-				oldest = id
-			}
-		}
+	kept, ok := rs.all[tenant]
+	if !ok && len(rs.all) >= keptTenants {
+		last := func(id string) time.Time { return rs.all[id][len(rs.all[id])-1].Time }
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(rs.all)), func(a, b string) int {
+			return cmp.Or(last(a).Compare(last(b)), cmp.Compare(a, b))
+		})
 		delete(rs.all, oldest)
 	}
-	if rs.all == nil {
-		rs.all = map[string]*ring{}
+	if len(kept) == keptRefusals {
+		kept = slices.Delete(kept, 0, 1)
 	}
-	t := &ring{}
-	rs.all[tenant] = t
-	return t
+	rs.all[tenant] = append(kept, r)
 }
 
 // Of returns the refusals of a tenant that are kept, the newest first.
 func (rs *Refusals) Of(tenant string) []Refusal {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	out := []Refusal{}
-	if t := rs.all[tenant]; t != nil {
-		out = append(append(out, t.kept[t.next:]...), t.kept[:t.next]...)
-	}
+	out := append([]Refusal{}, rs.all[tenant]...)
 	slices.Reverse(out)
 	return out
 }

@@ -63,12 +63,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 		full = d.add()
 		return full
 	}
-	var err error
-	if p.Peek() == '[' {
-		err = p.Array(one)
-	} else {
-		err = one()
-	}
+	err := each(p, one)
 	if full != nil {
 		return full
 	}
@@ -81,24 +76,25 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	return nil
 }
 
+// each calls one at each data point of a body, which is a list of them, or one.
+func each(p *jsontext.Parser, one func() error) error {
+	if p.Peek() == '[' {
+		return p.Array(one)
+	}
+	return one()
+}
+
 // Each calls use with the number and the text of each data point of a body, as far as the body can
 // be read. The text is a part of the body.
 func Each(body []byte, use func(n int, raw []byte)) {
-	p := jsontext.New(body)
-	n := 0
-	one := func() error {
+	p, n := jsontext.New(body), 0
+	_ = each(p, func() error { // what cannot be read has no number
 		raw, err := p.Raw()
-		if err == nil {
-			n++
+		if n++; err == nil {
 			use(n, raw)
 		}
 		return err
-	}
-	if p.Peek() == '[' {
-		_ = p.Array(one) // what cannot be read has no number
-	} else {
-		_ = one()
-	}
+	})
 }
 
 // parse reads a data point.
