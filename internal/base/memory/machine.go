@@ -7,12 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"runtime/metrics"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // DefaultLimit returns three quarters of the memory that the process's cgroup and its machine
@@ -23,8 +24,10 @@ func DefaultLimit() int64 { return machineBytes("/") / 4 * 3 }
 // memory and the limits of the cgroup and its ancestors. It returns 0 if there is no information.
 func machineBytes(root string) int64 {
 	least := int64(math.MaxInt64)
-	if n, ok := memTotal(filepath.Join(root, "proc/meminfo")); ok {
-		least = n
+	if fs, err := procfs.NewFS(filepath.Join(root, "proc")); err == nil {
+		if m, err := fs.Meminfo(); err == nil && m.MemTotalBytes != nil {
+			least = int64(*m.MemTotalBytes)
+		}
 	}
 	for _, file := range limitFiles(filepath.Join(root, "proc/self/cgroup"), filepath.Join(root, "sys/fs/cgroup")) {
 		text, err := os.ReadFile(file)
@@ -67,20 +70,6 @@ func limitFiles(cgroup, mount string) []string {
 	return files
 }
 
-func memTotal(file string) (int64, bool) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
-			n, err := strconv.ParseInt(f[1], 10, 64)
-			return n << 10, err == nil
-		}
-	}
-	return 0, false
-}
-
 // resident returns the resident memory of the process in bytes, without the pages that it has mapped
 // from files, such as its code: the kernel drops these when it needs memory. It asks the kernel if
 // possible, else it is the memory of Go's runtime.
@@ -109,9 +98,8 @@ var statm = sync.OnceValue(func() *os.File {
 
 // goBytes returns the bytes that Go's runtime has from the system, which its soft limit limits.
 func goBytes() int64 {
-	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(s)
-	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+	s := measured("/memory/classes/total:bytes", "/memory/classes/heap/released:bytes")
+	return int64(s[0] - s[1])
 }
 
 // ThisProcess returns a Probe that measures and tunes the current process for a Budget of limit

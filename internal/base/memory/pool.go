@@ -2,7 +2,6 @@ package memory
 
 import (
 	"runtime"
-	"runtime/metrics"
 	"slices"
 	"sync"
 )
@@ -106,9 +105,7 @@ func Collect(n int64) {
 	if n < leastGarbage {
 		return
 	}
-	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(s)
-	if uint64(n) >= s[0].Value.Uint64()/garbageShare {
+	if uint64(n) >= measured("/memory/classes/heap/objects:bytes")[0]/garbageShare {
 		runtime.GC()
 	}
 }
