@@ -159,31 +159,21 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 			}
 			d.key = append(d.key[:d.prefix], f.Name...)
 			c.Float(t, f.Value)
-			known, err := c.Series(c.Key(d.key))
+			err := c.Of(d.key, func() ([]series.Label, error) { return d.name(l.Series, f.Name) }, func(err error) error {
+				return remotewrite.InvalidLine(l.Number, err)
+			})
 			if err != nil {
-				return err
-			}
-			if known {
-				continue
-			}
-			if err := d.name(l.Series, f.Name); err != nil {
-				if err := c.Refuse(&remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: &SyntaxError{l.Number, err}}); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := c.Learn(d.labels); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// name puts the labels of a field's series into d.labels.
-func (d *decoder) name(text, field []byte) error {
+// name returns the labels of a field's series, in d.labels.
+func (d *decoder) name(text, field []byte) ([]series.Label, error) {
 	measurement, tags, err := Split(text, d.tags[:0])
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d.tags = tags
 	d.labels = append(d.labels[:0], series.Label{Name: model.MetricNameLabel, Value: measurement + d.Naming.Separator + Unescape(field)})
@@ -195,5 +185,5 @@ func (d *decoder) name(text, field []byte) error {
 	if database {
 		d.labels = append(d.labels, series.Label{Name: d.Naming.DatabaseLabel, Value: d.Database})
 	}
-	return nil
+	return d.labels, nil
 }

@@ -45,18 +45,7 @@ type Line struct {
 	HasTime bool
 }
 
-// SyntaxError reports a line that cannot be read. Lines around it can.
-type SyntaxError struct {
-	Line int // from 1
-	Err  error
-}
-
-func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Err) }
-
-// Unwrap returns the reason.
-func (e *SyntaxError) Unwrap() error { return e.Err }
-
-// The reasons of a SyntaxError.
+// The reasons why a line cannot be read.
 var (
 	errMeasurement = errors.New("missing measurement")
 	errTag         = errors.New("a tag must have the form key=value, and neither may be empty")
@@ -79,8 +68,8 @@ type Parser struct {
 // NewParser returns a parser of a body, which must not change meanwhile.
 func NewParser(body []byte) *Parser { return &Parser{rest: body} }
 
-// Next returns the next line, a *SyntaxError for one that cannot be read, or nil and nil at the
-// end. It skips empty lines and comments.
+// Next returns the next line, an error for one that cannot be read (lines around it can), or nil and
+// nil at the end. It skips empty lines and comments.
 func (p *Parser) Next() (*Line, error) {
 	for len(p.rest) > 0 {
 		p.number++
@@ -96,7 +85,7 @@ func (p *Parser) Next() (*Line, error) {
 			p.line.Number, p.begin = p.number, p.rest
 			if err := p.read(); err != nil {
 				p.toNextLine()
-				return nil, &SyntaxError{p.line.Number, err}
+				return nil, fmt.Errorf("line %d: %w", p.line.Number, err)
 			}
 			return &p.line, nil
 		}
