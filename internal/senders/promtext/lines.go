@@ -108,7 +108,7 @@ func (d *decoder) series(b []byte) (n int, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	k := d.keyOf(text)
+	k := d.c.Key(d.keyOf(text))
 	if !d.c.Knows(k) {
 		if d.unknown++; d.unknown > maxSingle {
 			return 0, nil

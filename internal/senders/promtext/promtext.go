@@ -145,27 +145,23 @@ func (d *decoder) sample(p textparse.Parser) error {
 		}
 		d.c.Exemplar(e)
 	}
-	known, err := d.c.Series(d.keyOf(text))
-	if known || err != nil {
-		return err
-	}
-	var lset labels.Labels
-	p.Labels(&lset)
-	d.labels = d.labels[:0]
-	lset.Range(func(l labels.Label) {
-		d.labels = append(d.labels, series.Label{Name: l.Name, Value: l.Value})
-	})
-	return d.c.Learn(d.labels)
+	return d.c.Of(d.keyOf(text), func() ([]series.Label, error) {
+		var lset labels.Labels
+		p.Labels(&lset)
+		d.labels = d.labels[:0]
+		lset.Range(func(l labels.Label) { d.labels = append(d.labels, series.Label{Name: l.Name, Value: l.Value}) })
+		return d.labels, nil
+	}, nil)
 }
 
-// keyOf returns the key of a series of the family at hand. The parser writes the labels le and
-// quantile by the type of the family, so that is a part of the key.
-func (d *decoder) keyOf(text []byte) series.Key {
+// keyOf returns the text of the key of a series of the family at hand. The parser writes the labels le
+// and quantile by the type of the family, so that is a part of the key.
+func (d *decoder) keyOf(text []byte) []byte {
 	if d.prefix == 0 {
 		d.key = append(d.key[:0], remotewrite.KeysOfText)
 		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, d.family.Metric), d.family.Type)
 		d.prefix = len(d.key)
 	}
 	d.key = append(d.key[:d.prefix], text...)
-	return d.c.Key(d.key)
+	return d.key
 }

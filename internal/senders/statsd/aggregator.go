@@ -92,8 +92,8 @@ func (a *Aggregator) Add(lines []byte, drop, ignore func(reason string, err erro
 	defer a.mu.Unlock()
 	now := a.now()
 	report := func(to func(string, error), err error) {
-		if r, ok := errors.AsType[*Refusal](err); ok { // as are all
-			to(r.Reason, r)
+		if r, ok := errors.AsType[*remotewrite.Rejection](err); ok { // as are all
+			to(string(r.Reason), r)
 		}
 	}
 	for line := range bytes.Lines(lines) {

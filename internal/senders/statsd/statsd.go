@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 
 	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/format/remotewrite"
 )
 
 // Timers is what timers, histograms and distributions become.
@@ -56,19 +57,9 @@ const (
 	ReasonRate = "invalid_sample_rate" // the event counts once
 )
 
-// Refusal is the error for events, or parts of them, that are left out.
-type Refusal struct {
-	Reason string
-	Err    error
-}
-
-func (r *Refusal) Error() string { return fmt.Sprintf("%s (%s)", r.Err, r.Reason) }
-
-// Unwrap returns the error without the reason.
-func (r *Refusal) Unwrap() error { return r.Err }
-
-func refuse(reason, format string, args ...any) error {
-	return &Refusal{reason, fmt.Errorf(format, args...)}
+// refuse returns the error for events, or parts of them, that are left out.
+func refuse(reason remotewrite.Reason, format string, args ...any) error {
+	return &remotewrite.Rejection{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
 // kind is what events of a metric add up to.
