@@ -116,9 +116,8 @@ func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, fou
 	if version == InfluxV2 {
 		database = query.Get("bucket")
 	}
-	p.decode = func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-		b, result, err := lineprotocol.Decode(lineprotocol.Request{Body: msg, Naming: s.set.Lines, Database: database, Precision: unit, Came: came}, g, rules, room)
-		found.skipped = result.Strings
+	p.decode = func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, err error) {
+		b, found.skipped, err = lineprotocol.Decode(lineprotocol.Request{Body: msg, Naming: s.set.Lines, Database: database, Precision: unit, Came: came}, g, rules, room)
 		if err == nil && len(b.Offences) > 0 {
 			found.refused = influxOffences(msg, b.Offences)
 		}

@@ -60,7 +60,7 @@ func (s *Stage) openTSDB(r *http.Request, points *int, refused *[]putOffence) (p
 		p.list = maxOffences
 	}
 	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, err error) {
-		b, *points, err = opentsdb.Decode(opentsdb.Request{Body: msg}, g, rules, room)
+		b, *points, err = opentsdb.Decode(msg, g, rules, room)
 		if err == nil && len(b.Offences) > 0 {
 			*refused = putOffences(msg, b.Offences)
 		}

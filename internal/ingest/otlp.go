@@ -69,15 +69,13 @@ func (s *Stage) otlpFormat(r *http.Request) (kind string, p wireFormat, rejected
 	if p.packing, err = packingOf(r.Header); err != nil {
 		return kind, p, rejected, err
 	}
-	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, err error) {
 		if kind == otlp.JSON {
-			var err error
 			if msg, err = otlp.FromJSON(msg, &room); err != nil {
 				return nil, err
 			}
 		}
-		b, result, err := s.otlp.Load().Decode(msg, g, rules, room)
-		*rejected = result.Rejected
+		b, *rejected, err = s.otlp.Load().Decode(msg, g, rules, room)
 		return b, err
 	}
 	return kind, p, rejected, nil

@@ -87,7 +87,7 @@ func (s *Stage) JSONLinesHandler() http.Handler {
 			return p, err
 		}
 		p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-			return jsonlines.Decode(jsonlines.Request{Body: msg}, g, rules, room)
+			return jsonlines.Decode(msg, g, rules, room)
 		}
 		return p, nil
 	})

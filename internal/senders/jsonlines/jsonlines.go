@@ -23,22 +23,17 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 )
 
-// Request is one body with the parameters that came with it.
-type Request struct {
-	Body []byte
-}
-
 // Decode turns a body into a batch of the generation g (see remotewrite.Collect). Lines that cannot
 // be read are left out and reported as offences with the reason ReasonLine.
-func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-	d := decoder{Request: r}
+func Decode(body []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	d := decoder{body: body}
 	return remotewrite.Collect(g, rules, room, d.read)
 }
 
 type decoder struct {
-	Request
-	c   *remotewrite.Collector
-	key []byte
+	body []byte
+	c    *remotewrite.Collector
+	key  []byte
 
 	metric []byte // of the line at hand, as it stands in the body
 	values []float64
@@ -51,7 +46,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	d.key = append(d.key[:0], remotewrite.KeysOfJSONLines)
 	prefix := len(d.key)
 	number := 0
-	for rest := d.Body; len(rest) > 0; {
+	for rest := d.body; len(rest) > 0; {
 		var line []byte
 		line, rest, _ = bytes.Cut(rest, []byte("\n"))
 		number++

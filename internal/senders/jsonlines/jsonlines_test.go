@@ -24,12 +24,12 @@ func rulesNow() remotewrite.Rules {
 	return remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100}
 }
 
-func decode(t testing.TB, r jsonlines.Request, g *remotewrite.Generation, extra ...series.Label) (samples []string, rejected int, offence error) {
+func decode(t testing.TB, body []byte, g *remotewrite.Generation, extra ...series.Label) (samples []string, rejected int, offence error) {
 	t.Helper()
 	const room = 1 << 30
 	rules := rulesNow()
 	rules.Labels = series.LastOfEach(extra)
-	b, err := jsonlines.Decode(r, g, rules, remotewrite.NewRoom(len(r.Body), room, room, nil))
+	b, err := jsonlines.Decode(body, g, rules, remotewrite.NewRoom(len(body), room, room, nil))
 	require.NoError(t, err)
 	defer b.Release()
 	g.Table.Lock()
@@ -71,7 +71,7 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := remotewrite.NewGeneration(7)
 			for range 2 { // the second time all series are known
-				got, rejected, offence := decode(t, jsonlines.Request{Body: []byte(tc.body)}, g, tc.labels...)
+				got, rejected, offence := decode(t, []byte(tc.body), g, tc.labels...)
 				require.NoError(t, offence)
 				require.Zero(t, rejected)
 				require.Equal(t, tc.want, got)
@@ -105,7 +105,7 @@ func TestBadLines(t *testing.T) {
 		`{"metric":{"__name__":"x"},"values":[1 2],"timestamps":[1]}`:                  `where , or ] is expected`,
 		`{"metric":{"__name__":"x"},"values":[1],"timestamps":[1900000000000]}`:        `too_far_in_future`,
 	} {
-		got, rejected, offence := decode(t, jsonlines.Request{Body: []byte(good + "\n" + bad + "\n" + good)}, remotewrite.NewGeneration(7))
+		got, rejected, offence := decode(t, []byte(good+"\n"+bad+"\n"+good), remotewrite.NewGeneration(7))
 		require.ErrorContains(t, offence, want, bad)
 		require.Equal(t, 1, rejected, bad)
 		require.Equal(t, []string{`{__name__="good"} 1 @0`, `{__name__="good"} 1 @0`}, got, bad)
@@ -115,7 +115,7 @@ func TestBadLines(t *testing.T) {
 func TestRoom(t *testing.T) {
 	body := []byte(`{"metric":{"__name__":"x"},"values":[` + strings.Repeat("1,", 1<<20) + `1],"timestamps":[1]}`)
 	var dense *remotewrite.DenseError
-	_, err := jsonlines.Decode(jsonlines.Request{Body: body}, remotewrite.NewGeneration(7), rulesNow(), remotewrite.NewRoom(len(body), 1<<20, 1<<20, nil))
+	_, err := jsonlines.Decode(body, remotewrite.NewGeneration(7), rulesNow(), remotewrite.NewRoom(len(body), 1<<20, 1<<20, nil))
 	require.ErrorAs(t, err, &dense)
 }
 
@@ -123,8 +123,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"metric":{"__name__":"x","job":"a"},"values":[null,"NaN",1.5e-3],"timestamps":[1,2,3]}` + "\nx"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		g := remotewrite.NewGeneration(7)
-		unknown, _, _ := decode(t, jsonlines.Request{Body: slices.Clone(body)}, g)
-		known, _, _ := decode(t, jsonlines.Request{Body: slices.Clone(body)}, g)
+		unknown, _, _ := decode(t, slices.Clone(body), g)
+		known, _, _ := decode(t, slices.Clone(body), g)
 		require.Equal(t, unknown, known)
 	})
 }
@@ -148,7 +148,7 @@ func BenchmarkDecode(b *testing.B) {
 			}
 			g, rules := remotewrite.NewGeneration(7), rulesNow()
 			for b.Loop() {
-				batch, err := jsonlines.Decode(jsonlines.Request{Body: body.Bytes()}, g, rules, remotewrite.NewRoom(body.Len(), 1<<30, 1<<30, nil))
+				batch, err := jsonlines.Decode(body.Bytes(), g, rules, remotewrite.NewRoom(body.Len(), 1<<30, 1<<30, nil))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -100,27 +100,19 @@ type Request struct {
 	Came      time.Time // the time of lines without a timestamp
 }
 
-// Result counts what Decode left out.
-type Result struct {
-	Strings int // fields with strings, which are no samples
-}
-
 // Decode turns a body into a batch of the generation g (see remotewrite.Collect). Each field with a
-// number or a boolean is a sample. Lines that cannot be read are left out and reported as offences
-// with the reason ReasonLine.
-func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, Result, error) {
+// number or a boolean is a sample; strings is the number of fields with strings, which are none.
+// Lines that cannot be read are left out and reported as offences with the reason ReasonLine.
+func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, strings int, err error) {
 	d := decoder{Request: r, came: r.Came.UnixMilli()}
-	b, err := remotewrite.Collect(g, rules, room, d.read)
-	if err != nil {
-		return nil, d.result, err
-	}
-	return b, d.result, nil
+	b, err = remotewrite.Collect(g, rules, room, d.read)
+	return b, d.strings, err
 }
 
 type decoder struct {
 	Request
-	came   int64 // ms
-	result Result
+	came    int64 // ms
+	strings int   // fields with strings
 
 	key    []byte // of the series at hand
 	prefix int    // bytes of key that all series of a line share
@@ -153,7 +145,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 		d.prefix = len(d.key)
 		for _, f := range l.Fields {
 			if f.Kind == String {
-				d.result.Strings++
+				d.strings++
 				c.Skip(remotewrite.ReasonString, 1)
 				continue
 			}

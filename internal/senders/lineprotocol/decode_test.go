@@ -40,7 +40,7 @@ func decode(t testing.TB, r lineprotocol.Request, g *remotewrite.Generation) (sa
 		samples = append(samples, fmt.Sprintf("%s %v @%d", remotewritetest.Labels(&v, f.Ref), f.V, f.T-came))
 	}
 	slices.Sort(samples)
-	return samples, res.Strings, b.Err
+	return samples, res, b.Err
 }
 
 func TestDecode(t *testing.T) {

@@ -23,21 +23,16 @@ import (
 // ErrInvalid marks a body that is neither a data point nor a list of them.
 var ErrInvalid = errors.New("invalid data points")
 
-// Request is one body with the parameters that came with it.
-type Request struct {
-	Body []byte
-}
-
 // Decode turns a body into a batch of the generation g (see remotewrite.Collect), and returns the
 // number of its data points. Data points that break a rule are left out and reported as offences.
-func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, points int, err error) {
-	d := decoder{Request: r}
+func Decode(body []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, points int, err error) {
+	d := decoder{body: body}
 	b, err = remotewrite.Collect(g, rules, room, d.read)
 	return b, d.points, err
 }
 
 type decoder struct {
-	Request
+	body   []byte
 	c      *remotewrite.Collector
 	points int
 	key    []byte
@@ -54,7 +49,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	d.c = c
 	d.key = append(d.key[:0], remotewrite.KeysOfOpenTSDB)
 	d.prefix = len(d.key)
-	p := jsontext.New(d.Body)
+	p := jsontext.New(d.body)
 	var full error // there is no room
 	one := func() error {
 		if err := d.parse(p); err != nil {

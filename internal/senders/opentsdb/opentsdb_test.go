@@ -16,11 +16,11 @@ import (
 
 const now = 1_700_000_000_000 // ms
 
-func try(r opentsdb.Request, g *remotewrite.Generation, extra ...series.Label) (samples []string, points, rejected int, offence, err error) {
+func try(body []byte, g *remotewrite.Generation, extra ...series.Label) (samples []string, points, rejected int, offence, err error) {
 	limits := remotewrite.DefaultLimits()
 	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100, Labels: series.LastOfEach(extra)}
 	const room = 1 << 30
-	b, points, err := opentsdb.Decode(r, g, rules, remotewrite.NewRoom(len(r.Body), room, room, nil))
+	b, points, err := opentsdb.Decode(body, g, rules, remotewrite.NewRoom(len(body), room, room, nil))
 	if err != nil {
 		return nil, points, 0, nil, err
 	}
@@ -58,7 +58,7 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := remotewrite.NewGeneration(7)
 			for range 2 { // the second time all series are known
-				got, points, _, offence, err := try(opentsdb.Request{Body: []byte(tc.body)}, g, tc.labels...)
+				got, points, _, offence, err := try([]byte(tc.body), g, tc.labels...)
 				require.NoError(t, err)
 				require.NoError(t, offence)
 				require.Equal(t, tc.want, got)
@@ -82,7 +82,7 @@ func TestRefused(t *testing.T) {
 		`{"metric":"m","timestamp":1900000000,"value":1}`:                          `too_far_in_future`,
 		"{\"metric\":\"\xff\",\"timestamp\":1700000000,\"value\":1}":               `not valid UTF-8`,
 	} {
-		got, points, rejected, offence, err := try(opentsdb.Request{Body: []byte("[" + good + "," + bad + "," + good + "]")}, remotewrite.NewGeneration(7))
+		got, points, rejected, offence, err := try([]byte("["+good+","+bad+","+good+"]"), remotewrite.NewGeneration(7))
 		require.NoError(t, err)
 		require.ErrorContains(t, offence, want, bad)
 		require.Equal(t, 1, rejected)
@@ -99,7 +99,7 @@ func TestRefused(t *testing.T) {
 		`{"timestamp":1.5}`:   `"timestamp": '1' at byte 14, where a timestamp in seconds or milliseconds is expected`,
 		`{"timestamp":"now"}`: `"timestamp": "now" is not a timestamp`,
 	} {
-		_, _, _, _, err := try(opentsdb.Request{Body: []byte(bad)}, remotewrite.NewGeneration(7))
+		_, _, _, _, err := try([]byte(bad), remotewrite.NewGeneration(7))
 		require.ErrorIs(t, err, opentsdb.ErrInvalid, bad)
 		require.ErrorContains(t, err, want, bad)
 	}
@@ -109,8 +109,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`[{"metric":"a","timestamp":1700000000,"value":"1.5","tags":{"b":"c","d":5}},{}]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		g := remotewrite.NewGeneration(7)
-		unknown, _, _, _, err := try(opentsdb.Request{Body: slices.Clone(body)}, g)
-		known, _, _, _, again := try(opentsdb.Request{Body: slices.Clone(body)}, g)
+		unknown, _, _, _, err := try(slices.Clone(body), g)
+		known, _, _, _, again := try(slices.Clone(body), g)
 		require.Equal(t, err == nil, again == nil)
 		require.Equal(t, unknown, known)
 	})

@@ -37,24 +37,17 @@ func NewTranslator(s Settings) *Translator {
 	return &Translator{set: s, salt: string(salt[:8]), names: names{namer: otlptranslator.NewMetricNamer("", s.strategy()), known: map[string]*family{}}}
 }
 
-// Result counts what Decode refused.
-type Result struct {
-	Rejected int64 // data points of which nothing, or not all, is in the batch
-}
-
 // Decode turns an ExportMetricsServiceRequest into a batch of the generation g (see
-// remotewrite.Collect). Data points that break a rule are left out and reported as offences. The
-// error is ErrMalformed if the message cannot be decoded.
-func (t *Translator) Decode(msg []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, Result, error) {
+// remotewrite.Collect). Data points that break a rule are left out and reported as offences; rejected
+// is the number of those of which nothing, or not all, is in the batch. The error is ErrMalformed if
+// the message cannot be decoded.
+func (t *Translator) Decode(msg []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, rejected int64, err error) {
 	d := decoder{Translator: t, rules: rules}
-	b, err := remotewrite.Collect(g, rules, room, func(c *remotewrite.Collector) error {
+	b, err = remotewrite.Collect(g, rules, room, func(c *remotewrite.Collector) error {
 		d.c = c
 		return each(msg, 1, "ExportMetricsServiceRequest", d.resourceMetrics)
 	})
-	if err != nil {
-		return nil, Result{}, err
-	}
-	return b, Result{Rejected: d.rejected}, nil
+	return b, d.rejected, err
 }
 
 // decoder decodes one message.

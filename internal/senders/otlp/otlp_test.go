@@ -52,7 +52,7 @@ func try(t *otlp.Translator, msg []byte, g *remotewrite.Generation) decoded {
 	g.Table.Lock()
 	v := g.Table.View()
 	g.Table.Unlock()
-	out := decoded{meta: map[string]string{}, rejected: result.Rejected, offence: b.Err}
+	out := decoded{meta: map[string]string{}, rejected: result, offence: b.Err}
 	for i, f := range b.Floats {
 		st := int64(0)
 		if b.Starts != nil {
