@@ -16,11 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 )
 
-// attribute is a key and its value as text.
-type attribute struct{ key, value string }
-
-// attributes reads KeyValue fields: key = 1, value = 2.
-func (d *decoder) attributes(fields []byte) (list []attribute, err error) {
+// attributes reads KeyValue fields: key = 1, value = 2. Values become texts.
+func (d *decoder) attributes(fields []byte) (list []series.Label, err error) {
 	most := d.rules.Limits.MaxLabelNames + 3 // those that identify a service become two labels
 	r := read(fields, "attributes")
 	for r.next() {
@@ -35,7 +32,7 @@ func (d *decoder) attributes(fields []byte) (list []attribute, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, attribute{string(k), text})
+		list = append(list, series.Label{Name: string(k), Value: text})
 	}
 	return list, r.err
 }
@@ -97,34 +94,34 @@ func valueText(msg []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch f.num {
-	case anyString:
-		return string(f.data), nil
-	case anyBool:
-		return strconv.FormatBool(f.val != 0), nil
-	case anyInt:
-		return strconv.FormatInt(int64(f.val), 10), nil
-	case anyDouble:
-		return doubleText(math.Float64frombits(f.val)), nil
-	case anyBytes:
-		return base64.StdEncoding.EncodeToString(f.data), nil
-	case anyArray, anyMap:
-		if len(f.data) > maxNestedBytes {
-			return "", &remotewrite.Rejection{Reason: remotewrite.ReasonValueTooLong, Err: fmt.Errorf("array or map of %d bytes as value of an attribute, the limit is %d", len(f.data), maxNestedBytes)}
-		}
-		v, err := valueJSON(msg, maxNesting)
-		if err != nil {
-			return "", err
-		}
-		var text bytes.Buffer
-		e := json.NewEncoder(&text)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(v); err != nil { // NaN and infinities
-			return "", nil // the Collector's text is empty, too
-		}
-		return strings.TrimRight(text.String(), "\n"), nil
+	if (f.num == anyArray || f.num == anyMap) && len(f.data) > maxNestedBytes {
+		return "", &remotewrite.Rejection{Reason: remotewrite.ReasonValueTooLong, Err: fmt.Errorf("array or map of %d bytes as value of an attribute, the limit is %d", len(f.data), maxNestedBytes)}
 	}
-	return "", nil
+	v, err := valueJSON(msg, maxNesting)
+	if err != nil {
+		return "", err
+	}
+	switch x := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return x, nil
+	case bool:
+		return strconv.FormatBool(x), nil
+	case int64:
+		return strconv.FormatInt(x, 10), nil
+	case float64:
+		return doubleText(x), nil
+	case []byte:
+		return base64.StdEncoding.EncodeToString(x), nil
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil { // NaN and infinities
+		return "", nil // the Collector's text is empty, too
+	}
+	return strings.TrimRight(text.String(), "\n"), nil
 }
 
 // valueJSON is a value as encoding/json takes it.

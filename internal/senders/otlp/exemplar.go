@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/prometheus/model/exemplar"
+
+	"github.com/promlake/promlake/internal/format/series"
 )
 
 // maxExemplarRunes is the most characters of an exemplar's labels (OpenMetrics 1.0, "Exemplars").
@@ -67,22 +69,18 @@ func (d *decoder) readExemplar(msg []byte) (e exemplar.Exemplar, err error) {
 	if err != nil {
 		return e, err
 	}
-	var ids []attribute
-	for _, id := range []attribute{{"trace_id", identifier(trace)}, {"span_id", identifier(spanID)}} {
-		if id.value != "" {
-			ids = append(ids, id)
-		}
-	}
+	ids := []series.Label{{Name: "trace_id", Value: identifier(trace)}, {Name: "span_id", Value: identifier(spanID)}}
+	ids = slices.DeleteFunc(ids, func(l series.Label) bool { return l.Value == "" })
 	runes := 0
-	for _, a := range slices.Concat(list, ids) {
-		runes += utf8.RuneCountInString(a.key) + utf8.RuneCountInString(a.value)
+	for _, l := range slices.Concat(list, ids) {
+		runes += utf8.RuneCountInString(l.Name) + utf8.RuneCountInString(l.Value)
 	}
 	if runes > maxExemplarRunes {
 		list = nil
 	}
 	d.scratch.Reset()
-	for _, a := range slices.Concat(list, ids) {
-		d.scratch.Add(a.key, a.value)
+	for _, l := range slices.Concat(list, ids) {
+		d.scratch.Add(l.Name, l.Value)
 	}
 	d.scratch.Sort()
 	e.Labels = d.scratch.Labels()

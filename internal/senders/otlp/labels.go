@@ -1,7 +1,6 @@
 package otlp
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,35 +27,36 @@ func set(lset []series.Label, name, value string) []series.Label {
 	return lset
 }
 
-func get(lset []series.Label, name string) string {
+// find returns the value of the first label or attribute with a name.
+func find(lset []series.Label, name string) (string, bool) {
 	for _, l := range lset {
 		if l.Name == name {
-			return l.Value
+			return l.Value, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // name turns attributes into labels, in d.labels. Values of attributes whose names become equal are
 // joined with semicolons, in the order of the attributes' names.
-func (d *decoder) name(list []attribute) ([]series.Label, error) {
-	list = slices.DeleteFunc(list, func(a attribute) bool { return a.key == model.MetricNameLabel })
-	slices.SortStableFunc(list, func(a, b attribute) int { return cmp.Compare(a.key, b.key) })
+func (d *decoder) name(list []series.Label) ([]series.Label, error) {
+	list = slices.DeleteFunc(list, func(a series.Label) bool { return a.Name == model.MetricNameLabel })
+	series.SortLabels(list)
 	lset := d.labels[:0]
 	namer, utf8 := d.set.labelNamer(), d.set.UTF8()
 	for _, a := range list {
 		if utf8 {
-			if a.value != "" {
-				lset = append(lset, series.Label{Name: a.key, Value: a.value})
+			if a.Value != "" {
+				lset = append(lset, a)
 			}
 			continue
 		}
-		name, err := namer.Build(a.key)
+		name, err := namer.Build(a.Name)
 		if err != nil {
 			return nil, invalidLabel(err)
 		}
-		value := a.value
-		if old := get(lset, name); old != "" {
+		value := a.Value
+		if old, _ := find(lset, name); old != "" {
 			value = old + ";" + value
 		}
 		lset = set(lset, name, value)
@@ -79,7 +79,7 @@ func (d *decoder) shared(attributes []byte) ([]series.Label, error) {
 		return nil, err
 	}
 	for _, l := range d.resource.promoted {
-		if get(lset, l.Name) == "" {
+		if old, _ := find(lset, l.Name); old == "" {
 			lset = set(lset, l.Name, l.Value)
 		}
 	}

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -33,7 +34,7 @@ type resource struct {
 	read          bool // the rest is known
 	err           error
 	job, instance string
-	list          []attribute
+	list          []series.Label // attributes
 	promoted      []series.Label
 }
 
@@ -54,29 +55,22 @@ func (d *decoder) identify() error {
 		}
 	}
 	r.instance, _ = find(r.list, serviceInstance)
-	namer := d.set.labelNamer()
-	for _, a := range r.list {
-		if !d.set.promotes(a.key) {
-			continue
-		}
-		name, err := namer.Build(a.key)
-		if err != nil {
-			r.err = invalidLabel(err)
-			return r.err
-		}
-		r.promoted = set(r.promoted, name, a.value)
-	}
-	return nil
+	promoted := slices.DeleteFunc(slices.Clone(r.list), func(a series.Label) bool { return !d.set.promotes(a.Name) })
+	r.promoted, r.err = d.named("", promoted)
+	return r.err
 }
 
-// find returns the value of the first attribute with a key.
-func find(list []attribute, key string) (string, bool) {
+// named returns attributes as labels, whose names begin with a prefix.
+func (d *decoder) named(prefix string, list []series.Label) (lset []series.Label, _ error) {
+	namer := d.set.labelNamer()
 	for _, a := range list {
-		if a.key == key {
-			return a.value, true
+		name, err := namer.Build(prefix + a.Name)
+		if err != nil {
+			return nil, invalidLabel(err)
 		}
+		lset = set(lset, name, a.Value)
 	}
-	return "", false
+	return lset, nil
 }
 
 // targetName is the metric whose labels are the attributes of a resource.
@@ -101,10 +95,10 @@ func (d *decoder) targetInfo() error {
 		}
 		others, identified := 0, r.job != "" || r.instance != ""
 		for _, a := range r.list {
-			if !identifying(a.key) {
+			if !identifying(a.Name) {
 				others++
 			}
-			identified = identified || (a.key == model.JobLabel || a.key == model.InstanceLabel) && a.value != ""
+			identified = identified || (a.Name == model.JobLabel || a.Name == model.InstanceLabel) && a.Value != ""
 		}
 		if others == 0 || !identified {
 			return nil
@@ -131,13 +125,7 @@ func (d *decoder) targetInfo() error {
 
 func (d *decoder) learnTarget() error {
 	r := &d.resource
-	var kept []attribute
-	for _, a := range r.list {
-		if d.set.KeepIdentifying || !identifying(a.key) {
-			kept = append(kept, a)
-		}
-	}
-	lset, err := d.name(kept)
+	lset, err := d.name(slices.DeleteFunc(slices.Clone(r.list), func(a series.Label) bool { return !d.set.KeepIdentifying && identifying(a.Name) }))
 	if err == nil {
 		lset = set(d.identity(lset), model.MetricNameLabel, targetName)
 		lset, err = d.rules.Limits.CheckLabels(lset)
@@ -250,14 +238,9 @@ func (d *decoder) scoped(lset []series.Label) ([]series.Label, error) {
 	if err != nil {
 		return nil, err
 	}
-	namer := d.set.labelNamer()
-	var own []series.Label
-	for _, a := range list {
-		name, err := namer.Build("otel_scope_" + a.key)
-		if err != nil {
-			return nil, invalidLabel(err)
-		}
-		own = set(own, name, a.value)
+	own, err := d.named("otel_scope_", list)
+	if err != nil {
+		return nil, err
 	}
 	for _, l := range own {
 		lset = set(lset, l.Name, l.Value)
