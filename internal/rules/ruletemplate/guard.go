@@ -106,10 +106,7 @@ func (g *Guard) Around(query rules.QueryFunc) rules.QueryFunc {
 }
 
 // definitions are what upstream puts before each template.
-const (
-	definitionNodes = 4
-	definitions     = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
-)
+const definitions = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
 
 // try expands the templates of a rule for the samples of its expression. Errors of a template
 // itself are none here: upstream puts them into the alert.
@@ -117,36 +114,19 @@ func (b *budget) try(rule *rules.AlertingRule, e *Evaluation, v promql.Vector) e
 	name := "__alert_" + rule.Name()
 	var texts []string
 	var invalid error
-	growth, bytes := 0, 0 // of all texts; growth is -1 if it is not sure
 	for _, ls := range []labels.Labels{rule.Labels(), rule.Annotations()} {
 		ls.Range(func(l labels.Label) {
 			if err := b.Check(l.Value); err != nil {
 				invalid = errors.Join(invalid, fmt.Errorf("%q: %w", l.Name, err))
 			} else if strings.Contains(l.Value, "{{") {
-				if text, times, err := instrumented(name, definitions+l.Value); err == nil {
+				if text, err := instrumented(name, definitions+l.Value); err == nil {
 					texts = append(texts, text)
-					if bytes += len(l.Value); growth >= 0 && times >= 0 {
-						growth += times + quoted // an error quotes what it is about
-					} else {
-						growth = -1
-					}
 				}
 			}
 		})
 	}
 	if invalid != nil || len(texts) == 0 {
 		return invalid
-	}
-	if growth >= 0 {
-		total, sure := 0, true
-		for _, s := range v {
-			most := (1 + growth) * (bytes + len(e.Link) + size(e.ExternalLabels) + size(s.Metric) + scalar)
-			total += most
-			sure = sure && s.H == nil && most <= b.MaxText && total/bytesPerStep <= b.MaxSteps
-		}
-		if sure {
-			return nil
-		}
 	}
 	funcs, external := b.funcs(), e.ExternalLabels.Map()
 	for _, s := range copied(v) {
@@ -162,10 +142,4 @@ func (b *budget) try(rule *rules.AlertingRule, e *Evaluation, v promql.Vector) e
 		}
 	}
 	return nil
-}
-
-// size is the bytes of labels as a text.
-func size(ls labels.Labels) (n int) {
-	ls.Range(func(l labels.Label) { n += len(l.Name) + len(l.Value) + 2 })
-	return n
 }

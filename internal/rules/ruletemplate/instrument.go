@@ -14,20 +14,12 @@ import (
 //
 //	{{if .}}hello{{printf "%d" $x}}{{end}}
 //	{{__enter 4}}{{if . | __made}}{{__text 5}}{{printf "%d" ($x | __read) | __made | __printed}}{{end}}{{__leave}}
-//
-// times is the growth of the text, -1 if it is not sure.
-func instrumented(name, text string) (with string, times int, err error) {
+func instrumented(name, text string) (string, error) {
 	root := parse.New(name)
 	root.Mode = parse.SkipFuncCheck
 	trees := map[string]*parse.Tree{}
 	if _, err := root.Parse(text, "", "", trees); err != nil {
-		return "", 0, err
-	}
-	own := *root.Root
-	own.Nodes = own.Nodes[definitionNodes:]
-	times, sure := growth(&own)
-	if !sure || len(trees) > 1 {
-		times = -1
+		return "", err
 	}
 	var out strings.Builder
 	for _, defined := range slices.Sorted(maps.Keys(trees)) {
@@ -36,7 +28,7 @@ func instrumented(name, text string) (with string, times int, err error) {
 		}
 	}
 	out.WriteString(counted(root))
-	return out.String(), times, nil
+	return out.String(), nil
 }
 
 // counted returns the body of a template, of which each call counts.

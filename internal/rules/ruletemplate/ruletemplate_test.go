@@ -212,8 +212,6 @@ var faithful = []string{
 // TestTrialsDoWhatExpansionsDo: templates within the limits have upstream's result, and their trial
 // asks for the same, ends in the same way, and counts at least the text that they make.
 func TestTrialsDoWhatExpansionsDo(t *testing.T) {
-	simple := 0
-	defer func() { require.Greater(t, simple, 5) }()
 	for _, text := range faithful {
 		t.Run(text, func(t *testing.T) {
 			ctx, at, link := context.Background(), time.Unix(1000, 0), &url.URL{Scheme: "http", Host: "example.com"}
@@ -233,7 +231,7 @@ func TestTrialsDoWhatExpansionsDo(t *testing.T) {
 			}
 			want, wantErr := expand(definitions+text, func(*template.Expander) {}, noting(&asked, answers))
 			b := &budget{Limits: Limits{}.filled(), ctx: ctx, query: answers, answers: map[string]*answer{}}
-			with, times, err := instrumented("__alert_A", definitions+text)
+			with, err := instrumented("__alert_A", definitions+text)
 			if err != nil {
 				require.Error(t, wantErr)
 			} else {
@@ -243,10 +241,6 @@ func TestTrialsDoWhatExpansionsDo(t *testing.T) {
 				require.Equal(t, asked, tried)
 				require.GreaterOrEqual(t, b.text, len(want))
 				require.NotContains(t, got, "plain")
-			}
-			if err == nil && times >= 0 {
-				simple++
-				require.LessOrEqual(t, len(want), (1+times)*(len(text)+scalar+60), "the labels and the external URL have less than 60 bytes")
 			}
 			alert, err := evaluate(t, ctx, Limits{}, answers, text)
 			require.NoError(t, err)
