@@ -107,36 +107,24 @@ func (e *httpEvent) request(ctx context.Context, kind Event) (r *http.Request, r
 		r.Header.Set("Cookie", strings.Join(e.Cookies, "; "))
 	}
 	body := e.body()
-	r.Body, r.ContentLength = body, body.size
+	r.Body, r.ContentLength = body, int64(len(body.rest))
 	return r.WithContext(ctx), func() { _ = body.Close() }
 }
 
-// body is a request's body. It is decoded from base64 while it is read, directly into the reader's
-// memory.
+// body is a request's body.
 type body struct {
-	src    []byte // the rest, as it is in the payload
-	base64 bool
-	size   int64   // bytes after decoding
-	carry  [3]byte // decoded bytes that did not fit into the last reader's buffer
-	carryN int     // number of bytes left in carry, which are its last ones
+	rest   []byte // what was not read yet
+	err    error  // after rest: the base64 is invalid
+	memory []byte // for giveBuffer; nil: rest is in the payload
 	closed bool
 }
 
 func (e *httpEvent) body() *body {
-	b := &body{src: e.Body, base64: e.Base64, size: int64(len(e.Body))}
-	if b.base64 {
-		b.size = decodedLen(e.Body)
+	if !e.Base64 {
+		return &body{rest: e.Body}
 	}
-	return b
-}
-
-// decodedLen returns the exact decoded length of padded base64.
-func decodedLen(src []byte) int64 {
-	n := base64.StdEncoding.DecodedLen(len(src))
-	for i := len(src); i > 0 && i > len(src)-2 && src[i-1] == '='; i-- {
-		n--
-	}
-	return int64(n)
+	plain, err := base64.StdEncoding.AppendDecode(takeBuffer(), e.Body)
+	return &body{rest: plain, err: err, memory: plain}
 }
 
 // Read implements io.Reader.
@@ -144,43 +132,19 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.closed:
 		return 0, http.ErrBodyReadAfterClose
-	case len(p) == 0:
-		return 0, nil
-	case b.carryN > 0:
-		n := copy(p, b.carry[len(b.carry)-b.carryN:])
-		b.carryN -= n
-		return n, nil
-	case len(b.src) == 0:
-		return 0, io.EOF
-	case !b.base64:
-		n := copy(p, b.src)
-		b.src = b.src[n:]
-		return n, nil
-	case len(p) < 3:
-		return b.readFew(p)
+	case len(b.rest) == 0:
+		return 0, cmp.Or(b.err, io.EOF)
 	}
-	n := min(len(p)/3*4, len(b.src))
-	got, err := base64.StdEncoding.Decode(p, b.src[:n])
-	b.src = b.src[n:]
-	return got, err
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
 }
 
-// readFew decodes one group of four characters for a reader with a buffer of less than three bytes.
-func (b *body) readFew(p []byte) (int, error) {
-	var group [3]byte
-	n := min(4, len(b.src))
-	got, err := base64.StdEncoding.Decode(group[:], b.src[:n])
-	b.src = b.src[n:]
-	if err != nil {
-		return 0, err
-	}
-	k := copy(p, group[:got])
-	b.carryN = copy(b.carry[len(b.carry)-(got-k):], group[k:got])
-	return k, nil
-}
-
-// Close invalidates the body: the next event reuses the payload's memory.
+// Close invalidates the body: later invocations reuse its memory.
 func (b *body) Close() error {
-	b.closed, b.src, b.carryN = true, nil, 0
+	if b.memory != nil {
+		giveBuffer(b.memory)
+	}
+	b.closed, b.rest, b.memory = true, nil, nil
 	return nil
 }
