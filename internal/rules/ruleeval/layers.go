@@ -6,7 +6,9 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/tombstones"
 )
 
 // Layers are several storages with different samples as one.
@@ -106,29 +108,8 @@ type cutSeries struct {
 
 // Iterator implements storage.Series.
 func (s *cutSeries) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
-	if old, ok := reuse.(*cutIterator); ok {
-		reuse = old.Iterator
+	if old, ok := reuse.(*tsdb.DeletedIterator); ok {
+		reuse = old.Iter
 	}
-	return &cutIterator{s.Series.Iterator(reuse), s.end}
-}
-
-type cutIterator = cutIteratorOf[int64]
-
-// cutIteratorOf is generic so that go vet does not compare its Seek with io.Seeker's.
-type cutIteratorOf[T int64] struct {
-	chunkenc.Iterator
-	end int64
-}
-
-// Next implements chunkenc.Iterator.
-func (it *cutIteratorOf[T]) Next() chunkenc.ValueType { return it.cut(it.Iterator.Next()) }
-
-// Seek implements chunkenc.Iterator.
-func (it *cutIteratorOf[T]) Seek(t T) chunkenc.ValueType { return it.cut(it.Iterator.Seek(int64(t))) }
-
-func (it *cutIteratorOf[T]) cut(kind chunkenc.ValueType) chunkenc.ValueType {
-	if kind != chunkenc.ValNone && it.AtT() >= it.end {
-		return chunkenc.ValNone
-	}
-	return kind
+	return &tsdb.DeletedIterator{Iter: s.Series.Iterator(reuse), Intervals: tombstones.Intervals{{Mint: s.end, Maxt: math.MaxInt64}}}
 }
