@@ -2,11 +2,11 @@ package importapp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
-	"strconv"
 	"time"
+
+	"github.com/prometheus/common/model"
 
 	"github.com/promlake/promlake/internal/app/ask"
 )
@@ -70,8 +70,8 @@ func (s *server) query(ctx context.Context, path string, form url.Values) (map[i
 	var answer struct {
 		Data struct {
 			Result []struct {
-				Value  sample
-				Values []sample
+				Value  model.SamplePair
+				Values []model.SamplePair
 			}
 		}
 	}
@@ -81,31 +81,12 @@ func (s *server) query(ctx context.Context, path string, form url.Values) (map[i
 	out := map[int64]float64{}
 	for _, r := range answer.Data.Result {
 		for _, v := range append(r.Values, r.Value) {
-			if v.at > 0 {
-				out[v.at] = v.value
+			if v.Timestamp > 0 {
+				out[int64(v.Timestamp)] = float64(v.Value)
 			}
 		}
 	}
 	return out, nil
-}
-
-// sample is a pair of the API: a time in seconds, and a value as text.
-type sample struct {
-	at    int64 // ms
-	value float64
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (p *sample) UnmarshalJSON(b []byte) error {
-	var at float64
-	var text string
-	if err := json.Unmarshal(b, &[]any{&at, &text}); err != nil {
-		return err
-	}
-	p.at = int64(at*1000 + 0.5)
-	var err error
-	p.value, err = strconv.ParseFloat(text, 64)
-	return err
 }
 
 // samples returns about how many samples there are in [from, to], ms.

@@ -75,15 +75,6 @@ func Run(ctx context.Context, s Settings, src Source, now func() time.Time, prog
 	return o, o.checked(ctx, set, store, now, progress)
 }
 
-// RunInto is Run for a store that is open, without the limit of the process. s.Store is not used.
-func RunInto(ctx context.Context, store objstore.Store, s Settings, src Source, now func() time.Time, progress bulk.Progress) (*Outcome, error) {
-	o, set, err := prepare(ctx, s, src)
-	if err != nil {
-		return nil, err
-	}
-	return o, o.checked(ctx, set, store, now, progress)
-}
-
 // Share imports from a source in a process that has other work, into its store. s.MemoryLimit is
 // the share of the import; s.Store is not used. The report is valid with an error too.
 func Share(ctx context.Context, store objstore.Store, s Settings, src Source, now func() time.Time) (bulk.Report, error) {
@@ -176,9 +167,6 @@ func (o *Outcome) Text() string {
 	table.Row("speed", human.PerSecond(o.report.Samples, o.took)+" samples")
 	return table.String()
 }
-
-// Report returns the figures of an import that ran.
-func (o *Outcome) Report() bulk.Report { return o.report }
 
 // Settings are those of any import. Names that the compaction stage has, too, mean the same there.
 type Settings struct {

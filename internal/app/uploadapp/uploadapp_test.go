@@ -35,9 +35,9 @@ func TestUpload(t *testing.T) {
 	im := settings.Default[importapp.Settings]()
 	im.Tenant, im.MemoryLimit, im.Level = name, 256<<20, "2h"
 	bring := func(store objstore.Store) int64 {
-		o, err := importapp.RunInto(t.Context(), store, im, importapp.TSDB{Source: dir}, time.Now, nil)
+		r, err := importapp.Share(t.Context(), store, im, importapp.TSDB{Source: dir}, time.Now)
 		require.NoError(t, err)
-		return o.Report().Samples
+		return r.Samples
 	}
 	require.Positive(t, bring(imported))
 
