@@ -36,7 +36,7 @@ func newCLI() *cli {
 // Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
 	c.Process.Flags = vs
-	return process.Serve(ctx, c.Process, c.Lambda, io.Err, ingestapp.New(c.Ingest))
+	return process.Serve(ctx, c.Process, c.Lambda, io.Err, ingestapp.New(nil, c.Ingest))
 }
 
 func main() {

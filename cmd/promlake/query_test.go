@@ -33,7 +33,7 @@ func filled(t *testing.T) string {
 	store := "file://" + t.TempDir()
 	s := process.DefaultSettings()
 	s.Store = store
-	h, done, err := process.Open(t.Context(), s, slog.New(slog.DiscardHandler), ingestapp.New(ingest.DefaultSettings()))
+	h, done, err := process.Open(t.Context(), s, slog.New(slog.DiscardHandler), ingestapp.New(nil, ingest.DefaultSettings()))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, done()) }()
 	for name, value := range map[string]float64{tenant.Default: 1, "other": 2} {

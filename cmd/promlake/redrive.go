@@ -30,13 +30,13 @@ func (c *redriveCmd) Run(ctx context.Context, io flags.Streams) error {
 	if c.Max < 0 {
 		return fmt.Errorf("move dead letters: want --max of 0 or more, got %d", c.Max)
 	}
-	from, err := sqsqueue.Open(ctx, c.From)
+	from, err := sqsqueue.Open(c.From, nil)
 	if err != nil {
 		return err
 	}
 	set := ingestapp.RedriveSettings{From: from, Discard: c.DiscardUnreadable && !c.DryRun, Max: c.Max}
 	if !c.DryRun {
-		if set.To, err = sqsqueue.Open(ctx, c.To); err != nil {
+		if set.To, err = sqsqueue.Open(c.To, nil); err != nil {
 			return err
 		}
 	}

@@ -131,7 +131,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 	s.Query.Recent = kept
 	s.Query.Warm, s.Query.KeepUsage = true, true // the process stays
 	all := []process.Builder{
-		ingestapp.Keeping(kept, s.Ingest, writers...),
+		ingestapp.New(kept, s.Ingest, writers...),
 		queryapp.New(s.Query, readers...),
 		pageapp.New(s.Page),
 		doctorapp.New(s.Doctor),
@@ -148,7 +148,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 	im.Retention, im.TenantRetention = s.Compact.Retention, s.Compact.TenantRetention
 	all = append(all, uploadapp.New(s.Uploads, im))
 	if s.Compaction.Enabled {
-		all = append(all, compactapp.Sharing(kept, s.Compact, s.Prometheus.Configured(), s.Compaction.Interval))
+		all = append(all, compactapp.Background(kept, s.Compact, s.Prometheus.Configured(), s.Compaction.Interval))
 	}
 	if s.Publish.Enabled {
 		all = append(all, NewPublishing(s.Publish, s.Process.Store))

@@ -182,7 +182,7 @@ func TestWriteQueryRestart(t *testing.T) {
 
 func TestStagesApart(t *testing.T) {
 	store, now := "file://"+t.TempDir(), time.Now()
-	in := startStage(t, store, ingestapp.New(ingest.DefaultSettings()))
+	in := startStage(t, store, ingestapp.New(nil, ingest.DefaultSettings()))
 	out := startStage(t, store, queryapp.New(settings.Default[queryapp.Settings]()))
 	write(t, in.url, "api/v1/write", now, 42)
 	v := query(t, out.url, `x_total`, now).(model.Vector)

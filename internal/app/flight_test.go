@@ -49,7 +49,7 @@ func startFlight(t *testing.T, change func(*queryapp.Settings)) (server, *flight
 	set.Listen, set.MaxConnections = "127.0.0.1:0", 4
 	f := app.NewFlight(set)
 	srv := startFunc(t, func(ctx context.Context, _ io.Writer, logger *slog.Logger) error {
-		return process.Run(ctx, s, logger, ingestapp.New(settings.Default[ingest.Settings]()), queryapp.New(q), f.Build)
+		return process.Run(ctx, s, logger, ingestapp.New(nil, settings.Default[ingest.Settings]()), queryapp.New(q), f.Build)
 	})
 	srv.flight = f.Addr()
 	require.NoError(t, caller{token: "a"}.write(t, srv.url, "of_a"))

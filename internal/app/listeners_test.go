@@ -59,7 +59,7 @@ func TestLines(t *testing.T) {
 	open := func() (h http.Handler, l *app.Listeners, end func() error) {
 		l = app.NewListeners(s, in.Lines)
 		h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
-			ingestapp.New(in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(settings.Default[queryapp.Settings]()), l.Build)
+			ingestapp.New(nil, in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(settings.Default[queryapp.Settings]()), l.Build)
 		require.NoError(t, err)
 		return h, l, end
 	}
@@ -130,7 +130,7 @@ func TestAddressInUse(t *testing.T) {
 	p.Store = "file://" + t.TempDir()
 	l := app.NewListeners(s, lineprotocol.Naming{})
 	_, _, err = process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
-		ingestapp.New(ingest.DefaultSettings(), func(in *ingest.Stage) { l.WriteTo(in) }), l.Build)
+		ingestapp.New(nil, ingest.DefaultSettings(), func(in *ingest.Stage) { l.WriteTo(in) }), l.Build)
 	require.ErrorContains(t, err, "listen for influx: ")
 	_, err = net.Dial("tcp", l.Addr(app.Graphite))
 	require.Error(t, err)

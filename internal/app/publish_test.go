@@ -48,7 +48,7 @@ func compacted(t *testing.T, faults func(memstore.Call) memstore.Fault) (process
 	ready := make(chan struct{})
 	close(ready)
 	p := process.Parts{Store: store, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Ready: ready, Now: time.Now}
-	stage, err := compactapp.Background(compactapp.DefaultSettings(), time.Millisecond)(t.Context(), p)
+	stage, err := compactapp.Background(nil, compactapp.DefaultSettings(), false, time.Millisecond)(t.Context(), p)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		m, _, err := catalog.ReadManifest(t.Context(), store, "a")

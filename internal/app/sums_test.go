@@ -34,7 +34,7 @@ func listenFor(t *testing.T, s app.ListenerSettings) (l *app.Listeners, ask func
 	in := ingest.DefaultSettings()
 	l = app.NewListeners(s, in.Lines)
 	h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
-		ingestapp.New(in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(settings.Default[queryapp.Settings]()), l.Build)
+		ingestapp.New(nil, in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(settings.Default[queryapp.Settings]()), l.Build)
 	require.NoError(t, err)
 	return l, func(expr string) string {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+url.QueryEscape(expr), http.NoBody)

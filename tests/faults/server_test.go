@@ -83,7 +83,7 @@ func serve(text string) error {
 	rng := rand.New(rand.NewPCG(s.Seed, 0))
 	logger := slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	return process.Run(context.Background(), p, logger,
-		jumping(rng, step, ingestapp.New(in)), jumping(rng, 2*wrong, queryapp.New(q)), jumping(rng, 2*wrong, compactapp.Background(c, time.Second)))
+		jumping(rng, step, ingestapp.New(nil, in)), jumping(rng, 2*wrong, queryapp.New(q)), jumping(rng, 2*wrong, compactapp.Background(nil, c, false, time.Second)))
 }
 
 // jumping gives a stage a clock that is off by up to wrong, and by another time every few seconds,

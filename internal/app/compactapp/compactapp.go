@@ -20,16 +20,13 @@ import (
 )
 
 // Background returns the builder of a stage that, once the process is ready, runs one cycle after
-// another with a pause of interval between them.
-func Background(s Settings, interval time.Duration) process.Builder {
-	return Sharing(func(process.Parts) *recent.Segments { return nil }, s, false, interval)
-}
-
-// Sharing is Background for a stage that takes the segments that kept returns from memory. scrapes
-// means that the process stores samples that it has scraped.
-func Sharing(kept func(process.Parts) *recent.Segments, s Settings, scrapes bool, interval time.Duration) process.Builder {
+// another with a pause of interval between them. It takes the segments that kept returns from
+// memory; nil: none. scrapes means that the process stores samples that it has scraped.
+func Background(kept func(process.Parts) *recent.Segments, s Settings, scrapes bool, interval time.Duration) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		s.Recent = kept(p)
+		if kept != nil {
+			s.Recent = kept(p)
+		}
 		if scrapes {
 			flags.Replace(p.Flags, "compactor.min-part-segments", &s.MinPartSegments, segmentsOfScrapes)
 			flags.Replace(p.Flags, "compactor.part-bytes", &s.PartBytes, bytesOfScrapes)

@@ -60,7 +60,7 @@ func manifest(t *testing.T, p process.Parts) catalog.Manifest {
 
 func TestBackgroundCompactsOnceTheProcessIsReady(t *testing.T) {
 	p, ready := parts(t)
-	stage, err := compactapp.Background(compactapp.DefaultSettings(), time.Millisecond)(t.Context(), p)
+	stage, err := compactapp.Background(nil, compactapp.DefaultSettings(), false, time.Millisecond)(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, stage.Routes())
 	require.Empty(t, manifest(t, p).Blocks)
@@ -72,7 +72,7 @@ func TestBackgroundCompactsOnceTheProcessIsReady(t *testing.T) {
 
 func TestBackgroundEndsBeforeTheProcessIsReady(t *testing.T) {
 	p, _ := parts(t)
-	stage, err := compactapp.Background(compactapp.DefaultSettings(), time.Millisecond)(t.Context(), p)
+	stage, err := compactapp.Background(nil, compactapp.DefaultSettings(), false, time.Millisecond)(t.Context(), p)
 	require.NoError(t, err)
 	require.NoError(t, stage.Drain(t.Context()))
 	require.NoError(t, stage.Close())
@@ -115,7 +115,7 @@ func TestBadSettings(t *testing.T) {
 	p, _ := parts(t)
 	s := compactapp.DefaultSettings()
 	s.SettleDelay = -1
-	for _, build := range []process.Builder{compactapp.Background(s, time.Minute), compactapp.OnRequest(s, compactapp.Workers{})} {
+	for _, build := range []process.Builder{compactapp.Background(nil, s, false, time.Minute), compactapp.OnRequest(s, compactapp.Workers{})} {
 		_, err := build(t.Context(), p)
 		require.ErrorContains(t, err, "start compaction: ")
 	}

@@ -34,7 +34,7 @@ type invoked struct {
 // its work. In a function, the stage also runs on schedules and executes jobs that arrive as
 // messages. The queue receives no request before the first tick.
 func OnRequest(s Settings, w Workers) process.Builder {
-	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
+	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		s.QueuedWrites = w.Queued
 		c, err := newStage(s, p)
 		if err != nil {
@@ -42,7 +42,7 @@ func OnRequest(s Settings, w Workers) process.Builder {
 		}
 		i := &invoked{compact: c}
 		if w.QueueURL != "" {
-			if i.queue, err = sqsqueue.Open(ctx, w.QueueURL, sqsqueue.Metrics(p.Registry)); err != nil {
+			if i.queue, err = sqsqueue.Open(w.QueueURL, p.Registry); err != nil {
 				return nil, fmt.Errorf("start compaction: %w", err)
 			}
 		}

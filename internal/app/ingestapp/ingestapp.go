@@ -50,18 +50,16 @@ type stage struct {
 }
 
 // New returns the builder of the ingest stage. It passes the stage to those who append to it in
-// this process.
-func New(s ingest.Settings, users ...func(*ingest.Stage)) process.Builder {
-	return Keeping(func(process.Parts) *recent.Segments { return nil }, s, users...)
-}
-
-// Keeping is New for a stage that keeps the content of its segments in what kept returns.
-func Keeping(kept func(process.Parts) *recent.Segments, s ingest.Settings, users ...func(*ingest.Stage)) process.Builder {
-	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
+// this process. The stage keeps the content of its segments in what kept returns; nil: nowhere.
+func New(kept func(process.Parts) *recent.Segments, s ingest.Settings, users ...func(*ingest.Stage)) process.Builder {
+	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		s := resolved(s, p.Memory.Limit(), p.Flags)
-		opts := []ingest.Option{ingest.Within(p.Memory), ingest.Keep(kept(p))}
+		opts := []ingest.Option{ingest.Within(p.Memory)}
+		if kept != nil {
+			opts = append(opts, ingest.Keep(kept(p)))
+		}
 		if s.QueueURL != "" {
-			q, err := sqsqueue.Open(ctx, s.QueueURL, sqsqueue.Metrics(p.Registry))
+			q, err := sqsqueue.Open(s.QueueURL, p.Registry)
 			if err != nil {
 				return nil, fmt.Errorf("start ingest: %w", err)
 			}

@@ -27,7 +27,7 @@ import (
 func build(t *testing.T, s ingest.Settings, store *memstore.Store) (process.Stage, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	stage, err := ingestapp.New(s)(t.Context(), process.Parts{Store: store, Registry: reg, Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+	stage, err := ingestapp.New(nil, s)(t.Context(), process.Parts{Store: store, Registry: reg, Logger: slog.New(slog.DiscardHandler), Now: time.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, stage.Drain(t.Context()))
@@ -69,9 +69,9 @@ func TestBadQueue(t *testing.T) {
 	s := ingest.DefaultSettings()
 	parts := process.Parts{Store: memstore.New(memstore.Settings{}), Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Now: time.Now}
 	s.Mode = ingest.Buffered
-	_, err := ingestapp.New(s)(t.Context(), parts)
+	_, err := ingestapp.New(nil, s)(t.Context(), parts)
 	require.ErrorContains(t, err, "start ingest: ingest settings: ingest.mode: buffered wants the URL of a queue in ingest.queue-url")
 	s.QueueURL = "nonsense"
-	_, err = ingestapp.New(s)(t.Context(), parts)
+	_, err = ingestapp.New(nil, s)(t.Context(), parts)
 	require.ErrorContains(t, err, `start ingest: open queue: want https://host/account/name, got "nonsense"`)
 }

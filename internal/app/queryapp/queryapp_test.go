@@ -45,7 +45,7 @@ func restart(t *testing.T, s queryapp.Settings, dir string) string {
 	t.Helper()
 	p := process.DefaultSettings()
 	p.Store, p.Flags = "file://"+dir, flags.Values{{Name: "query.timeout", Text: "2m"}}
-	h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler), ingestapp.New(ingest.DefaultSettings()), queryapp.New(s))
+	h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler), ingestapp.New(nil, ingest.DefaultSettings()), queryapp.New(s))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, end()) })
 	srv := httptest.NewServer(h)

@@ -54,7 +54,7 @@ func (e *Evaluator) ReadFrom(q *query.Stage) { e.query = q }
 // Build makes the evaluator a stage. It is built after the stage that it reads from. It writes
 // segments itself, whatever the mode of the ingest stage of others is: rules that follow must see
 // the results at once, and one object has the results of many groups.
-func (e *Evaluator) Build(ctx context.Context, p process.Parts) (process.Stage, error) {
+func (e *Evaluator) Build(_ context.Context, p process.Parts) (process.Stage, error) {
 	if e.query == nil {
 		return nil, errors.New("evaluate rules: it needs a query stage in the same process")
 	}
@@ -77,7 +77,7 @@ func (e *Evaluator) Build(ctx context.Context, p process.Parts) (process.Stage, 
 		Retry: passes, Registry: p.Registry, Logger: p.Logger, Now: p.Now,
 	}
 	if e.set.QueueURL != "" {
-		if parts.Queue, err = sqsqueue.Open(ctx, e.set.QueueURL, sqsqueue.Metrics(p.Registry)); err != nil {
+		if parts.Queue, err = sqsqueue.Open(e.set.QueueURL, p.Registry); err != nil {
 			return nil, fmt.Errorf("evaluate rules: %w", err)
 		}
 	}

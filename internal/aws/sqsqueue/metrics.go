@@ -20,19 +20,6 @@ type metrics struct {
 	chunks   *prometheus.CounterVec // by queue, op
 }
 
-// Option is a setting of Open.
-type Option func(*Queue)
-
-// Metrics registers the queue's counters. Queues with the same registerer share them:
-//
-//	promlake_queue_requests_total{queue,op,status}  attempts of requests by HTTP status,
-//	                                                "error" if there was no answer
-//	promlake_queue_chunks_total{queue,op}           64 KiB chunks of their payloads, at least one
-//	                                                per request: the number that SQS charges
-func Metrics(reg prometheus.Registerer) Option {
-	return func(q *Queue) { q.met = newMetrics(reg) }
-}
-
 // newMetrics registers the counters with reg, unless it is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_queue_"}

@@ -26,6 +26,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/logging"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/store/queue"
 )
@@ -50,8 +51,14 @@ type Queue struct {
 // https://sqs.eu-central-1.amazonaws.com/123456789012/name. It sends no request and reads no
 // configuration; the first use reads it from AWS's usual sources. The region is that of the URL's
 // host or of the environment. A URL with a host that is not AWS's is its own endpoint, unless
-// AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_SQS sets another.
-func Open(_ context.Context, rawURL string, opts ...Option) (*Queue, error) {
+// AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_SQS sets another. Queues with the same reg share their
+// counters there; nil publishes none:
+//
+//	promlake_queue_requests_total{queue,op,status}  attempts of requests by HTTP status,
+//	                                                "error" if there was no answer
+//	promlake_queue_chunks_total{queue,op}           64 KiB chunks of their payloads, at least one
+//	                                                per request: the number that SQS charges
+func Open(rawURL string, reg prometheus.Registerer) (*Queue, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
 		return nil, fmt.Errorf("open queue: want https://host/account/name, got %q", rawURL)
@@ -64,13 +71,7 @@ func Open(_ context.Context, rawURL string, opts ...Option) (*Queue, error) {
 	if c.region == "" || !strings.HasPrefix(host, "sqs") && !strings.Contains(host, ".queue.amazonaws.") {
 		c.endpoint = u.Scheme + "://" + u.Host
 	}
-	q := &Queue{url: rawURL, name: path.Base(u.Path), config: c}
-	for _, o := range opts {
-		o(q)
-	}
-	if q.met == nil {
-		q.met = newMetrics(nil)
-	}
+	q := &Queue{url: rawURL, name: path.Base(u.Path), config: c, met: newMetrics(reg)}
 	q.patient = counting{q.name, q.met, newHTTPClient(q.config.silence + maxWait)}
 	q.connect = sync.OnceValues(func() (*sqs.Client, error) {
 		opts := []func(*awsconfig.LoadOptions) error{
@@ -97,9 +98,6 @@ func Open(_ context.Context, rawURL string, opts ...Option) (*Queue, error) {
 	})
 	return q, nil
 }
-
-// Name returns the queue's name.
-func (q *Queue) Name() string { return q.name }
 
 // config is what a queue's client runs by.
 type config struct {

@@ -27,7 +27,7 @@ func open(t *testing.T, name string) fixture {
 	t.Helper()
 	f := fixture{server: sqstest.Start(t), there: memqueue.New(memqueue.Settings{}), reg: prometheus.NewRegistry()}
 	var err error
-	f.Queue, err = Open(t.Context(), f.server.Add(name, f.there), Metrics(f.reg))
+	f.Queue, err = Open(f.server.Add(name, f.there), f.reg)
 	require.NoError(t, err)
 	f.config.minBackoff, f.config.maxBackoff = time.Microsecond, time.Microsecond
 	return f
@@ -227,14 +227,14 @@ promlake_queue_requests_total{op="send",queue="q",status="200"} 2
 promlake_queue_requests_total{op="send",queue="q",status="503"} 1
 promlake_queue_requests_total{op="send",queue="q",status="error"} 1
 `)))
-	again, err := Open(t.Context(), f.server.Add("other", f.there), Metrics(f.reg))
+	again, err := Open(f.server.Add("other", f.there), f.reg)
 	require.NoError(t, err, "queues share a registry")
 	require.Same(t, f.met.requests, again.met.requests)
 }
 
 func TestOpen(t *testing.T) {
 	for _, bad := range []string{"", "q", "https://sqs.eu-central-1.amazonaws.com", "ftp://h/1/q", "https://h/"} {
-		_, err := Open(t.Context(), bad)
+		_, err := Open(bad, nil)
 		require.ErrorContains(t, err, "open queue: want https://host/account/name, got ", bad)
 	}
 	for url, want := range map[string]config{
@@ -247,7 +247,7 @@ func TestOpen(t *testing.T) {
 		"http://127.0.0.1:4566/000000000000/q":                              {endpoint: "http://127.0.0.1:4566"},
 		"http://localhost:4566/queue/eu-central-1/000000000000/promlake.fi": {endpoint: "http://localhost:4566"},
 	} {
-		q, err := Open(t.Context(), url)
+		q, err := Open(url, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, config{region: q.config.region, endpoint: q.config.endpoint}, url)
 	}
@@ -259,7 +259,7 @@ func TestEnvironment(t *testing.T) {
 	f := open(t, "q")
 	t.Setenv("AWS_ENDPOINT_URL_SQS", f.server.URL)
 	for _, url := range []string{"https://sqs.eu-central-1.amazonaws.com/1/q", "http://sqs.invalid:1/1/q"} {
-		q, err := Open(t.Context(), url)
+		q, err := Open(url, nil)
 		require.NoError(t, err)
 		require.NoError(t, q.Send(t.Context(), messages("x")...))
 	}
