@@ -107,9 +107,10 @@ func (f *function) messages(ctx context.Context, batch []Message) ([]byte, error
 	if err != nil {
 		return nil, fmt.Errorf("handle %d messages: %w", len(batch), err)
 	}
-	a := batchAnswer{Failures: make([]batchFailure, 0, len(failed))}
+	// The failures are never null, which would mean that all messages failed.
+	a := events.SQSEventResponse{BatchItemFailures: make([]events.SQSBatchItemFailure, 0, len(failed))}
 	for _, id := range failed {
-		a.Failures = append(a.Failures, batchFailure{id})
+		a.BatchItemFailures = append(a.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: id})
 	}
 	return json.Marshal(a)
 }

@@ -84,13 +84,3 @@ func number(p *jsontext.Parser) (int64, error) {
 	}
 	return strconv.ParseInt(digits, 10, 64)
 }
-
-// batchAnswer is the answer to a batch of an event source mapping with ReportBatchItemFailures.
-type batchAnswer struct {
-	// never null, which would mean that all messages failed
-	Failures []batchFailure `json:"batchItemFailures"`
-}
-
-type batchFailure struct {
-	ID string `json:"itemIdentifier"`
-}
