@@ -57,10 +57,7 @@ func newCostReport(l cost.Load) (*costReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	measured, err := cost.ReadMeasured()
-	if err != nil {
-		return nil, err
-	}
+	measured := cost.Figures()
 	bill, err := cost.Estimate(l, prices, measured)
 	if err != nil {
 		return nil, err

@@ -18,8 +18,7 @@ import (
 // prices by constants. A tick over a tenant that writes lists its segments; the tenants are listed
 // rarely.
 func TestRequestsThatArePriced(t *testing.T) {
-	m, err := cost.ReadMeasured()
-	require.NoError(t, err)
+	m := cost.Figures()
 	l := newLake(t)
 	s := l.stage(Settings{}, 2)
 	merge := func(from, at string) map[memstore.Op]int {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/common/model"
 )
@@ -148,19 +147,10 @@ func (w *sheet) query(samples, requests float64) work {
 	}
 }
 
-// figures are those of measured.json.
-var figures = sync.OnceValue(func() *Measured {
-	m, err := ReadMeasured()
-	if err != nil {
-		panic(fmt.Sprintf("read the measured figures of the program: %v", err)) // a test reads them
-	}
-	return m
-})
-
 // QueryTime returns how long a function of the default memory takes for a query that reads samples
 // in requests to the store, and what this time and the invocation cost in DefaultRegion.
 func QueryTime(samples, requests float64) (seconds, dollars float64) {
-	w := &sheet{Load: DefaultLoad(), m: figures()}
+	w := &sheet{Load: DefaultLoad(), m: Figures()}
 	k := w.query(samples, requests)
 	w.function(Query, 1, k, w.Memory.Query, "")
 	for _, l := range w.bill.Lines {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -25,9 +26,7 @@ func lists(t *testing.T, region string) (*cost.Prices, *cost.Measured) {
 	t.Helper()
 	p, err := cost.ReadPrices(region)
 	require.NoError(t, err)
-	m, err := cost.ReadMeasured()
-	require.NoError(t, err)
-	return p, m
+	return p, cost.Figures()
 }
 
 func estimate(t *testing.T, l cost.Load) *cost.Bill {
@@ -43,6 +42,15 @@ func TestFilesMatchTheirSchemas(t *testing.T) {
 		data, err := os.ReadFile(name + ".json")
 		require.NoError(t, err)
 		require.Equal(t, []string{""}, schematest.Validate(t, name+".schema.json", data), name)
+	}
+}
+
+func TestNoFigureIsMissing(t *testing.T) {
+	v := reflect.ValueOf(*cost.Figures())
+	for i := range v.NumField() {
+		f := v.Field(i).Interface().(cost.Figure)
+		require.NotEmpty(t, f.How, v.Type().Field(i).Name)
+		require.NotEmpty(t, f.Unit, v.Type().Field(i).Name)
 	}
 }
 
