@@ -3,7 +3,6 @@ package tenantapp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -35,28 +34,12 @@ type Stored struct {
 	Error           string  `json:"error,omitempty"` // why the rest is unknown
 }
 
-// TooManyError reports a store with more tenants than one request may describe.
-type TooManyError struct{ Tenants, Limit int }
-
-// Error implements error.
-func (e *TooManyError) Error() string {
-	return fmt.Sprintf("the store has %d tenants, and one request may describe %d (--web.max-tenants)", e.Tenants, e.Limit)
-}
-
 // overviewers is the number of tenants that are read at once.
 const overviewers = 8
 
-// overview describes all tenants of a store, the one with most bytes first. It lists the segments
-// and reads the manifest of each. A manifest that cannot be read is part of the result. Errors are
-// a *TooManyError and those of listing the tenants.
-func overview(ctx context.Context, store objstore.Store, limit int) ([]Stored, error) {
-	tenants, err := catalog.Tenants(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	if len(tenants) > limit {
-		return nil, &TooManyError{len(tenants), limit}
-	}
+// overview describes tenants of a store, the one with most bytes first. It lists the segments and
+// reads the manifest of each. A manifest that cannot be read is part of the result.
+func overview(ctx context.Context, store objstore.Store, tenants []string) ([]Stored, error) {
 	out := make([]Stored, len(tenants))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(overviewers)
@@ -123,14 +106,18 @@ func New(s Served) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		results := telemetry.Metrics{Registerer: p.Registry, Prefix: "promlake_"}.Counters("tenants_requests_total", "Requests to describe all tenants by result: ok, limit (more tenants than --web.max-tenants), busy (another one ran) and failed (the store did not answer).", "result")
 		return process.NewExclusive(Path, "another request reads the tenants: try again when it is over", results, func(r *http.Request) (any, string, error) {
-			tenants, err := overview(r.Context(), p.Store, s.MaxTenants)
-			if tooMany, ok := errors.AsType[*TooManyError](err); ok {
-				return nil, "limit", tooMany
-			}
+			tenants, err := catalog.Tenants(r.Context(), p.Store)
 			if err != nil {
 				return nil, "", err
 			}
-			return data{tenants}, "ok", nil
+			if len(tenants) > s.MaxTenants {
+				return nil, "limit", fmt.Errorf("the store has %d tenants, and one request may describe %d (--web.max-tenants)", len(tenants), s.MaxTenants)
+			}
+			all, err := overview(r.Context(), p.Store, tenants)
+			if err != nil {
+				return nil, "", err
+			}
+			return data{all}, "ok", nil
 		}), nil
 	}
 }

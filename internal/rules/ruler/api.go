@@ -43,8 +43,8 @@ type api struct {
 	store    rulestore.Store
 	parser   parser.Parser
 	changed  func()
-	limited  limited
-	memory   *memory.Budget // of the process
+	limited  *prometheus.CounterVec // edits that a limit refused
+	memory   *memory.Budget         // of the process
 	logger   *slog.Logger
 }
 
@@ -60,7 +60,7 @@ func Routes(s Settings, store rulestore.Store, changed func(), budget *memory.Bu
 	c := telemetry.Metrics{Registerer: reg, Prefix: "promlake_ruler_"}.CountersOf("limited_total",
 		"Changes of rule groups that were refused because of a limit: groups, bytes and memory of a tenant, rules of a group, expression or template of a rule, length of a name, fields of a mapping.",
 		"limit", limitGroups, limitRules, limitBytes, limitFields, limitExpression, limitTemplate, rulestore.LimitName, rulestore.LimitMemory)
-	a := &api{settings: s, store: store, parser: parser.NewParser(s.Parser), changed: changed, limited: limited{c}, memory: budget, logger: logger}
+	a := &api{settings: s, store: store, parser: parser.NewParser(s.Parser), changed: changed, limited: c, memory: budget, logger: logger}
 	var all []Route
 	for _, r := range []struct {
 		method, path string

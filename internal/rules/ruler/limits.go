@@ -1,8 +1,6 @@
 package ruler
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/promlake/promlake/internal/rules/rulestore"
 )
 
@@ -43,6 +41,3 @@ func size(r rulestore.Rules) (int64, error) {
 	b, err := rulestore.Encode(r)
 	return int64(len(b)), err
 }
-
-// limited counts the edits that a limit refused.
-type limited struct{ *prometheus.CounterVec }

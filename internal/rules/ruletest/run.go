@@ -181,27 +181,11 @@ func (r *runner) test(t *test, f *file, order map[string]int) (failures []error)
 	if err != nil {
 		return []error{errors.Join(fmt.Errorf("open a TSDB: %w", err), os.RemoveAll(dir))}
 	}
-	s := &store{DB: db, input: all}
+	e := r.evaluation(t, f, &store{DB: db, input: all})
 	defer func() {
-		if err := errors.Join(db.Close(), os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(e.engine.Close(), db.Close(), os.RemoveAll(dir)); err != nil {
 			failures = append(failures, fmt.Errorf("close the TSDB: %w", err))
 		}
 	}()
-	e := r.evaluation(t, f, s)
-	defer func() { failures = append(failures, unjoin(e.engine.Close())...) }()
 	return e.run(f.RuleFiles, order)
-}
-
-// unjoin returns the errors that err consists of.
-func unjoin(err error) []error {
-	if err == nil {
-		return nil
-	}
-	if many, ok := errors.AsType[interface {
-		error
-		Unwrap() []error
-	}](err); ok {
-		return many.Unwrap()
-	}
-	return []error{err}
 }
