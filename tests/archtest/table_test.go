@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	"internal/app/ask":        {},
 	"internal/app/compactapp": {"internal/access/auth", "internal/app/flags", "internal/app/process", "internal/aws/lambda", "internal/aws/sqsqueue", "internal/base/settings", "internal/compact", "internal/format/key", "internal/store/objstore", "internal/store/objstore/probe", "internal/store/queue", "internal/store/recent"},
 	"internal/app/copyapp":    {"internal/app/process", "internal/format/key", "internal/rules/rulestore", "internal/store/catalog", "internal/store/objstore", "internal/store/objstore/probe", "internal/store/objstore/storeurl"},
-	"internal/app/demo":       {"internal/app/promconfig", "internal/base/settings"},
+	"internal/app/demo":       {"internal/app/ask", "internal/app/promconfig", "internal/base/settings"},
 	"internal/app/doctorapp":  {"internal/access/tenant", "internal/app/human", "internal/app/process", "internal/base/telemetry", "internal/compact/blockio", "internal/format/block", "internal/format/checksum", "internal/format/key", "internal/format/parquetfile", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/objstore"},
 	"internal/app/exportapp":  {"internal/app/ask", "internal/format/key", "internal/sql/encode"},
 	"internal/app/flags":      {"internal/base/settings", "internal/base/telemetry"},

@@ -11,6 +11,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	promcommon "github.com/prometheus/common/config"
+
+	"github.com/promlake/promlake/internal/app/ask"
 )
 
 // Example is a PromQL query whose result over the demo's data is instructive.
@@ -64,32 +68,25 @@ func Welcome(ctx context.Context, s Settings, base, token string, out io.Writer,
 	}
 }
 
-// answered reports whether the process answers all examples. Without metrics of the machine, the
-// first is enough.
+// answered reports whether the queries of the examples have results. Without metrics of the machine,
+// the first is enough. Requests have the token if it is not "".
 func answered(ctx context.Context, s Settings, base, token string) bool {
 	examples := Examples()
 	if _, err := NewCollector(s.ProcPath, slog.New(slog.DiscardHandler), time.Now); err != nil {
 		examples = examples[:1]
 	}
-	return !slices.ContainsFunc(examples, func(e Example) bool { return !answers(ctx, base, token, e.Query) })
+	client := &http.Client{}
+	if token != "" {
+		client.Transport = promcommon.NewAuthorizationCredentialsRoundTripper("Bearer", promcommon.NewInlineSecret(token), http.DefaultTransport)
+	}
+	return !slices.ContainsFunc(examples, func(e Example) bool {
+		var answer struct {
+			Data struct{ Result []json.RawMessage }
+		}
+		err := ask.PostJSON(ctx, client, base+"/api/v1/query", url.Values{"query": {e.Query}}, maxAnswer, &answer)
+		return err != nil || len(answer.Data.Result) == 0
+	})
 }
 
-// answers reports whether a query has a result.
-func answers(ctx context.Context, base, token, query string) bool {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/query?query="+url.QueryEscape(query), nil)
-	if err != nil {
-		return false
-	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var answer struct {
-		Data struct{ Result []json.RawMessage }
-	}
-	return json.NewDecoder(resp.Body).Decode(&answer) == nil && len(answer.Data.Result) > 0
-}
+// maxAnswer bounds the answer to an example, in bytes.
+const maxAnswer = 1 << 20
