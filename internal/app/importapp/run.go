@@ -111,17 +111,9 @@ func (o *Outcome) checked(ctx context.Context, set bulk.Settings, store objstore
 }
 
 // run plans the import into a store and does it, unless it is a dry run.
-func (o *Outcome) run(ctx context.Context, set bulk.Settings, store objstore.Store, now func() time.Time, progress bulk.Progress) error {
+func (o *Outcome) run(ctx context.Context, set bulk.Settings, store objstore.Store, now func() time.Time, progress bulk.Progress) (err error) {
 	begin := now()
-	past, err := bulk.ReadPast(ctx, store, o.settings.Tenant)
-	if err != nil {
-		return err
-	}
-	at, err := store.Now(ctx)
-	if err != nil {
-		return err
-	}
-	if o.plan, err = bulk.MakePlan(set, at, o.found.inputs, past); err != nil {
+	if o.plan, err = Plan(ctx, store, o.settings.Tenant, set, o.found.inputs); err != nil {
 		return err
 	}
 	if o.settings.DryRun {
@@ -134,6 +126,19 @@ func (o *Outcome) run(ctx context.Context, set bulk.Settings, store objstore.Sto
 	o.report, err = bulk.Run(ctx, set, store, o.settings.Tenant, o.plan, progress)
 	o.took = now().Sub(begin)
 	return err
+}
+
+// Plan plans an import of inputs, of which earlier imports into the store may have done some.
+func Plan(ctx context.Context, store objstore.Store, tenant string, set bulk.Settings, inputs []bulk.Input) (bulk.Plan, error) {
+	past, err := bulk.ReadPast(ctx, store, tenant)
+	if err != nil {
+		return bulk.Plan{}, err
+	}
+	now, err := store.Now(ctx)
+	if err != nil {
+		return bulk.Plan{}, err
+	}
+	return bulk.MakePlan(set, now, inputs, past)
 }
 
 // Text describes the outcome.

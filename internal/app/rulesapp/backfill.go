@@ -61,15 +61,7 @@ func (l *Lake) Backfill(ctx context.Context, b Backfill, now func() time.Time, p
 			return nil, err
 		}
 	}
-	past, err := bulk.ReadPast(ctx, l.Store, f.Import.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	at, err := l.Store.Now(ctx)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := bulk.MakePlan(f.set, at, f.inputs, past)
+	plan, err := importapp.Plan(ctx, l.Store, f.Import.Tenant, f.set, f.inputs)
 	if err != nil {
 		return nil, err
 	}
