@@ -94,8 +94,7 @@ func explained(err error) error {
 		"or name the targets by file_sd_configs, http_sd_configs or dns_sd_configs", err, strings.Join(absent, ", "))
 }
 
-// reasons say why a setting has no effect, by its path in the file. A path that is listed covers
-// what is below it.
+// reasons say why a setting has no effect, by its path in the file: a section, or a part of one.
 var reasons = map[string]string{
 	"remote_write":          "samples are stored in Promlake's store only",
 	"remote_read":           "queries read Promlake's store only",
@@ -103,38 +102,34 @@ var reasons = map[string]string{
 	"runtime":               "see --log.level and --memory-limit",
 	"global.query_log_file": "there is no query log",
 	"storage.exemplars":     "all exemplars are stored",
-	"storage.tsdb":          "there is no TSDB; see --compactor.blocks-retention-period",
+	tsdbPath:                "there is no TSDB; see --compactor.blocks-retention-period",
 }
 
-// honoured are settings below paths of reasons that have an effect.
-var honoured = []string{"storage.tsdb.out_of_order_time_window"}
+// tsdbPath is the path of the settings of the TSDB, of which only honoured has an effect.
+const (
+	tsdbPath = "storage.tsdb"
+	honoured = "out_of_order_time_window"
+)
 
 // ignoredIn names the settings of a file that have no effect.
 func ignoredIn(root map[string]any) (out []string) {
-	var walk func(prefix string, m map[string]any)
-	walk = func(prefix string, m map[string]any) {
-		for name, v := range m {
-			path := prefix + name
-			if slices.Contains(honoured, path) {
-				continue
-			}
-			below, isMap := v.(map[string]any)
-			for top, reason := range reasons {
-				switch {
-				case path != top && !strings.HasPrefix(path, top+"."):
-				case isMap && slices.ContainsFunc(honoured, func(h string) bool { return strings.HasPrefix(h, path+".") }):
-					// its parts are named
-				default:
-					out = append(out, path+": "+reason)
-					below = nil
+	for path, reason := range reasons {
+		in, name := root, path
+		if section, part, ok := strings.Cut(path, "."); ok {
+			in, _ = root[section].(map[string]any)
+			name = part
+		}
+		v, there := in[name]
+		if parts, ok := v.(map[string]any); ok && path == tsdbPath {
+			for part := range parts {
+				if part != honoured {
+					out = append(out, path+"."+part+": "+reason)
 				}
 			}
-			if isMap && below != nil {
-				walk(path+".", below)
-			}
+		} else if there {
+			out = append(out, path+": "+reason)
 		}
 	}
-	walk("", root)
 	slices.Sort(out)
 	return out
 }
