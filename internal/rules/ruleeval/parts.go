@@ -2,6 +2,7 @@ package ruleeval
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -91,45 +92,36 @@ func sameSeries(a, b *Rule) bool {
 }
 
 // components returns the strongly connected components of a graph, each after those to which its
-// edges lead (Tarjan's algorithm).
+// edges lead (Kosaraju's algorithm).
 func components(edges []map[int]time.Duration) (out [][]int) {
-	const unseen = 0
-	number, low, on := make([]int, len(edges)), make([]int, len(edges)), make([]bool, len(edges))
-	var stack []int
-	next := unseen + 1
-	var visit func(i int)
-	visit = func(i int) {
-		number[i], low[i], on[i] = next, next, true
-		next++
-		stack = append(stack, i)
-		targets := make([]int, 0, len(edges[i]))
-		for j := range edges[i] {
-			targets = append(targets, j)
+	from, to := make([][]int, len(edges)), make([][]int, len(edges))
+	for i := range edges {
+		for _, j := range slices.Sorted(maps.Keys(edges[i])) {
+			from[i], to[j] = append(from[i], j), append(to[j], i)
 		}
-		slices.Sort(targets)
-		for _, j := range targets {
-			switch {
-			case number[j] == unseen:
-				visit(j)
-				low[i] = min(low[i], low[j])
-			case on[j]:
-				low[i] = min(low[i], number[j])
-			}
-		}
-		if low[i] != number[i] {
+	}
+	seen := make([]bool, len(edges))
+	// visit appends what is reached from i, each after those that are reached from it.
+	var visit func(along [][]int, i int, reached *[]int)
+	visit = func(along [][]int, i int, reached *[]int) {
+		if seen[i] {
 			return
 		}
-		at := slices.Index(stack, i)
-		c := slices.Clone(stack[at:])
-		stack = stack[:at]
-		for _, j := range c {
-			on[j] = false
+		seen[i] = true
+		for _, j := range along[i] {
+			visit(along, j, reached)
 		}
-		out = append(out, c)
+		*reached = append(*reached, i)
 	}
+	var order []int
 	for i := range edges {
-		if number[i] == unseen {
-			visit(i)
+		visit(to, i, &order)
+	}
+	clear(seen)
+	for _, i := range slices.Backward(order) {
+		var c []int
+		if visit(from, i, &c); c != nil {
+			out = append(out, c)
 		}
 	}
 	return out
