@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/models"
@@ -37,7 +36,7 @@ func (a *alertmanagers) deliver(ctx context.Context, all []alert) (Delivery, err
 	out := make(models.PostableAlerts, 0, len(all))
 	for _, a := range all {
 		out = append(out, &models.PostableAlert{
-			Annotations: a.Annotations.Map(), StartsAt: date(a.StartsAt), EndsAt: date(a.EndsAt),
+			Annotations: a.Annotations.Map(), StartsAt: strfmt.DateTime(a.StartsAt), EndsAt: strfmt.DateTime(a.EndsAt),
 			Alert: models.Alert{GeneratorURL: strfmt.URI(a.GeneratorURL), Labels: a.Labels.Map()},
 		})
 	}
@@ -107,5 +106,3 @@ func post(ctx context.Context, client *http.Client, to *url.URL, body []byte) er
 	}
 	return nil
 }
-
-func date(t time.Time) strfmt.DateTime { return strfmt.DateTime(t) }
