@@ -37,7 +37,7 @@ func filled(t *testing.T) string {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, done()) }()
 	for name, value := range map[string]float64{tenant.Default: 1, "other": 2} {
-		client, err := remote.NewAPI("http://store", remote.WithAPIHTTPClient(&http.Client{Transport: identified{name, "", loopback.Transport(h)}}))
+		client, err := remote.NewAPI("http://store", remote.WithAPIHTTPClient(&http.Client{Transport: source{tenant: name}.identified(loopback.Transport(h))}))
 		require.NoError(t, err)
 		req := &prompb.WriteRequest{}
 		for i := range 3 {

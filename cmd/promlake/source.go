@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	httpconfig "github.com/prometheus/common/config"
+
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
@@ -43,13 +45,13 @@ func (s source) client(ctx context.Context, io flags.Streams, vs flags.Values) (
 	if s.url != "" {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DialContext = (&net.Dialer{Timeout: connectTimeout}).DialContext
-		return &http.Client{Transport: identified{s.tenant, s.token, t}}, func() error { return nil }, nil
+		return &http.Client{Transport: s.identified(t)}, func() error { return nil }, nil
 	}
 	h, done, err := queryOf(ctx, s.store, s.log, s.query, io, vs)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &http.Client{Transport: identified{s.tenant, s.token, loopback.Transport(h)}}, done, nil
+	return &http.Client{Transport: s.identified(loopback.Transport(h))}, done, nil
 }
 
 // queryOf opens a query stage over a store, for all tenants. done releases what it holds; no
@@ -66,23 +68,15 @@ func queryOf(
 	return process.Open(ctx, p, logger, queryapp.New(settings))
 }
 
-// identified adds the tenant to every request, and the token if there is one. It implements
-// http.RoundTripper.
-type identified struct {
-	tenant, token string
-	next          http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (a identified) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	if a.tenant != "" {
-		r.Header.Set(tenant.Header, a.tenant)
+// identified adds the tenant and the token to every request, if there are any.
+func (s source) identified(next http.RoundTripper) http.RoundTripper {
+	if s.token != "" {
+		next = httpconfig.NewAuthorizationCredentialsRoundTripper("Bearer", httpconfig.NewInlineSecret(s.token), next)
 	}
-	if a.token != "" {
-		r.Header.Set("Authorization", "Bearer "+a.token)
+	if s.tenant != "" {
+		next = httpconfig.NewHeadersRoundTripper(&httpconfig.Headers{Headers: map[string]httpconfig.Header{tenant.Header: {Values: []string{s.tenant}}}}, next)
 	}
-	return a.next.RoundTrip(r)
+	return next
 }
 
 // withStore calls f with the store at a URL, which exists.
