@@ -33,11 +33,7 @@ func newQuestion(expr, at, start, end string, step time.Duration, now time.Time)
 	if at != "" {
 		return question{}, errors.New("--time belongs to an instant query, --start to a range query: give one of them")
 	}
-	from, err := parseTime("start", start, now)
-	if err != nil {
-		return question{}, err
-	}
-	to, err := parseTime("end", end, now)
+	from, to, err := parseRange(start, end, now)
 	if err != nil {
 		return question{}, err
 	}

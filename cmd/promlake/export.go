@@ -39,10 +39,7 @@ type exportCmd struct {
 func (c *exportCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Values) (err error) {
 	begin := time.Now()
 	set := exportapp.Settings{Match: c.Match, Timeout: c.Timeout}
-	if set.Start, err = parseTime("start", c.Start, begin); err != nil {
-		return err
-	}
-	if set.End, err = parseTime("end", c.End, begin); err != nil {
+	if set.Start, set.End, err = parseRange(c.Start, c.End, begin); err != nil {
 		return err
 	}
 	if c.Format == "tsdb" && c.Output == "" {

@@ -46,11 +46,7 @@ type importPrometheusCmd struct {
 // Run imports and prints what that did, also when it failed midway.
 func (c *importPrometheusCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	r := importapp.Remote{URL: c.URL, Match: c.Match, HTTPConfig: c.HTTPConfig, Headers: c.Header, Token: c.Token, Timeout: c.Timeout, Identity: c.Identity, Now: time.Now()}
-	now := r.Now
-	if r.Start, err = parseTime("start", c.Start, now); err != nil {
-		return err
-	}
-	if r.End, err = parseTime("end", c.End, now); err != nil {
+	if r.Start, r.End, err = parseRange(c.Start, c.End, r.Now); err != nil {
 		return err
 	}
 	return bring(ctx, io, c.Import, r)

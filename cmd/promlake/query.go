@@ -112,6 +112,14 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
+// parseRange reads --start and --end.
+func parseRange(start, end string, now time.Time) (from, to time.Time, err error) {
+	if from, err = parseTime("start", start, now); err == nil {
+		to, err = parseTime("end", end, now)
+	}
+	return from, to, err
+}
+
 type readCmd struct {
 	Store  string `name:"store" required:"" placeholder:"URL" help:"Object store to read."`
 	Socket string `name:"socket" required:"" placeholder:"PATH" help:"Unix socket to create. Whoever can open it reads every tenant, so its directory should be private."`

@@ -79,11 +79,7 @@ type rulesBackfillCmd struct {
 // Run evaluates, writes blocks, and prints what that did, also when it failed midway.
 func (c *rulesBackfillCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (err error) {
 	b := rulesapp.Backfill{Source: c.Source, Import: c.Import, Attempt: c.Attempt}
-	now := time.Now()
-	if b.Start, err = parseTime("start", c.Start, now); err != nil {
-		return err
-	}
-	if b.End, err = parseTime("end", c.End, now); err != nil {
+	if b.Start, b.End, err = parseRange(c.Start, c.End, time.Now()); err != nil {
 		return err
 	}
 	p := newPace(io, "evaluations")
