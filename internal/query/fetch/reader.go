@@ -29,13 +29,26 @@ func (c *Cache) Reader(ctx context.Context, key string, size int64) *Reader {
 	return &Reader{ctx: ctx, cache: c, key: key, size: size, slots: c.slots(ctx)}
 }
 
-// Prefetch fetches spans of the object that are not local, concurrently, so that later reads of
-// them do not wait. Errors: those of the store, and FullError.
-func (r *Reader) Prefetch(spans []Span) error { return r.prefetch(spans, true) }
+// Prefetch fetches spans of the object, each [offset, length], that are not local, concurrently, so
+// that later reads of them do not wait. Errors: those of the store, and FullError.
+func (r *Reader) Prefetch(spans [][2]int64) error { return r.prefetch(spansOf(spans), true) }
 
 // TryPrefetch is Prefetch for bytes that the caller can do without: it does not use memory if the
 // disk has no room, but returns a FullError.
-func (r *Reader) TryPrefetch(spans []Span) error { return r.prefetch(spans, false) }
+func (r *Reader) TryPrefetch(spans [][2]int64) error { return r.prefetch(spansOf(spans), false) }
+
+// Cost returns the number of requests that Prefetch would take now, and their bytes.
+func (r *Reader) Cost(spans [][2]int64) (gets int, bytes int64) {
+	return r.cache.Cost(r.key, spansOf(spans))
+}
+
+func spansOf(pairs [][2]int64) []Span {
+	out := make([]Span, len(pairs))
+	for i, p := range pairs {
+		out[i] = Span{Offset: p[0], Length: p[1]}
+	}
+	return out
+}
 
 func (r *Reader) prefetch(spans []Span, needed bool) error {
 	for {
@@ -87,7 +100,7 @@ func (r *Reader) ReadAt(b []byte, off int64) (int, error) {
 		return 0, io.EOF
 	}
 	want := b[:min(int64(len(b)), r.size-off)]
-	if err := r.Prefetch([]Span{{Offset: off, Length: int64(len(want))}}); err != nil {
+	if err := r.Prefetch([][2]int64{{off, int64(len(want))}}); err != nil {
 		return 0, err
 	}
 	for n := 0; n < len(want); {

@@ -83,7 +83,7 @@ func TestReader(t *testing.T) {
 	c, _ := cacheIn(dir, store, 1<<20)
 
 	r := c.Reader(t.Context(), "k", 1000)
-	require.NoError(t, r.Prefetch([]Span{{Offset: 10, Length: 20}, {Offset: 35, Length: 5}, {Offset: 500, Length: 150}}))
+	require.NoError(t, r.Prefetch(pairs([]Span{{Offset: 10, Length: 20}, {Offset: 35, Length: 5}, {Offset: 500, Length: 150}})))
 	require.ElementsMatch(t, [][2]int64{{10, 30}, {500, 100}, {600, 50}}, store.taken(), "a request for neighbours, and several for what is large")
 	b := make([]byte, 20)
 	for _, at := range []int64{10, 12, 35, 520, 595, 630} {
@@ -110,7 +110,7 @@ func TestReader(t *testing.T) {
 	store.taken()
 
 	again := c.Reader(t.Context(), "k", 1000)
-	require.NoError(t, again.Prefetch([]Span{{Offset: 10, Length: 30}, {Offset: 990, Length: 10}}))
+	require.NoError(t, again.Prefetch(pairs([]Span{{Offset: 10, Length: 30}, {Offset: 990, Length: 10}})))
 	require.Empty(t, store.taken(), "another reader finds it")
 	require.NoError(t, again.Close())
 	require.NoError(t, r.Close())
@@ -135,7 +135,7 @@ func TestReadersShare(t *testing.T) {
 				for range 50 {
 					s := Span{Offset: rng.Int64N(5000), Length: rng.Int64N(300)}
 					if rng.IntN(2) == 0 {
-						if !check(t, r.Prefetch([]Span{{Offset: s.Offset, Length: min(s.Length, 5000-s.Offset)}})) {
+						if !check(t, r.Prefetch(pairs([]Span{{Offset: s.Offset, Length: min(s.Length, 5000-s.Offset)}}))) {
 							return
 						}
 					}
@@ -186,7 +186,7 @@ func TestReaderFails(t *testing.T) {
 	}{{"gone", "other", 50, objstore.ErrNotFound}, {"another size", "k", 60, io.ErrUnexpectedEOF}} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := c.Reader(t.Context(), tc.key, tc.size)
-			require.ErrorIs(t, r.Prefetch([]Span{{Offset: 10, Length: 5}}), tc.want)
+			require.ErrorIs(t, r.Prefetch(pairs([]Span{{Offset: 10, Length: 5}})), tc.want)
 			_, err := r.ReadAt(make([]byte, 5), 20)
 			require.ErrorIs(t, err, tc.want)
 			require.NoError(t, r.Close())
@@ -195,4 +195,12 @@ func TestReaderFails(t *testing.T) {
 	n, _ := filesIn(t, dir)
 	require.Zero(t, n)
 	require.Empty(t, c.objects)
+}
+
+// pairs are spans as the callers of readers have them.
+func pairs(spans []Span) (out [][2]int64) {
+	for _, s := range spans {
+		out = append(out, [2]int64{s.Offset, s.Length})
+	}
+	return out
 }

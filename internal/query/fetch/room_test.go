@@ -58,7 +58,7 @@ func TestDiskIsBounded(t *testing.T) {
 				for range 3 {
 					s := Span{Offset: rng.Int64N(size - 300), Length: 1 + rng.Int64N(300)}
 					if rng.IntN(2) == 0 {
-						if err := r.TryPrefetch([]Span{s}); err != nil && !isFull(err) {
+						if err := r.TryPrefetch(pairs([]Span{s})); err != nil && !isFull(err) {
 							t.Error(err)
 						}
 					}
@@ -88,13 +88,13 @@ func TestFull(t *testing.T) {
 	c.settings.MemoryBytes = 200
 	r := c.Reader(t.Context(), "k", 1000)
 	var full *FullError
-	require.ErrorAs(t, r.TryPrefetch([]Span{{Offset: 0, Length: 150}}), &full)
+	require.ErrorAs(t, r.TryPrefetch(pairs([]Span{{Offset: 0, Length: 150}})), &full)
 	require.Equal(t, FullError{Limit: 100, Needed: 150}, *full)
 	got := make([]byte, 150)
 	_, err := r.ReadAt(got, 0)
 	require.NoError(t, err)
 	require.Equal(t, object[:150], got)
-	err = r.Prefetch([]Span{{Offset: 500, Length: 150}})
+	err = r.Prefetch(pairs([]Span{{Offset: 500, Length: 150}}))
 	require.ErrorAs(t, err, &full)
 	require.Equal(t, FullError{Limit: 200, Needed: 300, Memory: true}, *full)
 	require.True(t, full.QueryLimit())

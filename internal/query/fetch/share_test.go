@@ -67,7 +67,7 @@ func TestPartsAreShared(t *testing.T) {
 					out := make(chan error, 1)
 					go func() {
 						r := c.Reader(ctx, "k", 1000)
-						err := r.Prefetch(spans)
+						err := r.Prefetch(pairs(spans))
 						for _, s := range spans {
 							b := make([]byte, s.Length)
 							if err == nil {
@@ -146,7 +146,7 @@ func TestSharing(t *testing.T) {
 			for _, k := range keys {
 				wg.Go(func() {
 					r := c.Reader(ctx, k, 1000)
-					check(t, errors.Join(r.Prefetch([]Span{{Offset: 1, Length: 999}}), r.Close()))
+					check(t, errors.Join(r.Prefetch(pairs([]Span{{Offset: 1, Length: 999}})), r.Close()))
 				})
 			}
 			wg.Wait()
@@ -166,7 +166,7 @@ func TestLargerFilesSupersede(t *testing.T) {
 	c, _ := cacheIn(dir, store, 1<<20)
 	part := func(off int64) *Reader {
 		r := c.Reader(t.Context(), "k", 1000)
-		require.NoError(t, r.Prefetch([]Span{{Offset: off, Length: 50}}))
+		require.NoError(t, r.Prefetch(pairs([]Span{{Offset: off, Length: 50}})))
 		return r
 	}
 	whole := func() {
@@ -206,7 +206,7 @@ func TestEveryRequestFails(t *testing.T) {
 			dir := t.TempDir()
 			c, _ := cacheIn(dir, m, 1<<20)
 			r := c.Reader(t.Context(), "k", 2000)
-			err = r.Prefetch(spans)
+			err = r.Prefetch(pairs(spans))
 			if script.Left() > 0 {
 				require.NoError(t, err)
 				require.NoError(t, r.Close())
@@ -217,7 +217,7 @@ func TestEveryRequestFails(t *testing.T) {
 			n, _ := filesIn(t, dir)
 			require.Zero(t, n)
 			require.Empty(t, c.objects)
-			require.NoError(t, r.Prefetch(spans))
+			require.NoError(t, r.Prefetch(pairs(spans)))
 			b := make([]byte, 250)
 			_, err = r.ReadAt(b, 100)
 			require.NoError(t, err)
@@ -240,7 +240,7 @@ func TestCost(t *testing.T) {
 		gets, size := c.Cost("k", spans)
 		before := g.bytes
 		r := c.Reader(t.Context(), "k", 5000)
-		require.NoError(t, r.Prefetch(spans))
+		require.NoError(t, r.Prefetch(pairs(spans)))
 		require.NoError(t, r.Close())
 		require.Len(t, store.taken(), gets)
 		require.Equal(t, size, g.bytes-before)
@@ -256,7 +256,7 @@ func TestCost(t *testing.T) {
 func TestNoDirectory(t *testing.T) {
 	c, _ := cacheIn(filepath.Join(t.TempDir(), "gone"), storeWith(t, map[string][]byte{"k": make([]byte, 50)}), 1<<20)
 	r := c.Reader(t.Context(), "k", 50)
-	require.ErrorIs(t, r.Prefetch([]Span{{Offset: 10, Length: 5}}), os.ErrNotExist)
+	require.ErrorIs(t, r.Prefetch(pairs([]Span{{Offset: 10, Length: 5}})), os.ErrNotExist)
 	_, _, err := c.Whole(t.Context(), "k", -1)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NoError(t, r.Close())

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
@@ -32,7 +31,7 @@ func (f *Files) Open(ctx context.Context, key string, size int64) Reader {
 	if f.inPlace(key) {
 		return &localReader{dir: f.dir, key: key}
 	}
-	return remoteReader{f.cache.Reader(ctx, key, size), f.cache, key}
+	return f.cache.Reader(ctx, key, size)
 }
 
 // localReader opens its file at the first read.
@@ -78,28 +77,4 @@ func (r *localReader) Close() error {
 		return nil // there is nothing to close, and the reads have failed
 	}
 	return file.Close()
-}
-
-type remoteReader struct {
-	*fetch.Reader
-	cache *fetch.Cache
-	key   string
-}
-
-func (r remoteReader) Prefetch(spans [][2]int64) error { return r.Reader.Prefetch(spansOf(spans)) }
-
-func (r remoteReader) TryPrefetch(spans [][2]int64) error {
-	return r.Reader.TryPrefetch(spansOf(spans))
-}
-
-func (r remoteReader) Cost(spans [][2]int64) (gets int, bytes int64) {
-	return r.cache.Cost(r.key, spansOf(spans))
-}
-
-func spansOf(spans [][2]int64) []fetch.Span {
-	out := make([]fetch.Span, len(spans))
-	for i, s := range spans {
-		out[i] = fetch.Span{Offset: s[0], Length: s[1]}
-	}
-	return out
 }
