@@ -80,9 +80,6 @@ func (l *Values) rows() []vector.Row {
 // and so the answer, is the same each time.
 func (r *Run) Leaf(ctx context.Context, s *plan.Pushed, l *plan.Leaf) (out *Values, err error) {
 	r.Metrics.Pushed.Leaves.Inc()
-	if res := r.Resolution(l.Selector.Expr); res != nil && res.FromHead && res.Small() && s.Fold(l) == nil {
-		return r.few(ctx, l)
-	}
 	read, err := r.ReadOf(ctx, l)
 	if err != nil {
 		return nil, err
@@ -205,16 +202,10 @@ type evaluation struct {
 	groups []uint32      // by ordinal
 }
 
-// kernel returns the kernel of a function for a leaf.
-func (r *Run) kernel(l *plan.Leaf, function string) (*promsql.Kernel, error) {
-	var room [192]byte
-	spec := append(l.Spec.Append(room[:0]), " budget="...)
-	return promsql.NewKernel(function, string(strconv.AppendInt(spec, int64(r.Budget.ID()), 10)))
-}
-
 func (e *evaluation) open(r *Run, read *Input, l *plan.Leaf, fold *plan.Fold) (err error) {
 	e.Run, e.read = r, read
-	e.kernel, err = r.kernel(l, read.Rolled.Kernel(l.Func))
+	spec := append(l.Spec.Append(make([]byte, 0, 192)), " budget="...)
+	e.kernel, err = promsql.NewKernel(read.Rolled.Kernel(l.Func), string(strconv.AppendInt(spec, int64(r.Budget.ID()), 10)))
 	if err == nil && fold != nil {
 		e.groups = fold.To
 		e.fold, err = promsql.NewFold(fold.Op, fold.N, e.kernel.Steps(), r.Budget)
@@ -242,16 +233,7 @@ func (e *evaluation) close() {
 func (e *evaluation) batch(ctx context.Context, ordinals []uint32, inPlace bool) error {
 	read := e.read
 	if read.Whole == nil {
-		x := held{mint: e.read.mint, maxt: e.read.maxt}
-		for i, o := range ordinals {
-			if t, v, facts := x.of(&e.read.Res.Series[e.read.wanted[o]]); len(t) > 0 {
-				if err := e.series(o, t, v, facts, len(ordinals)-i); err != nil {
-					return err
-				}
-			}
-		}
-		e.count(int64(x.n))
-		return nil
+		return e.head(ordinals)
 	}
 	some, match, only := read.wanted, read.Whole.Match, len(ordinals) == len(read.wanted)
 	if !only || read.Rolled != nil {
@@ -285,6 +267,32 @@ func (e *evaluation) batch(ctx context.Context, ordinals []uint32, inPlace bool)
 	return nil
 }
 
+// head evaluates series that have their samples.
+func (e *evaluation) head(ordinals []uint32) error {
+	var last []int64 // times of the series before
+	count := 0
+	for i, o := range ordinals {
+		h := e.read.Res.Series[e.read.wanted[o]].Head
+		t, v := h.Between(e.read.mint, e.read.maxt)
+		if len(t) == 0 {
+			continue
+		}
+		var facts promsql.Facts
+		if !h.Stale {
+			facts |= promsql.NoStale
+		}
+		if len(t) == len(last) && &t[0] == &last[0] { // neighbours share equal times
+			facts |= promsql.SameTimes
+		}
+		last, count = t, count+len(t)
+		if err := e.series(o, t, v, facts, len(ordinals)-i); err != nil {
+			return err
+		}
+	}
+	e.count(int64(count))
+	return nil
+}
+
 // count counts samples that were read.
 func (e *evaluation) count(n int64) {
 	e.Values.Samples += n
@@ -292,33 +300,25 @@ func (e *evaluation) count(n int64) {
 }
 
 // series evaluates the samples of the series of an ordinal, of which its batch has at most left
-// more, this one included.
+// more, this one included. It holds the values, or adds them to the fold.
 func (e *evaluation) series(ordinal uint32, t []int64, v []float64, facts promsql.Facts, left int) error {
-	if e.fold == nil {
-		return e.eval(e.kernel, ordinal, t, v, facts, left)
-	}
 	n := e.kernel.Steps()
-	values := e.next(n, n) // the next series has the same memory
+	more := n * left
+	if e.fold != nil { // the next series has the same memory
+		more = n
+	}
+	values := e.next(n, more)
 	present, err := e.kernel.Eval(t, v, values, facts)
 	e.touch(t, values)
-	if err != nil || !present {
+	switch {
+	case err != nil || !present:
 		return err
+	case e.fold != nil:
+		e.present = append(e.present, ordinal)
+		return e.fold.Add(e.groups[ordinal], values)
 	}
-	e.present = append(e.present, ordinal)
-	return e.fold.Add(e.groups[ordinal], values)
-}
-
-// eval evaluates the samples of the series of an ordinal, and holds its values.
-func (l *Values) eval(k *promsql.Kernel, ordinal uint32, t []int64, v []float64, facts promsql.Facts, left int) error {
-	n := k.Steps()
-	values := l.next(n, left*n)
-	present, err := k.Eval(t, v, values, facts)
-	l.touch(t, values)
-	if err != nil || !present {
-		return err
-	}
-	l.I, l.v = append(l.I, ordinal), append(l.v, values)
-	l.keep(n)
+	e.I, e.v = append(e.I, ordinal), append(e.v, values)
+	e.keep(n)
 	return nil
 }
 
