@@ -117,7 +117,7 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, whole bool) parser.Expr {
 		}
 		var p *Pushed
 		if p, reason = r.pushed(expr, at, node, leaves, whole); reason == "" {
-			p.direct = direct && (p.Root == node || computable(p.Root))
+			p.direct = direct
 			p.folds = foldsOf(nodesOf(p.Root), &r.b.options)
 			r.plan.Pushed = append(r.plan.Pushed, p)
 			sel := &parser.VectorSelector{LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, p.Name)}, PosRange: p.Pos}
@@ -142,7 +142,7 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, whole bool) parser.Expr {
 // values.
 func (r *rewriter) direct(nodes []Node, folds map[*Leaf]*groupNode, whole bool) bool {
 	o, n := &r.b.options, nodes[0]
-	if o.MinRows == 0 || !o.Kernels || bare(n) && !whole || !computable(n) {
+	if o.MinRows == 0 || !o.Kernels || bare(n) && !whole {
 		return false
 	}
 	leaves, all := valuesOf(nodes, folds)

@@ -1,19 +1,6 @@
 package plan
 
-import (
-	"slices"
-
-	"github.com/promlake/promlake/internal/query/plan/vector"
-)
-
-// direct is a Node whose values are computed from those of its children without a statement, by the
-// same C functions. All values have one element per step.
-type direct interface {
-	Node
-	// compute returns the rows of the node, ascending by ordinal, each with a value at some step.
-	// in are the rows of its children. It changes none of them, but may return them.
-	compute(in [][]vector.Row, t *Tools) ([]vector.Row, error)
-}
+import "github.com/promlake/promlake/internal/query/plan/vector"
 
 // Tools are what Compute needs of its caller.
 type Tools struct {
@@ -22,19 +9,6 @@ type Tools struct {
 	// the times of a grid; where there is no value, there is no sample. Rows without a result are
 	// left out.
 	Over func(function string, times Grid, spec Spec, rows []vector.Row) ([]vector.Row, error)
-}
-
-// computable reports whether the values of a node are computed without a statement: those of a leaf
-// are known. An input is evaluated at the steps that the node reads, or at the first for all.
-func computable(n Node) bool {
-	if _, leaf := n.(*Leaf); leaf {
-		return true
-	}
-	_, ok := n.(direct)
-	return ok && !slices.ContainsFunc(n.Children(), func(c Node) bool {
-		g := c.Shape().Grid
-		return g.N != 1 && g != readBy(n) || !computable(c)
-	})
 }
 
 // readBy returns the steps at which a node reads its children.
@@ -98,7 +72,7 @@ func compute(n Node, done map[Node][]vector.Row, t *Tools) ([]vector.Row, error)
 			in[i] = t.Room.Spread(rows, readBy(n).N)
 		}
 	}
-	rows, err := n.(direct).compute(in, t)
+	rows, err := n.compute(in, t)
 	done[n] = rows
 	return rows, err
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/vector"
 )
 
 // Leaf reads samples: it is an aggregate over the samples of each series of a selector. It is a
@@ -158,6 +160,10 @@ func (l *Leaf) String() string {
 }
 
 func (l *Leaf) sql(*builder) string { panic("plan: no values of " + l.String()) }
+
+func (l *Leaf) compute([][]vector.Row, *Tools) ([]vector.Row, error) {
+	panic("plan: no values of " + l.String())
+}
 
 // matchers formats a selector.
 func matchers(ms []*labels.Matcher) string {

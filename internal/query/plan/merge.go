@@ -94,9 +94,6 @@ func (m *merger) averages(parts [][]vector.Row, memory vector.Memory) ([]vector.
 // 2g+1.
 type averageNode struct{ groupNode }
 
-// String implements Node.
-func (n *averageNode) String() string { return "sum and count of " + n.groupNode.String() }
-
 func (n *averageNode) sql(b *builder) string {
 	part := func(fn string, odd uint32) string {
 		to := make([]uint32, len(n.to))

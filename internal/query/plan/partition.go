@@ -40,7 +40,7 @@ func (p *Pushed) Partition(maxRows int64) (parts []*Pushed, merge Merge, ok bool
 		m.maps = append(m.maps, ordinals)
 		if g, ok := part.Root.(*groupNode); ok && how.partial && g.op == "avg" {
 			average := &averageNode{*g}
-			average.shape = Shape{Grid: g.shape.Grid}
+			average.text, average.shape = "sum and count of "+g.text, Shape{Grid: g.shape.Grid}
 			for _, l := range g.shape.Labels {
 				average.shape.Labels = append(average.shape.Labels, l, l)
 			}

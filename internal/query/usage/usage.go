@@ -78,22 +78,18 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 
 // Query counts a query of a tenant, once for each of the things that it asks for.
 func (c *Counter) Query(tenant string, w *Wants) {
-	if c.settings.Bytes > 0 {
-		c.add(tenant, w)
-	}
+	c.add(tenant, w)
 }
 
 // LabelValues counts a request of a tenant for the values of a label.
 func (c *Counter) LabelValues(tenant, label string) {
-	if c.settings.Bytes > 0 {
-		var w Wants
-		w.add(labelNames, label)
-		c.add(tenant, &w)
-	}
+	var w Wants
+	w.add(labelNames, label)
+	c.add(tenant, &w)
 }
 
 func (c *Counter) add(tenant string, w *Wants) {
-	if len(w[metrics])+len(w[patterns])+len(w[labelNames]) == 0 {
+	if c.settings.Bytes == 0 || len(w[metrics])+len(w[patterns])+len(w[labelNames]) == 0 {
 		return
 	}
 	one := Asked{1, c.now().UnixMilli()}
