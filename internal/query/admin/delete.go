@@ -14,13 +14,6 @@ import (
 	"github.com/promlake/promlake/internal/store/catalog"
 )
 
-// deletion is the content of a request for deletion.
-type deletion struct {
-	sets       [][]*labels.Matcher // by match[]
-	mint, maxt int64               // ms, inclusive
-	dryRun     bool
-}
-
 // Preview is the answer to a dry run.
 type Preview struct {
 	Series  int64 `json:"series"`
@@ -31,33 +24,35 @@ type Preview struct {
 // deleteSeries adds a tombstone for every match[], from start to end. All of them take effect in
 // one commit. With dry_run it only counts.
 func (a *api) deleteSeries(r *http.Request) (any, error) {
-	var d deletion
-	var err error
-	if len(r.Form["match[]"]) == 0 {
+	selectors := r.Form["match[]"]
+	if len(selectors) == 0 {
 		return nil, badData(errors.New("no match[] parameter provided"))
 	}
-	selectors := r.Form["match[]"]
 	if n := int64(len(selectors)); n > a.settings.MaxSelectors {
 		return nil, badData(&requestLimit{limitSelectors, "selectors (match[])", n, a.settings.MaxSelectors, "--web.max-delete-selectors"})
 	}
 	if err := a.settings.Expressions.Check(selectors...); err != nil {
 		return nil, badData(err)
 	}
-	if d.mint, err = timeOf(r, "start", key.MinTime); err != nil {
+	mint, err := timeOf(r, "start", key.MinTime)
+	if err != nil {
 		return nil, err
 	}
-	if d.maxt, err = timeOf(r, "end", key.MaxTime); err != nil {
+	maxt, err := timeOf(r, "end", key.MaxTime)
+	if err != nil {
 		return nil, err
 	}
-	if d.maxt < d.mint {
+	if maxt < mint {
 		return nil, invalid("end", errors.New("end timestamp must not be before start timestamp"))
 	}
+	dryRun := false
 	if v := r.Form.Get("dry_run"); v != "" {
-		if d.dryRun, err = strconv.ParseBool(v); err != nil {
+		if dryRun, err = strconv.ParseBool(v); err != nil {
 			return nil, invalid("dry_run", fmt.Errorf("cannot parse %q to a valid boolean", v))
 		}
 	}
-	for _, s := range r.Form["match[]"] {
+	var sets [][]*labels.Matcher // by match[]
+	for _, s := range selectors {
 		ms, err := a.parser.ParseMetricSelector(s)
 		if err != nil {
 			return nil, invalid("match[]", err)
@@ -65,25 +60,25 @@ func (a *api) deleteSeries(r *http.Request) (any, error) {
 		if len(ms) == 0 {
 			return nil, invalid("match[]", errors.New("match[] must contain at least one matcher"))
 		}
-		d.sets = append(d.sets, ms)
+		sets = append(sets, ms)
 	}
 	ctx := r.Context()
-	if d.dryRun {
-		series, samples, bytes, err := a.counter.Count(ctx, d.sets, d.mint, d.maxt)
+	if dryRun {
+		series, samples, bytes, err := a.counter.Count(ctx, sets, mint, maxt)
 		if err != nil {
 			return nil, fmt.Errorf("count what would be deleted: %w", err)
 		}
 		return Preview{series, samples, bytes}, nil
 	}
-	remove := catalog.Deletion{MinT: d.mint, MaxT: d.maxt, Queued: a.settings.Queued}
-	for _, ms := range d.sets {
+	remove := catalog.Deletion{MinT: mint, MaxT: maxt, Queued: a.settings.Queued}
+	for _, ms := range sets {
 		remove.Sets = append(remove.Sets, catalog.MatchersOf(ms))
 	}
 	m, err := catalog.Delete(ctx, a.store, tenant.From(ctx), remove)
 	if err != nil {
 		return nil, fmt.Errorf("delete series: %w", err)
 	}
-	a.logger.Info("series deleted", "tenant", tenant.From(ctx), "match", r.Form["match[]"], "mint", d.mint, "maxt", d.maxt, "manifest", m.ID)
+	a.logger.Info("series deleted", "tenant", tenant.From(ctx), "match", selectors, "mint", mint, "maxt", maxt, "manifest", m.ID)
 	return nil, nil
 }
 

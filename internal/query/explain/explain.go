@@ -119,12 +119,23 @@ func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask r
 			if err != nil {
 				return err
 			}
-			out = &Explanation{Version: explanationVersion, Query: query.String(), Engine: pl.Expr.String(), Pushed: []Subtree{}, Kept: append([]string{}, pl.Kept...), Selectors: []Selector{}}
-			err = (&explainer{Attempt: p, out: out, analyze: ask.Analyze, brief: ask.WithoutStatements}).fill(ctx, pl, planned)
-			if err == nil {
-				out.Division = query.Division(ctx, p, planned, out.Estimate)
+			out = &Explanation{Version: explanationVersion, Query: ask.Text, Engine: pl.Expr.String(), Pushed: []Subtree{}, Kept: append([]string{}, pl.Kept...), Selectors: []Selector{}}
+			if out.Cost, out.Estimate, err = p.Price(ctx, pl, planned); err != nil {
+				return err
 			}
-			return err
+			x := &explainer{p, ask}
+			for _, s := range pl.Pushed {
+				sub, err := x.subtree(ctx, s)
+				if err != nil {
+					return err
+				}
+				out.Pushed = append(out.Pushed, sub)
+			}
+			for _, sel := range planned.Selectors() {
+				out.Selectors = append(out.Selectors, x.selector(sel))
+			}
+			out.Division = query.Division(ctx, p, planned, out.Estimate)
+			return nil
 		})
 		return engine.StorageError(err)
 	})
@@ -140,29 +151,10 @@ func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask r
 	return out, nil
 }
 
-// explainer fills in an explanation.
+// explainer describes the parts of a plan.
 type explainer struct {
 	*exec.Attempt
-	out     *Explanation
-	analyze bool
-	brief   bool // without statements
-}
-
-func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) (err error) {
-	if e.out.Cost, e.out.Estimate, err = e.Price(ctx, pl, planned); err != nil {
-		return err
-	}
-	for _, s := range pl.Pushed {
-		sub, err := e.subtree(ctx, s)
-		if err != nil {
-			return err
-		}
-		e.out.Pushed = append(e.out.Pushed, sub)
-	}
-	for _, sel := range planned.Selectors() {
-		e.out.Selectors = append(e.out.Selectors, e.selector(sel))
-	}
-	return nil
+	ask request.Question
 }
 
 func (e *explainer) selector(sel plan.Selector) Selector {
@@ -182,8 +174,8 @@ func (e *explainer) selector(sel plan.Selector) Selector {
 }
 
 func (e *explainer) subtree(ctx context.Context, s *plan.Pushed) (Subtree, error) {
-	out := Subtree{Name: s.Name, Expr: e.out.Query[s.Pos.Start:s.Pos.End], Tree: explainedNode(s, s.Root), Statements: []Statement{}}
-	if e.brief {
+	out := Subtree{Name: s.Name, Expr: e.ask.Text[s.Pos.Start:s.Pos.End], Tree: explainedNode(s, s.Root), Statements: []Statement{}}
+	if e.ask.WithoutStatements {
 		return out, nil
 	}
 	parts, _, ok := s.Partition(e.MaxRows(s, 1))
@@ -192,7 +184,7 @@ func (e *explainer) subtree(ctx context.Context, s *plan.Pushed) (Subtree, error
 	}
 	for _, part := range parts {
 		st, err := e.statement(ctx, part)
-		if err == nil && e.analyze {
+		if err == nil && e.ask.Analyze {
 			st.Analysis, err = e.analysis(ctx, part)
 		}
 		if err != nil {

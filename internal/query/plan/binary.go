@@ -159,18 +159,18 @@ func (n *scaleNode) feeds(child int) []uint32 {
 }
 
 func (n *scaleNode) sql(b *builder) string {
-	vector, scalar := n.operands()
-	in := b.rel(vector)
+	in, scalar := n.operands()
+	rel := b.rel(in)
 	l, r := "v", b.list(scalar)
 	if n.swap {
 		l, r = r, l
 	}
-	return fmt.Sprintf("SELECT i, prom_binary('%s', %s, %s) AS v FROM %s", n.op, l, r, in)
+	return fmt.Sprintf("SELECT i, prom_binary('%s', %s, %s) AS v FROM %s", n.op, l, r, rel)
 }
 
 func (n *scaleNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	f := promsql.OperatorOf(n.op)
-	var out []vector.Row
+	out := make([]vector.Row, 0, max(len(in[0]), len(in[1])))
 	if n.swap {
 		for _, r := range in[1] {
 			out = vector.Join(out, r.I, f, in[0][0].V, r.V, t.Room)

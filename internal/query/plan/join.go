@@ -225,49 +225,31 @@ func (n *joinNode) output(b *builder) string {
 }
 
 func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	f := promsql.OperatorOf(n.op)
-	if n.pairs != nil {
-		l, r := in[0], in[1]
-		var out []vector.Row
-		byKey := make(map[uint32][]vector.Row, len(r))
-		for _, right := range r {
-			if k := n.rk[right.I]; k != vector.NoOrdinal {
-				byKey[k] = append(byKey[k], right)
+	f, byKey := promsql.OperatorOf(n.op), make(map[uint32][]vector.Row, len(in[1]))
+	for _, r := range in[1] {
+		if k := n.rk[r.I]; k != vector.NoOrdinal {
+			byKey[k] = append(byKey[k], r)
+		}
+	}
+	out := make([]vector.Row, 0, max(len(in[0]), len(in[1])))
+	for _, l := range in[0] {
+		for _, r := range byKey[n.lk[l.I]] {
+			if to, ok := n.outputOf(l.I, r.I); ok {
+				out = vector.Join(out, to, f, l.V, r.V, t.Room)
 			}
 		}
-		for _, left := range l {
-			for _, right := range byKey[n.lk[left.I]] {
-				if to, ok := n.pairs[uint64(left.I)<<32|uint64(right.I)]; ok {
-					out = vector.Join(out, to, f, left.V, right.V, t.Room)
-				}
-			}
-		}
-		return vector.Union(out, t.Room), nil
 	}
-	many, one, manyKeys, oneKeys := in[0], in[1], n.lk, n.rk
-	if !n.manyLeft {
-		many, one, manyKeys, oneKeys = one, many, oneKeys, manyKeys
+	return vector.Union(out, t.Room), nil
+}
+
+// outputOf returns the output of a left and a right series with the same key, false if there is none.
+func (n *joinNode) outputOf(l, r uint32) (to uint32, ok bool) {
+	switch {
+	case n.pairs != nil:
+		to, ok = n.pairs[uint64(l)<<32|uint64(r)]
+		return to, ok
+	case n.manyLeft:
+		return n.to[l], true
 	}
-	byKey := make(map[uint32][]float64, len(one))
-	for _, r := range one {
-		if k := oneKeys[r.I]; k != vector.NoOrdinal {
-			byKey[k] = r.V
-		}
-	}
-	out := make([]vector.Row, 0, len(many))
-	for _, r := range many {
-		other := byKey[manyKeys[r.I]]
-		if other == nil {
-			continue
-		}
-		left, right := r.V, other
-		if !n.manyLeft {
-			left, right = right, left
-		}
-		out = vector.Join(out, n.to[r.I], f, left, right, t.Room)
-	}
-	if n.merged {
-		return vector.Union(out, t.Room), nil
-	}
-	return out, nil
+	return n.to[r], true
 }

@@ -148,16 +148,4 @@ func (n *maskNode) needs(child int, need []bool) []bool {
 	return ofKeys(n.r.keys, n.lk, left)
 }
 
-func (n *orNode) needs(child int, need []bool) []bool {
-	right := goesInto(n.to, need)
-	if child == 1 {
-		return right
-	}
-	out := ofKeys(n.lk, n.rk, right)
-	for i := range out {
-		out[i] = out[i] || need[i]
-	}
-	return out
-}
-
 func (n *topNode) needs(_ int, need []bool) []bool { return ofKeys(n.to, n.to, need) }

@@ -252,37 +252,32 @@ func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Ver
 		if err := read(ctx); err != nil {
 			return err
 		}
-		return s.complete(ctx, tenantID, before, listing, t, mint, maxt)
-	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(telemetry.Guard(func() error { return list(gctx) }))
-	g.Go(telemetry.Guard(func() error {
-		if known != nil {
-			s.files.Warm(gctx, catalog.Snapshot{Tenant: tenantID, Blocks: known.Blocks}.Narrow(mint, maxt))
-		} else if v, err := catalog.Refresh(gctx, s.store, tenantID, guess); err == nil { // the read below reports an error
-			guess = v
+	} else {
+		g, gctx := errgroup.WithContext(ctx)
+		g.Go(telemetry.Guard(func() error { return list(gctx) }))
+		g.Go(telemetry.Guard(func() error {
+			if known != nil {
+				s.files.Warm(gctx, catalog.Snapshot{Tenant: tenantID, Blocks: known.Blocks}.Narrow(mint, maxt))
+			} else if v, err := catalog.Refresh(gctx, s.store, tenantID, guess); err == nil { // the read below reports an error
+				guess = v
+			}
+			return nil
+		}))
+		if err := g.Wait(); err != nil {
+			return err
 		}
-		return nil
-	}))
-	if err := g.Wait(); err != nil {
-		return err
+		early := listing.With(guess.Manifest).Narrow(mint, maxt)
+		g, gctx = errgroup.WithContext(ctx)
+		g.Go(telemetry.Guard(func() error { return read(gctx) }))
+		g.Go(telemetry.Guard(func() error {
+			s.files.Warm(gctx, early)
+			return nil
+		}))
+		if err := g.Wait(); err != nil {
+			return err
+		}
 	}
-	early := listing.With(guess.Manifest).Narrow(mint, maxt)
-	g, gctx = errgroup.WithContext(ctx)
-	g.Go(telemetry.Guard(func() error { return read(gctx) }))
-	g.Go(telemetry.Guard(func() error {
-		s.files.Warm(gctx, early)
-		return nil
-	}))
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	return s.complete(ctx, tenantID, before, listing, t, mint, maxt)
-}
-
-// complete makes the snapshot of a listing and the manifest that was read after it. If the manifest
-// is older than before, whose consumed segments were not listed, all is read again.
-func (s *Cache) complete(ctx context.Context, tenantID string, before catalog.Manifest, listing catalog.Listing, t *aged, mint, maxt int64) error {
+	// If the manifest is older than before, whose consumed segments were not listed, all is read again.
 	if t.version.Generation < before.Generation {
 		return s.current(ctx, tenantID, nil, t, mint, maxt)
 	}

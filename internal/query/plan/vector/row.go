@@ -50,7 +50,10 @@ func (room Room) Spread(rows []Row, n int) []Row {
 
 // Sort sorts rows by ordinal. Those of one ordinal keep their order.
 func Sort(rows []Row) {
-	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.I, b.I) })
+	byOrdinal := func(a, b Row) int { return cmp.Compare(a.I, b.I) }
+	if !slices.IsSortedFunc(rows, byOrdinal) {
+		slices.SortStableFunc(rows, byOrdinal)
+	}
 }
 
 // Renumber replaces the ordinal i of each row by to[i], and drops rows for which that is NoOrdinal.
