@@ -1,13 +1,20 @@
 package api
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 
+	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/util/features"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"github.com/promlake/promlake/internal/query/api/respond"
+	"github.com/promlake/promlake/internal/query/api/weights"
 )
 
 // PrometheusVersion is the version of Prometheus whose API this is: the release of the module that
@@ -91,4 +98,74 @@ func (s *server) features() features.Collector {
 		}
 	}
 	return reg
+}
+
+// tsdbStatus answers /api/v1/status/tsdb with the tenant's cardinalities, as upstream does if the
+// request asks for nothing that upstream does not know. The number of chunks is 0: Promlake has
+// none.
+func (s *server) tsdbStatus(r *http.Request) (any, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, respond.BadRequest(fmt.Sprintf("error parsing form values: %s", err))
+	}
+	if weights.Extends(r) {
+		return s.weights.Explore(r)
+	}
+	limit, err := statsLimit(r)
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.backend.Stats(r.Context(), limit)
+	if err != nil {
+		return nil, err
+	}
+	postings := st.IndexPostingStats
+	if postings == nil {
+		postings = &index.PostingsStats{}
+	}
+	return v1.TSDBStatus{
+		HeadStats: v1.HeadStats{
+			NumSeries:     st.NumSeries,
+			NumLabelPairs: postings.NumLabelPairs,
+			MinTime:       st.MinTime,
+			MaxTime:       st.MaxTime,
+		},
+		SeriesCountByMetricName:     v1.TSDBStatsFromIndexStats(postings.CardinalityMetricsStats),
+		LabelValueCountByLabelName:  v1.TSDBStatsFromIndexStats(postings.CardinalityLabelStats),
+		MemoryInBytesByLabelName:    v1.TSDBStatsFromIndexStats(postings.LabelValueStats),
+		SeriesCountByLabelValuePair: v1.TSDBStatsFromIndexStats(postings.LabelValuePairsStats),
+	}, nil
+}
+
+func statsLimit(r *http.Request) (int, error) {
+	v := r.FormValue("limit")
+	if v == "" {
+		return weights.DefaultRows, nil
+	}
+	limit, err := strconv.Atoi(v)
+	switch {
+	case err != nil || limit < 1:
+		return 0, respond.BadRequest("limit must be a positive number")
+	case limit > weights.MaxRows:
+		return 0, respond.BadRequest(fmt.Sprintf("limit must not exceed %d", weights.MaxRows))
+	}
+	return limit, nil
+}
+
+// Laker is a Backend that can describe the objects of a tenant.
+type Laker interface {
+	// Lake returns the description, to be encoded as JSON; with columns, it also has the sizes of
+	// columns, which cost a read of each block. Errors are those of a Backend.
+	Lake(ctx context.Context, columns bool) (any, error)
+}
+
+// lake answers /api/v1/status/lake.
+func (s *server) lake(r *http.Request) (any, error) {
+	columns := false
+	if v := r.FormValue("columns"); v != "" {
+		var err error
+		if columns, err = strconv.ParseBool(v); err != nil {
+			return nil, respond.BadRequest(fmt.Sprintf("columns must be true or false, not %q", v))
+		}
+	}
+	return s.lakes.Lake(r.Context(), columns)
 }
