@@ -32,8 +32,8 @@ var functions = func() map[string]statement.Function {
 		`avg_over_time changes count_over_time delta deriv first_over_time idelta increase instant irate last_over_time mad_over_time
 		max_over_time min_over_time present_over_time rate resets stddev_over_time stdvar_over_time sum_over_time timestamp
 		ts_of_first_over_time ts_of_last_over_time ts_of_max_over_time ts_of_min_over_time`: {},
-		"absent avg bottomk count group histogram_quantile limitk max min quantile scalar stddev stdvar sum topk": {Kind: statement.Lists},
-		"binary math over points time timestamps":                         {Kind: statement.Plain},
+		`absent avg binary bottomk count group histogram_quantile limitk math max min over points quantile scalar stddev stdvar sum time
+		timestamps topk`: {Kind: statement.Lists},
 		"by grid include label label_replace labels order window without": {Kind: statement.Macro},
 	} {
 		for name := range strings.FieldsSeq(names) {
@@ -67,7 +67,7 @@ func (s *session) register(conn mapping.Connection) error {
 		switch functions[name].Kind {
 		case statement.Windows:
 			windows = append(windows, strings.TrimPrefix(name, functionPrefix))
-		case statement.Lists, statement.Plain:
+		case statement.Lists:
 			lists = append(lists, name)
 		}
 	}

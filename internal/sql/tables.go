@@ -46,7 +46,7 @@ var catalogued = map[string]func(x *execution, r *reader) table.Table{
 	"series":                seriesView,
 	storedPrefix + "series": seriesView,
 	"histograms":            func(x *execution, r *reader) table.Table { return &views.Histograms{Store: x.Store, Reader: r} },
-	"exemplars":             func(x *execution, r *reader) table.Table { return &views.Exemplars{Store: x.Store, Reader: r} },
+	"exemplars":             func(x *execution, r *reader) table.Table { return views.Exemplars(x.Store, r) },
 	"blocks":                func(_ *execution, r *reader) table.Table { return views.Blocks(r) },
 	"segments":              func(_ *execution, r *reader) table.Table { return views.Segments(r) },
 	metadataView:            func(x *execution, r *reader) table.Table { return views.Metadata(r, x.Metadata) },

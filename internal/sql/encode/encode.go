@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 )
 
 // Format is the format of a result.
@@ -94,3 +95,13 @@ func New(f Format, w io.Writer, schema *arrow.Schema, columns []Column) (Writer,
 		return nil, fmt.Errorf("unknown format %q of a result", f)
 	}
 }
+
+// arrowWriter writes an Arrow IPC stream. A result without rows has its schema.
+type arrowWriter struct{ *ipc.Writer }
+
+func newArrow(w io.Writer, schema *arrow.Schema) (Writer, error) {
+	return arrowWriter{ipc.NewWriter(w, ipc.WithSchema(schema))}, nil
+}
+
+// End implements Writer.
+func (a arrowWriter) End([]string) error { return a.Close() }

@@ -1,13 +1,17 @@
 package statement
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Kind is what a function of PromQL takes.
 type Kind int
 
 // The kinds of functions.
 const (
 	Windows Kind = iota // a range function as an aggregate over samples
-	Lists               // an aggregate over lists of values
-	Plain               // of lists of values, no aggregate
+	Lists               // over lists of values, as an aggregate or not
 	Macro               // of grids and labels, no aggregate
 )
 
@@ -98,4 +102,27 @@ func castNode(child map[string]any, to string) map[string]any {
 		"class": "CAST", "type": "OPERATOR_CAST", "alias": "", "query_location": child["query_location"],
 		"child": child, "cast_type": kind(to), "try_cast": false,
 	}
+}
+
+// CheckLocal refuses the calls of PromQL's aggregates with which DuckDB crashes or returns wrong
+// values, given the answer of json_serialize_sql for a statement over local files. Such a statement
+// may do everything else. DuckDB itself reports a text that is not a query.
+func CheckLocal(answer []byte) error {
+	var tree Node
+	if err := Decode(answer, &tree); err != nil {
+		return fmt.Errorf("read DuckDB's tree: %w", err)
+	}
+	for n := range tree.All() {
+		name := lower(n["function_name"])
+		if !strings.HasPrefix(name, "prom_") {
+			continue
+		}
+		if n["class"] == "WINDOW" {
+			return refuse("the function %q is not available with OVER for local files; a server or --store has PromQL's functions for windows", name)
+		}
+		if err := checkOrder(name, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }

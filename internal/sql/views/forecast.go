@@ -90,8 +90,8 @@ func (t *Histograms) Forecast(_ []int, usage *source.Usage) (Forecast, error) {
 }
 
 // Forecast implements Forecaster.
-func (t *Exemplars) Forecast(_ []int, usage *source.Usage) (Forecast, error) {
-	return t.Store.forecast(t.Reader, usage, everyone, (*samples.Collector).ExemplarParts)
+func (t *exemplars) Forecast(_ []int, usage *source.Usage) (Forecast, error) {
+	return t.store.forecast(t.Reader, usage, everyone, (*samples.Collector).ExemplarParts)
 }
 
 // Forecast implements Forecaster.
