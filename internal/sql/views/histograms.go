@@ -35,11 +35,8 @@ func (*Histograms) Rows() int64 { return 100_000 }
 // Open implements table.Table.
 func (t *Histograms) Open([]int) (table.Scan, error) {
 	ctx, res, r, err := t.Store.resolve(t.Reader)
-	if err != nil {
-		return nil, err
-	}
-	if res == nil {
-		return none(t.Reader), nil
+	if err != nil || res == nil {
+		return none(t.Reader), err
 	}
 	s := &histogramScan{Histograms: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT, series: withHists(res)}
 	t.Reader.Progress(func() (done, planned int64) { return s.done.Load(), int64(len(s.series)) })

@@ -75,11 +75,8 @@ func (*Rollup) fields(columns []int) (out []rollup.Field) {
 // Open implements table.Table.
 func (t *Rollup) Open(columns []int) (table.Scan, error) {
 	ctx, res, r, err := t.Store.resolve(t.Reader)
-	if err != nil {
-		return nil, err
-	}
-	if res == nil {
-		return none(t.Reader), nil
+	if err != nil || res == nil {
+		return none(t.Reader), err
 	}
 	s, err := t.Store.Buckets.Open(ctx, res, t.Step, r.MinT, r.MaxT, t.fields(columns))
 	if err != nil {

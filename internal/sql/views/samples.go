@@ -77,11 +77,8 @@ func (*Samples) Rows() int64 { return 10_000_000 }
 // Open implements table.Table.
 func (t *Samples) Open([]int) (table.Scan, error) {
 	ctx, res, r, err := t.Store.resolve(t.Reader)
-	if err != nil {
-		return nil, err
-	}
-	if res == nil {
-		return none(t.Reader), nil
+	if err != nil || res == nil {
+		return none(t.Reader), err
 	}
 	s := &sampleScan{scan: scan{from: t.Reader, shape: t.Shape}, Samples: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
 	s.rows = func() rows { return &sampleRows{scan: s, memory: samples.TakeMemory()} }
