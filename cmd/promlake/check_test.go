@@ -35,6 +35,9 @@ func TestCheck(t *testing.T) {
 	broken := file("broken.yml", "groups: [{name: g, rules: [{record: a, expr: 'sum('}]}]")
 	unknown := file("unknown.yml", "groups: [{name: g, owner: me, rules: [{record: a, expr: b}]}]")
 	file("targets.json", `[{"targets": ["host:1"], "labels": {"a": "b"}}]`)
+	file("field_targets.json", `[{"targets": ["host:1"], "label": {"a": "b"}}]`)
+	file("yaml_targets.yml", "[{targets: [host:1], label: {a: b}}]")
+	file("no_json.json", "[{targets: [host:1]}]")
 	file("bad_targets.json", `[{"targets": ["http://host:1/"]}]`)
 
 	config := func(name, more string) string {
@@ -66,8 +69,22 @@ global: {query_log_file: q.log}
 		{"missing rules", []string{"config", file("missing.yml", "rule_files: [none.yml]")}, 1, nil, []string{"does not point to an existing file"}},
 		{"missing rules, syntax", []string{"config", "--syntax-only", filepath.Join(dir, "missing.yml")}, 0, nil, nil},
 		{"file_sd", []string{"config", config("fsd.yml", ", file_sd_configs: [{files: [targets.json, none.json]}]")}, 0, []string{`none.json" for file_sd in scrape job "j" does not exist`}, nil},
+		{"rule files in a row", []string{"config", file("rows.yml", "rule_files: ['good_rule[s].yml', 'none_rule[s].yml']")}, 1, nil, []string{`none_rule[s].yml" does not point to an existing file`}},
+		{"misspelled label of file_sd", []string{"config", config("field.yml", ", file_sd_configs: [{files: [field_targets.json]}]")}, 1, nil, []string{"field_targets.json", `unknown field "label"`}},
+		{"misspelled label of file_sd, YAML", []string{"config", config("yaml_field.yml", ", file_sd_configs: [{files: [yaml_targets.yml]}]")}, 1, nil, []string{"yaml_targets.yml", "field label not found"}},
+		{"YAML in a JSON file", []string{"config", config("no_json.yml", ", file_sd_configs: [{files: [no_json.json]}]")}, 1, nil, []string{"no_json.json", "invalid character"}},
+		{"bad file_sd, syntax", []string{"config", "--syntax-only", filepath.Join(dir, "field.yml")}, 0, nil, nil},
 		{"bad file_sd", []string{"config", config("bad_fsd.yml", ", file_sd_configs: [{files: [bad_targets.json]}]")}, 1, nil, []string{"bad_targets.json", `"http://host:1/" is not a valid hostname`}},
 		{"missing certificate", []string{"config", config("tls.yml", ", tls_config: {ca_file: none.pem}")}, 1, nil, []string{"none.pem"}},
+		{"missing certificate, syntax", []string{"config", "--syntax-only", filepath.Join(dir, "tls.yml")}, 0, nil, nil},
+		{"certificate with a key in a file", []string{"config", config("key.yml", ", tls_config: {cert: PEM, key_file: good_rules.yml}")}, 0, nil, nil},
+		{"certificate of kubernetes_sd", []string{"config", config("k8s_tls.yml", ", kubernetes_sd_configs: [{role: pod, api_server: 'https://k8s.example.com', tls_config: {cert_file: none.pem, key_file: none.key}}]")}, 1, nil, []string{"error checking client cert file", "none.pem"}},
+		{"CA of kubernetes_sd", []string{"config", config("k8s_ca.yml", ", kubernetes_sd_configs: [{role: pod, api_server: 'https://k8s.example.com', tls_config: {ca_file: none.pem}}]")}, 0, []string{"k8s_ca.yml is valid"}, nil},
+		{"bad target, syntax", []string{"config", "--syntax-only", file("url.yml", "scrape_configs: [{job_name: j, static_configs: [{targets: ['http://host:1/']}]}]")}, 1, nil, []string{`"http://host:1/" is not a valid hostname`}},
+		{"bad Alertmanager, syntax", []string{"config", "--syntax-only", file("alertmanager.yml", "alerting: {alertmanagers: [{static_configs: [{targets: ['http://host:1/']}]}]}")}, 1, nil, []string{`"http://host:1/" is not a valid hostname`}},
+		{"bad scrape_config_files", []string{"config", file("others.yml", "scrape_config_files: [unknown.yml]")}, 1, nil, []string{"unknown.yml", "field groups not found"}},
+		{"bad scrape_config_files, syntax", []string{"config", "--syntax-only", filepath.Join(dir, "others.yml")}, 0, nil, nil},
+		{"rules before certificates", []string{"config", file("both.yml", "rule_files: [none.yml]\nscrape_configs: [{job_name: j, tls_config: {ca_file: none.pem}}]")}, 1, nil, []string{`none.yml" does not point to an existing file`}},
 		{"long interval", []string{"config", "--lint", "all", "--lint-fatal", config("long.yml", ", scrape_interval: 6m")}, 3, nil, []string{"too long scrape interval found"}},
 		{"kubernetes_sd", []string{"config", config("k8s.yml", ", kubernetes_sd_configs: [{role: pod}, {role: endpointslice, api_server: 'https://k8s.example.com', namespaces: {names: [a]}, selectors: [{role: endpointslice, label: 'a=b'}]}]")}, 0, []string{"k8s.yml is valid"}, nil},
 		{"bad kubernetes_sd", []string{"config", config("bad_k8s.yml", ", kubernetes_sd_configs: [{role: pods}]")}, 1, nil, []string{`unknown Kubernetes SD role "pods"`}},

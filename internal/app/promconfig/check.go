@@ -1,6 +1,7 @@
 package promconfig
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,12 +12,13 @@ import (
 
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/file"
+	"github.com/prometheus/prometheus/discovery/kubernetes"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/notifier"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/scrape"
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v2"
 
 	promcommon "github.com/prometheus/common/config"
 )
@@ -59,8 +61,12 @@ func (c *Checker) fail(format string, args ...any) { c.complain("  FAILED: "+for
 // Config checks a configuration file and, unless only the syntax matters, all files that it names.
 func (c *Checker) Config(path string) (r Result) {
 	c.say("Checking %s", path)
-	cfg, err := Load(path, c.Logger)
+	cfg, err := load(path, c.Logger, !c.SyntaxOnly)
+	var files []string
 	if err == nil && !c.SyntaxOnly {
+		files, err = c.ruleFiles(cfg)
+	}
+	if err == nil {
 		err = c.references(cfg)
 	}
 	if err != nil {
@@ -70,14 +76,6 @@ func (c *Checker) Config(path string) (r Result) {
 	}
 	for _, what := range cfg.Ignored {
 		c.say("  WARNING: no effect: %s", what)
-	}
-	var files []string
-	if !c.SyntaxOnly {
-		if files, err = c.ruleFiles(cfg); err != nil {
-			c.fail("%s", err)
-			c.say("")
-			return Result{Errors: true}
-		}
 	}
 	if len(files) > 0 {
 		c.say("  SUCCESS: %d rule files found", len(files))
@@ -96,23 +94,24 @@ func (c *Checker) Config(path string) (r Result) {
 	return r
 }
 
-// ruleFiles returns the rule files. One that is named without a pattern must exist.
+// ruleFiles returns the rule files. A path without * must match a file, as in promtool.
 func (c *Checker) ruleFiles(cfg *Config) ([]string, error) {
 	for _, pattern := range cfg.RuleFiles {
-		if strings.ContainsAny(pattern, "*?[") {
+		if strings.Contains(pattern, "*") {
 			continue
 		}
-		if _, err := os.Stat(pattern); err != nil {
+		if files, err := filepath.Glob(pattern); err == nil && len(files) == 0 {
 			return nil, fmt.Errorf("%q does not point to an existing file", pattern)
 		}
 	}
 	return cfg.RulePaths()
 }
 
-// references checks the files that a configuration names, and its targets.
+// references checks the targets of a configuration and, unless only the syntax matters, the files
+// that it names.
 func (c *Checker) references(cfg *Config) error {
 	for _, s := range cfg.Scrapes {
-		if err := client(s.HTTPClientConfig); err != nil {
+		if err := c.client(s.HTTPClientConfig); err != nil {
 			return err
 		}
 		err := c.groups(s.ServiceDiscoveryConfigs, fmt.Sprintf("scrape job %q", s.JobName), func(g *targetgroup.Group) error {
@@ -127,7 +126,7 @@ func (c *Checker) references(cfg *Config) error {
 		}
 	}
 	for _, a := range cfg.AlertingConfig.AlertmanagerConfigs {
-		if err := client(a.HTTPClientConfig); err != nil {
+		if err := c.client(a.HTTPClientConfig); err != nil {
 			return fmt.Errorf("alertmanager: %w", err)
 		}
 		err := c.groups(a.ServiceDiscoveryConfigs, "alertmanager config", func(g *targetgroup.Group) error {
@@ -155,12 +154,21 @@ func (c *Checker) groups(configs discovery.Configs, owner string, check func(*ta
 			if err := c.discovered(d, owner, check); err != nil {
 				return err
 			}
+		case *kubernetes.SDConfig:
+			// Checks often run outside of the cluster, where its CA and token do not exist. As in
+			// promtool, only the client certificate must.
+			if err := c.exist(certificate(d.HTTPClientConfig.TLSConfig)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 func (c *Checker) discovered(d *file.SDConfig, owner string, check func(*targetgroup.Group) error) error {
+	if c.SyntaxOnly {
+		return nil
+	}
 	for _, pattern := range d.Files {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
@@ -172,8 +180,12 @@ func (c *Checker) discovered(d *file.SDConfig, owner string, check func(*targetg
 		for _, f := range files {
 			var groups []*targetgroup.Group
 			text, err := os.ReadFile(f)
-			if err == nil {
-				err = yaml.Unmarshal(text, &groups) // JSON is YAML as well
+			switch { // as upstream's discovery reads it
+			case err != nil:
+			case strings.EqualFold(filepath.Ext(f), ".json"):
+				err = json.Unmarshal(text, &groups)
+			default:
+				err = yaml.UnmarshalStrict(text, &groups)
 			}
 			if err != nil {
 				return fmt.Errorf("checking SD file %q: %w", f, err)
@@ -192,7 +204,7 @@ func (c *Checker) discovered(d *file.SDConfig, owner string, check func(*targetg
 }
 
 // client checks the files of an HTTP client, in the order of promtool.
-func client(h promcommon.HTTPClientConfig) error {
+func (c *Checker) client(h promcommon.HTTPClientConfig) error {
 	files := [][2]string{{"bearer token file", h.BearerTokenFile}}
 	if h.Authorization != nil {
 		files = append(files, [2]string{"authorization credentials or bearer token file", h.Authorization.CredentialsFile})
@@ -200,16 +212,19 @@ func client(h promcommon.HTTPClientConfig) error {
 	if h.BasicAuth != nil {
 		files = append(files, [2]string{"password file", h.BasicAuth.PasswordFile}, [2]string{"username file", h.BasicAuth.UsernameFile})
 	}
-	switch t := h.TLSConfig; {
-	case t.CertFile != "" && t.KeyFile == "":
-		return fmt.Errorf("client cert file %q specified without client key file", t.CertFile)
-	case t.KeyFile != "" && t.CertFile == "":
-		return fmt.Errorf("client key file %q specified without client cert file", t.KeyFile)
-	default:
-		files = append(files, [2]string{"client cert file", t.CertFile}, [2]string{"client key file", t.KeyFile}, [2]string{"CA file", t.CAFile})
-	}
+	files = append(files, certificate(h.TLSConfig)...)
+	return c.exist(append(files, [2]string{"CA file", h.TLSConfig.CAFile}))
+}
+
+// certificate returns the files of a client certificate. Upstream has checked that it has a key.
+func certificate(t promcommon.TLSConfig) [][2]string {
+	return [][2]string{{"client cert file", t.CertFile}, {"client key file", t.KeyFile}}
+}
+
+// exist checks that files exist, unless only the syntax matters. Each has what it is and its path.
+func (c *Checker) exist(files [][2]string) error {
 	for _, f := range files {
-		if f[1] == "" {
+		if c.SyntaxOnly || f[1] == "" {
 			continue
 		}
 		if _, err := os.Stat(f[1]); err != nil {

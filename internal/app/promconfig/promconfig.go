@@ -44,11 +44,16 @@ type Config struct {
 
 // Load reads a configuration file. Paths in it are relative to its directory.
 func Load(path string, logger *slog.Logger) (*Config, error) {
+	return load(path, logger, true)
+}
+
+// load reads a configuration file, with or without its scrape_config_files.
+func load(path string, logger *slog.Logger, others bool) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration (config.file): %w", err)
 	}
-	c, err := Parse(text, filepath.Dir(path), logger)
+	c, err := parse(text, filepath.Dir(path), logger, others)
 	if err != nil {
 		return nil, fmt.Errorf("parsing YAML file %s: %w", path, err)
 	}
@@ -57,14 +62,20 @@ func Load(path string, logger *slog.Logger) (*Config, error) {
 
 // Parse reads the text of a configuration file. Paths in it are relative to dir.
 func Parse(text []byte, dir string, logger *slog.Logger) (*Config, error) {
+	return parse(text, dir, logger, true)
+}
+
+func parse(text []byte, dir string, logger *slog.Logger, others bool) (*Config, error) {
 	cfg, err := config.Load(string(text), logger)
 	if err != nil {
 		return nil, explained(err)
 	}
 	cfg.SetDirectory(dir)
-	scrapes, err := cfg.GetScrapeConfigs()
-	if err != nil {
-		return nil, explained(err)
+	scrapes := cfg.ScrapeConfigs
+	if others {
+		if scrapes, err = cfg.GetScrapeConfigs(); err != nil {
+			return nil, explained(err)
+		}
 	}
 	var sections struct {
 		OTLP   yaml.Node
