@@ -111,6 +111,9 @@ global: {query_log_file: q.log}
 			}
 		})
 	}
+	_, _, errs := command("check", "config", file("misspelled.yml", "scrape_configs: [{job_name: j, consull_sd_configs: [{server: 's:1'}]}]"))
+	require.Contains(t, errs, "field consull_sd_configs not found")
+	require.NotContains(t, errs, "this program has no", "no build has it")
 	_, out, _ := command("check", "config", sections)
 	require.NotContains(t, out, "out_of_order_time_window")
 	require.NotContains(t, out, "otlp")
