@@ -1,7 +1,6 @@
 package statsd
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"unicode/utf8"
@@ -57,19 +56,8 @@ func splitName(text string) (name, tags, separator string) {
 
 // escape makes a name valid.
 func escape(name string) string {
-	if name == "" {
-		return ""
+	if name != "" && '0' <= name[0] && name[0] <= '9' {
+		name = "_" + name
 	}
-	out := make([]byte, 0, len(name)+1)
-	if '0' <= name[0] && name[0] <= '9' {
-		out = append(out, '_')
-	}
-	for _, r := range name {
-		if r < utf8.RuneSelf && (bytes.IndexByte([]byte("_:"), byte(r)) >= 0 || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z') {
-			out = append(out, byte(r))
-		} else {
-			out = append(out, '_')
-		}
-	}
-	return string(out)
+	return model.EscapeName(name, model.UnderscoreEscaping)
 }
