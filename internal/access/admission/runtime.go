@@ -31,7 +31,7 @@ const readTimeout = 3 * time.Second
 // the period, because a function has no processor time between requests. While a changed document
 // cannot be read, the last one stays valid. It is safe for concurrent use.
 type Runtime struct {
-	from   source // nil: there are no overrides
+	from   *source // nil: there are no overrides
 	period time.Duration
 	now    func() time.Time
 	logger *slog.Logger
@@ -120,7 +120,7 @@ func (r *Runtime) reload(ctx context.Context) {
 // read replaces the document if it has changed.
 func (r *Runtime) read(ctx context.Context) error {
 	r.tried.Store(r.now().UnixNano())
-	text, version, err := r.from.Read(ctx, r.seen)
+	text, version, err := r.from.read(ctx, r.seen)
 	if err != nil {
 		return fmt.Errorf("read runtime configuration: %w", err)
 	}
@@ -132,14 +132,14 @@ func (r *Runtime) read(ctx context.Context) error {
 	d, err := Parse(text, r.known.Load())
 	if err != nil {
 		r.seen = ""
-		return fmt.Errorf("%s: %w", r.from, err)
+		return fmt.Errorf("%s: %w", r.from.name, err)
 	}
 	r.seen = version
 	r.known.Store(d)
 	r.reloads.WithLabelValues("changed").Inc()
 	r.good.Set(1)
 	r.tenants.Set(float64(d.Overrides()))
-	r.logger.Info("read runtime configuration", "from", r.from.String(), "tenants", d.Overrides())
+	r.logger.Info("read runtime configuration", "from", r.from.name, "tenants", d.Overrides())
 	return nil
 }
 
@@ -149,29 +149,27 @@ const ObjectKey = "config/runtime.yaml"
 // InStore, in place of the path of a file, means the object ObjectKey of the store.
 const InStore = "store"
 
-// A source is where a document lies. Read returns its text, at most MaxBytes and one, and its
-// version; the text is nil if the version is that of known.
-type source interface {
-	Read(ctx context.Context, known string) (text []byte, version string, err error)
-	String() string
+// source is where a document lies. Its text is at most MaxBytes and one; nil if the version is that
+// of known.
+type source struct {
+	name string
+	read func(ctx context.Context, known string) (text []byte, version string, err error)
 }
 
 // open returns the source that the setting names.
-func open(setting string, store objstore.Getter) source {
+func open(setting string, store objstore.Getter) *source {
 	if setting == InStore {
-		return object{store}
+		return &source{"object " + ObjectKey + " of the store", object{store}.read}
 	}
-	return file(setting)
+	return &source{setting, file(setting).read}
 }
 
 // file is a file by its path.
 type file string
 
-func (f file) String() string { return string(f) }
-
-// Read implements source. The version is the text, so that every change counts, however quickly it
+// read reads the file. The version is the text, so that every change counts, however quickly it
 // follows another.
-func (f file) Read(_ context.Context, known string) ([]byte, string, error) {
+func (f file) read(_ context.Context, known string) ([]byte, string, error) {
 	r, err := os.Open(string(f))
 	if err != nil {
 		return nil, "", err
@@ -190,10 +188,8 @@ func (f file) Read(_ context.Context, known string) ([]byte, string, error) {
 // object is the object ObjectKey of a store.
 type object struct{ store objstore.Getter }
 
-func (object) String() string { return "object " + ObjectKey + " of the store" }
-
-// Read implements source. The version is the object's ETag.
-func (o object) Read(ctx context.Context, known string) (text []byte, version string, err error) {
+// read reads the object. The version is its ETag.
+func (o object) read(ctx context.Context, known string) (text []byte, version string, err error) {
 	r, info, err := o.store.Get(ctx, ObjectKey, 0, MaxBytes+1)
 	if errors.Is(err, objstore.ErrRange) { // the object is empty
 		return []byte{}, "", nil
