@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -121,6 +122,13 @@ func (s *Stage) public(r *http.Request, err error, code int) string {
 	e := notDurable(err)
 	s.log.Error("write failed; the sender was told to try again", "reference", e.reference, "path", r.URL.Path, "err", err)
 	return e.Error()
+}
+
+// answerJSON writes an answer.
+func answerJSON(w http.ResponseWriter, code int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer) // a client that went away needs no answer
 }
 
 // countLimited counts a request that a limit of the process refused.

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -151,13 +150,11 @@ func (s *Stage) acceptedLimits() *remotewrite.Limits {
 // RefusedHandler serves GET requests for the last refusals of a tenant.
 func (s *Stage) RefusedHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
 		id, err := tenant.FromRequest(r)
 		if err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "bad_data", "error": "invalid tenant: " + err.Error()})
+			answerJSON(w, http.StatusBadRequest, map[string]string{"status": "error", "errorType": "bad_data", "error": "invalid tenant: " + err.Error()})
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": s.refusals.Of(id)}) // a client that went away needs no answer
+		answerJSON(w, http.StatusOK, map[string]any{"status": "success", "data": s.refusals.Of(id)})
 	})
 }

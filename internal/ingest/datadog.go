@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -34,9 +33,7 @@ func (s *Stage) DatadogHandler(version datadog.Form) http.Handler {
 		case version == datadog.V1:
 			answer = map[string]string{"status": "ok"}
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(answer) // a client that went away needs no answer
+		answerJSON(w, code, answer)
 	})
 }
 

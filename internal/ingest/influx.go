@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -46,7 +45,6 @@ func (s *Stage) LineHandler(version InfluxVersion) http.Handler {
 			return
 		}
 		text := s.public(r, err, code)
-		w.Header().Set("Content-Type", "application/json")
 		var answer any
 		switch version {
 		case InfluxV2:
@@ -57,8 +55,7 @@ func (s *Stage) LineHandler(version InfluxVersion) http.Handler {
 				answer = map[string]string{"error": text}
 			}
 		}
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(answer) // a client that went away needs no answer
+		answerJSON(w, code, answer)
 	})
 }
 
@@ -144,7 +141,6 @@ func InfluxQuery() http.Handler {
 			Statement int   `json:"statement_id"`
 			Series    []any `json:"series,omitempty"`
 		}
-		w.Header().Set("Content-Type", "application/json")
 		statement := strings.Join(strings.Fields(strings.TrimSuffix(strings.TrimSpace(r.FormValue("q")), ";")), " ")
 		one := result{}
 		switch upper := strings.ToUpper(statement); {
@@ -156,10 +152,9 @@ func InfluxQuery() http.Handler {
 			one.Series = []any{map[string]any{"name": "databases", "columns": []string{"name"}, "values": values}}
 		case strings.HasPrefix(upper, "CREATE DATABASE "):
 		default:
-			w.WriteHeader(http.StatusBadRequest)
-			_ = json.NewEncoder(w).Encode(map[string]string{"error": "only SHOW DATABASES and CREATE DATABASE are answered; /api/v1/query answers PromQL"})
+			answerJSON(w, http.StatusBadRequest, map[string]string{"error": "only SHOW DATABASES and CREATE DATABASE are answered; /api/v1/query answers PromQL"})
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"results": []result{one}})
+		answerJSON(w, http.StatusOK, map[string]any{"results": []result{one}})
 	})
 }

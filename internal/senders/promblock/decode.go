@@ -147,13 +147,6 @@ func ascend(r *live.Run, at int) {
 // ascendHists is ascend for histograms.
 func ascendHists(h []segment.Hist, at int) []segment.Hist {
 	part := h[at:]
-	ok := true
-	for i := 1; i < len(part); i++ {
-		ok = ok && part[i-1].T < part[i].T
-	}
-	if ok {
-		return h
-	}
 	slices.SortStableFunc(part, func(a, b segment.Hist) int { return cmp.Compare(a.T, b.T) })
 	kept := part[:0]
 	for i := range part {
