@@ -49,7 +49,8 @@ func newMessage() any { return new(Message) }
 
 const largeMessage = 4 << 20
 
-// larger returns a message of n bytes that begins with the first used bytes of m, which it releases.
+// larger returns a message of n bytes that begins with the first used bytes of m, which it
+// releases.
 func (m *Message) larger(n, used int64) *Message {
 	out := messageOf(int(n))
 	if m != nil {

@@ -41,8 +41,8 @@ func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string, p
 	return m, c, nil
 }
 
-// unpack reads the body. The memory of what is compressed is charged as it grows, whatever its header
-// states.
+// unpack reads the body. The memory of what is compressed is charged as it grows, whatever its
+// header states.
 func (r *Reader) unpack(req *http.Request, in *Paced, c *Charge, p Packing, form string) (m *Message, err error) {
 	sent, err := r.receive(req, in, c)
 	defer func() { recycle(sent) }()

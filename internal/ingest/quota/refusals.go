@@ -31,8 +31,8 @@ type Refusals struct {
 	all map[string][]Refusal // by tenant, the oldest first
 }
 
-// Note records a refusal. If there are too many tenants, it forgets the one whose last refusal is the
-// oldest.
+// Note records a refusal. If there are too many tenants, it forgets the one whose last refusal is
+// the oldest.
 func (rs *Refusals) Note(tenant string, r Refusal) {
 	if len(r.Error) > maxText {
 		r.Error = strings.ToValidUTF8(r.Error[:maxText], "") + "…"

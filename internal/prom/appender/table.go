@@ -10,14 +10,14 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 )
 
-// table finds series by their labels, and by their references, which it gives. Its only pointers are
-// those of byRef.
+// table finds series by their labels, and by their references, which it gives. Its only pointers
+// are those of byRef.
 type table struct {
 	hash  func(labels.Labels) uint64
 	byRef []*state // nil where a series was forgotten; the reference 0 is none
 	free  []uint32 // references of forgotten series
-	// byHash has each reference at the hash of its series, or at the next number that is not taken. 0
-	// keeps a place, behind which others are.
+	// byHash has each reference at the hash of its series, or at the next number that is not taken.
+	// 0 keeps a place, behind which others are.
 	byHash map[uint64]uint32
 }
 
@@ -28,8 +28,8 @@ func newTable() table {
 // len returns the number of series.
 func (t *table) len() int { return len(t.byRef) - 1 - len(t.free) }
 
-// find returns the series with the labels, and its place in byHash: nil, and a free one, if there is
-// none.
+// find returns the series with the labels, and its place in byHash: nil, and a free one, if there
+// is none.
 func (t *table) find(ls labels.Labels) (s *state, at uint64) {
 	for at = t.hash(ls); ; at++ {
 		ref, taken := t.byHash[at]

@@ -94,8 +94,8 @@ type Transaction struct {
 	bytes int64 // 0 until Bytes was called
 }
 
-// transactions keep the memory of scrapes that are done. Results of rules, which are more and have few
-// samples each, do not use it.
+// transactions keep the memory of scrapes that are done. Results of rules, which are more and have
+// few samples each, do not use it.
 var transactions = sync.Pool{New: func() any { return new(Transaction) }}
 
 // A transaction whose capacities are outside of these is left to the garbage collector.

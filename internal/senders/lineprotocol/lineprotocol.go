@@ -68,8 +68,8 @@ type Parser struct {
 // NewParser returns a parser of a body, which must not change meanwhile.
 func NewParser(body []byte) *Parser { return &Parser{rest: body} }
 
-// Next returns the next line, an error for one that cannot be read (lines around it can), or nil and
-// nil at the end. It skips empty lines and comments.
+// Next returns the next line, an error for one that cannot be read (lines around it can), or nil
+// and nil at the end. It skips empty lines and comments.
 func (p *Parser) Next() (*Line, error) {
 	for len(p.rest) > 0 {
 		p.number++

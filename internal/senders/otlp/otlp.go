@@ -38,9 +38,9 @@ func NewTranslator(s Settings) *Translator {
 }
 
 // Decode turns an ExportMetricsServiceRequest into a batch of the generation g (see
-// remotewrite.Collect). Data points that break a rule are left out and reported as offences; rejected
-// is the number of those of which nothing, or not all, is in the batch. The error is ErrMalformed if
-// the message cannot be decoded.
+// remotewrite.Collect). Data points that break a rule are left out and reported as offences;
+// rejected is the number of those of which nothing, or not all, is in the batch. The error is
+// ErrMalformed if the message cannot be decoded.
 func (t *Translator) Decode(msg []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, rejected int64, err error) {
 	d := decoder{Translator: t, rules: rules}
 	b, err = remotewrite.Collect(g, rules, room, func(c *remotewrite.Collector) error {
