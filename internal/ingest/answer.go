@@ -16,9 +16,9 @@ import (
 	"github.com/promlake/promlake/internal/ingest/message"
 	"github.com/promlake/promlake/internal/ingest/quota"
 	"github.com/promlake/promlake/internal/senders/datadog"
+	"github.com/promlake/promlake/internal/senders/imports"
 	"github.com/promlake/promlake/internal/senders/opentsdb"
 	"github.com/promlake/promlake/internal/senders/otlp"
-	"github.com/promlake/promlake/internal/senders/promtext"
 	"github.com/promlake/promlake/internal/senders/push"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -79,7 +79,7 @@ func status(err error) int {
 		return http.StatusUnsupportedMediaType
 	case is[*body.TooLarge](err), is[*remotewrite.DenseError](err), is[*message.BulkyError](err), is[*push.TooLarge](err):
 		return http.StatusRequestEntityTooLarge
-	case is[*errPartial](err), is[*errWhole](err), is[errParameter](err), is[*remotewrite.Rejection](err), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, opentsdb.ErrInvalid), errors.Is(err, datadog.ErrInvalid), errors.Is(err, push.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
+	case is[*errPartial](err), is[*errWhole](err), is[errParameter](err), is[*remotewrite.Rejection](err), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, imports.ErrText), errors.Is(err, otlp.ErrMalformed), errors.Is(err, opentsdb.ErrInvalid), errors.Is(err, datadog.ErrInvalid), errors.Is(err, push.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
 		return http.StatusBadRequest
 	case is[errTenants](err):
 		return http.StatusTooManyRequests

@@ -10,9 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/ingest/body"
-	"github.com/promlake/promlake/internal/senders/csvlines"
-	"github.com/promlake/promlake/internal/senders/jsonlines"
-	"github.com/promlake/promlake/internal/senders/promtext"
+	"github.com/promlake/promlake/internal/senders/imports"
 )
 
 // TextHandler serves POST requests with metrics in Prometheus' text formats. Its parameter is
@@ -47,7 +45,7 @@ func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
 	if kind == "application/vnd.google.protobuf" || kind == "application/x-protobuf" {
 		return p, unsupported{fmt.Sprintf("content type %q is not supported, only text/plain and application/openmetrics-text", kind)}
 	}
-	req := promtext.Request{OpenMetrics: kind == "application/openmetrics-text"}
+	req := imports.Text{OpenMetrics: kind == "application/openmetrics-text"}
 	at := r.URL.Query().Get("timestamp")
 	if at != "" {
 		if req.Time, err = strconv.ParseInt(at, 10, 64); err != nil {
@@ -60,7 +58,7 @@ func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
 		if at == "" {
 			req.Time = came.UnixMilli()
 		}
-		return promtext.Decode(req, g, rules, room)
+		return imports.DecodeText(req, g, rules, room)
 	}
 	return p, nil
 }
@@ -87,7 +85,7 @@ func (s *Stage) JSONLinesHandler() http.Handler {
 			return p, err
 		}
 		p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-			return jsonlines.Decode(msg, g, rules, room)
+			return imports.DecodeJSON(msg, g, rules, room)
 		}
 		return p, nil
 	})
@@ -101,12 +99,12 @@ func (s *Stage) CSVHandler() http.Handler {
 		if p.packing, err = packingOf(r.Header); err != nil {
 			return p, err
 		}
-		format, err := csvlines.ParseFormat(r.URL.Query().Get("format"))
+		format, err := imports.ParseCSVFormat(r.URL.Query().Get("format"))
 		if err != nil {
 			return p, errParameter{fmt.Errorf("format: %w", err)}
 		}
 		p.decode = func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-			return csvlines.Decode(csvlines.Request{Body: msg, Format: format, Time: came.UnixMilli()}, g, rules, room)
+			return imports.DecodeCSV(imports.CSV{Body: msg, Format: format, Time: came.UnixMilli()}, g, rules, room)
 		}
 		return p, nil
 	})

@@ -23,10 +23,10 @@ type Format interface {
 	Append(dst []byte, lset labels.Labels, t []int64, v []float64) []byte
 }
 
-// jsonLines is the format of package jsonlines.
+// jsonLines is the format of imports.DecodeJSON.
 type jsonLines struct{}
 
-// JSON returns the format of lines that package jsonlines reads.
+// JSON returns the format of lines that imports.DecodeJSON reads.
 func JSON() Format { return jsonLines{} }
 
 func (jsonLines) ContentType() string { return "application/stream+json; charset=utf-8" }

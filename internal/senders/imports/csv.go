@@ -1,8 +1,4 @@
-// Package csvlines reads samples from CSV. The format of a request's lines is VictoriaMetrics'
-// (https://docs.victoriametrics.com/victoriametrics/#how-to-import-csv-data):
-//
-//	2:label:job,4:metric:demo,5:time:unix_s
-package csvlines
+package imports
 
 import (
 	"bytes"
@@ -21,23 +17,26 @@ import (
 	"github.com/promlake/promlake/internal/prom/timeparam"
 )
 
-// Request is one body with the parameters that came with it.
-type Request struct {
+// CSV is one body with the parameters that came with it. The format of its lines is
+// VictoriaMetrics' (https://docs.victoriametrics.com/victoriametrics/#how-to-import-csv-data):
+//
+//	2:label:job,4:metric:demo,5:time:unix_s
+type CSV struct {
 	Body   []byte
-	Format Format
+	Format CSVFormat
 	Time   int64 // ms, of lines without a time
 }
 
-// Decode turns a body into a batch of the generation g (see remotewrite.Collect). Each column of
+// DecodeCSV turns a body into a batch of the generation g (see remotewrite.Collect). Each column of
 // kind metric that is not empty is a sample. Lines that cannot be read are left out and reported as
 // offences with the reason ReasonLine.
-func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-	d := decoder{Request: r}
+func DecodeCSV(r CSV, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	d := csvDecoder{CSV: r}
 	return remotewrite.Collect(g, rules, room, d.read)
 }
 
-type decoder struct {
-	Request
+type csvDecoder struct {
+	CSV
 	c      *remotewrite.Collector
 	key    []byte
 	labels []series.Label
@@ -45,7 +44,7 @@ type decoder struct {
 }
 
 // read adds all lines to the collector.
-func (d *decoder) read(c *remotewrite.Collector) error {
+func (d *csvDecoder) read(c *remotewrite.Collector) error {
 	d.c = c
 	if err := c.Take(perField * int64(d.widest())); err != nil {
 		return err
@@ -83,7 +82,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 const perField = 40
 
 // widest bounds the number of fields of a line.
-func (d *decoder) widest() int {
+func (d *csvDecoder) widest() int {
 	if bytes.IndexByte(d.Body, '"') >= 0 { // which may quote the end of a line
 		return 1 + bytes.Count(d.Body, []byte(","))
 	}
@@ -100,7 +99,7 @@ type badLine struct{ err error }
 func (b *badLine) Error() string { return b.err.Error() }
 
 // line adds the samples of a line, all or none.
-func (d *decoder) line(fields []string, prefix int) error {
+func (d *csvDecoder) line(fields []string, prefix int) error {
 	if len(fields) < d.Format.columns {
 		return &badLine{fmt.Errorf("%d columns, the format has %d", len(fields), d.Format.columns)}
 	}
@@ -138,7 +137,7 @@ func (d *decoder) line(fields []string, prefix int) error {
 }
 
 // labelsOf returns the labels of a metric of a line.
-func (d *decoder) labelsOf(fields []string, metric string) []series.Label {
+func (d *csvDecoder) labelsOf(fields []string, metric string) []series.Label {
 	d.labels = append(d.labels[:0], series.Label{Name: model.MetricNameLabel, Value: metric})
 	for _, l := range d.Format.labels {
 		d.labels = append(d.labels, series.Label{Name: l.name, Value: fields[l.at]})
@@ -146,8 +145,8 @@ func (d *decoder) labelsOf(fields []string, metric string) []series.Label {
 	return d.labels
 }
 
-// Format tells what the columns of a request's lines are.
-type Format struct {
+// CSVFormat tells what the columns of a request's lines are.
+type CSVFormat struct {
 	metrics []column
 	labels  []column
 	time    int // position; -1: no column has a time
@@ -161,12 +160,12 @@ type column struct {
 	name string
 }
 
-// ParseFormat parses a list of <column>:<type>:<context>, where columns count from 1, and the type
-// is metric with a name, label with a name, or time with a clock.
-func ParseFormat(text string) (Format, error) {
-	f := Format{time: -1}
+// ParseCSVFormat parses a list of <column>:<type>:<context>, where columns count from 1, and the
+// type is metric with a name, label with a name, or time with a clock.
+func ParseCSVFormat(text string) (CSVFormat, error) {
+	f := CSVFormat{time: -1}
 	used := map[int]bool{}
-	for _, part := range split(text) {
+	for _, part := range splitColumns(text) {
 		position, rest, _ := strings.Cut(part, ":")
 		kind, context, ok := strings.Cut(rest, ":")
 		n, err := strconv.Atoi(position)
@@ -202,8 +201,8 @@ func ParseFormat(text string) (Format, error) {
 // maxColumns is the highest number of a column.
 const maxColumns = 10_000
 
-// split divides at commas that begin a column: a custom format of times may have commas too.
-func split(text string) (parts []string) {
+// splitColumns divides at commas that begin a column: a custom format of times may have commas too.
+func splitColumns(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		digits := strings.TrimLeft(part, "0123456789")
 		if begins := len(digits) < len(part) && strings.HasPrefix(digits, ":"); begins || len(parts) == 0 {

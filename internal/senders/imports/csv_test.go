@@ -1,4 +1,4 @@
-package csvlines_test
+package imports_test
 
 import (
 	"fmt"
@@ -11,16 +11,16 @@ import (
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/format/series"
-	"github.com/promlake/promlake/internal/senders/csvlines"
+	"github.com/promlake/promlake/internal/senders/imports"
 	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
 const now = 1_700_000_000_000 // ms
 
-func try(r csvlines.Request, room int64, g *remotewrite.Generation, extra ...series.Label) (samples []string, rejected int, offence, err error) {
+func tryCSV(r imports.CSV, room int64, g *remotewrite.Generation, extra ...series.Label) (samples []string, rejected int, offence, err error) {
 	limits := remotewrite.DefaultLimits()
 	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100, Labels: series.LastOfEach(extra)}
-	b, err := csvlines.Decode(r, g, rules, remotewrite.NewRoom(len(r.Body), room, room, nil))
+	b, err := imports.DecodeCSV(r, g, rules, remotewrite.NewRoom(len(r.Body), room, room, nil))
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -35,14 +35,14 @@ func try(r csvlines.Request, room int64, g *remotewrite.Generation, extra ...ser
 	return samples, b.Rejected, b.Err, nil
 }
 
-func formatOf(t testing.TB, text string) csvlines.Format {
+func formatOf(t testing.TB, text string) imports.CSVFormat {
 	t.Helper()
-	f, err := csvlines.ParseFormat(text)
+	f, err := imports.ParseCSVFormat(text)
 	require.NoError(t, err)
 	return f
 }
 
-func TestDecode(t *testing.T) {
+func TestCSV(t *testing.T) {
 	for name, tc := range map[string]struct {
 		format, body string
 		labels       []series.Label
@@ -65,7 +65,7 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := remotewrite.NewGeneration(7)
 			for range 2 { // the second time all series are known
-				got, _, offence, err := try(csvlines.Request{Body: []byte(tc.body), Format: formatOf(t, tc.format), Time: now - 7}, 1<<30, g, tc.labels...)
+				got, _, offence, err := tryCSV(imports.CSV{Body: []byte(tc.body), Format: formatOf(t, tc.format), Time: now - 7}, 1<<30, g, tc.labels...)
 				require.NoError(t, err)
 				require.NoError(t, offence)
 				require.Equal(t, tc.want, got)
@@ -74,8 +74,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestBadLines: a line that cannot be read is named, and the others are stored.
-func TestBadLines(t *testing.T) {
+// TestBadLinesOfCSV: a line that cannot be read is named, and the others are stored.
+func TestBadLinesOfCSV(t *testing.T) {
 	for bad, want := range map[string]string{
 		"x,1,1700000000":     `line 2: column 1: "x" is not a number (invalid_line)`,
 		"1,1":                `line 2: 2 columns, the format has 3`,
@@ -86,7 +86,7 @@ func TestBadLines(t *testing.T) {
 		"1,\xff,1700000000":  `is not valid UTF-8`,
 	} {
 		body := "1,1,1700000000\n" + bad + "\n2,1,1700000000\n"
-		got, rejected, offence, err := try(csvlines.Request{Body: []byte(body), Format: formatOf(t, "1:metric:m,2:label:l,3:time:unix_s")}, 1<<30, remotewrite.NewGeneration(7))
+		got, rejected, offence, err := tryCSV(imports.CSV{Body: []byte(body), Format: formatOf(t, "1:metric:m,2:label:l,3:time:unix_s")}, 1<<30, remotewrite.NewGeneration(7))
 		require.NoError(t, err)
 		require.ErrorContains(t, offence, want, bad)
 		require.Equal(t, 1, rejected)
@@ -107,30 +107,30 @@ func TestBadFormats(t *testing.T) {
 		"1:metric:x,2:time:noon":                 `time "noon" is not one of unix_s`,
 		"1:metric:x,2:time:unix_s,3:time:unix_s": "two columns are a time",
 	} {
-		_, err := csvlines.ParseFormat(format)
+		_, err := imports.ParseCSVFormat(format)
 		require.ErrorContains(t, err, want, format)
 	}
 }
 
-func TestRoom(t *testing.T) {
+func TestRoomOfCSV(t *testing.T) {
 	var dense *remotewrite.DenseError
-	_, _, _, err := try(csvlines.Request{Body: []byte(strings.Repeat(",", 1<<20)), Format: formatOf(t, "1:metric:m")}, 1<<20, remotewrite.NewGeneration(7))
+	_, _, _, err := tryCSV(imports.CSV{Body: []byte(strings.Repeat(",", 1<<20)), Format: formatOf(t, "1:metric:m")}, 1<<20, remotewrite.NewGeneration(7))
 	require.ErrorAs(t, err, &dense)
 }
 
-func FuzzDecode(f *testing.F) {
+func FuzzCSV(f *testing.F) {
 	f.Add([]byte("1,\"a,\nb\",1700000000\nx\n"), "1:metric:m,2:label:l,3:time:unix_s")
 	f.Fuzz(func(t *testing.T, body []byte, format string) {
-		parsed, err := csvlines.ParseFormat(format)
+		parsed, err := imports.ParseCSVFormat(format)
 		if err != nil {
 			return
 		}
 		g := remotewrite.NewGeneration(7)
-		unknown, _, _, err := try(csvlines.Request{Body: slices.Clone(body), Format: parsed, Time: now}, 1<<30, g)
+		unknown, _, _, err := tryCSV(imports.CSV{Body: slices.Clone(body), Format: parsed, Time: now}, 1<<30, g)
 		if err != nil {
 			return
 		}
-		known, _, _, err := try(csvlines.Request{Body: slices.Clone(body), Format: parsed, Time: now}, 1<<30, g)
+		known, _, _, err := tryCSV(imports.CSV{Body: slices.Clone(body), Format: parsed, Time: now}, 1<<30, g)
 		require.NoError(t, err)
 		require.Equal(t, unknown, known)
 	})

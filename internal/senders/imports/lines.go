@@ -1,4 +1,4 @@
-package promtext
+package imports
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
-	"github.com/prometheus/prometheus/model/value"
+	promvalue "github.com/prometheus/prometheus/model/value"
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
 )
@@ -25,7 +25,7 @@ const maxSingle = 64
 
 // line reads the line at the beginning of b and returns its bytes, or 0 if the parser is to read
 // it.
-func (d *decoder) line(b []byte) (n int, err error) {
+func (d *textDecoder) line(b []byte) (n int, err error) {
 	switch c := b[0]; {
 	case c == '\n':
 		return 1, nil
@@ -39,13 +39,13 @@ func (d *decoder) line(b []byte) (n int, err error) {
 
 // parseRest gives the rest of a body to the parser. It must write labels by the same type as if it
 // had read what stands before.
-func (d *decoder) parseRest(rest []byte) error {
+func (d *textDecoder) parseRest(rest []byte) error {
 	p := d.parser(rest)
 	return d.parse(p)
 }
 
 // parser returns Prometheus' parser of a text that follows the last TYPE line.
-func (d *decoder) parser(text []byte) textparse.Parser {
+func (d *textDecoder) parser(text []byte) textparse.Parser {
 	if d.kind == "" {
 		return textparse.NewPromParser(text[:len(text):len(text)], labels.NewSymbolTable(), false)
 	}
@@ -61,7 +61,7 @@ func (d *decoder) parser(text []byte) textparse.Parser {
 }
 
 // comment reads a HELP or TYPE line in its usual form, and passes over other comments.
-func (d *decoder) comment(b []byte) (n int, err error) {
+func (d *textDecoder) comment(b []byte) (n int, err error) {
 	line, _, ended := bytes.Cut(b, []byte("\n"))
 	if n = len(line); ended {
 		n++
@@ -103,7 +103,7 @@ func (d *decoder) comment(b []byte) (n int, err error) {
 }
 
 // series reads a line with a sample.
-func (d *decoder) series(b []byte) (n int, err error) {
+func (d *textDecoder) series(b []byte) (n int, err error) {
 	text, v, t, timed, n := sampleOf(b)
 	if n == 0 {
 		return 0, nil
@@ -161,7 +161,7 @@ func sampleOf(b []byte) (series []byte, v float64, t int64, timed bool, n int) {
 		return nil, 0, 0, false, 0
 	}
 	if math.IsNaN(v) {
-		v = math.Float64frombits(value.NormalNaN)
+		v = math.Float64frombits(promvalue.NormalNaN)
 	}
 	at += blanks(b[at:])
 	if from = at; at < len(b) && '0' <= b[at] && b[at] <= '9' {

@@ -1,4 +1,4 @@
-package jsonlines_test
+package imports_test
 
 import (
 	"bytes"
@@ -13,23 +13,21 @@ import (
 
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/format/series"
-	"github.com/promlake/promlake/internal/senders/jsonlines"
+	"github.com/promlake/promlake/internal/senders/imports"
 	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
-
-const now = 1_700_000_000_000 // ms
 
 func rulesNow() remotewrite.Rules {
 	limits := remotewrite.DefaultLimits()
 	return remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100}
 }
 
-func decode(t testing.TB, body []byte, g *remotewrite.Generation, extra ...series.Label) (samples []string, rejected int, offence error) {
+func decodeJSON(t testing.TB, body []byte, g *remotewrite.Generation, extra ...series.Label) (samples []string, rejected int, offence error) {
 	t.Helper()
 	const room = 1 << 30
 	rules := rulesNow()
 	rules.Labels = series.LastOfEach(extra)
-	b, err := jsonlines.Decode(body, g, rules, remotewrite.NewRoom(len(body), room, room, nil))
+	b, err := imports.DecodeJSON(body, g, rules, remotewrite.NewRoom(len(body), room, room, nil))
 	require.NoError(t, err)
 	defer b.Release()
 	g.Table.Lock()
@@ -46,7 +44,7 @@ func decode(t testing.TB, body []byte, g *remotewrite.Generation, extra ...serie
 	return samples, b.Rejected, b.Err
 }
 
-func TestDecode(t *testing.T) {
+func TestJSON(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body    string
 		labels  []series.Label
@@ -71,7 +69,7 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := remotewrite.NewGeneration(7)
 			for range 2 { // the second time all series are known
-				got, rejected, offence := decode(t, []byte(tc.body), g, tc.labels...)
+				got, rejected, offence := decodeJSON(t, []byte(tc.body), g, tc.labels...)
 				require.NoError(t, offence)
 				require.Zero(t, rejected)
 				require.Equal(t, tc.want, got)
@@ -80,8 +78,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestBadLines: a line that cannot be read is named, and the others are stored.
-func TestBadLines(t *testing.T) {
+// TestBadLinesOfJSON: a line that cannot be read is named, and the others are stored.
+func TestBadLinesOfJSON(t *testing.T) {
 	const good = `{"metric":{"__name__":"good"},"values":[1],"timestamps":[1700000000000]}`
 	for bad, want := range map[string]string{
 		`x`: `line 2: 'x' at byte 1, where { is expected (invalid_line)`,
@@ -105,31 +103,31 @@ func TestBadLines(t *testing.T) {
 		`{"metric":{"__name__":"x"},"values":[1 2],"timestamps":[1]}`:                  `where , or ] is expected`,
 		`{"metric":{"__name__":"x"},"values":[1],"timestamps":[1900000000000]}`:        `too_far_in_future`,
 	} {
-		got, rejected, offence := decode(t, []byte(good+"\n"+bad+"\n"+good), remotewrite.NewGeneration(7))
+		got, rejected, offence := decodeJSON(t, []byte(good+"\n"+bad+"\n"+good), remotewrite.NewGeneration(7))
 		require.ErrorContains(t, offence, want, bad)
 		require.Equal(t, 1, rejected, bad)
 		require.Equal(t, []string{`{__name__="good"} 1 @0`, `{__name__="good"} 1 @0`}, got, bad)
 	}
 }
 
-func TestRoom(t *testing.T) {
+func TestRoomOfJSON(t *testing.T) {
 	body := []byte(`{"metric":{"__name__":"x"},"values":[` + strings.Repeat("1,", 1<<20) + `1],"timestamps":[1]}`)
 	var dense *remotewrite.DenseError
-	_, err := jsonlines.Decode(body, remotewrite.NewGeneration(7), rulesNow(), remotewrite.NewRoom(len(body), 1<<20, 1<<20, nil))
+	_, err := imports.DecodeJSON(body, remotewrite.NewGeneration(7), rulesNow(), remotewrite.NewRoom(len(body), 1<<20, 1<<20, nil))
 	require.ErrorAs(t, err, &dense)
 }
 
-func FuzzDecode(f *testing.F) {
+func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"metric":{"__name__":"x","job":"a"},"values":[null,"NaN",1.5e-3],"timestamps":[1,2,3]}` + "\nx"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		g := remotewrite.NewGeneration(7)
-		unknown, _, _ := decode(t, slices.Clone(body), g)
-		known, _, _ := decode(t, slices.Clone(body), g)
+		unknown, _, _ := decodeJSON(t, slices.Clone(body), g)
+		known, _, _ := decodeJSON(t, slices.Clone(body), g)
 		require.Equal(t, unknown, known)
 	})
 }
 
-func BenchmarkDecode(b *testing.B) {
+func BenchmarkJSON(b *testing.B) {
 	for _, points := range []int{1, 100} {
 		b.Run(fmt.Sprintf("points=%d", points), func(b *testing.B) {
 			var body bytes.Buffer
@@ -148,7 +146,7 @@ func BenchmarkDecode(b *testing.B) {
 			}
 			g, rules := remotewrite.NewGeneration(7), rulesNow()
 			for b.Loop() {
-				batch, err := jsonlines.Decode(body.Bytes(), g, rules, remotewrite.NewRoom(body.Len(), 1<<30, 1<<30, nil))
+				batch, err := imports.DecodeJSON(body.Bytes(), g, rules, remotewrite.NewRoom(body.Len(), 1<<30, 1<<30, nil))
 				if err != nil {
 					b.Fatal(err)
 				}

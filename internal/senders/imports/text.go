@@ -1,6 +1,6 @@
-// Package promtext reads metrics in Prometheus' text formats: the text format 0.0.4 and OpenMetrics
-// (https://prometheus.io/docs/instrumenting/exposition_formats/). The parser is Prometheus' own.
-package promtext
+// Package imports reads what VictoriaMetrics' API for imports takes: CSV, lines of JSON, and
+// metrics in Prometheus' text formats.
+package imports
 
 import (
 	"bytes"
@@ -18,25 +18,28 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 )
 
-// ErrInvalid marks a body that cannot be parsed.
-var ErrInvalid = errors.New("invalid metrics")
+// ErrText marks a body with metrics in a text format that cannot be parsed.
+var ErrText = errors.New("invalid metrics")
 
-// Request is one body with the parameters that came with it.
-type Request struct {
+// Text is one body in the text format 0.0.4 or OpenMetrics
+// (https://prometheus.io/docs/instrumenting/exposition_formats/), with the parameters that came
+// with it.
+type Text struct {
 	Body        []byte
 	OpenMetrics bool
 	Time        int64 // ms, of samples without a timestamp
 }
 
-// Decode turns a body into a batch of the generation g (see remotewrite.Collect). A body that
-// cannot be parsed is refused as a whole with ErrInvalid.
-func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-	d := decoder{Request: r}
+// DecodeText turns a body into a batch of the generation g (see remotewrite.Collect). The parser is
+// Prometheus' own. A body that
+// cannot be parsed is refused as a whole with ErrText.
+func DecodeText(r Text, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	d := textDecoder{Text: r}
 	return remotewrite.Collect(g, rules, room, d.read)
 }
 
-type decoder struct {
-	Request
+type textDecoder struct {
+	Text
 	c      *remotewrite.Collector
 	labels []series.Label
 	family segment.Metadata // at hand
@@ -49,7 +52,7 @@ type decoder struct {
 }
 
 // read adds all samples, exemplars and metadata to the collector.
-func (d *decoder) read(c *remotewrite.Collector) error {
+func (d *textDecoder) read(c *remotewrite.Collector) error {
 	d.c = c
 	if !d.OpenMetrics {
 		rest := d.Body
@@ -70,20 +73,20 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	}
 	p, err := textparse.New(d.Body, "application/openmetrics-text", labels.NewSymbolTable(), textparse.ParserOptions{})
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: %w", ErrText, err)
 	}
 	return d.parse(p)
 }
 
 // parse adds what a parser reads.
-func (d *decoder) parse(p textparse.Parser) error {
+func (d *textDecoder) parse(p textparse.Parser) error {
 	for {
 		entry, err := p.Next()
 		if errors.Is(err, io.EOF) {
 			return d.described("")
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalid, err)
+			return fmt.Errorf("%w: %w", ErrText, err)
 		}
 		switch entry {
 		case textparse.EntrySeries:
@@ -109,7 +112,7 @@ func (d *decoder) parse(p textparse.Parser) error {
 }
 
 // typed notes the type of a family.
-func (d *decoder) typed(name string, kind model.MetricType) error {
+func (d *textDecoder) typed(name string, kind model.MetricType) error {
 	if err := d.described(name); err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func (d *decoder) typed(name string, kind model.MetricType) error {
 }
 
 // described adds the metadata of the family at hand when another one begins.
-func (d *decoder) described(next string) error {
+func (d *textDecoder) described(next string) error {
 	last := d.family
 	if next == last.Metric {
 		return nil
@@ -132,7 +135,7 @@ func (d *decoder) described(next string) error {
 }
 
 // sample adds a sample with its exemplars.
-func (d *decoder) sample(p textparse.Parser) error {
+func (d *textDecoder) sample(p textparse.Parser) error {
 	text, at, v := p.Series()
 	t := d.Time
 	if at != nil {
@@ -154,9 +157,9 @@ func (d *decoder) sample(p textparse.Parser) error {
 	}, nil)
 }
 
-// keyOf returns the text of the key of a series of the family at hand. The parser writes the labels le
-// and quantile by the type of the family, so that is a part of the key.
-func (d *decoder) keyOf(text []byte) []byte {
+// keyOf returns the text of the key of a series of the family at hand. The parser writes the labels
+// le and quantile by the type of the family, so that is a part of the key.
+func (d *textDecoder) keyOf(text []byte) []byte {
 	if d.prefix == 0 {
 		d.key = append(d.key[:0], remotewrite.KeysOfText)
 		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, d.family.Metric), d.family.Type)

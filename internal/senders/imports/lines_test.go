@@ -1,4 +1,4 @@
-package promtext
+package imports
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func resultOf(body []byte, g *remotewrite.Generation, alone bool) result {
 	limits := remotewrite.DefaultLimits()
 	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(1_700_000_000_000)), Labels: []series.Label{{Name: "job", Value: "x"}}}
 	const room = 1 << 30
-	d := decoder{Request: Request{Body: slices.Clone(body), Time: 5}}
+	d := textDecoder{Text: Text{Body: slices.Clone(body), Time: 5}}
 	read := d.read
 	if alone {
 		read = func(c *remotewrite.Collector) error {
@@ -121,7 +121,7 @@ func BenchmarkText(b *testing.B) {
 			limits := remotewrite.DefaultLimits()
 			rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(1_700_000_000_000)), Labels: []series.Label{{Name: "job", Value: "x"}}}
 			for b.Loop() {
-				d := decoder{Request: Request{Body: []byte(body.String())}}
+				d := textDecoder{Text: Text{Body: []byte(body.String())}}
 				read := d.read
 				if alone {
 					read = func(c *remotewrite.Collector) error {

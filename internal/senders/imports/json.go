@@ -1,11 +1,4 @@
-// Package jsonlines reads samples as lines of JSON in VictoriaMetrics' format
-// (https://docs.victoriametrics.com/victoriametrics/#json-line-format):
-//
-//	{"metric":{"__name__":"up","job":"a"},"values":[1,0],"timestamps":[1700000000000,1700000015000]}
-//
-// Timestamps are in milliseconds. Values are numbers, "Infinity", "-Infinity" and "NaN"; null is a
-// stale marker.
-package jsonlines
+package imports
 
 import (
 	"bytes"
@@ -23,14 +16,21 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 )
 
-// Decode turns a body into a batch of the generation g (see remotewrite.Collect). Lines that cannot
-// be read are left out and reported as offences with the reason ReasonLine.
-func Decode(body []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-	d := decoder{body: body}
+// DecodeJSON turns lines of JSON in VictoriaMetrics' format
+// (https://docs.victoriametrics.com/victoriametrics/#json-line-format) into a batch of the
+// generation g (see remotewrite.Collect):
+//
+//	{"metric":{"__name__":"up","job":"a"},"values":[1,0],"timestamps":[1700000000000,1700000015000]}
+//
+// Timestamps are in milliseconds. Values are numbers, "Infinity", "-Infinity" and "NaN"; null is a
+// stale marker. Lines that cannot be read are left out and reported as offences with the reason
+// ReasonLine.
+func DecodeJSON(body []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	d := jsonDecoder{body: body}
 	return remotewrite.Collect(g, rules, room, d.read)
 }
 
-type decoder struct {
+type jsonDecoder struct {
 	body []byte
 	c    *remotewrite.Collector
 	key  []byte
@@ -41,7 +41,7 @@ type decoder struct {
 }
 
 // read adds all lines to the collector.
-func (d *decoder) read(c *remotewrite.Collector) error {
+func (d *jsonDecoder) read(c *remotewrite.Collector) error {
 	d.c = c
 	d.key = append(d.key[:0], remotewrite.KeysOfJSONLines)
 	prefix := len(d.key)
@@ -74,7 +74,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 }
 
 // room takes the memory for the numbers of a line, if it is more than that of the lines before.
-func (d *decoder) room(line []byte) error {
+func (d *jsonDecoder) room(line []byte) error {
 	most := bytes.Count(line, []byte(",")) + 1
 	if most <= cap(d.values) {
 		return nil
@@ -87,7 +87,7 @@ func (d *decoder) room(line []byte) error {
 }
 
 // parse reads a line into metric, values and times.
-func (d *decoder) parse(line []byte) error {
+func (d *jsonDecoder) parse(line []byte) error {
 	d.metric, d.values, d.times = nil, d.values[:0], d.times[:0]
 	p := jsontext.New(line)
 	err := p.Object(func(name string) (err error) {
@@ -134,7 +134,7 @@ func (d *decoder) parse(line []byte) error {
 const usualLabels = 16
 
 // labels returns the labels of the line at hand.
-func (d *decoder) labels() ([]series.Label, error) {
+func (d *jsonDecoder) labels() ([]series.Label, error) {
 	if !utf8.Valid(d.metric) {
 		return nil, errors.New(`"metric" is not valid UTF-8`)
 	}
