@@ -9,7 +9,7 @@
 //	buffered  → messages (package message) → queue → answer; later Consume: a batch of messages → flush
 //
 // A flush sorts samples by series (group.Sorter) and writes one segment per 2h window, one PUT
-// each. Package inflight bounds the memory of all requests from their first byte until they are
+// each. Package body bounds the memory of all requests from their first byte until they are
 // durable.
 package ingest
 

@@ -31,8 +31,7 @@ type Text struct {
 }
 
 // DecodeText turns a body into a batch of the generation g (see remotewrite.Collect). The parser is
-// Prometheus' own. A body that
-// cannot be parsed is refused as a whole with ErrText.
+// Prometheus' own. A body that cannot be parsed is refused as a whole with ErrText.
 func DecodeText(r Text, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 	d := textDecoder{Text: r}
 	return remotewrite.Collect(g, rules, room, d.read)
