@@ -62,15 +62,15 @@ func (d *csvDecoder) read(c *remotewrite.Collector) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		line := 0
+		line, bad := 0, error(nil)
 		if err == nil {
 			line, _ = in.FieldPos(0)
-			err = d.line(fields, prefix)
-		} else if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-			line, err = bad.Line, &badLine{fmt.Errorf("column %d: %w", bad.Column, bad.Err)}
+			bad, err = d.line(fields, prefix)
+		} else if e, ok := errors.AsType[*csv.ParseError](err); ok {
+			line, bad, err = e.Line, fmt.Errorf("column %d: %w", e.Column, e.Err), nil
 		}
-		if bad, ok := errors.AsType[*badLine](err); ok {
-			err = c.Reject(remotewrite.InvalidLine(line, bad.err), 1)
+		if bad != nil {
+			err = c.Reject(remotewrite.InvalidLine(line, bad), 1)
 		}
 		if err != nil {
 			return err
@@ -93,28 +93,22 @@ func (d *csvDecoder) widest() int {
 	return most
 }
 
-// badLine is the error of a line of which nothing was added.
-type badLine struct{ err error }
-
-func (b *badLine) Error() string { return b.err.Error() }
-
-// line adds the samples of a line, all or none.
-func (d *csvDecoder) line(fields []string, prefix int) error {
+// line adds the samples of a line, all or, if it is bad, none.
+func (d *csvDecoder) line(fields []string, prefix int) (bad, err error) {
 	if len(fields) < d.Format.columns {
-		return &badLine{fmt.Errorf("%d columns, the format has %d", len(fields), d.Format.columns)}
+		return fmt.Errorf("%d columns, the format has %d", len(fields), d.Format.columns), nil
 	}
 	t := d.Time
 	if at := d.Format.time; at >= 0 {
-		var err error
 		if t, err = d.Format.clock.Millis(fields[at]); err != nil {
-			return &badLine{fmt.Errorf("column %d: %w", at+1, err)}
+			return fmt.Errorf("column %d: %w", at+1, err), nil
 		}
 	}
 	d.values = d.values[:0]
 	for _, m := range d.Format.metrics {
 		v, err := strconv.ParseFloat(fields[m.at], 64)
 		if err != nil && fields[m.at] != "" {
-			return &badLine{fmt.Errorf("column %d: %s is not a number", m.at+1, remotewrite.Quote(fields[m.at]))}
+			return fmt.Errorf("column %d: %s is not a number", m.at+1, remotewrite.Quote(fields[m.at])), nil
 		}
 		d.values = append(d.values, v)
 	}
@@ -130,10 +124,10 @@ func (d *csvDecoder) line(fields []string, prefix int) error {
 		d.c.Float(t, d.values[i])
 		d.key = append(d.key[:shared], m.name...)
 		if err := d.c.Of(d.key, func() ([]series.Label, error) { return d.labelsOf(fields, m.name), nil }, nil); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // labelsOf returns the labels of a metric of a line.
