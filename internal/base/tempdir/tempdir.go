@@ -130,10 +130,9 @@ type WorkDir struct {
 	// Configured is the directory. "": a temporary one, which Close removes.
 	Configured string
 
-	mu   sync.Mutex
-	dir  string   // "" until made
-	temp *Dir     // of a temporary one
-	lock *os.File // of a configured one
+	mu      sync.Mutex
+	dir     string       // "" until made
+	release func() error // gives the lock back, and removes a temporary directory
 }
 
 // Subdirectories of a WorkDir.
@@ -158,41 +157,37 @@ func (w *WorkDir) Path(sub string) (string, error) {
 }
 
 func (w *WorkDir) make() error {
-	dir, err := w.locked()
+	dir, release, err := w.locked()
 	if err != nil {
 		return err
 	}
 	for _, sub := range []string{Fetched, Spill} {
 		p := filepath.Join(dir, sub)
 		if err := errors.Join(os.RemoveAll(p), os.Mkdir(p, 0o755)); err != nil {
-			return errors.Join(err, w.release())
+			return errors.Join(err, release())
 		}
 	}
-	w.dir = dir
+	w.dir, w.release = dir, release
 	return nil
 }
 
-// locked returns the directory, with its lock held.
-func (w *WorkDir) locked() (dir string, err error) {
+// locked returns the directory, with its lock held until release.
+func (w *WorkDir) locked() (dir string, release func() error, err error) {
 	if w.Configured == "" {
-		if w.temp, err = Make("", temporary); err != nil {
-			return "", err
+		temp, err := Make("", temporary)
+		if err != nil {
+			return "", nil, err
 		}
-		return w.temp.Path, nil
+		return temp.Path, temp.Remove, nil
 	}
 	if err := os.MkdirAll(w.Configured, 0o755); err != nil {
-		return "", err
+		return "", nil, err
 	}
-	w.lock, err = Hold(w.Configured)
-	return w.Configured, err
-}
-
-// release gives the lock back. It removes a temporary directory.
-func (w *WorkDir) release() error {
-	if w.Configured == "" {
-		return w.temp.Remove()
+	lock, err := Hold(w.Configured)
+	if err != nil {
+		return "", nil, err
 	}
-	return w.lock.Close()
+	return w.Configured, lock.Close, nil
 }
 
 // Close removes the contents, and the directory if it is a temporary one.
