@@ -5,6 +5,7 @@ package expression
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/promlake/promlake/internal/base/settings"
@@ -80,13 +81,8 @@ func (l Limits) filled() Limits {
 func tooDeep(text string, limit int) bool {
 	var open []int // levels of each open bracket: itself, and the operators before it
 	depth, here := 0, 0
-	for i := 0; i < len(text); {
-		c, next := text[i], i+1
-		switch {
-		case c == '"' || c == '\'' || c == '`':
-			next = afterString(text, i)
-		case c == '#':
-			next = afterLine(text, i)
+	for i, token := range tokens(text) {
+		switch c := token[0]; {
 		case c == '(' || c == '{' || c == '[':
 			here++ // x[1h:][1h:] is a chain, too
 			depth++
@@ -112,47 +108,56 @@ func tooDeep(text string, limit int) bool {
 				here++
 				depth++
 			}
-		case isWord(c):
-			for next = i; next < len(text) && isWord(text[next]); next++ {
-			}
-			if isOperator(text[i:next]) {
-				here++
-				depth++
-			}
+		case isOperator(token):
+			here++
+			depth++
 		}
 		if depth > limit {
 			return true
 		}
-		i = next
 	}
 	return false
 }
 
-// afterString returns the index after the string that begins at i, or the end of the text.
-func afterString(text string, i int) int {
-	quote := text[i]
-	for i++; i < len(text); i++ {
-		switch {
-		case text[i] == quote:
-			return i + 1
-		case text[i] == '\\' && quote != '`':
-			i++
+// tokens yields the strings with their quotes, the words and all other bytes of a text, with their
+// indexes. It leaves out comments.
+func tokens(text string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for i := 0; i < len(text); {
+			end := i + 1
+			switch c := text[i]; {
+			case isQuote(c):
+				for end < len(text) && text[end] != c {
+					if text[end] == '\\' && c != '`' {
+						end++
+					}
+					end++
+				}
+				end = min(end+1, len(text))
+			case c == '#':
+				if end = strings.IndexAny(text[i:], "\r\n"); end < 0 {
+					return
+				}
+				i += end
+				continue
+			case isWord(c):
+				for end < len(text) && isWord(text[end]) {
+					end++
+				}
+			}
+			if !yield(i, text[i:end]) {
+				return
+			}
+			i = end
 		}
 	}
-	return len(text)
-}
-
-// afterLine returns the index of the end of the line that contains i.
-func afterLine(text string, i int) int {
-	if n := strings.IndexAny(text[i:], "\r\n"); n >= 0 {
-		return i + n
-	}
-	return len(text)
 }
 
 func isWord(c byte) bool {
 	return c == '_' || c == ':' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
 // isOperator reports whether a word is a binary operator.
 func isOperator(word string) bool {

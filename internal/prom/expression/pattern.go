@@ -49,21 +49,14 @@ func Memory(texts, patterns []string) int64 {
 // expression.
 func unrolled(texts []string) (n int) {
 	for _, t := range texts {
-		for i := 0; i < len(t); {
-			switch c := t[i]; c {
-			case '"', '\'', '`':
-				end := afterString(t, i)
-				s := t[i:end]
-				if read, err := strutil.Unquote(s); err == nil { // "\x7b9}" is {9}
-					s = read
-				}
-				n += Weight(s)
-				i = end
-			case '#':
-				i = afterLine(t, i) + 1
-			default:
-				i++
+		for _, s := range tokens(t) {
+			if !isQuote(s[0]) {
+				continue
 			}
+			if read, err := strutil.Unquote(s); err == nil { // "\x7b9}" is {9}
+				s = read
+			}
+			n += Weight(s)
 		}
 	}
 	return n
@@ -141,28 +134,19 @@ const (
 // ParsedBytes returns the memory in bytes that the expression of a text takes at most when it is
 // parsed, about. It takes linear time.
 func ParsedBytes(text string) (n int64) {
-	for i := 0; i < len(text); {
-		next := i + 1
-		switch c := text[i]; {
-		case c == '"' || c == '\'' || c == '`':
-			next = afterString(text, i)
+	for i, token := range tokens(text) {
+		switch c := token[0]; {
+		case isQuote(c):
 			n += wordBytes
 			if strings.HasSuffix(strings.TrimRight(text[:i], " \t\r\n"), "~") {
-				pattern := text[i:next]
-				classes := strings.Count(pattern, `\p`) + strings.Count(pattern, `\P`) // of Unicode
-				n += patternsBytes + int64(repetitions(pattern))*int64(patternBytes*len(pattern)+unicodeBytes*classes)
+				classes := strings.Count(token, `\p`) + strings.Count(token, `\P`) // of Unicode
+				n += patternsBytes + int64(repetitions(token))*int64(patternBytes*len(token)+unicodeBytes*classes)
 			}
-		case c == '#':
-			next = afterLine(text, i)
 		case isWord(c):
-			for next < len(text) && isWord(text[next]) {
-				next++
-			}
 			n += wordBytes
 		case strings.IndexByte("+-*/%^=!<>([{", c) >= 0:
 			n += operatorBytes
 		}
-		i = next
 	}
 	return n + wordBytes + int64(len(text))
 }
