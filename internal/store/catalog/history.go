@@ -17,10 +17,6 @@ import (
 // (by its committer's clock), and of the segments those that were begun until then. The error wraps
 // ErrTooOld and names the oldest readable time if that manifest is no longer readable.
 func TakeAsOf(ctx context.Context, store Reader, tenant string, asOf time.Time, mint, maxt int64) (Snapshot, error) {
-	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
-	if mint > maxt {
-		return Snapshot{Tenant: tenant}, nil
-	}
 	for retry := true; ; retry = false {
 		snap, err := takeAsOf(ctx, store, tenant, asOf.UnixMilli(), mint, maxt)
 		// The manifest was pruned after it was found. The next attempt finds that it is too old, or
@@ -33,9 +29,9 @@ func TakeAsOf(ctx context.Context, store Reader, tenant string, asOf time.Time, 
 }
 
 func takeAsOf(ctx context.Context, store Reader, tenant string, asOf, mint, maxt int64) (Snapshot, error) {
-	snap := Snapshot{Tenant: tenant}
-	if err := snap.list(ctx, store, mint, maxt, &Manifest{}); err != nil {
-		return Snapshot{}, err
+	l, err := List(ctx, store, tenant, mint, maxt)
+	if err != nil || l.mint > l.maxt {
+		return l.snap, err
 	}
 	// The check that the manifest is readable comes after the listing: then the listing had every
 	// object that it counts on.
@@ -43,9 +39,8 @@ func takeAsOf(ctx context.Context, store Reader, tenant string, asOf, mint, maxt
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snap.Segments = slices.DeleteFunc(snap.Segments, func(r SegmentRef) bool { return int64(r.Rank.Time()) > asOf })
-	snap.apply(m, mint, maxt)
-	return snap, nil
+	l.snap.Segments = slices.DeleteFunc(l.snap.Segments, func(r SegmentRef) bool { return int64(r.Rank.Time()) > asOf })
+	return l.With(m), nil
 }
 
 // manifestAsOf returns the newest readable manifest with a time of at most asOf (ms).

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,9 +32,34 @@ func ListLive(ctx context.Context, store objstore.Lister, tenant string, mint, m
 	if l.mint > l.maxt {
 		return l, nil
 	}
-	if err := l.snap.list(ctx, store, l.mint, l.maxt, &known); err != nil {
-		return Listing{}, err
+	prefix := key.SegmentsPrefix(tenant)
+	// Every key of the first window sorts after the window's name without its slash, and every key
+	// of an earlier one before it.
+	after, end := prefix+key.WindowOf(l.mint).String(), ""
+	if last := key.WindowOf(l.maxt); last.End() <= key.MaxTime {
+		end = prefix + key.Window(last.End()).String()
 	}
+	all := store.List(ctx, prefix, after)
+	if len(known.Consumed) > 0 {
+		all = objstore.ListExcept(ctx, store, prefix, after, known.consumes)
+	}
+	for obj, err := range all {
+		if err != nil {
+			return Listing{}, fmt.Errorf("list segments of tenant %s: %w", tenant, err)
+		}
+		if end != "" && obj.Key >= end {
+			break
+		}
+		seg, err := key.ParseSegment(obj.Key)
+		if err != nil {
+			l.snap.Skipped++
+			continue
+		}
+		l.snap.Segments = append(l.snap.Segments, SegmentRef{Segment: seg, Size: obj.Size, ETag: obj.ETag, Rank: rankOf(seg, obj.Modified)})
+	}
+	slices.SortFunc(l.snap.Segments, func(a, b SegmentRef) int {
+		return cmp.Or(a.Rank.Compare(b.Rank), cmp.Compare(a.Window, b.Window))
+	})
 	return l, nil
 }
 
@@ -61,26 +87,23 @@ func (s Snapshot) Narrow(mint, maxt int64) Snapshot {
 		return Snapshot{Tenant: s.Tenant}
 	}
 	first, last := key.WindowOf(mint), key.WindowOf(maxt)
-	out.Segments = kept(s.Segments, func(r *SegmentRef) bool { return r.Window >= first && r.Window <= last })
-	out.Blocks = kept(s.Blocks, func(b *Block) bool { return b.overlaps(mint, maxt) })
-	out.Tombstones = kept(s.Tombstones, func(t *Tombstone) bool { return t.Overlaps(mint, maxt) })
+	out.Segments = kept(s.Segments, func(r SegmentRef) bool { return r.Window >= first && r.Window <= last })
+	out.Blocks = kept(s.Blocks, func(b Block) bool { return b.overlaps(mint, maxt) })
+	out.Tombstones = kept(s.Tombstones, func(t Tombstone) bool { return t.Overlaps(mint, maxt) })
 	return out
 }
 
 // kept returns the elements of all for which keep is true: all itself, if it is true for each.
-func kept[T any](all []T, keep func(*T) bool) (out []T) {
-	for i := range all {
-		if !keep(&all[i]) {
-			out = append(out, all[:i]...)
-			for j := i + 1; j < len(all); j++ {
-				if keep(&all[j]) {
-					out = append(out, all[j])
-				}
-			}
-			return out
+func kept[T any](all []T, keep func(T) bool) (out []T) {
+	if !slices.ContainsFunc(all, func(x T) bool { return !keep(x) }) {
+		return all
+	}
+	for _, x := range all {
+		if keep(x) {
+			out = append(out, x)
 		}
 	}
-	return all
+	return out
 }
 
 // Tenants returns the tenants that have objects, in ascending order. With a store that is an

@@ -13,12 +13,6 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
-// PruneStore is the part of objstore.Store that pruning needs.
-type PruneStore interface {
-	Store
-	Delete(ctx context.Context, key string) error
-}
-
 // maxIdleCopies is the number of copies of unreadable manifests that alone are worth a commit.
 const maxIdleCopies = 32
 
@@ -30,7 +24,7 @@ const maxIdleCopies = 32
 // An object that a readable manifest names as live must not be deleted, nor one that a manifest
 // names which was readable less than delay ago: Deletable waits as long after every commit that
 // this function makes. So it makes none before the last one has served its purpose.
-func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay time.Duration) (int, error) {
+func PruneHistory(ctx context.Context, store objstore.Store, tenant string, delay time.Duration) (int, error) {
 	now, err := store.Now(ctx)
 	if err != nil {
 		return 0, err
@@ -72,7 +66,7 @@ func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay ti
 // repeated put can take effect after the first one was acknowledged and its object deleted: then
 // its condition holds. The entry keeps such a segment from being live; without the entry it would
 // be the newest of all.
-func (m Manifest) deleteAgain(ctx context.Context, store PruneStore, tenant string, now time.Time, oldest Point) error {
+func (m Manifest) deleteAgain(ctx context.Context, store objstore.Store, tenant string, now time.Time, oldest Point) error {
 	dropped := map[string]bool{}
 	var windows []key.Window // Consumed is sorted by window
 	for _, c := range m.Consumed {

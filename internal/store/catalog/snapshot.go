@@ -15,13 +15,11 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/promlake/promlake/internal/format/key"
-	"github.com/promlake/promlake/internal/store/objstore"
 )
 
 // SegmentRef is a live segment. Its String method is the object's key.
@@ -62,41 +60,6 @@ func Take(ctx context.Context, store Reader, tenant string, mint, maxt int64) (S
 		return Snapshot{}, err
 	}
 	return l.With(m), nil
-}
-
-// list fills Segments with all segments of the windows that overlap [mint, maxt], except those that
-// known counts as consumed.
-func (s *Snapshot) list(ctx context.Context, store objstore.Lister, mint, maxt int64, known *Manifest) error {
-	prefix := key.SegmentsPrefix(s.Tenant)
-	first, last := key.WindowOf(mint), key.WindowOf(maxt)
-	// Every key of the first window sorts after the window's name without its slash, and every key
-	// of an earlier one before it.
-	all := store.List(ctx, prefix, prefix+first.String())
-	if len(known.Consumed) > 0 {
-		all = objstore.ListExcept(ctx, store, prefix, prefix+first.String(), known.consumes)
-	}
-	end := ""
-	if last.End() <= key.MaxTime {
-		end = prefix + key.Window(last.End()).String()
-	}
-	for obj, err := range all {
-		if err != nil {
-			return fmt.Errorf("list segments of tenant %s: %w", s.Tenant, err)
-		}
-		if end != "" && obj.Key >= end {
-			break
-		}
-		seg, err := key.ParseSegment(obj.Key)
-		if err != nil {
-			s.Skipped++
-			continue
-		}
-		s.Segments = append(s.Segments, SegmentRef{Segment: seg, Size: obj.Size, ETag: obj.ETag, Rank: rankOf(seg, obj.Modified)})
-	}
-	slices.SortFunc(s.Segments, func(a, b SegmentRef) int {
-		return cmp.Or(a.Rank.Compare(b.Rank), cmp.Compare(a.Window, b.Window))
-	})
-	return nil
 }
 
 // apply removes the consumed segments and adds what m has for [mint, maxt].
