@@ -41,37 +41,31 @@ var ErrNoJob = errors.New("not a job message of a known version")
 // message is a planned job as JSON (schemas/job.schema.json). It names objects by their keys
 // without the tenant's prefix.
 type message struct {
-	Version  int            `json:"version"`
-	Tenant   string         `json:"tenant"`
-	Kind     string         `json:"kind"`
-	Level    *key.Level     `json:"level,omitempty"` // of merge, split, slice; and the window, too
-	Window   *key.Window    `json:"window,omitempty"`
-	Segments []string       `json:"segments,omitempty"`
-	Blocks   []string       `json:"blocks,omitempty"`
-	Slice    *catalog.Slice `json:"slice,omitempty"`
-	Split    *ulid.ULID     `json:"split,omitempty"`
-	Drop     []ulid.ULID    `json:"drop,omitempty"`
-	Planned  time.Time      `json:"planned"`
-	Why      string         `json:"why"`
-	Samples  int64          `json:"samples,omitempty"`
-	Bytes    int64          `json:"bytes,omitempty"`
+	Version  int           `json:"version"`
+	Tenant   string        `json:"tenant"`
+	Kind     string        `json:"kind"`
+	Level    *key.Level    `json:"level,omitempty"` // of merge, split, slice; and the window, too
+	Window   *key.Window   `json:"window,omitempty"`
+	Segments []string      `json:"segments,omitempty"`
+	Blocks   []string      `json:"blocks,omitempty"`
+	Slice    catalog.Slice `json:"slice,omitzero"`
+	Split    ulid.ULID     `json:"split,omitzero"`
+	Drop     []ulid.ULID   `json:"drop,omitempty"`
+	Planned  time.Time     `json:"planned"`
+	Why      string        `json:"why"`
+	Samples  int64         `json:"samples,omitempty"`
+	Bytes    int64         `json:"bytes,omitempty"`
 }
 
 // Encode returns the job as a message. Equal jobs have equal bytes. A job of more than
 // MaxBytes is an error.
 func (w Work) Encode() ([]byte, error) {
 	m := message{
-		Version: Version, Tenant: w.Tenant, Kind: w.Job.Kind.String(), Drop: w.Job.Drop,
+		Version: Version, Tenant: w.Tenant, Kind: w.Job.Kind.String(), Slice: w.Job.Slice, Split: w.Job.Split, Drop: w.Job.Drop,
 		Planned: w.Job.Planned.UTC(), Why: w.Job.Why, Samples: w.Job.Samples, Bytes: w.Job.Bytes,
 	}
 	if w.Job.Windowed() {
 		m.Level, m.Window = &w.Job.Level, &w.Job.Window
-	}
-	if w.Job.Slice != (catalog.Slice{}) {
-		m.Slice = &w.Job.Slice
-	}
-	if w.Job.Split != (ulid.ULID{}) {
-		m.Split = &w.Job.Split
 	}
 	for _, s := range w.Job.Sources.Segments {
 		m.Segments = append(m.Segments, s.String())
@@ -131,18 +125,12 @@ func (m *message) work() (Work, error) {
 	if err != nil {
 		return Work{}, err
 	}
-	j := plan.Job{Kind: kind, Drop: m.Drop, Planned: m.Planned, Why: m.Why, Samples: m.Samples, Bytes: m.Bytes}
+	j := plan.Job{Kind: kind, Slice: m.Slice, Split: m.Split, Drop: m.Drop, Planned: m.Planned, Why: m.Why, Samples: m.Samples, Bytes: m.Bytes}
 	if m.Level != nil {
 		j.Level = *m.Level
 	}
 	if m.Window != nil {
 		j.Window = *m.Window
-	}
-	if m.Slice != nil {
-		j.Slice = *m.Slice
-	}
-	if m.Split != nil {
-		j.Split = *m.Split
 	}
 	for _, s := range m.Segments {
 		id, err := key.ParseSegment(key.SegmentsPrefix(tenant.Default) + s + ".parquet")
@@ -207,9 +195,7 @@ func (w Work) Group() string {
 
 // Identity is a hash of what the job does. It does not depend on when or why the job was planned.
 func (w Work) Identity() (string, error) {
-	w.Job = plan.Job{
-		Kind: w.Job.Kind, Level: w.Job.Level, Window: w.Job.Window, Sources: w.Job.Sources, Slice: w.Job.Slice, Split: w.Job.Split, Drop: w.Job.Drop,
-	}
+	w.Job.Planned, w.Job.Why, w.Job.Samples, w.Job.Bytes = time.Time{}, "", 0, 0
 	body, err := w.Encode()
 	if err != nil {
 		return "", err
