@@ -2,9 +2,7 @@ package filestore
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -72,27 +70,14 @@ func hasObject(ctx context.Context, dir string) (bool, error) {
 
 // anyEntry reports whether found is true for an entry of a folder, which may be gone.
 func anyEntry(dir string, found func(fs.DirEntry) (bool, error)) (bool, error) {
-	f, err := os.Open(dir)
-	if isAbsent(err) {
-		return false, nil
+	entries, err := os.ReadDir(dir)
+	if err != nil && !isAbsent(err) {
+		return false, fmt.Errorf("read folder: %w", err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("open folder: %w", err)
-	}
-	defer f.Close()
-	const some = 16 // entries; the first one usually suffices
-	for {
-		entries, err := f.ReadDir(some)
-		for _, e := range entries {
-			if ok, err := found(e); ok || err != nil {
-				return ok, err
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF), isAbsent(err):
-			return false, nil
-		case err != nil:
-			return false, fmt.Errorf("read folder: %w", err)
+	for _, e := range entries {
+		if ok, err := found(e); ok || err != nil {
+			return ok, err
 		}
 	}
+	return false, nil
 }

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -94,36 +93,6 @@ func Contextual(ctx context.Context, err error) error {
 // ErrUnknownEffect reports a write of which an attempt failed in a way that may hide its success,
 // and after which a later attempt was refused.
 var ErrUnknownEffect = errors.New("an attempt whose answer was lost may have taken effect")
-
-// Section returns size bytes of body from start. Its errors are final: they are not those of a
-// network.
-func Section(body io.ReadSeeker, start, size int64) *io.SectionReader {
-	src, ok := body.(io.ReaderAt)
-	if !ok {
-		src = &seekingReaderAt{r: body}
-	}
-	return io.NewSectionReader(guarded{src}, start, size)
-}
-
-// seekingReaderAt makes an io.ReaderAt of a body that can only seek; it serves one reader at a
-// time.
-type seekingReaderAt struct {
-	mu sync.Mutex
-	r  io.ReadSeeker
-}
-
-func (s *seekingReaderAt) ReadAt(p []byte, off int64) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.r.Seek(off, io.SeekStart); err != nil {
-		return 0, err
-	}
-	n, err := io.ReadFull(s.r, p)
-	if err == io.ErrUnexpectedEOF {
-		err = io.EOF // as io.ReaderAt requires
-	}
-	return n, err
-}
 
 // guarded marks errors of the caller's body.
 type guarded struct{ io.ReaderAt }

@@ -4,6 +4,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -259,6 +260,14 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if err != nil {
 		return "", err
 	}
+	content, ok := body.(io.ReaderAt)
+	if !ok { // no program puts such a body
+		b, err := io.ReadAll(body)
+		if err != nil {
+			return "", fmt.Errorf("read body: %w", err)
+		}
+		content, start = bytes.NewReader(b), 0
+	}
 	name, token := s.prefix+key, ""
 	stager, ok := s.protocol.(Stager)
 	staged := ok && size > stager.StageAbove()
@@ -275,13 +284,13 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 		}
 	}()
 	fault, ambiguous, err := s.attempt(ctx, func() (err error) {
-		content := Section(body, start, size)
+		part := io.NewSectionReader(guarded{content}, start, size)
 		if !staged {
-			etag, err = s.protocol.Put(ctx, name, content, cond, token)
+			etag, err = s.protocol.Put(ctx, name, part, cond, token)
 			return err
 		}
 		if up == nil {
-			if up, err = stager.Stage(ctx, name, content, token); err != nil {
+			if up, err = stager.Stage(ctx, name, part, token); err != nil {
 				return final{err}
 			}
 		}
