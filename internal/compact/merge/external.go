@@ -3,8 +3,6 @@ package merge
 import (
 	"errors"
 
-	"github.com/prometheus/prometheus/model/exemplar"
-
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/store/live"
@@ -37,6 +35,7 @@ func External(name string, rows Rows, hasST bool) *Source {
 
 // external is the content of Rows. floats reads a row, of which hists is the rest.
 type external struct {
+	floatsOnly
 	rows  Rows
 	hasST bool
 	rest  []segment.Hist
@@ -52,8 +51,4 @@ func (e *external) floats(r row, dst *live.Run) (err error) {
 
 func (e *external) hists(_ *rest, dst []segment.Hist) ([]segment.Hist, error) {
 	return append(dst, e.rest...), nil
-}
-
-func (*external) exemplars(_ *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
-	return dst, nil
 }

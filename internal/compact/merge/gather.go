@@ -20,6 +20,7 @@ import (
 // series by series, those that change mostly in two to three bytes each instead of sixteen, and a
 // merge reads each series once. It takes only float samples without start timestamps.
 type Gather struct {
+	floatsOnly
 	in      *Into
 	batch   segment.Batch // of the last segment
 	through ulid.ULID     // the least of all segments
@@ -95,12 +96,6 @@ func (g *Gather) Source(name string) *Source {
 func (g *Gather) floats(r row, dst *live.Run) error {
 	dst.TS, dst.V, g.buf = g.streams.read(uint32(r.floatAt), dst.TS, dst.V, g.buf)
 	return nil
-}
-
-func (*Gather) hists(_ *rest, dst []segment.Hist) ([]segment.Hist, error) { return dst, nil }
-
-func (*Gather) exemplars(_ *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
-	return dst, nil
 }
 
 // readFloats reads the floats of all rows, one row after the other.

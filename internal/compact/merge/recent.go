@@ -74,7 +74,7 @@ func (c recentContent) exemplars(r *rest, dst []exemplar.Exemplar) ([]exemplar.E
 // has, and whose label sets are in the table that Into knows. through is as in Gather. A merge may
 // end with recent.ErrGone.
 func Waiting(name string, p *recent.Part, through ulid.ULID) *Source {
-	return &Source{name: name, refs: p.Refs, n: p.N, through: through, content: waitingContent{p}}
+	return &Source{name: name, refs: p.Refs, n: p.N, through: through, content: waitingContent{Part: p}}
 }
 
 // WaitingBytes estimates the memory that a source of Waiting takes.
@@ -84,15 +84,12 @@ func WaitingBytes(p *recent.Part) int64 {
 }
 
 // waitingContent is the content of segments in a head. A row is at the index of its series.
-type waitingContent struct{ *recent.Part }
+type waitingContent struct {
+	floatsOnly
+	*recent.Part
+}
 
 func (c waitingContent) floats(r row, dst *live.Run) (err error) {
 	dst.TS, dst.V, err = c.Append(int(r.floatAt), dst.TS, dst.V)
 	return err
-}
-
-func (waitingContent) hists(_ *rest, dst []segment.Hist) ([]segment.Hist, error) { return dst, nil }
-
-func (waitingContent) exemplars(_ *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
-	return dst, nil
 }

@@ -61,6 +61,15 @@ type content interface {
 	exemplars(r *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error)
 }
 
+// floatsOnly is the rest of a content without histograms and exemplars.
+type floatsOnly struct{}
+
+func (floatsOnly) hists(_ *rest, dst []segment.Hist) ([]segment.Hist, error) { return dst, nil }
+
+func (floatsOnly) exemplars(_ *rest, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
+	return dst, nil
+}
+
 func (s *Source) fail(err error) error { return fmt.Errorf("merge %s: %w", s.name, err) }
 
 // counts are the numbers of a row's samples, or where they begin in the content.

@@ -36,6 +36,7 @@ const (
 // Head holds the last samples of a tenant. It is safe for concurrent use.
 type Head struct {
 	heads *heads
+	bytes int64 // of memory, guarded by heads.mu
 
 	mu        sync.RWMutex
 	on        bool

@@ -40,7 +40,6 @@ type heads struct {
 
 	mu     sync.Mutex
 	all    map[string]*Head
-	sizes  map[*Head]int64
 	bytes  int64
 	paused int // heads that took too much memory
 
@@ -51,7 +50,7 @@ type heads struct {
 // newHeads returns heads that take limit bytes together, about.
 func newHeads(limit int64, reg prometheus.Registerer, now func() time.Time) *heads {
 	return &heads{
-		limit: limit, now: now, all: map[string]*Head{}, sizes: map[*Head]int64{},
+		limit: limit, now: now, all: map[string]*Head{},
 		held:     telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("head_bytes", "Memory for the samples of the last minutes, by series, of tenants whose recent samples are read often."),
 		exceeded: telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("head_limit_reached", "1 if the samples of the last minutes took more than --query.head-bytes within the last hour, so that those of a tenant are not kept."),
 	}
@@ -86,10 +85,8 @@ func (h *heads) of(tenant string) *Head {
 func (h *heads) set(x *Head, bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.bytes += bytes - h.sizes[x]
-	if h.sizes[x] = bytes; bytes == 0 {
-		delete(h.sizes, x)
-	}
+	h.bytes += bytes - x.bytes
+	x.bytes = bytes
 	h.held.Set(float64(h.bytes))
 	return h.bytes <= h.limit
 }
