@@ -171,27 +171,18 @@ func (w *output) write() (stats merge.Stats, err error) {
 			return stats, err
 		}
 	}
-	h := block.Header{
-		Level: w.entry.Level, Window: w.entry.Window, Rank: w.entry.Rank, DeletesThrough: w.entry.DeletesThrough,
-		Slice: block.Slice{Index: w.entry.Slice.Index, Of: w.entry.Slice.Of},
-	}
+	var sources []string
 	for i, s := range w.in.taken {
 		if half := namedSources / 2; i >= half && i < len(w.in.taken)-half {
 			continue
 		}
 		if s.IsSegment {
-			h.Sources = append(h.Sources, s.Segment.Key(w.files.Block().Tenant).String())
+			sources = append(sources, s.Segment.Key(w.files.Block().Tenant).String())
 		} else {
-			h.Sources = append(h.Sources, s.Block.Key(w.files.Block().Tenant).Prefix())
+			sources = append(sources, s.Block.Key(w.files.Block().Tenant).Prefix())
 		}
 	}
-	meta, err := to.Close(h)
-	if err != nil {
-		return stats, err
-	}
-	w.entry.MinT, w.entry.MaxT = meta.MinT, meta.MaxT
-	w.entry.Series, w.entry.Samples, w.entry.Bytes = meta.Series, meta.Floats+meta.Hists, w.files.Bytes()
-	return stats, nil
+	return stats, to.Close(&w.entry, sources)
 }
 
 // change is the transition that makes the block live.

@@ -122,7 +122,7 @@ var allowed = map[string][]string{
 	"internal/ingest/quota":   {"internal/access/admission", "internal/base/memory", "internal/base/settings", "internal/format/remotewrite", "internal/format/series"},
 
 	"internal/compact":         {"internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/base/telemetry", "internal/compact/blockio", "internal/compact/merge", "internal/compact/plan", "internal/format/block", "internal/format/key", "internal/format/parquetfile", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/objstore", "internal/store/queue", "internal/store/recent"},
-	"internal/compact/blockio": {"internal/format/block", "internal/format/key", "internal/format/rollup", "internal/format/segment", "internal/format/series", "internal/store/objstore"},
+	"internal/compact/blockio": {"internal/format/block", "internal/format/key", "internal/format/rollup", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/objstore"},
 	"internal/compact/bulk":    {"internal/compact/blockio", "internal/compact/merge", "internal/format/block", "internal/format/key", "internal/format/series", "internal/store/catalog", "internal/store/objstore"},
 	"internal/compact/merge":   {"internal/format/block", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/live", "internal/store/recent"},
 	"internal/compact/plan":    {"internal/format/key", "internal/store/catalog", "internal/store/objstore"},

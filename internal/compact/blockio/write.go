@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/format/rollup"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
@@ -168,6 +169,7 @@ func (f *file) upload() error {
 
 // Sink implements merge.Sink.
 type Sink struct {
+	files  *Writer
 	view   *series.View
 	block  *block.Writer
 	rollup *rollup.Writer // nil at other levels
@@ -175,12 +177,12 @@ type Sink struct {
 
 // NewSink begins a block whose label sets are references into view. rollups has no effect at other
 // levels than 24h.
-func NewSink(files block.Files, view *series.View, o block.Options, rollups bool) (*Sink, error) {
+func NewSink(files *Writer, view *series.View, o block.Options, rollups bool) (*Sink, error) {
 	w, err := block.NewWriter(files, view, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Sink{view: view, block: w}
+	s := &Sink{files: files, view: view, block: w}
 	if rollups && o.Level == key.L24h {
 		s.rollup, err = rollup.NewWriter(files, o.Encoders)
 	}
@@ -198,18 +200,27 @@ func (s *Sink) Append(ref series.Ref, x *block.Samples) error {
 	return s.rollup.Append(s.view.Metrics[s.view.Metric(ref)], s.block.LastID(), x.TS, x.V, x.ST)
 }
 
-// Close ends the block; meta.json is its last file.
-func (s *Sink) Close(h block.Header) (block.Meta, error) {
+// Close ends the block b, which was made of sources; meta.json is its last file. It sets the times
+// and counts of b.
+func (s *Sink) Close(b *catalog.Block, sources []string) error {
 	if s.rollup != nil {
 		files, err := s.rollup.Close()
 		if err != nil {
-			return block.Meta{}, err
+			return err
 		}
 		for _, f := range files {
 			s.block.AddFile(f.Name, f.Bytes)
 		}
 	}
-	return s.block.Close(h)
+	meta, err := s.block.Close(block.Header{
+		Level: b.Level, Window: b.Window, Rank: b.Rank, DeletesThrough: b.DeletesThrough, Slice: block.Slice(b.Slice), Sources: sources,
+	})
+	if err != nil {
+		return err
+	}
+	b.MinT, b.MaxT = meta.MinT, meta.MaxT
+	b.Series, b.Samples, b.Bytes = meta.Series, meta.Floats+meta.Hists, s.files.Bytes()
+	return nil
 }
 
 // Metadata writes the descriptions of metric families, as block.Writer does.

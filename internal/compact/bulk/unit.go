@@ -116,17 +116,7 @@ func (w *work) write(ctx context.Context) (err error) {
 	if stats.Series == 0 {
 		return nil
 	}
-	h := block.Header{
-		Level: w.entry.Level, Window: w.entry.Window, Rank: w.entry.Rank, DeletesThrough: w.entry.DeletesThrough,
-		Slice: block.Slice{Index: w.entry.Slice.Index, Of: w.entry.Slice.Of}, Sources: w.inputs,
-	}
-	meta, err := to.Close(h)
-	if err != nil {
-		return err
-	}
-	w.entry.MinT, w.entry.MaxT = meta.MinT, meta.MaxT
-	w.entry.Series, w.entry.Samples, w.entry.Bytes = meta.Series, meta.Floats+meta.Hists, w.files.Bytes()
-	return nil
+	return to.Close(&w.entry, w.inputs)
 }
 
 // keep implements Keep for the unit's slice and memory.
