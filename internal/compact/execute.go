@@ -95,10 +95,6 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 			s.set.Recent.Remove(id.Key(r.Tenant).String())
 		}
 	}
-	if w.entry.Bytes > 0 {
-		entry := w.entry // a copy: results outlive their jobs, and must not keep the sources
-		r.Block = &entry
-	}
 	return nil
 }
 

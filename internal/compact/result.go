@@ -1,11 +1,9 @@
 package compact
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/promlake/promlake/internal/compact/plan"
-	"github.com/promlake/promlake/internal/store/catalog"
 )
 
 // Outcome is how a job ended.
@@ -25,28 +23,15 @@ type Result struct {
 	Outcome Outcome
 	Err     error // of Conflict and Failed
 
-	Block        *catalog.Block // written and committed; nil if nothing was left to write
-	Read         int64          // samples of the sources
-	Written      int64          // samples of the block
-	Deleted      int64          // samples that tombstones covered
+	Read         int64 // samples of the sources
+	Written      int64 // samples of the block
+	Deleted      int64 // samples that tombstones covered
 	BytesRead    int64
 	BytesWritten int64
 	Took         time.Duration
 
 	total int64     // samples of the sources, about
 	begun time.Time // when the job's first manifest was read; zero if it was not
-}
-
-// String describes the result in one line.
-func (r Result) String() string {
-	switch {
-	case r.Outcome != Done:
-		return fmt.Sprintf("%s: %s: %s: %v", r.Tenant, r.Job, r.Outcome, r.Err)
-	case r.Block == nil:
-		return fmt.Sprintf("%s: %s: done in %s", r.Tenant, r.Job, r.Took.Round(time.Millisecond))
-	default:
-		return fmt.Sprintf("%s: %s: %d of %d samples, %d bytes, in %s", r.Tenant, r.Job, r.Written, r.Read, r.BytesWritten, r.Took.Round(time.Millisecond))
-	}
 }
 
 // Progress is called while a job runs, with the number of samples read so far and about how many

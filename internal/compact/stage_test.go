@@ -268,8 +268,8 @@ func TestTenantsAndReport(t *testing.T) {
 	require.Equal(t, 3, r.State.Tenants)
 	require.Equal(t, time.Hour, r.State.Lag)
 	for _, x := range r.Jobs {
-		require.Contains(t, x.String(), "10 of 10 samples")
-		require.Equal(t, key.L2h, x.Block.Level)
+		require.Equal(t, [2]int64{10, 10}, [2]int64{x.Read, x.Written})
+		require.Equal(t, key.L2h, x.Job.Level)
 	}
 	for _, tenant := range []string{"a", "b", "c"} {
 		l.check(tenant)
