@@ -49,17 +49,17 @@ type day struct {
 
 // daysOf returns blocks by day, in ascending order.
 func daysOf(blocks []catalog.Block) []day {
-	byDay := map[int64][]catalog.Block{}
-	for _, b := range blocks {
-		d := int64(key.L24h.WindowOf(int64(b.Window)))
-		byDay[d] = append(byDay[d], b)
+	var days []day
+	for _, b := range slices.SortedFunc(slices.Values(blocks), func(a, b catalog.Block) int {
+		return cmp.Or(cmp.Compare(a.Window, b.Window), a.ID.Compare(b.ID))
+	}) {
+		start := int64(key.L24h.WindowOf(int64(b.Window)))
+		if n := len(days); n == 0 || days[n-1].start != start {
+			days = append(days, day{start: start})
+		}
+		last := &days[len(days)-1]
+		last.blocks = append(last.blocks, b)
 	}
-	days := make([]day, 0, len(byDay))
-	for d, bs := range byDay {
-		slices.SortFunc(bs, func(a, b catalog.Block) int { return cmp.Or(cmp.Compare(a.Window, b.Window), a.ID.Compare(b.ID)) })
-		days = append(days, day{d, bs})
-	}
-	slices.SortFunc(days, func(a, b day) int { return cmp.Compare(a.start, b.start) })
 	return days
 }
 
