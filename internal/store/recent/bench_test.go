@@ -49,7 +49,7 @@ func newExporters(tb testing.TB, targets int) *exporters {
 	}
 	e.view = table.View()
 	e.heads = newHeads(1<<30, nil, func() time.Time { return e.clock })
-	e.head = e.heads.of("a")
+	e.head = e.heads.of("a", true)
 	e.head.Begin()
 	return e
 }

@@ -56,25 +56,15 @@ func newHeads(limit int64, reg prometheus.Registerer, now func() time.Time) *hea
 	}
 }
 
-// known returns the head of a tenant, nil if nobody has asked for it yet.
-func (h *heads) known(tenant string) *Head {
-	if h == nil {
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.all[tenant]
-}
-
-// of returns the head of a tenant.
-func (h *heads) of(tenant string) *Head {
+// of returns the head of a tenant. If there is none, it creates one or returns nil.
+func (h *heads) of(tenant string, create bool) *Head {
 	if h == nil {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	x := h.all[tenant]
-	if x == nil {
+	if x == nil && create {
 		x = &Head{heads: h}
 		h.all[tenant] = x
 	}

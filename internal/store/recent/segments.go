@@ -84,7 +84,7 @@ func (s *Segments) Keeps(tenant string) (since time.Time, ok bool) {
 	if s == nil || !s.merged {
 		return since, false
 	}
-	return s.heads.known(tenant).Keeps()
+	return s.heads.of(tenant, false).Keeps()
 }
 
 // Head returns the last samples of a tenant by series; nil: there are none.
@@ -92,7 +92,7 @@ func (s *Segments) Head(tenant string) *Head {
 	if s == nil {
 		return nil
 	}
-	return s.heads.of(tenant)
+	return s.heads.of(tenant, true)
 }
 
 // Stored adds segments of a tenant that are durable to its head, in the order of their ranks. A nil
@@ -101,7 +101,7 @@ func (s *Segments) Stored(tenant, key string, content *Segment) {
 	if s == nil {
 		return
 	}
-	if h := s.heads.known(tenant); content == nil {
+	if h := s.heads.of(tenant, false); content == nil {
 		h.Stored(key, nil)
 	} else if h.Stored(key, content) && s.merged {
 		s.leave(key)

@@ -171,8 +171,9 @@ func TestListReadsOnlyWhatItNeeds(t *testing.T) {
 		{"a/", "a/", "a/20", []string{"a/3/"}},
 	} {
 		w := walk{ctx: t.Context(), dir: s.dir, prefix: c.prefix, startAfter: c.startAfter}
-		items, err := w.items(c.at)
+		f, items, err := w.open(c.at)
 		require.NoError(t, err)
+		require.NoError(t, f.Close())
 		var got []string
 		for _, it := range items {
 			got = append(got, it.key)

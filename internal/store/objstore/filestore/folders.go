@@ -35,10 +35,11 @@ func (s *Store) listFolders(ctx context.Context, prefix string, yield func(strin
 		return err
 	}
 	w := walk{ctx: ctx, dir: s.dir, prefix: prefix}
-	items, err := w.items(prefix)
-	if err != nil {
+	f, items, err := w.open(prefix)
+	if len(items) == 0 {
 		return err
 	}
+	defer f.Close() // it is only read
 	for _, it := range items {
 		if !it.entry.IsDir() {
 			continue

@@ -104,17 +104,8 @@ func (w *walk) object(dir int, it item) bool {
 	return w.yield(objstore.Object{Key: it.key, Size: st.Size, ETag: etag(st.Size, modified), Modified: modified}, nil)
 }
 
-// items reads the folder with the prefix at and returns the entries that may contain wanted keys,
-// in order of keys.
-func (w *walk) items(at string) ([]item, error) {
-	f, items, err := w.open(at)
-	if len(items) > 0 {
-		f.Close() // it was only read
-	}
-	return items, err
-}
-
-// open is items with the folder, which it leaves open if there are any.
+// open reads the folder with the prefix at and returns the entries that may contain wanted keys, in
+// order of keys. It leaves the folder open if there are any.
 func (w *walk) open(at string) (f *os.File, items []item, err error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, nil, err
