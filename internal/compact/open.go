@@ -20,7 +20,6 @@ import (
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
-	"github.com/promlake/promlake/internal/store/recent"
 )
 
 const (
@@ -95,7 +94,7 @@ func (s *Stage) open(ctx context.Context, tenant string, job *plan.Job, srcs []p
 	table.Reset(seed)
 	o := &opener{
 		s: s, ctx: ctx, tenant: tenant, job: job, tombs: tombs, bodies: map[catalog.SegmentID][]byte{},
-		out:   &opened{into: merge.Into{Table: table, Slice: job.Slice}, metadata: merge.Descriptions{}},
+		out:   &opened{ends: map[catalog.SegmentID]int64{}, into: merge.Into{Table: table, Slice: job.Slice}, metadata: merge.Descriptions{}},
 		ahead: int(min(maxAhead, max(minAhead, s.set.MemoryBytes/int64(4*len(srcs))))),
 	}
 	o.kept, o.out.into.Known = o.recent(srcs)
@@ -206,49 +205,35 @@ func (o *opener) gatherSegment(name string, f *segment.File, src *plan.Source) e
 	return nil
 }
 
-// known opens a segment that is in memory.
-func (o *opener) known(src *plan.Source, k *kept, must bool) (fits bool, err error) {
-	if k.content != nil {
-		fits, err = o.content(src, k.content, must)
+// known opens a segment whose content is in memory, or segments whose samples are in a head, with the
+// first of them.
+func (o *opener) known(src *plan.Source, k *kept, must bool) (bool, error) {
+	if c := k.content; c != nil {
+		need := merge.RecentBytes(c)
+		if !must && !o.room(need) {
+			return false, nil
+		}
+		m, err := merge.Recent(src.Segment.Key(o.tenant).String(), c, &o.out.into, src.Through)
+		if err != nil {
+			return false, err
+		}
+		o.take(m, c.Metadata, need)
+		o.out.samples += c.Samples()
+		o.out.hasST = o.out.hasST || c.ST != nil
 	} else {
-		fits = o.waiting(k, must)
-	}
-	if err != nil || !fits {
-		return false, err
+		if p := k.part; p != nil {
+			need := merge.WaitingBytes(p)
+			if !must && !o.room(need) {
+				return false, nil
+			}
+			o.take(merge.Waiting("the last samples", p, k.through), nil, need)
+		}
+		o.out.metadata.Add(k.waiting.Metadata)
+		o.out.samples += k.waiting.Samples
 	}
 	o.out.bytes += src.Bytes
 	o.s.met.segmentsMerged.WithLabelValues("memory").Inc()
 	return true, nil
-}
-
-// content opens a segment whose content is in memory.
-func (o *opener) content(src *plan.Source, c *recent.Segment, must bool) (bool, error) {
-	need := merge.RecentBytes(c)
-	if !must && !o.room(need) {
-		return false, nil
-	}
-	m, err := merge.Recent(src.Segment.Key(o.tenant).String(), c, &o.out.into, src.Through)
-	if err != nil {
-		return false, err
-	}
-	o.take(m, c.Metadata, need)
-	o.out.samples += c.Samples()
-	o.out.hasST = o.out.hasST || c.ST != nil
-	return true, nil
-}
-
-// waiting opens segments whose samples are in a head, with the first of them.
-func (o *opener) waiting(k *kept, must bool) (fits bool) {
-	if p := k.part; p != nil {
-		need := merge.WaitingBytes(p)
-		if !must && !o.room(need) {
-			return false
-		}
-		o.take(merge.Waiting("the last samples", p, k.through), nil, need)
-	}
-	o.out.metadata.Add(k.waiting.Metadata)
-	o.out.samples += k.waiting.Samples
-	return true
 }
 
 // endGather makes a source of the segments that were gathered.

@@ -91,14 +91,9 @@ func (o *opener) end(id catalog.SegmentID, data []byte) {
 	if o.s.set.Recent == nil {
 		return
 	}
-	upto := int64(math.MaxInt64)
 	if info, err := segment.ReadInfo(bytes.NewReader(data), int64(len(data))); err == nil {
-		upto = info.MaxT
+		o.out.ends[id] = info.MaxT
 	}
-	if o.out.ends == nil {
-		o.out.ends = map[catalog.SegmentID]int64{}
-	}
-	o.out.ends[id] = upto
 }
 
 // note tells the recent samples what a block is merged from, before it becomes live. Where
@@ -120,7 +115,7 @@ func (s *Stage) note(r *Result, w *output) {
 			continue
 		}
 		upto, ok := w.in.ends[src.Segment]
-		if !ok { // it was in memory
+		if !ok { // it was in memory, or has no footer that can be read
 			upto = math.MaxInt64
 		}
 		sources[i] = recent.Source{Name: src.Segment.Key(r.Tenant).String(), MaxT: upto}
