@@ -3,6 +3,7 @@ package compact
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -101,4 +102,17 @@ func TestFaults(t *testing.T) {
 			require.Empty(t, l.leftovers("t"))
 		})
 	}
+}
+
+// TestUnlistedTenantsAreLogged: a cycle that cannot list the tenants says why in the log, because
+// the program that repeats cycles drops their errors.
+func TestUnlistedTenantsAreLogged(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{}, 2)
+	var text strings.Builder
+	s.log = slog.New(slog.NewTextHandler(&text, nil))
+	l.each = func(memstore.Call) memstore.Fault { return memstore.Fault{Err: errFault} }
+	_, err := s.Cycle(t.Context())
+	require.ErrorIs(t, err, errFault)
+	require.Contains(t, text.String(), errFault.Error())
 }
