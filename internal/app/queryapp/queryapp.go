@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/promlake/promlake/internal/access/admission"
 	"github.com/promlake/promlake/internal/access/auth"
@@ -19,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/usage"
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/recent"
 )
@@ -28,9 +30,10 @@ type stage struct {
 	query *query.Stage
 	api   http.Handler
 	admin http.Handler
-	kept  *keptUsage
 
-	patterns []string // of api
+	patterns []string       // of api
+	usage    *usage.Counter // saves what queries ask for; nil: nothing does
+	saving   *process.Work  // at intervals; nil: after requests, since Lambda stops a function between them
 }
 
 // New returns the builder of the query stage. It passes the stage to those who read from it in this
@@ -74,7 +77,14 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 		}
 		_, local := p.Store.(objstore.Local)
 		s.Admin.Queued = !local // a queue is only ever before a bucket
-		return stage{q, h, admin.New(s.Admin, p.Store, q, p.Logger, p.Registry), keepUsage(s, q.Asked()), api.Patterns(s.API)}, nil
+		out := stage{query: q, api: h, admin: admin.New(s.Admin, p.Store, q, p.Logger, p.Registry), patterns: api.Patterns(s.API)}
+		if s.Query.UsageInterval > 0 {
+			out.usage = q.Asked()
+			if !s.function {
+				out.saving = process.Begin("the saving of what queries ask for", out.usage.Run)
+			}
+		}
+		return out, nil
 	}
 }
 
@@ -108,14 +118,34 @@ func (s stage) Routes() []process.Route {
 
 // After implements process.Trailing.
 func (s stage) After(ctx context.Context) {
-	if s.kept != nil {
-		s.kept.counter.MaybeSave(ctx)
+	if s.usage != nil {
+		s.usage.MaybeSave(ctx)
 	}
 }
 
+// lastSave is the longest time that the save at the end takes: other stages end after this one.
+const lastSave = 2 * time.Second
+
 // Drain implements process.Stage: queries in flight have until the end of the shutdown's time. What
-// they ask for after it is not saved.
-func (s stage) Drain(ctx context.Context) error { return s.kept.end(ctx) }
+// they ask for after it is not saved. The last save takes at most half of the time that ctx leaves.
+func (s stage) Drain(ctx context.Context) error {
+	if s.usage == nil {
+		return nil
+	}
+	if s.saving != nil {
+		if err := s.saving.End(ctx); err != nil {
+			return err
+		}
+	}
+	pause := lastSave
+	if end, ok := ctx.Deadline(); ok {
+		pause = min(pause, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, pause)
+	defer cancel()
+	s.usage.Save(ctx)
+	return nil
+}
 
 // Close implements process.Stage.
 func (s stage) Close() error {
