@@ -65,38 +65,28 @@ func (r *Report) each(ctx context.Context, set storage.SeriesSet, f func(labels.
 	return set.Err()
 }
 
-// export is one call of Run.
-type export struct {
-	s       Settings
-	client  *http.Client
-	address string
-	read    remote.ReadClient
-	sets    [][]*labels.Matcher
-}
-
 // Run reads the samples from a server at an address, through its remote read API, and writes them
 // to sink. It does not close sink.
 func Run(ctx context.Context, client *http.Client, address string, s Settings, sink Sink) error {
-	e := &export{s: s, client: client, address: address}
-	if len(e.s.Match) == 0 {
-		e.s.Match = []string{`{__name__=~".+"}`}
+	if len(s.Match) == 0 {
+		s.Match = []string{`{__name__=~".+"}`}
 	}
-	var err error
-	if e.sets, err = parser.NewParser(parser.Options{}).ParseMetricSelectors(e.s.Match); err != nil {
+	sets, err := parser.NewParser(parser.Options{}).ParseMetricSelectors(s.Match)
+	if err != nil {
 		return fmt.Errorf("export: --match: %w", err)
 	}
-	u, err := url.Parse(e.address + "/api/v1/read")
+	u, err := url.Parse(address + "/api/v1/read")
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	e.read, err = remote.NewReadClient("export", &remote.ClientConfig{
-		URL: &config_util.URL{URL: u}, Timeout: model.Duration(e.s.Timeout), ChunkedReadLimit: config.DefaultChunkedReadLimit,
+	read, err := remote.NewReadClient("export", &remote.ClientConfig{
+		URL: &config_util.URL{URL: u}, Timeout: model.Duration(s.Timeout), ChunkedReadLimit: config.DefaultChunkedReadLimit,
 	})
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	if c, ok := e.read.(*remote.Client); ok {
-		c.Client = e.client
+	if c, ok := read.(*remote.Client); ok {
+		c.Client = client
 	}
 	first, last := s.Start.UnixMilli(), s.End.UnixMilli()
 	if first > last || first < key.MinTime || last > key.MaxTime {
@@ -104,18 +94,18 @@ func Run(ctx context.Context, client *http.Client, address string, s Settings, s
 	}
 	for day := int64(key.L24h.WindowOf(first)); day <= last; day += key.L24h.Millis() {
 		from, to := max(first, day), min(last, day+key.L24h.Millis()-1)
-		some, err := e.occupied(ctx, from, to)
+		some, err := s.occupied(ctx, client, address, from, to)
 		if err != nil {
 			return err
 		}
 		for w := int64(key.WindowOf(from)); some && w <= to; w += key.WindowMillis {
 			from := max(from, w)
 			to := min(to, w+key.WindowMillis-1)
-			found := make([]storage.SeriesSet, len(e.sets))
-			for i, ms := range e.sets {
+			found := make([]storage.SeriesSet, len(sets))
+			for i, ms := range sets {
 				q, err := remote.ToQuery(from, to, ms, nil)
 				if err == nil {
-					found[i], err = e.read.Read(ctx, q, true)
+					found[i], err = read.Read(ctx, q, true)
 				}
 				if err != nil {
 					return fmt.Errorf("export window %s: %w", key.Window(w), err)
@@ -133,12 +123,12 @@ func Run(ctx context.Context, client *http.Client, address string, s Settings, s
 const maxAnswer = 1 << 20
 
 // occupied reports whether there are series in a range (ms, inclusive).
-func (e *export) occupied(ctx context.Context, from, to int64) (bool, error) {
-	form := url.Values{"match[]": e.s.Match, "start": {ask.Seconds(from)}, "end": {ask.Seconds(to)}, "limit": {"1"}}
-	ctx, cancel := context.WithTimeout(ctx, e.s.Timeout)
+func (s Settings) occupied(ctx context.Context, client *http.Client, address string, from, to int64) (bool, error) {
+	form := url.Values{"match[]": s.Match, "start": {ask.Seconds(from)}, "end": {ask.Seconds(to)}, "limit": {"1"}}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	var answer struct{ Data []json.RawMessage }
-	if err := ask.PostJSON(ctx, e.client, e.address+"/api/v1/series", form, maxAnswer, &answer); err != nil {
+	if err := ask.PostJSON(ctx, client, address+"/api/v1/series", form, maxAnswer, &answer); err != nil {
 		return false, fmt.Errorf("ask for series: %w", err)
 	}
 	return len(answer.Data) > 0, nil
