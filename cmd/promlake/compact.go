@@ -81,17 +81,11 @@ func (c *compactCmd) compact(ctx context.Context, d *compactapp.Driven, b *bar) 
 func summary(t compactapp.Totals, took time.Duration) string {
 	table := human.Table{Left: 2}
 	table.Row("jobs done", human.Count(t.Jobs))
-	if t.Conflicts > 0 {
-		table.Row("jobs that another compactor did", human.Count(t.Conflicts))
-	}
-	if t.Failed > 0 {
-		table.Row("jobs that failed", human.Count(t.Failed))
-	}
+	table.Some("jobs that another compactor did", t.Conflicts)
+	table.Some("jobs that failed", t.Failed)
 	table.Row("samples read", human.Count(t.SamplesRead))
 	table.Row("samples written", human.Count(t.SamplesWritten))
-	if t.SamplesDeleted > 0 {
-		table.Row("samples deleted", human.Count(t.SamplesDeleted))
-	}
+	table.Some("samples deleted", t.SamplesDeleted)
 	table.Row("bytes read", human.Bytes(t.BytesRead))
 	table.Row("bytes written", human.Bytes(t.BytesWritten))
 	if t.ObjectsRemoved > 0 {

@@ -63,9 +63,24 @@ type Table struct {
 // Row appends a row.
 func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
+// Some appends a row with a count, unless it is 0.
+func (t *Table) Some(what string, n int64) {
+	if n > 0 {
+		t.Row(what, Count(n))
+	}
+}
+
 // String returns the rows as lines, with two spaces between columns and none at the ends of lines.
 func (t *Table) String() string {
-	widths := t.widths()
+	var widths []int // of the longest cell of each column, in characters
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
 	var b strings.Builder
 	for _, row := range t.Rows {
 		var line strings.Builder
@@ -81,18 +96,4 @@ func (t *Table) String() string {
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	return b.String()
-}
-
-// widths returns the length of each column's longest cell, in characters.
-func (t *Table) widths() []int {
-	var widths []int
-	for _, row := range t.Rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	return widths
 }

@@ -159,13 +159,9 @@ func (o *Outcome) Text() string {
 		return table.String()
 	}
 	table.Row("blocks written", human.Count(o.report.Blocks))
-	if o.report.Present > 0 {
-		table.Row("blocks that were there", human.Count(o.report.Present))
-	}
+	table.Some("blocks that were there", o.report.Present)
 	table.Row("samples written", human.Count(o.report.Samples))
-	if o.report.Equal > 0 {
-		table.Row("samples of overlapping blocks left out", human.Count(o.report.Equal))
-	}
+	table.Some("samples of overlapping blocks left out", o.report.Equal)
 	o.found.left(&table)
 	table.Row("bytes written", human.Bytes(o.report.Bytes))
 	table.Row("time", o.took.Round(time.Millisecond).String())

@@ -69,11 +69,7 @@ func (f *blocks) describe(table *human.Table) {
 	}
 }
 
-func (f *blocks) left(table *human.Table) {
-	if n := f.corrupt.Load(); n > 0 {
-		table.Row("corrupt chunks left out", human.Count(n))
-	}
-}
+func (f *blocks) left(table *human.Table) { table.Some("corrupt chunks left out", f.corrupt.Load()) }
 
 // source is a block, and how it becomes a directory.
 type source struct {

@@ -237,12 +237,8 @@ func (b *Backfilled) Text() string {
 	t := human.Table{Left: 2}
 	t.Row("evaluated", human.Time(b.Start.UnixMilli())+" to "+human.Time(b.End.UnixMilli()))
 	t.Row("recording rules", human.Count(int64(b.Recording)))
-	if b.Alerting > 0 {
-		t.Row("alerting rules left out", human.Count(int64(b.Alerting)))
-	}
-	if b.Present > 0 {
-		t.Row("evaluations done before", human.Count(b.Present))
-	}
+	t.Some("alerting rules left out", int64(b.Alerting))
+	t.Some("evaluations done before", b.Present)
 	t.Row("evaluations", fmt.Sprintf("%s in %d windows", human.Count(b.Evaluations), b.Windows))
 	if b.Preview != nil {
 		b.Preview.rows(&t)
@@ -252,9 +248,7 @@ func (b *Backfilled) Text() string {
 		t.Row("failures", b.Note)
 	}
 	t.Row("blocks written", human.Count(b.Report.Blocks))
-	if b.Report.Present > 0 {
-		t.Row("blocks that were there", human.Count(b.Report.Present))
-	}
+	t.Some("blocks that were there", b.Report.Present)
 	t.Row("samples written", human.Count(b.Report.Samples))
 	t.Row("bytes written", human.Bytes(b.Report.Bytes))
 	t.Row("time", b.Took.Round(time.Millisecond).String())
