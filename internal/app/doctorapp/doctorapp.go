@@ -27,15 +27,7 @@ type Settings struct {
 }
 
 // TooManyError reports a tenant whose examination would read more objects than the settings allow.
-type TooManyError struct {
-	Tenant         string
-	Objects, Limit int
-}
-
-// Error implements error.
-func (e *TooManyError) Error() string {
-	return fmt.Sprintf("tenant %s has %d live objects, and one request may examine %d (--web.doctor-max-objects): run promlake doctor --tenant %s", e.Tenant, e.Objects, e.Limit, e.Tenant)
-}
+type TooManyError struct{ error }
 
 // concurrency bounds the objects that are read at once: a segment is in memory as a whole.
 const concurrency = 4
@@ -91,7 +83,8 @@ func (d *doctor) examine(ctx context.Context) (Tenant, error) {
 		sources = append(sources, source{block: &snap.Blocks[i]})
 	}
 	if most := d.settings.MaxObjects; most > 0 && len(sources) > most {
-		return t, &TooManyError{d.tenant, len(sources), most}
+		return t, &TooManyError{fmt.Errorf("tenant %s has %d live objects, and one request may examine %d (--web.doctor-max-objects): run promlake doctor --tenant %s",
+			d.tenant, len(sources), most, d.tenant)}
 	}
 	found := make([]*Damaged, len(sources))
 	var mu sync.Mutex

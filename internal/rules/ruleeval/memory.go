@@ -38,17 +38,6 @@ type Sample struct {
 	H *histogram.FloatHistogram
 }
 
-// FullError reports that the results of rules exceed the memory that they may take.
-type FullError struct {
-	Limit  int64 // bytes
-	Advice string
-}
-
-// Error implements error.
-func (e *FullError) Error() string {
-	return fmt.Sprintf("the results of the rules need more than %d bytes: %s", e.Limit, e.Advice)
-}
-
 // NewMemory returns an empty Memory that refuses samples beyond limit bytes, about, with an advice.
 func NewMemory(limit int64, advice string) *Memory {
 	return &Memory{limit: limit, advice: advice, byHash: map[uint64][]*memSeries{}, byName: map[string][]*memSeries{}}
@@ -80,7 +69,7 @@ func (m *Memory) Add(tx *appender.Transaction) error {
 		}
 	}
 	if m.bytes > m.limit {
-		m.full = &FullError{m.limit, m.advice}
+		m.full = fmt.Errorf("the results of the rules need more than %d bytes: %s", m.limit, m.advice)
 		return m.full
 	}
 	return nil

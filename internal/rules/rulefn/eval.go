@@ -25,15 +25,6 @@ type Result struct {
 	Failures      []error                  // of rules; the others have results nevertheless
 }
 
-// SeriesError reports that the rules of a group write too many series. The rule that goes beyond
-// the limit has no result.
-type SeriesError struct{ Series, Limit int }
-
-// Error implements error.
-func (e *SeriesError) Error() string {
-	return fmt.Sprintf("the rules of the group write %d series or more, the limit is %d (--ruler.max-series-per-group): divide the group, or aggregate more", e.Series, e.Limit)
-}
-
 // Data is what an evaluation reads and writes.
 type Data struct {
 	// Query answers expressions. Whether they see what earlier rules of the group have appended
@@ -160,8 +151,8 @@ func (e *evaluation) rule(ctx context.Context, r *rule, state *rulestate.Rule) e
 	if err != nil {
 		return err
 	}
-	if n := e.series + len(vector); n > e.group.opts.MaxSeries {
-		return &SeriesError{n, e.group.opts.MaxSeries}
+	if n, limit := e.series+len(vector), e.group.opts.MaxSeries; n > limit {
+		return fmt.Errorf("the rules of the group write %d series or more, the limit is %d (--ruler.max-series-per-group): divide the group, or aggregate more", n, limit)
 	}
 	if r.Alert != "" {
 		link := e.group.opts.Link(r.expr.String())
