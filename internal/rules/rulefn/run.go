@@ -100,66 +100,55 @@ func (r *Runner) run(ctx context.Context, w work, at time.Time) (sum Report, m m
 	return sum, m, notify.Few(errs)
 }
 
-// states reads the states of the groups. A group whose state cannot be read is left out.
-func (r *Runner) states(ctx context.Context, w work) (all []*member, errs []error) {
-	out, failed := make([]*member, len(w.groups)), make([]error, len(w.groups))
+// each calls f for the members, some at once, and returns the errors in their order.
+func each(all []*member, f func(m *member) error) []error {
+	errs := make([]error, len(all))
 	var g errgroup.Group
 	g.SetLimit(requests)
-	for i, one := range w.groups {
-		g.Go(func() error {
-			m := &member{group: one}
-			m.stored, m.etag, failed[i] = rulestate.Read(ctx, r.Store, w.tenant, one.Namespace(), one.Name())
-			m.state = m.stored
-			out[i] = m
-			return nil
-		})
+	for i, m := range all {
+		g.Go(func() error { errs[i] = f(m); return nil })
 	}
-	_ = g.Wait() // the errors are in failed
-	for i, m := range out {
-		if failed[i] != nil {
-			errs = append(errs, failed[i])
-		} else {
-			all = append(all, m)
-		}
+	_ = g.Wait() // the errors are in errs
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// states reads the states of the groups. A group whose state cannot be read is left out.
+func (r *Runner) states(ctx context.Context, w work) (all []*member, errs []error) {
+	for _, g := range w.groups {
+		all = append(all, &member{group: g})
 	}
-	return all, errs
+	errs = each(all, func(m *member) (err error) {
+		m.stored, m.etag, err = rulestate.Read(ctx, r.Store, w.tenant, m.Namespace(), m.Name())
+		m.state = m.stored
+		return err
+	})
+	return slices.DeleteFunc(all, func(m *member) bool { return m.stored == nil }), errs
 }
 
 // commit replaces the states of the groups that were evaluated, and returns those that count now.
 func (r *Runner) commit(ctx context.Context, tenant string, all []*member) (committed []*member, errs []error) {
-	failed := make([]error, len(all))
-	var g errgroup.Group
-	g.SetLimit(requests)
-	for i, m := range all {
+	errs = each(all, func(m *member) error {
 		if !m.changed {
-			continue
-		}
-		g.Go(func() error {
-			var etag string
-			err := r.fill(ctx, tenant, m)
-			if err == nil {
-				etag, err = rulestate.Commit(ctx, r.Store, tenant, m.state, m.etag, r.set.MaxStateBytes, "--ruler.max-state-bytes")
-			}
-			switch {
-			case err == nil:
-				m.etag, m.committed = etag, true
-				r.met.groups.WithLabelValues("committed").Inc()
-			case errors.Is(err, rulestate.ErrOvertaken):
-				r.met.groups.WithLabelValues("overtaken").Inc()
-			default:
-				failed[i] = err
-				r.met.groups.WithLabelValues("failed").Inc()
-			}
 			return nil
-		})
-	}
-	_ = g.Wait() // the errors are in failed
-	for i, m := range all {
+		}
+		var etag string
+		err := r.fill(ctx, tenant, m)
+		if err == nil {
+			etag, err = rulestate.Commit(ctx, r.Store, tenant, m.state, m.etag, r.set.MaxStateBytes, "--ruler.max-state-bytes")
+		}
+		result := "failed"
+		switch {
+		case err == nil:
+			m.etag, m.committed, result = etag, true, "committed"
+		case errors.Is(err, rulestate.ErrOvertaken):
+			err, result = nil, "overtaken"
+		}
+		r.met.groups.WithLabelValues(result).Inc()
+		return err
+	})
+	for _, m := range all {
 		if m.committed {
 			committed = append(committed, m)
-		}
-		if failed[i] != nil {
-			errs = append(errs, failed[i])
 		}
 	}
 	return committed, errs
