@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -81,7 +80,8 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 			out.Slice = fmt.Sprintf("%d/%d", b.Slice.Index+1, b.Slice.Of)
 		}
 		if b.MinT <= b.MaxT {
-			out.MinTime, out.MaxTime = earlier(nil, b.MinT), later(nil, b.MaxT)
+			first, last := moments(b.MinT), moments(b.MaxT)
+			out.MinTime, out.MaxTime = &first, &last
 		}
 		t.Blocks = append(t.Blocks, out)
 		if t.Levels[len(t.Levels)-1].Level != out.Level {
@@ -104,23 +104,15 @@ func (l *Level) add(series, samples int64, n size, minT, maxT int64) {
 	l.Samples += samples
 	l.Bytes += n.bytes
 	l.RollupBytes += n.rollups
-	if minT <= maxT {
-		l.MinTime, l.MaxTime = earlier(l.MinTime, minT), later(l.MaxTime, maxT)
+	if minT > maxT {
+		return
 	}
-}
-
-func earlier(t *time.Time, ms int64) *time.Time {
-	if m := moments(ms); t == nil || m.Before(*t) {
-		return &m
+	if first := moments(minT); l.MinTime == nil || first.Before(*l.MinTime) {
+		l.MinTime = &first
 	}
-	return t
-}
-
-func later(t *time.Time, ms int64) *time.Time {
-	if m := moments(ms); t == nil || m.After(*t) {
-		return &m
+	if last := moments(maxT); l.MaxTime == nil || last.After(*l.MaxTime) {
+		l.MaxTime = &last
 	}
-	return t
 }
 
 // each calls f for every item and its index, several at once, and returns the first error.
