@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -15,8 +14,12 @@ const (
 	maxErrors = 10 // that one error names
 )
 
-// errRefused marks errors of messages that their receiver will never accept.
-var errRefused = errors.New("refused")
+var (
+	// errRefused marks errors of messages that their receiver will never accept.
+	errRefused = errors.New("refused")
+	// errUnsent stands for messages that were not sent because of the error of another one.
+	errUnsent = errors.New("not sent")
+)
 
 // direct sends each alert in a message of its own. Events of one alert are sent one after another,
 // in their order. The first error that is not of one message ends the delivery: a receiver that
@@ -31,13 +34,12 @@ func direct(ctx context.Context, all []alert, send func(context.Context, alert) 
 		}
 		events[key] = append(events[key], i)
 	}
-	var (
-		mu           sync.Mutex
-		failed       atomic.Bool
-		errs, wrongs []error
-		done         = make([]bool, len(all))
-		g            errgroup.Group
-	)
+	results := make([]error, len(all)) // of each event
+	for i := range results {
+		results[i] = errUnsent
+	}
+	var failed atomic.Bool
+	var g errgroup.Group
 	g.SetLimit(parallel)
 	for _, key := range order {
 		g.Go(func() error {
@@ -45,28 +47,26 @@ func direct(ctx context.Context, all []alert, send func(context.Context, alert) 
 				if failed.Load() {
 					return nil
 				}
-				err := send(ctx, all[i])
-				switch {
-				case errors.Is(err, errRefused):
-					mu.Lock()
-					wrongs = append(wrongs, err)
-					mu.Unlock()
-				case err != nil:
+				if results[i] = send(ctx, all[i]); results[i] != nil && !errors.Is(results[i], errRefused) {
 					failed.Store(true)
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
 					return nil
 				}
-				done[i] = true
 			}
 			return nil
 		})
 	}
-	_ = g.Wait() // the errors are in errs and wrongs
-	for i, a := range all {
-		if !done[i] {
-			d.Left = append(d.Left, a.from)
+	_ = g.Wait() // the errors are in results
+	var errs, wrongs []error
+	for i, err := range results {
+		switch {
+		case errors.Is(err, errRefused):
+			wrongs = append(wrongs, err)
+		case err == nil:
+		default:
+			d.Left = append(d.Left, all[i].from)
+			if !errors.Is(err, errUnsent) {
+				errs = append(errs, err)
+			}
 		}
 	}
 	d.Refused = Few(wrongs)
