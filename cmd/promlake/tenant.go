@@ -91,12 +91,12 @@ func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) error {
 		case !c.Yes:
 			return errors.New("delete tenant: nothing was removed: add --yes to remove it, or --dry-run to only look")
 		}
-		s := tenantapp.Settings{Quiet: c.Quiet}
+		quiet := c.Quiet
 		if c.Force {
-			s.Quiet = 0
+			quiet = 0
 		}
 		for {
-			r, err := tenantapp.Delete(ctx, store, c.Tenant, s)
+			r, err := tenantapp.Delete(ctx, store, c.Tenant, quiet)
 			text := fmt.Sprintf("removed %d objects\n", r.Deleted)
 			if !r.KeptUntil.IsZero() {
 				text += fmt.Sprintf("the manifest stays until %s, so that no compaction under way brings data back: repeat the command then, or give it --wait\n", r.KeptUntil.Format(time.RFC3339))

@@ -24,12 +24,6 @@ const (
 // ErrBusy reports a tenant that is being written.
 var ErrBusy = errors.New("the tenant is being written")
 
-// Settings configure the removal of a tenant.
-type Settings struct {
-	// Quiet is the age that the newest segment must have. 0 removes a tenant that is being written.
-	Quiet time.Duration
-}
-
 // Result counts the effects of a removal.
 type Result struct {
 	Deleted int64 // objects
@@ -37,8 +31,8 @@ type Result struct {
 	KeptUntil time.Time
 }
 
-// Delete removes a tenant. It may be repeated, also after a crash at any point, until nothing is
-// left.
+// Delete removes a tenant, whose newest segment must have the age quiet; 0 removes also one that is
+// being written. It may be repeated, also after a crash at any point, until nothing is left.
 //
 //	commit a manifest that names nothing ─▶ delete segments and blocks
 //	     ─▶ wait ─▶ delete the history ─▶ delete manifest.json
@@ -48,8 +42,8 @@ type Result struct {
 // deleted first, segments that it counts as consumed would be live again, and series whose deletion
 // it records would return. It outlives the data by the time that a compaction job may take
 // (catalog.MaxJobAge): without it, such a job could still commit what it had read before.
-func Delete(ctx context.Context, store objstore.Store, tenant string, s Settings) (r Result, err error) {
-	if err = r.empty(ctx, store, tenant, s); err == nil {
+func Delete(ctx context.Context, store objstore.Store, tenant string, quiet time.Duration) (r Result, err error) {
+	if err = r.empty(ctx, store, tenant, quiet); err == nil {
 		err = r.finish(ctx, store, tenant)
 	}
 	if err != nil {
@@ -59,7 +53,7 @@ func Delete(ctx context.Context, store objstore.Store, tenant string, s Settings
 }
 
 // empty deletes all data of the tenant except its manifests.
-func (r *Result) empty(ctx context.Context, store objstore.Store, tenant string, s Settings) error {
+func (r *Result) empty(ctx context.Context, store objstore.Store, tenant string, quiet time.Duration) error {
 	for range maxPasses {
 		now, err := store.Now(ctx)
 		if err != nil {
@@ -69,8 +63,8 @@ func (r *Result) empty(ctx context.Context, store objstore.Store, tenant string,
 		if err != nil {
 			return err
 		}
-		if age := now.Sub(l.Newest); s.Quiet > 0 && !l.Newest.IsZero() && age < s.Quiet {
-			return fmt.Errorf("its newest segment is %s old, want %s: stop its writers first, or add --force: %w", max(age, 0).Round(time.Second), s.Quiet, ErrBusy)
+		if age := now.Sub(l.Newest); quiet > 0 && !l.Newest.IsZero() && age < quiet {
+			return fmt.Errorf("its newest segment is %s old, want %s: stop its writers first, or add --force: %w", max(age, 0).Round(time.Second), quiet, ErrBusy)
 		}
 		if l.Manifest.Objects > 0 || len(l.segments) > 0 {
 			if _, err := catalog.Commit(ctx, store, tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {

@@ -103,7 +103,7 @@ func filled(t *testing.T) *world {
 }
 
 func (w *world) delete() (tenantapp.Result, error) {
-	return tenantapp.Delete(w.t.Context(), w, name, tenantapp.Settings{Quiet: 10 * time.Minute})
+	return tenantapp.Delete(w.t.Context(), w, name, 10*time.Minute)
 }
 
 var others = []string{"rules/" + name + ".json.json", "v1/" + name + "b/segments/x", "v1/team/segments/x"}
@@ -152,7 +152,7 @@ func TestDeleteRefusesABusyTenant(t *testing.T) {
 	require.ErrorIs(t, err, tenantapp.ErrBusy)
 	require.ErrorContains(t, err, "its newest segment is 9m59s old, want 10m0s: stop its writers first, or add --force")
 	require.Equal(t, before, w.Keys())
-	r, err := tenantapp.Delete(t.Context(), w, name, tenantapp.Settings{})
+	r, err := tenantapp.Delete(t.Context(), w, name, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, r.Deleted)
 }
@@ -170,7 +170,7 @@ func TestDeleteUnderWriters(t *testing.T) {
 		}
 		return memstore.Fault{}
 	}
-	_, err := tenantapp.Delete(t.Context(), &serial{Store: w, turn: make(chan struct{}, 1)}, name, tenantapp.Settings{})
+	_, err := tenantapp.Delete(t.Context(), &serial{Store: w, turn: make(chan struct{}, 1)}, name, 0)
 	require.ErrorIs(t, err, tenantapp.ErrBusy)
 }
 
@@ -252,7 +252,7 @@ func TestReadersSeeAllOrNothing(t *testing.T) {
 
 // deleteAlone deletes object by object, so that readers are not concurrent in the test itself.
 func (w *world) deleteAlone() (tenantapp.Result, error) {
-	return tenantapp.Delete(w.t.Context(), &serial{Store: w, turn: make(chan struct{}, 1)}, name, tenantapp.Settings{Quiet: 10 * time.Minute})
+	return tenantapp.Delete(w.t.Context(), &serial{Store: w, turn: make(chan struct{}, 1)}, name, 10*time.Minute)
 }
 
 // serial is a store that does one deletion at a time.
@@ -282,7 +282,7 @@ func TestDeleteGoesOnAfterACrash(t *testing.T) {
 			}
 			ctx := t.Context()
 			for range 2 {
-				r, err := tenantapp.Delete(ctx, &serial{Store: w, turn: make(chan struct{}, 1)}, name, tenantapp.Settings{Quiet: time.Minute})
+				r, err := tenantapp.Delete(ctx, &serial{Store: w, turn: make(chan struct{}, 1)}, name, time.Minute)
 				if err != nil {
 					require.ErrorIs(t, err, dead)
 					break

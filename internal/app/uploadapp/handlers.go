@@ -61,11 +61,10 @@ var errExpired = &refusal{http.StatusServiceUnavailable, errors.New("the upload 
 // start takes the meta.json of a block. An upload that was started before begins anew; the files
 // that are there stay.
 func (s *stage) start(w http.ResponseWriter, r *http.Request, u key.Upload) error {
-	end, err := s.turn(r.Context())
-	if err != nil {
+	if err := s.receiving.Acquire(r.Context(), 1); err != nil {
 		return err
 	}
-	defer end()
+	defer s.receiving.Release(1)
 	in := s.body(w, r)
 	body, err := io.ReadAll(io.LimitReader(in, MaxMeta+1))
 	if err != nil {
@@ -110,11 +109,10 @@ func (s *stage) file(w http.ResponseWriter, r *http.Request, u key.Upload) error
 	if !key.IsUploadFile(path) {
 		return refuse(http.StatusBadRequest, "invalid path %q: want index, tombstones, or chunks/ and six digits", path)
 	}
-	end, err := s.turn(r.Context())
-	if err != nil {
+	if err := s.receiving.Acquire(r.Context(), 1); err != nil {
 		return err
 	}
-	defer end()
+	defer s.receiving.Release(1)
 	state, err := s.open(r.Context(), u)
 	if err != nil {
 		return err

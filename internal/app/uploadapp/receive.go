@@ -1,7 +1,6 @@
 package uploadapp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,16 +21,6 @@ const (
 
 // limitRate is the name of the limit of the rate, which has no flag.
 const limitRate = "body rate"
-
-// turn waits until a request's body may be received. The caller calls end then.
-func (s *stage) turn(ctx context.Context) (end func(), err error) {
-	select {
-	case s.receiving <- struct{}{}:
-		return func() { <-s.receiving }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // receive puts the body of a request into the store as a file of an upload. It goes through a
 // temporary file, because a store may read it twice.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/importapp"
@@ -85,7 +86,7 @@ type stage struct {
 	now    func() time.Time
 	times  times
 
-	receiving chan struct{} // has a token for each body that is being received
+	receiving *semaphore.Weighted // bodies that are received
 	queue     queue
 	known     sync.Map   // by key: the ETag of the state of a complete upload, which does not change
 	starting  sync.Mutex // held while the uploads of a tenant are counted and one of any tenant begins
@@ -124,7 +125,7 @@ func build(set Settings, im importapp.Settings, t times) process.Builder {
 		if s.im.MemoryLimit > limit/2 {
 			return nil, fmt.Errorf("compactor.block-upload-enabled: %s is %d bytes, want at least %d, so that an import may use a part of it", memory.Flag, limit, 2*minShare)
 		}
-		s.receiving, s.queue.wake = make(chan struct{}, bodies), make(chan struct{}, 1)
+		s.receiving, s.queue.wake = semaphore.NewWeighted(bodies), make(chan struct{}, 1)
 		s.Stage = process.InBackground(p, "the import of an upload", func(ctx context.Context) {
 			var sweeping sync.WaitGroup
 			sweeping.Go(func() { s.sweeping(ctx) })

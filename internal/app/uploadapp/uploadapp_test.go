@@ -225,7 +225,7 @@ func TestCopyAndDeletion(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, uploads(copied))
 	require.Equal(t, smallSamples, samples(t, copied).Count())
-	_, err = tenantapp.Delete(t.Context(), store, name, tenantapp.Settings{})
+	_, err = tenantapp.Delete(t.Context(), store, name, 0)
 	require.NoError(t, err)
 	require.Empty(t, uploads(store))
 }
