@@ -3,17 +3,13 @@ package app
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/compact/publish"
 	"github.com/promlake/promlake/internal/store/catalog"
-	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
@@ -39,15 +35,6 @@ func Locate(location, store string) (func(key string) string, error) {
 	return func(key string) string { return location + key }, nil
 }
 
-// publications publishes what has changed.
-type publications struct {
-	publisher *publish.Publisher
-	store     objstore.Store
-	log       *slog.Logger
-	results   *prometheus.CounterVec
-	seen      map[string]uint64 // by tenant: the generation that its tables show
-}
-
 // NewPublishing returns the builder of the stage over the store of a URL.
 func NewPublishing(s PublishSettings, store string) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
@@ -55,9 +42,16 @@ func NewPublishing(s PublishSettings, store string) process.Builder {
 		if err != nil {
 			return nil, err
 		}
-		b := &publications{
-			publisher: publish.New(p.Store, publish.Settings{Location: locate}), store: p.Store, log: p.Logger, seen: map[string]uint64{},
-			results: telemetry.Metrics{Registerer: p.Registry, Prefix: "promlake_"}.Counters("publish_total", "Publications of a tenant's Iceberg tables after its blocks had changed, by result.", "result"),
+		publisher, seen := publish.New(p.Store, publish.Settings{Location: locate}), map[string]uint64{} // the generations that the tables of tenants show
+		results := telemetry.Metrics{Registerer: p.Registry, Prefix: "promlake_"}.Counters("publish_total", "Publications of a tenant's Iceberg tables after its blocks had changed, by result.", "result")
+		ended := func(ctx context.Context, tenant string, err error) {
+			switch {
+			case err == nil:
+				results.WithLabelValues("ok").Inc()
+			case ctx.Err() == nil:
+				results.WithLabelValues("error").Inc()
+				p.Logger.ErrorContext(ctx, "publication failed", "tenant", tenant, "error", err)
+			}
 		}
 		// At the end the publication under way is cancelled, which leaves the tables in their former
 		// or their new state.
@@ -65,35 +59,25 @@ func NewPublishing(s PublishSettings, store string) process.Builder {
 			process.Repeat(ctx, s.Interval, func() {
 				// Publish the tenants whose manifest has changed. A failure is counted and logged,
 				// and the tenant's turn comes again.
-				tenants, err := catalog.Tenants(ctx, b.store)
+				tenants, err := catalog.Tenants(ctx, p.Store)
 				if err != nil {
-					b.ended(ctx, "", err)
+					ended(ctx, "", err)
 					return
 				}
 				for _, t := range tenants {
-					m, _, err := catalog.ReadManifest(ctx, b.store, t)
-					if err == nil && m.Generation == b.seen[t] {
+					m, _, err := catalog.ReadManifest(ctx, p.Store, t)
+					if err == nil && m.Generation == seen[t] {
 						continue
 					}
 					if err == nil {
 						var r publish.Report
-						if r, err = b.publisher.Publish(ctx, t); err == nil {
-							b.seen[t] = r.Generation
+						if r, err = publisher.Publish(ctx, t); err == nil {
+							seen[t] = r.Generation
 						}
 					}
-					b.ended(ctx, t, err)
+					ended(ctx, t, err)
 				}
 			})
 		}), nil
-	}
-}
-
-func (b *publications) ended(ctx context.Context, tenant string, err error) {
-	switch {
-	case err == nil:
-		b.results.WithLabelValues("ok").Inc()
-	case ctx.Err() == nil:
-		b.results.WithLabelValues("error").Inc()
-		b.log.ErrorContext(ctx, "publication failed", "tenant", tenant, "error", err)
 	}
 }
