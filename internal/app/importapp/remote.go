@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage/remote"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/compact/bulk"
 	"github.com/promlake/promlake/internal/format/key"
@@ -42,9 +43,6 @@ type Remote struct {
 
 // settle is how long a server may still get samples of a window that has ended.
 const settle = 10 * time.Minute
-
-// tenantHeader is the header by which servers tell tenants apart.
-const tenantHeader = "X-Scope-OrgID"
 
 // server is a Remote whose settings are checked.
 type server struct {
@@ -137,7 +135,7 @@ func (s *server) prepare() (err error) {
 	identity := s.Identity
 	if identity == "" {
 		u.User = nil
-		identity = u.String() + " " + headers[tenantHeader]
+		identity = u.String() + " " + headers[http.CanonicalHeaderKey(tenant.Header)]
 	}
 	sum := sha256.Sum256([]byte(identity + "\n" + strings.Join(s.Match, "\n")))
 	s.prefix = "read/" + hex.EncodeToString(sum[:8]) + "/"
@@ -150,9 +148,6 @@ func (s *server) headers() (map[string]string, error) {
 	for _, h := range s.Headers {
 		name, value, ok := strings.Cut(h, ":")
 		name = http.CanonicalHeaderKey(strings.TrimSpace(name))
-		if name == http.CanonicalHeaderKey(tenantHeader) {
-			name = tenantHeader
-		}
 		if !ok || name == "" {
 			return nil, fmt.Errorf("--header %q: want a name, a colon and a value", name)
 		}
