@@ -83,9 +83,14 @@ func (p *Price) Dollars(quantity float64) (sum float64) {
 // ReadPrices returns the price list of a region. Prices that the region's list does not have are
 // those of us-east-1.
 func ReadPrices(region string) (*Prices, error) {
-	f, err := readPrices(pricesJSON)
-	if err != nil {
-		return nil, err
+	var f priceFile
+	dec := json.NewDecoder(bytes.NewReader(pricesJSON))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&f); err != nil {
+		return nil, fmt.Errorf("read price list: %w", err)
+	}
+	if f.Version != 1 {
+		return nil, fmt.Errorf("read price list: version %d, want 1", f.Version)
 	}
 	r, ok := f.Regions[region]
 	if !ok {
@@ -131,19 +136,6 @@ type priceFile struct {
 	Regions map[string]map[string]Price `json:"regions"`
 }
 
-func readPrices(data []byte) (*priceFile, error) {
-	var f priceFile
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&f); err != nil {
-		return nil, fmt.Errorf("read price list: %w", err)
-	}
-	if f.Version != 1 {
-		return nil, fmt.Errorf("read price list: version %d, want 1", f.Version)
-	}
-	return &f, nil
-}
-
 // exported are the units whose prices dashboards multiply with counters of processes.
 var exported = []string{
 	S3Put, S3Get, S3Storage, LambdaRequest, LambdaArm64, LambdaX86, SQSChunk, SQSFIFOChunk, HTTPAPIRequest, LogsIngested,
@@ -154,10 +146,7 @@ var exported = []string{
 func Register(reg prometheus.Registerer, region string) error {
 	p, err := ReadPrices(region)
 	if err != nil {
-		p, err = ReadPrices(DefaultRegion)
-	}
-	if err != nil {
-		return err
+		p = Default()
 	}
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "promlake_price_dollars", Help: "List price of one unit in US dollars, without free tiers and discounts.",
