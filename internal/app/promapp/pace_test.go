@@ -11,8 +11,8 @@ import (
 
 func TestLingerFollowsTheShortestInterval(t *testing.T) {
 	scrapes := []*config.ScrapeConfig{{ScrapeInterval: model.Duration(time.Minute)}, {ScrapeInterval: model.Duration(10 * time.Second)}}
-	require.Equal(t, 10*time.Second, scrapeInterval(scrapes))
-	require.Zero(t, scrapeInterval(nil))
+	require.Equal(t, 10*time.Second, shortest(scrapes, scrapeInterval))
+	require.Zero(t, shortest(nil, scrapeInterval))
 	for _, c := range []struct{ scrapes, rules, want time.Duration }{
 		{0, 0, 4 * time.Second},
 		{time.Minute, time.Minute, 4 * time.Second},

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
@@ -138,18 +139,11 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 	if m.notifying, err = newNotifying(m.set, sd, p.Registry, component(p.Logger, "notifier")); err != nil {
 		return err
 	}
-	offset := func() time.Duration {
-		if c := m.current.Load(); c != nil {
-			return time.Duration(c.GlobalConfig.RuleQueryOffset)
-		}
-		return 0
-	}
+	// Rules are loaded once there is a current configuration.
+	offset := func() time.Duration { return time.Duration(m.current.Load().GlobalConfig.RuleQueryOffset) }
 	texts := func(path string) ([]byte, bool) {
-		if c := m.current.Load(); c != nil {
-			text, ok := c.RuleTexts[path]
-			return text, ok
-		}
-		return nil, false
+		text, ok := m.current.Load().RuleTexts[path]
+		return text, ok
 	}
 	e := &evaluating{
 		set: m.set, query: m.query, queue: m.queue, pace: m.pace, url: external, offset: offset, scheme: c.GlobalConfig.MetricNameValidationScheme, parser: parser.NewParser(query.ParserOptions()), logger: component(p.Logger, "rules"), now: p.Now, memory: p.Memory,
@@ -174,7 +168,7 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 	}
 	m.tenants = &tenantRules{
 		evaluating: e, store: p.Store, to: to, notify: notify, met: newTenantMetrics(p.Registry), logger: component(p.Logger, "ruler"),
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, updates), all: map[string]*owner{}, turned: map[string]turned{}, updating: map[string]bool{}, room: room{limit: e.memory.Limit() / roomShare},
+		wake: make(chan struct{}, 1), slots: semaphore.NewWeighted(updates), all: map[string]*owner{}, turned: map[string]turned{}, updating: map[string]bool{}, room: room{limit: e.memory.Limit() / roomShare},
 	}
 	return nil
 }
@@ -192,7 +186,7 @@ func (m *Monitor) apply(c *promconfig.Config) error {
 	if m.tenants != nil {
 		m.tenants.apply(c)
 	}
-	m.pace.note(m, scrapeInterval(c.Scrapes))
+	m.pace.note(m, shortest(c.Scrapes, scrapeInterval))
 	err := errors.Join(m.sink.TranslateOTLP(c.OTLP.Decode), m.scraping.apply(c), m.notifying.apply(c))
 	files, failed := c.RulePaths()
 	if failed == nil {

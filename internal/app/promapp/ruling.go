@@ -98,7 +98,7 @@ func (r *ruling) update(interval time.Duration, external labels.Labels, files []
 	if len(groups) > 0 {
 		r.query.KeepRecent(r.tenant)
 	}
-	r.pace.note(r, groupInterval(groups))
+	r.pace.note(r, shortest(groups, (*rules.Group).Interval))
 	return err
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/model/metadata"
-	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/logging"
@@ -139,18 +138,12 @@ func lingerOf(intervals map[any]time.Duration) time.Duration {
 	return max(out, minLinger)
 }
 
-// scrapeInterval returns the shortest interval of scrapes, 0 if there are none.
-func scrapeInterval(scrapes []*config.ScrapeConfig) (shortest time.Duration) {
-	for _, s := range scrapes {
-		shortest = min(cmp.Or(shortest, time.Duration(s.ScrapeInterval)), time.Duration(s.ScrapeInterval))
+// shortest returns the shortest interval, 0 if there are none.
+func shortest[T any](all []T, interval func(T) time.Duration) (out time.Duration) {
+	for _, x := range all {
+		out = min(cmp.Or(out, interval(x)), interval(x))
 	}
-	return shortest
+	return out
 }
 
-// groupInterval returns the shortest interval of groups of rules, 0 if there are none.
-func groupInterval(groups []*rules.Group) (shortest time.Duration) {
-	for _, g := range groups {
-		shortest = min(cmp.Or(shortest, g.Interval()), g.Interval())
-	}
-	return shortest
-}
+func scrapeInterval(s *config.ScrapeConfig) time.Duration { return time.Duration(s.ScrapeInterval) }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/promlake/promlake/internal/app/promconfig"
 	"github.com/promlake/promlake/internal/rules/rulestore"
@@ -48,7 +49,7 @@ type tenantRules struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	slots    chan struct{} // of updates
+	slots    *semaphore.Weighted // of updates
 	mu       sync.Mutex
 	all      map[string]*owner // by tenant; none is ever removed
 	room     room
@@ -198,11 +199,9 @@ func (t *tenantRules) loaded(id string) (etag string, again bool) {
 
 // update loads the rules of a tenant in its turn.
 func (t *tenantRules) update(ctx context.Context, id, etag string) {
-	select {
-	case t.slots <- struct{}{}:
+	if t.slots.Acquire(ctx, 1) == nil {
 		t.refresh(ctx, id, etag)
-		<-t.slots
-	case <-ctx.Done():
+		t.slots.Release(1)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
