@@ -10,7 +10,6 @@ import (
 	"github.com/promlake/promlake/internal/app/copyapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
-	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -38,7 +37,7 @@ func (c *copyCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 		return err
 	}
 	begin := time.Now()
-	return copyapp.Run(ctx, copyapp.Settings{From: c.From, To: c.To, Tenants: c.Tenant, Process: process.DefaultSettings()}, logger,
+	return copyapp.Run(ctx, copyapp.Settings{From: c.From, To: c.To, Tenants: c.Tenant}, logger,
 		func(from, to objstore.Store, tenants []string) error {
 			table := human.Table{Left: 1}
 			table.Row("TENANT", "COPIED", "BYTES", "THERE ALREADY", "GENERATION")

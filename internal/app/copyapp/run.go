@@ -21,14 +21,14 @@ import (
 type Settings struct {
 	From, To string   // URLs of stores
 	Tenants  []string // none: all
-	Process  process.Settings
 }
 
 // Run opens both stores, checks that the destination keeps its promises, and calls f with the
 // tenants to copy.
 func Run(ctx context.Context, s Settings, logger *slog.Logger, f func(from, to objstore.Store, tenants []string) error) (err error) {
-	s.Process.Store = s.From
-	from, end, err := process.OpenStore(ctx, s.Process, logger)
+	p := process.DefaultSettings()
+	p.Store = s.From
+	from, end, err := process.OpenStore(ctx, p, logger)
 	if err != nil {
 		return err
 	}

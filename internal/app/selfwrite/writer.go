@@ -41,19 +41,14 @@ type Writer struct {
 	api      *remote.API
 	logger   *slog.Logger
 	now      func() time.Time
-	met      metrics
+	writes   *prometheus.CounterVec
+	samples  prometheus.Gauge
 
 	tried atomic.Int64 // ms since 1970 of the last attempt, or of the start
 
 	turn         sync.Mutex // held while a write runs; guards the fields below
 	written      time.Time  // time of the last successful write
 	metadataSent time.Time  // time at which metadata was last sent
-}
-
-// metrics are the metrics of the writer itself.
-type metrics struct {
-	writes  *prometheus.CounterVec
-	samples prometheus.Gauge
 }
 
 // New returns a writer of the metrics of g, or nil if s is not enabled. own is the write stage's
@@ -101,16 +96,15 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 	if err != nil {
 		return nil, err
 	}
+	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_self_"}
 	w := &Writer{
 		settings: s,
 		target:   Target{Gatherer: g, Labels: labels, Keep: s.keeps},
 		api:      api,
 		logger:   logger,
 		now:      now,
-		met: metrics{
-			writes:  telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Counters("self_writes_total", "Writes of the process's own metrics.", "result"),
-			samples: telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("self_samples", "Samples in the last write of the process's own metrics."),
-		},
+		writes:   f.Counters("writes_total", "Writes of the process's own metrics.", "result"),
+		samples:  f.Gauge("samples", "Samples in the last write of the process's own metrics."),
 	}
 	w.tried.Store(now().UnixMilli())
 	return w, nil
@@ -178,7 +172,7 @@ func (w *Writer) attempt(ctx context.Context, timeout time.Duration, last bool) 
 		result = "error"
 		w.logger.Warn("cannot write own metrics", "err", err)
 	}
-	w.met.writes.WithLabelValues(result).Inc()
+	w.writes.WithLabelValues(result).Inc()
 }
 
 func (w *Writer) write(ctx context.Context, now time.Time, last bool) error {
@@ -207,7 +201,7 @@ func (w *Writer) write(ctx context.Context, now time.Time, last bool) error {
 			req.Metadata = append(req.Metadata, Metadata(f))
 		}
 	}
-	w.met.samples.Set(float64(len(req.Timeseries)))
+	w.samples.Set(float64(len(req.Timeseries)))
 	if _, err := w.api.Write(ctx, remote.WriteV1MessageType, req); err != nil {
 		return fmt.Errorf("write to %s: %w", w.settings.URL, err)
 	}

@@ -53,10 +53,7 @@ func (f *function) handle(ctx context.Context, payload []byte) (whole []byte, st
 	default:
 		whole, err = f.answer(ctx, &e)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return whole, nil, nil
+	return whole, nil, err
 }
 
 // bound ends the work shortly before Lambda, or the HTTP API, stops waiting for it.
