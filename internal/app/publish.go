@@ -42,7 +42,8 @@ func NewPublishing(s PublishSettings, store string) process.Builder {
 		if err != nil {
 			return nil, err
 		}
-		publisher, seen := publish.New(p.Store, publish.Settings{Location: locate}), map[string]uint64{} // the generations that the tables of tenants show
+		publisher := publish.New(p.Store, publish.Settings{Location: locate})
+		seen := map[string]uint64{} // by tenant: the generation that its tables show
 		results := telemetry.Metrics{Registerer: p.Registry, Prefix: "promlake_"}.Counters("publish_total", "Publications of a tenant's Iceberg tables after its blocks had changed, by result.", "result")
 		ended := func(ctx context.Context, tenant string, err error) {
 			switch {
