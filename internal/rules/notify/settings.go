@@ -65,13 +65,9 @@ func (s Settings) Validate() error {
 	if s.Topic != "" && !topicARN.MatchString(s.Topic) {
 		errs = append(errs, fmt.Errorf("ruler.sns-topic-arn: want arn:aws:sns:REGION:ACCOUNT:NAME, got %q", s.Topic))
 	}
-	if _, err := s.Labels(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := s.relabeling(); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	_, invalid := s.Labels()
+	_, unreadable := s.relabeling()
+	return errors.Join(append(errs, invalid, unreadable)...)
 }
 
 // Direct reports whether notifications go to a webhook or a topic. These do not merge what they get

@@ -48,11 +48,8 @@ type Settings struct {
 
 // Validate returns an error that names the flags of invalid settings.
 func (s Settings) Validate() error {
-	errs := []error{settings.Check(s), s.Notify.Validate()}
-	if _, err := s.external(); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	_, err := s.external()
+	return errors.Join(settings.Check(s), s.Notify.Validate(), err)
 }
 
 // Sender returns the sender of notifications to the receiver of the settings; nil if there is none.
