@@ -1,6 +1,8 @@
 package block
 
 import (
+	"math"
+
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/format/segment"
@@ -18,19 +20,9 @@ type FloatRun struct {
 type FloatCursor struct {
 	cursor
 	hasST bool
-
-	st   []int64 // of the current row group, as the following
-	v    []float64
-	ints []int64
-	div  []float64
+	rows  FloatReader
+	run   FloatRun // the current row group
 }
-
-// Columns of a FloatCursor in addition to cursorTS.
-const (
-	floatInt = iota + 1
-	floatDiv
-	floatST
-)
 
 // Floats returns a cursor at the first float sample.
 func (r *Reader) Floats() *FloatCursor {
@@ -50,9 +42,9 @@ func (c *FloatCursor) Next(n int64, dst *FloatRun) error {
 		}
 		take := int(min(n, int64(len(c.ts)-c.pos)))
 		end := c.pos + take
-		dst.TS, dst.V = append(dst.TS, c.ts[c.pos:end]...), append(dst.V, c.v[c.pos:end]...)
+		dst.TS, dst.V = append(dst.TS, c.ts[c.pos:end]...), append(dst.V, c.run.V[c.pos:end]...)
 		if c.hasST {
-			dst.ST = append(dst.ST, c.st[c.pos:end]...)
+			dst.ST = append(dst.ST, c.run.ST[c.pos:end]...)
 		}
 		c.pos = end
 		n -= int64(take)
@@ -60,23 +52,16 @@ func (c *FloatCursor) Next(n int64, dst *FloatRun) error {
 	return nil
 }
 
-// decode decodes the other columns of the loaded row group.
-func (c *FloatCursor) decode() (err error) {
-	if c.ints, err = c.groups.int64s(c.ints[:0], floatInt); err != nil {
-		return err
+// decode decodes the loaded row group.
+func (c *FloatCursor) decode(g *RowGroup) error {
+	c.run = FloatRun{c.run.TS[:0], c.run.V[:0], c.run.ST[:0]}
+	_, err := c.rows.Select(&c.groups.group, g, c.hasST, []Rows{{g.FirstRow, g.Rows}}, math.MinInt64, math.MaxInt64)
+	if err == nil {
+		err = c.rows.Read(&c.run)
 	}
-	if c.div, err = c.groups.doubles(c.div[:0], floatDiv); err != nil {
-		return err
+	if err != nil {
+		return c.groups.open.fail(err)
 	}
-	if err := c.aligned(len(c.ints), len(c.div)); err != nil {
-		return err
-	}
-	c.v = DecodeValues(c.v[:0], c.ints, c.div)
-	if !c.hasST {
-		return nil
-	}
-	if c.st, err = c.groups.int64s(c.st[:0], floatST); err != nil {
-		return err
-	}
-	return c.aligned(len(c.st))
+	c.ts = c.run.TS
+	return nil
 }

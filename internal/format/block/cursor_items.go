@@ -19,9 +19,6 @@ type cursor struct {
 	pos    int     // in ts
 }
 
-// cursorTS is the first column of every cursor.
-const cursorTS = 0
-
 // Skip steps over the next n rows. Row groups that are skipped as a whole are not read.
 func (c *cursor) Skip(n int64) {
 	here := min(n, int64(len(c.ts)-c.pos))
@@ -30,22 +27,19 @@ func (c *cursor) Skip(n int64) {
 }
 
 // fill loads the next row group if the current one has no row left, and then calls decode, which
-// reads the other columns.
-func (c *cursor) fill(decode func() error) error {
+// reads its columns.
+func (c *cursor) fill(decode func(g *RowGroup) error) error {
 	for c.pos == len(c.ts) {
 		c.ts, c.pos = c.ts[:0], 0
-		rows, err := c.seek()
+		g, err := c.seek()
 		if err != nil {
 			return err
 		}
-		if c.ts, err = c.groups.int64s(c.ts, cursorTS); err != nil {
+		if err := decode(g); err != nil {
 			return err
 		}
-		if int64(len(c.ts)) != rows {
-			return c.groups.open.fail(fmt.Errorf("%w: column of %d times for %d rows", ErrFormat, len(c.ts), rows))
-		}
-		if err := decode(); err != nil {
-			return err
+		if int64(len(c.ts)) != g.Rows {
+			return c.groups.open.fail(fmt.Errorf("%w: column of %d times for %d rows", ErrFormat, len(c.ts), g.Rows))
 		}
 		c.pos, c.skip = int(c.skip), 0
 	}
@@ -53,26 +47,24 @@ func (c *cursor) fill(decode func() error) error {
 }
 
 // seek skips whole row groups, subtracts their rows from skip, and loads the next row group.
-func (c *cursor) seek() (rows int64, err error) {
+func (c *cursor) seek() (*RowGroup, error) {
 	for {
-		rows, err = c.groups.rows()
+		g, err := c.groups.next()
 		if errors.Is(err, errEnd) {
-			return 0, fmt.Errorf("%w: its files have fewer rows than were asked for", ErrFormat)
+			return nil, fmt.Errorf("%w: its files have fewer rows than were asked for", ErrFormat)
 		}
-		if rows > c.skip {
-			return rows, c.groups.load()
+		if g.Rows > c.skip {
+			return g, c.groups.load()
 		}
-		c.skip -= rows
+		c.skip -= g.Rows
 		c.groups.at++
 	}
 }
 
-// aligned refuses other columns of the row group that do not have a value for every time.
-func (c *cursor) aligned(values ...int) error {
-	for _, n := range values {
-		if n != len(c.ts) {
-			return c.groups.open.fail(fmt.Errorf("%w: columns are not aligned", ErrFormat))
-		}
+// aligned refuses another column of the row group that does not have a value for every time.
+func (c *cursor) aligned(values int) error {
+	if values != len(c.ts) {
+		return c.groups.open.fail(fmt.Errorf("%w: columns are not aligned", ErrFormat))
 	}
 	return nil
 }
@@ -83,13 +75,17 @@ type items struct {
 	blobs []string
 }
 
-// Columns of items in addition to cursorTS.
+// Columns of items.
 const (
-	itemBlob = iota + 1
+	itemTS = iota
+	itemBlob
 	itemValue
 )
 
-func (c *items) decode() (err error) {
+func (c *items) decode(*RowGroup) (err error) {
+	if c.ts, err = c.groups.int64s(c.ts, itemTS); err != nil {
+		return err
+	}
 	if c.blobs, err = c.groups.blobs(c.blobs[:0], itemBlob); err != nil {
 		return err
 	}
@@ -160,8 +156,8 @@ func (c *ExemplarCursor) Next(n int64, dst []exemplar.Exemplar) ([]exemplar.Exem
 	return dst, nil
 }
 
-func (c *ExemplarCursor) decode() (err error) {
-	if err := c.items.decode(); err != nil {
+func (c *ExemplarCursor) decode(g *RowGroup) (err error) {
+	if err := c.items.decode(g); err != nil {
 		return err
 	}
 	if c.values, err = c.groups.doubles(c.values[:0], itemValue); err != nil {

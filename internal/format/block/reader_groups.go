@@ -35,18 +35,18 @@ type groups struct {
 	chunk  parquetfile.ChunkReader
 }
 
-// rows returns the number of rows of the row group that comes next, or errEnd.
-func (g *groups) rows() (int64, error) {
+// next returns the row group that comes next, or errEnd.
+func (g *groups) next() (*RowGroup, error) {
 	for len(g.files) > 0 {
 		if g.at < len(g.files[0].RowGroups) {
-			return g.files[0].RowGroups[g.at].Rows, nil
+			return &g.files[0].RowGroups[g.at], nil
 		}
 		g.files, g.open, g.at = g.files[1:], nil, 0
 	}
-	return 0, errEnd
+	return nil, errEnd
 }
 
-// load reads the next row group; rows must have returned that there is one. int64s, doubles and
+// load reads the next row group; next must have returned it. int64s, doubles and
 // blobs then read its columns.
 func (g *groups) load() error {
 	f := g.files[0]

@@ -54,7 +54,7 @@ type seriesReader struct {
 func (d *seriesReader) file(f *File) error {
 	g := groups{r: d.r, files: []*File{f}, columns: countColumns, whole: true}
 	for {
-		if _, err := g.rows(); errors.Is(err, errEnd) {
+		if _, err := g.next(); errors.Is(err, errEnd) {
 			return nil
 		}
 		if err := g.load(); err != nil {
@@ -112,7 +112,7 @@ func (r *Reader) Metadata() ([]segment.Metadata, error) {
 	}}
 	var out []segment.Metadata
 	for {
-		n, err := g.rows()
+		next, err := g.next()
 		if errors.Is(err, errEnd) {
 			return out, nil
 		}
@@ -125,7 +125,7 @@ func (r *Reader) Metadata() ([]segment.Metadata, error) {
 				return nil, err
 			}
 		}
-		for i := range n {
+		for i := range next.Rows {
 			out = append(out, segment.Metadata{Metric: cols[0][i], Type: cols[1][i], Unit: cols[2][i], Help: cols[3][i]})
 		}
 	}

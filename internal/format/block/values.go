@@ -59,18 +59,6 @@ func undivided(i int64, div float64) float64 {
 	return math.Float64frombits(uint64(i))
 }
 
-// DecodeValues appends the values of samples to dst. ints and div are as long as one another.
-func DecodeValues(dst []float64, ints []int64, div []float64) []float64 {
-	at := len(dst)
-	dst = slices.Grow(dst, len(ints))[:at+len(ints)]
-	out := dst[at:]
-	div = div[:len(out)]
-	for j, i := range ints {
-		out[j] = Value(i, div[j])
-	}
-	return dst
-}
-
 // gives reports whether decoding i and div returns v, bit for bit.
 func gives(i int64, div, v float64) bool {
 	return math.Float64bits(Value(i, div)) == math.Float64bits(v)

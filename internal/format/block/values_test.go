@@ -77,14 +77,12 @@ func checkCodec(t *testing.T, e *Encoder, all ...[]float64) {
 		want = append(want, vals...)
 	}
 	require.Equal(t, []int{len(want), len(want)}, []int{len(c.Int), len(c.Div)})
-	got := DecodeValues(nil, c.Int, c.Div)
-	require.Len(t, got, len(want))
 	for j, v := range want {
 		i, d := c.Int[j], c.Div[j]
 		fail := func(what string) {
 			require.Fail(t, what, "sample %d: %x (%v) is %d/%v", j, math.Float64bits(v), v, i, d)
 		}
-		if math.Float64bits(v) != math.Float64bits(got[j]) {
+		if math.Float64bits(v) != math.Float64bits(Value(i, d)) {
 			fail("decoded otherwise")
 		}
 		q := float64(i) / d
@@ -334,19 +332,4 @@ func BenchmarkEncode(b *testing.B) {
 			})
 		}
 	}
-}
-
-func BenchmarkDecodeValues(b *testing.B) {
-	vals := make([]float64, 10_000)
-	for i := range vals {
-		vals[i] = float64(i) / 100
-	}
-	var e Encoder
-	var c Columns
-	e.Encode(&c, vals)
-	var out []float64
-	for b.Loop() {
-		out = DecodeValues(out[:0], c.Int, c.Div)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(vals)), "ns/sample")
 }

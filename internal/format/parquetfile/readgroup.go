@@ -1,6 +1,7 @@
 package parquetfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -48,6 +49,11 @@ func (l *Layout) Read(i int, r io.ReaderAt, buf []byte, leaves []int) (GroupRead
 
 // Buffer returns the memory that Read filled, to be passed to the next Read.
 func (g *GroupReader) Buffer() []byte { return g.data }
+
+// ReadAt implements io.ReaderAt for the part of the file that Read has read.
+func (g *GroupReader) ReadAt(b []byte, at int64) (int, error) {
+	return bytes.NewReader(g.data).ReadAt(b, at-g.base)
+}
 
 // Chunk resets c to the chunk of a leaf.
 func (g *GroupReader) Chunk(leaf int, c *ChunkReader) error {
