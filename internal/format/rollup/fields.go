@@ -24,10 +24,11 @@ const (
 	FieldChanges
 	FieldResets
 	FieldNaNs
+	fieldStale
 )
 
 // fieldColumns are the columns that a field is made of, and those from which Row.Join makes it, but
-// for those that figures need: see withLast.
+// for those that figures need: see columnsOf.
 var fieldColumns = [...]struct{ ints, figures []string }{
 	FieldTotal:    {nil, []string{"first", "sum"}},
 	FieldMin:      {nil, []string{"first", "min"}},
@@ -40,6 +41,7 @@ var fieldColumns = [...]struct{ ints, figures []string }{
 	FieldChanges:  {[]string{"changes"}, []string{"first", lastFigure}},
 	FieldResets:   {[]string{"resets"}, []string{"first", lastFigure}},
 	FieldNaNs:     {[]string{"nans"}, nil},
+	fieldStale:    {[]string{"stale"}, nil},
 }
 
 // Columns that are read apart from others.
@@ -48,21 +50,17 @@ const (
 	lastFigure = "last"  // the others may be differences from it
 )
 
-// columnsOf are the columns of some fields, each once.
-func columnsOf(fields []Field) (ints, figures []string, compensation bool) {
-	ints = []string{bucketColumn, "count"}
+// rowColumns are the columns of every row that ReadRows reads, beside those of the fields.
+var rowColumns = []string{bucketColumn, "count"}
+
+// columnsOf are the columns of some fields and others, each once, with those from which figures are
+// restored if there are other figures than Last. Last is the first of the figures.
+func columnsOf(others []string, fields []Field) (ints, figures []string, compensation bool) {
+	ints = slices.Clone(others)
 	for _, f := range fields {
 		ints, figures = append(ints, fieldColumns[f].ints...), append(figures, fieldColumns[f].figures...)
 		compensation = compensation || f == FieldTotal
 	}
-	ints, figures = withLast(ints, figures)
-	return ints, figures, compensation
-}
-
-// withLast adds the columns from which figures are restored, if there are other figures than Last.
-// Each column is returned once; Last is the first of the figures.
-func withLast(ints, figures []string) (allInts, allFigures []string) {
-	ints, figures = slices.Clone(ints), slices.Clone(figures)
 	if slices.ContainsFunc(figures, func(name string) bool { return name != lastFigure }) {
 		ints, figures = append(ints, "flags"), append(figures, lastFigure)
 	}
@@ -72,17 +70,13 @@ func withLast(ints, figures []string) (allInts, allFigures []string) {
 	if i := slices.Index(figures, lastFigure); i > 0 {
 		figures = slices.Insert(slices.Delete(figures, i, i+1), 0, lastFigure)
 	}
-	return ints, figures
+	return ints, figures, compensation
 }
 
 // FieldSpans returns the positions of the columns of some fields in a row group: each [offset,
 // length], in bytes.
 func (c *Columns) FieldSpans(group int, fields []Field) [][2]int64 {
-	ints, figures, compensation := columnsOf(fields)
-	if compensation {
-		ints = append(ints, sumC)
-	}
-	return c.spans(group, ints, figures)
+	return c.spans(group, rowColumns, fields)
 }
 
 // ReadRows reads the rows of a row group into the memory of dst. Of each, Bucket, Count and what
@@ -90,18 +84,7 @@ func (c *Columns) FieldSpans(group int, fields []Field) [][2]int64 {
 func (c *Columns) ReadRows(in io.ReaderAt, group int, fields []Field, dst []Row) ([]Row, error) {
 	r := newColumnReader(in, c.layout)
 	defer r.release()
-	ints, figures, compensation := columnsOf(fields)
-	rows, err := r.read(c, group, ints, figures, dst)
-	if err == nil && compensation {
-		err = r.compensations(group, rows)
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i := range rows {
-		rows[i].restore()
-	}
-	return rows, nil
+	return r.read(group, rowColumns, fields, dst)
 }
 
 // Rows calls visit with the row of each bucket of some samples, ascending by time (ms): what a

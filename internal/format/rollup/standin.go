@@ -25,41 +25,41 @@ const (
 	StandInCount                  // their number, at the time of the last sample: sums of it are count_over_time
 )
 
-// standIns are the columns that the stand-ins are made of, beside count, stale_ts and those that
-// figures need, and how.
+// standIns are the fields that the stand-ins are made of, and how.
 var standIns = [...]struct {
-	ints, figures []string
-	of            func(r *Row) (t int64, v float64)
+	fields []Field
+	of     func(r *Row) (t int64, v float64)
 }{
-	StandInMax:   {[]string{"last_ts"}, []string{"first", "max"}, func(r *Row) (int64, float64) { return r.LastT, r.Max }},
-	StandInMin:   {[]string{"last_ts"}, []string{"first", "min"}, func(r *Row) (int64, float64) { return r.LastT, r.Min }},
-	StandInFirst: {[]string{"first_ts"}, []string{"first"}, func(r *Row) (int64, float64) { return r.FirstT, r.First }},
-	StandInLast:  {[]string{"last_ts"}, []string{lastFigure}, func(r *Row) (int64, float64) { return r.LastT, r.Last }},
-	StandInInstant: {[]string{"last_ts", "stale"}, []string{lastFigure}, func(r *Row) (int64, float64) {
+	StandInMax:   {[]Field{FieldLastT, FieldMax}, func(r *Row) (int64, float64) { return r.LastT, r.Max }},
+	StandInMin:   {[]Field{FieldLastT, FieldMin}, func(r *Row) (int64, float64) { return r.LastT, r.Min }},
+	StandInFirst: {[]Field{FieldFirstT, FieldFirst}, func(r *Row) (int64, float64) { return r.FirstT, r.First }},
+	StandInLast:  {[]Field{FieldLastT, FieldLast}, func(r *Row) (int64, float64) { return r.LastT, r.Last }},
+	StandInInstant: {[]Field{FieldLastT, FieldLast, fieldStale}, func(r *Row) (int64, float64) {
 		if r.Stale > 0 && r.StaleT > r.LastT {
 			return r.StaleT, staleMarker
 		}
 		return r.LastT, r.Last
 	}},
-	StandInCount: {[]string{"last_ts"}, nil, func(r *Row) (int64, float64) { return r.LastT, float64(r.Count) }},
+	StandInCount: {[]Field{FieldLastT}, func(r *Row) (int64, float64) { return r.LastT, float64(r.Count) }},
 }
+
+// standInColumns are the columns of every stand-in, beside those of its fields.
+var standInColumns = []string{"count", "stale_ts"}
 
 var staleMarker = math.Float64frombits(value.StaleNaN)
-
-// columns are the names of the columns that a stand-in is made of.
-func (s StandIn) columns() (ints, figures []string) {
-	return withLast(append([]string{"count", "stale_ts"}, standIns[s].ints...), standIns[s].figures)
-}
 
 // Spans returns the positions of the columns of a stand-in in a row group: each [offset, length],
 // in bytes.
 func (c *Columns) Spans(group int, s StandIn) [][2]int64 {
-	ints, figures := s.columns()
-	return c.spans(group, ints, figures)
+	return c.spans(group, standInColumns, standIns[s].fields)
 }
 
-// spans returns the positions of some columns and figures in a row group.
-func (c *Columns) spans(group int, names, figures []string) (out [][2]int64) {
+// spans returns the positions of the columns of some fields, and others, in a row group.
+func (c *Columns) spans(group int, others []string, fields []Field) (out [][2]int64) {
+	names, figures, compensation := columnsOf(others, fields)
+	if compensation {
+		names = append(names, sumC)
+	}
 	for _, f := range figures {
 		names = append(names, f+"_int", f+"_div")
 	}
@@ -77,8 +77,7 @@ func (c *Columns) spans(group int, names, figures []string) (out [][2]int64) {
 func (c *Columns) StandIns(in io.ReaderAt, group int, s StandIn) (t []int64, v []float64, err error) {
 	r := newColumnReader(in, c.layout)
 	defer r.release()
-	ints, figures := s.columns()
-	rows, err := r.read(c, group, ints, figures, r.rows)
+	rows, err := r.read(group, standInColumns, standIns[s].fields, r.rows)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,19 +86,19 @@ func (c *Columns) StandIns(in io.ReaderAt, group int, s StandIn) (t []int64, v [
 	for i := range rows {
 		if rows[i].Count == 0 {
 			t[i], v[i] = rows[i].StaleT, staleMarker
-			continue
+		} else {
+			t[i], v[i] = standIns[s].of(&rows[i])
 		}
-		rows[i].restore()
-		t[i], v[i] = standIns[s].of(&rows[i])
 	}
 	return t, v, nil
 }
 
-// read reads intColumns and figures of a row group into the memory of dst.
-func (r *columnReader) read(c *Columns, group int, ints, figures []string, dst []Row) ([]Row, error) {
-	n := int(c.Rows(group))
+// read reads the columns of some fields, and others, of a row group into the memory of dst.
+func (r *columnReader) read(group int, others []string, fields []Field, dst []Row) ([]Row, error) {
+	n := int(r.layout.Groups[group].Rows)
 	rows := slices.Grow(dst[:0], n)[:n]
 	clear(rows)
+	ints, figures, compensation := columnsOf(others, fields)
 	for _, name := range ints {
 		if err := r.ints(group, name, rows); err != nil {
 			return nil, err
@@ -109,6 +108,14 @@ func (r *columnReader) read(c *Columns, group int, ints, figures []string, dst [
 		if err := r.figure(group, name, rows); err != nil {
 			return nil, err
 		}
+	}
+	if compensation {
+		if err := r.compensations(group, rows); err != nil {
+			return nil, err
+		}
+	}
+	for i := range rows {
+		rows[i].restore()
 	}
 	return rows, nil
 }
@@ -132,7 +139,7 @@ func (r *columnReader) ints(group int, name string, rows []Row) error {
 	return nil
 }
 
-// figure reads one of figures. Last is read before the others, and after what withLast adds.
+// figure reads one of figures. Last is read before the others, the flags before all of them.
 func (r *columnReader) figure(group int, name string, rows []Row) error {
 	whole, err := r.int64s(group, name+"_int")
 	if err != nil {
