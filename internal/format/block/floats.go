@@ -41,9 +41,8 @@ type floats struct {
 	tsHow, stHow times
 
 	num   parquetfile.Numbers
-	zstd  *zstd.Encoder
+	trial parquetfile.Trial
 	other parquetfile.Scratch // of the second encoding that is tried
-	tried []byte
 }
 
 // newFloats returns a writer of the floats of so many series, about.
@@ -54,7 +53,7 @@ func newFloats(files Files, z, tries *zstd.Encoder, series int, o Options) *floa
 	}
 	schema.Add(parquetfile.Bare(ColSignedID, format.Int64))
 	schema.Add(parquetfile.Bare(ColTSMillis, format.Int64))
-	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, schema), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(tries, o.Level >= key.L12h, untried(o.Level)), zstd: z}
+	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, schema), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(tries, o.Level >= key.L12h, untried(o.Level)), trial: parquetfile.Trial{Encoder: z}}
 	f.keyColumns.reset()
 	f.reserve(min(o.Floats, int64(o.RowGroupRows)), o.Floats, int64(series))
 	return f
@@ -154,19 +153,13 @@ func (f *floats) timeChunk(name string, vals []int64, how *times) (parquetfile.C
 		return c, err
 	}
 	page := &c.Pages[0]
-	tight := f.size(page.Data)
+	tight := f.trial.Size(page.Data)
 	if *how = (times{left: f.pages.skip}); tight*gridShare <= len(vals) {
 		return c, nil
 	}
 	f.other.Data = delta.AppendBytes(f.other.Data[:0], vals)
-	if f.size(f.other.Data) < tight {
+	if f.trial.Size(f.other.Data) < tight {
 		page.Data, how.bytes = f.other.Data, true
 	}
 	return c, nil
-}
-
-// size returns the size of b after compression, in bytes.
-func (f *floats) size(b []byte) int {
-	f.tried = f.zstd.EncodeAll(b, f.tried[:0])
-	return len(f.tried)
 }

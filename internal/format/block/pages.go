@@ -62,14 +62,13 @@ const (
 // around a mean or come from a small set. intPages compresses each layout to find out. It belongs
 // to one goroutine.
 type intPages struct {
-	zstd  *zstd.Encoder
+	trial parquetfile.Trial
 	bytes bool // try deltas in whole bytes
 	skip  int  // neighbours of a unit, of its metric, that are not tried
 	tried tried
 	lits  parquetfile.Literals
 	tight []byte // of the unit being tried, and its other layouts
 	other []byte
-	out   []byte
 	data  []byte // of all pages
 	pages []parquetfile.Page
 	ends  []int               // by page: its end in data
@@ -90,7 +89,7 @@ type tried struct {
 // long. Most units of a metric have the layout of their neighbours: skip of them are not tried
 // after one that was.
 func newIntPages(z *zstd.Encoder, bytes bool, skip int) *intPages {
-	return &intPages{zstd: z, bytes: bytes, skip: skip}
+	return &intPages{trial: parquetfile.Trial{Encoder: z}, bytes: bytes, skip: skip}
 }
 
 // lay divides vals into pages that end where series end. ends are the ends of the series in vals,
@@ -211,13 +210,13 @@ func (p *intPages) compare(vals []int64) (best layout, size int, err error) {
 	if packed*64 <= deltaIsFine*len(vals) {
 		return tightDelta, packed, nil
 	}
-	best, size = tightDelta, p.size(p.tight)
+	best, size = tightDelta, p.trial.Size(p.tight)
 	if p.bytes {
 		p.other = delta.AppendBytes(p.other[:0], vals)
 		if n := p.lits.Size(p.other) + pageCost; n < size {
 			best, size = literalDelta, n
 		}
-		if n := p.size(p.other) + pageCost; n < size {
+		if n := p.trial.Size(p.other) + pageCost; n < size {
 			best, size = byteDelta, n
 		}
 	}
@@ -225,16 +224,10 @@ func (p *intPages) compare(vals []int64) (best layout, size int, err error) {
 		return best, size, nil
 	}
 	p.other = parquetfile.AppendWords(p.other[:0], vals)
-	if n := p.size(p.other); n*plainGain < size*(plainGain-1) {
+	if n := p.trial.Size(p.other); n*plainGain < size*(plainGain-1) {
 		best, size = plainInts, n
 	}
 	return best, size, nil
-}
-
-// size returns the size of b after compression, in bytes.
-func (p *intPages) size(b []byte) int {
-	p.out = p.zstd.EncodeAll(b, p.out[:0])
-	return len(p.out)
 }
 
 // runsOf reports whether vals are at most limit runs of equal values.

@@ -40,6 +40,18 @@ func (e *Encoders) Put(l zstd.EncoderLevel, z *zstd.Encoder) {
 	}
 }
 
+// Trial compresses bytes to find out how many they become. It belongs to one goroutine.
+type Trial struct {
+	Encoder *zstd.Encoder
+	out     []byte
+}
+
+// Size returns the size of b after compression, in bytes.
+func (t *Trial) Size(b []byte) int {
+	t.out = t.Encoder.EncodeAll(b, t.out[:0])
+	return len(t.out)
+}
+
 // Memory is what readers of columns fill again and again: the memory of Layout.Read and of a
 // ChunkReader. Short reads of many files share it, so that they allocate little.
 type Memory struct {

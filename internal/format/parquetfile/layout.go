@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -174,8 +175,8 @@ func (s *skimmer) leaves(typ byte) []Leaf {
 func knownSchema(b []byte) (k keptSchema) {
 	schemas.mu.Lock()
 	defer schemas.mu.Unlock()
-	for i := range schemas.last {
-		if k := schemas.last[i]; bytes.HasPrefix(b, k.list) {
+	for i, k := range schemas.last {
+		if bytes.HasPrefix(b, k.list) {
 			copy(schemas.last[1:i+1], schemas.last[:i])
 			schemas.last[0] = k
 			return k
@@ -188,11 +189,8 @@ func knownSchema(b []byte) (k keptSchema) {
 func keepSchema(k keptSchema) {
 	schemas.mu.Lock()
 	defer schemas.mu.Unlock()
-	if len(schemas.last) < keptSchemas {
-		schemas.last = append(schemas.last, keptSchema{})
-	}
-	copy(schemas.last[1:], schemas.last)
-	schemas.last[0] = k
+	all := slices.Insert(schemas.last, 0, k)
+	schemas.last = all[:min(len(all), keptSchemas)]
 }
 
 // decodeSchema returns the leaf columns of a schema, whose strings alias the list.

@@ -92,6 +92,15 @@ func (c *ChunkReader) PagesWith(wanted func(from, to int) bool, visit func(*Data
 	}
 }
 
+// AsFormat wraps an error about the bytes of a Parquet file in own, the ErrFormat of what the file
+// is. It returns other errors as they are.
+func AsFormat(own, err error) error {
+	if errors.Is(err, ErrFormat) && !errors.Is(err, own) {
+		return fmt.Errorf("%w: %w", own, err)
+	}
+	return err
+}
+
 // asFormat wraps an error in ErrFormat. It returns nil for none.
 func asFormat(err error) error {
 	if err == nil || errors.Is(err, ErrFormat) {

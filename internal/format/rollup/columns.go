@@ -3,7 +3,6 @@ package rollup
 import (
 	"math"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/format/block"
@@ -28,9 +27,8 @@ type columns struct {
 	vals    []float64
 	numbers parquetfile.Numbers // of the column being written
 	s       parquetfile.Scratch
-	zstd    *zstd.Encoder // compares encodings
-	other   []byte        // the second encoding that is tried
-	tried   []byte
+	trial   parquetfile.Trial
+	other   []byte // the second encoding that is tried
 }
 
 // Positions in intColumns and figures.
@@ -160,7 +158,7 @@ func (c *columns) intChunk(name string, vals []int64) (parquetfile.Chunk, error)
 		chunk.Min, chunk.Max = nil, nil
 	}
 	c.other = delta.AppendBytes(c.other[:0], vals)
-	if page := &chunk.Pages[0]; c.size(c.other) < c.size(page.Data) {
+	if page := &chunk.Pages[0]; c.trial.Size(c.other) < c.trial.Size(page.Data) {
 		page.Data = c.other
 	}
 	return chunk, nil
@@ -171,12 +169,6 @@ func figureChunk(name string, s *parquetfile.Scratch, vals []int64) (parquetfile
 	chunk, err := parquetfile.Int64s(name, s, vals)
 	chunk.Min, chunk.Max = nil, nil
 	return chunk, err
-}
-
-// size returns the size of b after compression, in bytes.
-func (c *columns) size(b []byte) int {
-	c.tried = c.zstd.EncodeAll(b, c.tried[:0])
-	return len(c.tried)
 }
 
 // compensations is sum_c: 0 in rows of whole numbers, else different in nearly every row.

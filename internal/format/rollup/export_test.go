@@ -1,7 +1,9 @@
 package rollup
 
+import "github.com/promlake/promlake/internal/format/block"
+
 // NewFullWriter returns a writer that writes rows of every series.
-func NewFullWriter(files Files) (*Writer, error) {
+func NewFullWriter(files block.Files) (*Writer, error) {
 	w, err := NewWriter(files, nil)
 	if err == nil {
 		w.all = true

@@ -1,7 +1,6 @@
 package rollup
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -62,13 +61,7 @@ func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64
 	return &Columns{Step: step, layout: l}, nil
 }
 
-// asFormat turns errors about a file's bytes into ErrFormat.
-func asFormat(err error) error {
-	if errors.Is(err, parquetfile.ErrFormat) && !errors.Is(err, ErrFormat) {
-		return fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	return err
-}
+func asFormat(err error) error { return parquetfile.AsFormat(ErrFormat, err) }
 
 // Groups returns the number of row groups.
 func (c *Columns) Groups() int { return len(c.layout.Groups) }

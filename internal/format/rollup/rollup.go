@@ -10,7 +10,6 @@ package rollup
 
 import (
 	"errors"
-	"io"
 	"sort"
 	"time"
 )
@@ -27,19 +26,6 @@ const (
 
 // ErrFormat reports bytes that are not a rollup of version 1 to 4.
 var ErrFormat = errors.New("not a rollup")
-
-// Files stores the files of a block. A file that was closed without an error is durable, or the
-// implementation makes it so.
-type Files interface {
-	Create(name string) (io.WriteCloser, error)
-}
-
-// File is a file that a Writer wrote.
-type File struct {
-	Name  string
-	Bytes int64
-	Rows  int64
-}
 
 // Step is the width of a bucket.
 type Step struct {

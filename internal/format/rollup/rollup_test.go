@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/util/kahansum"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/format/checksum"
 	"github.com/promlake/promlake/internal/format/rollup"
 )
@@ -116,7 +117,7 @@ func TestRowsAreWhatTheSamplesSay(t *testing.T) {
 			require.Len(t, written, len(rollup.Steps()))
 			for i, step := range rollup.Steps() {
 				rows := files.read(t, step.Name)
-				require.Equal(t, rollup.File{Name: step.Name, Bytes: int64(files[step.Name].Len()), Rows: int64(len(rows))}, written[i])
+				require.Equal(t, block.File{Name: step.Name, Bytes: int64(files[step.Name].Len()), Rows: int64(len(rows))}, written[i])
 				for id, s := range all {
 					last := int64(math.MinInt64)
 					for _, ts := range s.ts {

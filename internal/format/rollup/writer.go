@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/format/parquetfile"
 )
 
@@ -39,14 +40,14 @@ const squeeze = zstd.SpeedBetterCompression
 
 // NewWriter returns a writer of all Steps through files. It takes its encoder from e, which may be
 // nil; Close gives it back.
-func NewWriter(files Files, e *parquetfile.Encoders) (*Writer, error) {
+func NewWriter(files block.Files, e *parquetfile.Encoders) (*Writer, error) {
 	z, err := e.Get(squeeze)
 	if err != nil {
 		return nil, err
 	}
 	w := &Writer{zstd: z, from: e}
 	for _, s := range Steps() {
-		w.outs = append(w.outs, &output{step: s, files: files, pq: parquetfile.NewWriter(z), groupRows: groupRows, cols: columns{zstd: z}})
+		w.outs = append(w.outs, &output{step: s, files: files, pq: parquetfile.NewWriter(z), groupRows: groupRows, cols: columns{trial: parquetfile.Trial{Encoder: z}}})
 	}
 	return w, nil
 }
@@ -74,12 +75,12 @@ func (w *Writer) Append(metric string, seriesID uint64, ts []int64, v []float64,
 }
 
 // Close ends the files and returns them in the order of Steps. A rollup without rows has no file.
-func (w *Writer) Close() ([]File, error) {
+func (w *Writer) Close() ([]block.File, error) {
 	if w.closed {
 		return nil, ErrClosed
 	}
 	w.closed = true
-	var files []File
+	var files []block.File
 	for _, o := range w.outs {
 		if o.out == nil {
 			continue
@@ -87,7 +88,7 @@ func (w *Writer) Close() ([]File, error) {
 		if err := o.close(); err != nil {
 			return nil, fmt.Errorf("end %s: %w", o.step.Name, err)
 		}
-		files = append(files, File{Name: o.step.Name, Bytes: o.pq.Size(), Rows: o.rows})
+		files = append(files, block.File{Name: o.step.Name, Bytes: o.pq.Size(), Rows: o.rows})
 	}
 	w.from.Put(squeeze, w.zstd)
 	return files, nil
@@ -96,7 +97,7 @@ func (w *Writer) Close() ([]File, error) {
 // output is one file.
 type output struct {
 	step      Step
-	files     Files
+	files     block.Files
 	pq        *parquetfile.Writer
 	out       io.WriteCloser // nil before the first row
 	groupRows int

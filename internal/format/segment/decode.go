@@ -3,7 +3,6 @@ package segment
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -72,13 +71,7 @@ func (r *Decoder) Into(b *Batch, f *File) (err error) {
 	return r.series.CheckOrder(b.Rows, (*series.View).Compare)
 }
 
-// asFormat wraps an error about the Parquet file in ErrFormat.
-func asFormat(err error) error {
-	if errors.Is(err, parquetfile.ErrFormat) && !errors.Is(err, ErrFormat) {
-		return fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	return err
-}
+func asFormat(err error) error { return parquetfile.AsFormat(ErrFormat, err) }
 
 // decoder decodes one segment.
 type decoder struct {
