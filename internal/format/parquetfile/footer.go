@@ -23,25 +23,11 @@ const (
 // checksum field. A file ends with the footer, the footer's length (4 bytes) and Magic. Errors:
 // ErrFormat, and those of r.
 func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
-	if size < footerTrailer+int64(len(Magic)) {
-		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
-	}
-	tail := make([]byte, min(size, TailGuess, max(LeastTail, size/tailShare)))
+	tail := make([]byte, max(0, min(size, TailGuess, max(LeastTail, size/tailShare))))
 	if err := readAt(r, tail, size-int64(len(tail))); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
-	n, err := footerLength(tail, size)
-	if err != nil {
-		return nil, err
-	}
-	if end := int64(len(tail)) - footerTrailer; n <= end {
-		return checkedFooter(tail[end-n:end], size)
-	}
-	footer := make([]byte, n)
-	if err := readAt(r, footer, size-footerTrailer-n); err != nil {
-		return nil, fmt.Errorf("read footer: %w", err)
-	}
-	return checkedFooter(footer, size)
+	return footerAt(tail, size, r)
 }
 
 // readAt fills b with the bytes at an offset. Errors are those of io.ReadFull.
@@ -59,21 +45,28 @@ func readAt(r io.ReaderAt, b []byte, at int64) error {
 // footerTrailer is the number of bytes after the footer.
 const footerTrailer = 8
 
-// footerLength returns the length of the footer of a file of size bytes that ends with tail.
-func footerLength(tail []byte, size int64) (int64, error) {
-	end := len(tail) - footerTrailer
+// footerAt returns the footer of a file of size bytes that ends with tail. It reads the footer from r
+// if tail is shorter.
+func footerAt(tail []byte, size int64, r io.ReaderAt) ([]byte, error) {
+	end := int64(len(tail)) - footerTrailer
+	if size < footerTrailer+int64(len(Magic)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
+	}
 	if string(tail[end+4:]) != Magic {
-		return 0, fmt.Errorf("%w: no Parquet magic at its end", ErrFormat)
+		return nil, fmt.Errorf("%w: no Parquet magic at its end", ErrFormat)
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[end:]))
 	if n > size-footerTrailer-int64(len(Magic)) {
-		return 0, fmt.Errorf("%w: footer of %d bytes in a file of %d", ErrFormat, n, size)
+		return nil, fmt.Errorf("%w: footer of %d bytes in a file of %d", ErrFormat, n, size)
 	}
-	return n, nil
-}
-
-func checkedFooter(footer []byte, size int64) ([]byte, error) {
-	_, err := checkSum("footer", footer, size-footerTrailer-int64(len(footer)))
+	footer, at := tail[max(0, end-n):end:end], size-footerTrailer-n
+	if n > end {
+		footer = make([]byte, n)
+		if err := readAt(r, footer, at); err != nil {
+			return nil, fmt.Errorf("read footer: %w", err)
+		}
+	}
+	_, err := checkSum("footer", footer, at)
 	return footer, err
 }
 

@@ -61,17 +61,8 @@ func ReadLayout(r io.ReaderAt, size int64) (*Layout, error) {
 
 // LayoutOf is ReadLayout of a file in memory. The strings of the layout alias it.
 func LayoutOf(file []byte) (*Layout, error) {
-	// The footer aliases the file.
 	size := int64(len(file))
-	if size < footerTrailer+int64(len(Magic)) {
-		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
-	}
-	n, err := footerLength(file, size)
-	if err != nil {
-		return nil, err
-	}
-	end := size - footerTrailer
-	footer, err := checkedFooter(file[end-n:end:end], size)
+	footer, err := footerAt(file, size, nil)
 	if err != nil {
 		return nil, err
 	}
