@@ -205,8 +205,8 @@ func (o *opener) gatherSegment(name string, f *segment.File, src *plan.Source) e
 	return nil
 }
 
-// known opens a segment whose content is in memory, or segments whose samples are in a head, with the
-// first of them.
+// known opens a segment whose content is in memory, or segments whose samples are in a head, with
+// the first of them.
 func (o *opener) known(src *plan.Source, k *kept, must bool) (bool, error) {
 	if c := k.content; c != nil {
 		need := merge.RecentBytes(c)

@@ -78,9 +78,9 @@ func (s *Stage) tenants(ctx context.Context, now time.Time, every bool) ([]strin
 	return tenants, nil
 }
 
-// survey plans for the tenants: every one, or those that may have something to do. State sums up all
-// tenants, as far as the cache has them. stored is a time of the store's clock before the call; now,
-// of the process's own clock, only measures the age of cache entries.
+// survey plans for the tenants: every one, or those that may have something to do. State sums up
+// all tenants, as far as the cache has them. stored is a time of the store's clock before the call;
+// now, of the process's own clock, only measures the age of cache entries.
 func (s *Stage) survey(ctx context.Context, now, stored time.Time, tenants []string, every bool, errs *failures) (sum plan.State, work []Work, checked int) {
 	plans, planned := make([][]plan.Job, len(tenants)), make([]bool, len(tenants))
 	s.eachTenant(ctx, tenants, errs, func(i int, tenant string) error {

@@ -36,9 +36,9 @@ CREATE MACRO time_bucket(width INTERVAL, t TIMESTAMPTZ) AS system.main.time_buck
 	(width, t, origin) AS system.main.time_bucket(width, t, origin);
 `
 
-// lockText creates the views and the macros, and takes the files, the network and the settings away from a database.
-// The search for common subexpressions takes the cube of the length of a chain of operators, and
-// nothing ends it.
+// lockText creates the views and the macros, and takes the files, the network and the settings away
+// from a database. The search for common subexpressions takes the cube of the length of a chain of
+// operators, and nothing ends it.
 var lockText = func() string {
 	var b strings.Builder
 	b.WriteString("BEGIN; ")

@@ -68,8 +68,8 @@ func Welcome(ctx context.Context, s Settings, base, token string, out io.Writer,
 	}
 }
 
-// answered reports whether the queries of the examples have results. Without metrics of the machine,
-// the first is enough. Requests have the token if it is not "".
+// answered reports whether the queries of the examples have results. Without metrics of the
+// machine, the first is enough. Requests have the token if it is not "".
 func answered(ctx context.Context, s Settings, base, token string) bool {
 	examples := Examples()
 	if _, err := NewCollector(s.ProcPath, slog.New(slog.DiscardHandler), time.Now); err != nil {

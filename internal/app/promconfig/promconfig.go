@@ -87,8 +87,8 @@ func parse(text []byte, dir string, logger *slog.Logger, others bool) (*Config, 
 	return &Config{Config: cfg, Scrapes: scrapes, Ignored: ignoredIn(sections.Others), OTLP: sections.OTLP}, nil
 }
 
-// unknownDiscovery is upstream's error for a service discovery of Prometheus that is not part of the
-// program. Other names, such as misspelled ones, are no discoveries.
+// unknownDiscovery is upstream's error for a service discovery of Prometheus that is not part of
+// the program. Other names, such as misspelled ones, are no discoveries.
 var unknownDiscovery = regexp.MustCompile(`field ((?:aws|azure|digitalocean|docker|dockerswarm|ec2|ecs|elasticache|eureka|gce|hetzner|` +
 	`ionos|kuma|lightsail|linode|marathon|msk|nerve|nomad|oci|openstack|outscale|ovhcloud|puppetdb|rds|scaleway|serverset|stackit|` +
 	`triton|uyuni|vultr)_sd_configs) not found`)

@@ -208,8 +208,9 @@ func tooLarge(w http.ResponseWriter, path string, kind Event, s Settings) {
 			"%s, accept gzip, %s", s.MaxAnswerBytes, fewer, way))
 }
 
-// buffers reuses the memory of bodies and answers for later invocations. It is larger than everything
-// else that an invocation allocates, and the first use of new memory costs more than writing to it.
+// buffers reuses the memory of bodies and answers for later invocations. It is larger than
+// everything else that an invocation allocates, and the first use of new memory costs more than
+// writing to it.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // takeBuffer returns an empty buffer.

@@ -45,8 +45,8 @@ func readAt(r io.ReaderAt, b []byte, at int64) error {
 // footerTrailer is the number of bytes after the footer.
 const footerTrailer = 8
 
-// footerAt returns the footer of a file of size bytes that ends with tail. It reads the footer from r
-// if tail is shorter.
+// footerAt returns the footer of a file of size bytes that ends with tail. It reads the footer from
+// r if tail is shorter.
 func footerAt(tail []byte, size int64, r io.ReaderAt) ([]byte, error) {
 	end := int64(len(tail)) - footerTrailer
 	if size < footerTrailer+int64(len(Magic)) {

@@ -8,8 +8,8 @@ import (
 )
 
 // skimmer walks over values in Thrift's compact protocol, and decodes no more than integers. Every
-// value takes at least one byte, so a corrupt length fails at the end of the bytes. An error ends the
-// bytes: then all values are zero, and no struct has another field.
+// value takes at least one byte, so a corrupt length fails at the end of the bytes. An error ends
+// the bytes: then all values are zero, and no struct has another field.
 type skimmer struct {
 	b   []byte
 	at  int   // position of what follows

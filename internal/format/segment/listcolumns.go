@@ -164,8 +164,8 @@ func (r *rowLists[T]) singles(l *listDecoder, rows []uint32, first uint32) (sing
 	return true, nil
 }
 
-// choose takes the lists of rows. counts holds the lengths of all lists from row first on, all their
-// elements.
+// choose takes the lists of rows. counts holds the lengths of all lists from row first on, all
+// their elements.
 func (r *rowLists[T]) choose(counts []int, all []T, rows []uint32, first uint32) error {
 	next, at := 0, 0
 	for _, row := range rows {

@@ -74,8 +74,8 @@ func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader
 	return &l, nil
 }
 
-// pages calls visit for every page of a leaf column in all row groups with rows that are read. begin,
-// if not nil, is called before the first page of each group.
+// pages calls visit for every page of a leaf column in all row groups with rows that are read.
+// begin, if not nil, is called before the first page of each group.
 func (l *loader) pages(leaf int, begin func(group int) error, visit func(*parquetfile.DataPage) error) error {
 	for i := range l.layout.Groups {
 		if l.picked != nil && len(l.picked[i]) == 0 {
@@ -199,8 +199,8 @@ func (l *loader) sort() error {
 	return nil
 }
 
-// int64s calls visit with each value of a flat column of integers, for the rows that are read. At no
-// time are all of them in memory: an object may have millions of rows.
+// int64s calls visit with each value of a flat column of integers, for the rows that are read. At
+// no time are all of them in memory: an object may have millions of rows.
 func (l *loader) int64s(name string, visit func(row int, v int64) error) error {
 	leaf := l.layout.Column(name)
 	if leaf < 0 || l.layout.Leaves[leaf].Type != format.Int64 || l.layout.Leaves[leaf].Nested {

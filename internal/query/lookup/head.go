@@ -115,8 +115,8 @@ func (c *Chooser) Held(ctx context.Context, snap catalog.Snapshot, all []Selecto
 	return out, nil
 }
 
-// selected returns the samples of selectors from a time (ms) on, nil for those that end before it. It
-// reports false if there are too many, or if some series are not shown as they are stored.
+// selected returns the samples of selectors from a time (ms) on, nil for those that end before it.
+// It reports false if there are too many, or if some series are not shown as they are stored.
 func (c *Chooser) selected(ctx context.Context, read recent.Reading, all []Selector, from int64, room *Room) ([]*Resolution, bool) {
 	out, left := make([]*Resolution, len(all)), int64(heldSamples)
 	for i := range all {

@@ -103,8 +103,8 @@ func operandOf(n Node) string {
 	return "vector"
 }
 
-// scaleNode applies an operator to every value of a node and a scalar. If both are scalars, so is the
-// result.
+// scaleNode applies an operator to every value of a node and a scalar. If both are scalars, so is
+// the result.
 type scaleNode struct {
 	binary
 	op   string // of prom_binary

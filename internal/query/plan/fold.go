@@ -52,9 +52,9 @@ func (p *Pushed) Held(l *Leaf) int64 {
 // sixteen threads. More threads are left to the budget of the query, which counts all lists.
 const foldedLists = 64
 
-// foldsOf returns the aggregations among all nodes of a subtree that are folds, by the leaf that they
-// alone read. An aggregation of fewer values keeps them, to add them in upstream's order, and one
-// with few series in each group would save nothing.
+// foldsOf returns the aggregations among all nodes of a subtree that are folds, by the leaf that
+// they alone read. An aggregation of fewer values keeps them, to add them in upstream's order, and
+// one with few series in each group would save nothing.
 func foldsOf(nodes []Node, o *Options) map[*Leaf]*groupNode {
 	if o.MinRows == 0 || !o.Kernels {
 		return nil

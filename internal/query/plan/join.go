@@ -242,7 +242,8 @@ func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	return vector.Union(out, t.Room), nil
 }
 
-// outputOf returns the output of a left and a right series with the same key, false if there is none.
+// outputOf returns the output of a left and a right series with the same key, false if there is
+// none.
 func (n *joinNode) outputOf(l, r uint32) (to uint32, ok bool) {
 	switch {
 	case n.pairs != nil:

@@ -20,9 +20,9 @@ type Node interface {
 	Children() []Node
 	// sql returns the body of the node's CTE.
 	sql(b *builder) string
-	// compute returns the same rows as the CTE, ascending by ordinal, each with a value at some step.
-	// It calls the same C functions over the rows of the children. These have a value for each step
-	// that the node reads; it changes none of them, but may return them.
+	// compute returns the same rows as the CTE, ascending by ordinal, each with a value at some
+	// step. It calls the same C functions over the rows of the children. These have a value for
+	// each step that the node reads; it changes none of them, but may return them.
 	compute(children [][]vector.Row, t *Tools) ([]vector.Row, error)
 	// String formats the operation in one line, without its children.
 	String() string

@@ -53,7 +53,8 @@ func (b *building) prune(expr parser.Expr, at place, n Node) Node {
 	return pruned
 }
 
-// compileSome compiles an expression that reads leaves over those of their series that keep chooses.
+// compileSome compiles an expression that reads leaves over those of their series that keep
+// chooses.
 func compileSome(o Options, expr parser.Expr, at place, leaves []*Leaf, keep func(l *Leaf, series int) bool) (Node, string) {
 	b := newBuilding(o, map[*parser.VectorSelector]*Resolution{})
 	for _, l := range leaves {

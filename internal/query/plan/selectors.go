@@ -54,8 +54,8 @@ type Query struct {
 	others    []Selector // that no statement can read
 }
 
-// New makes a query of an expression that upstream's PreprocessExpr has prepared for the times of the
-// query. The plan may share parts of it.
+// New makes a query of an expression that upstream's PreprocessExpr has prepared for the times of
+// the query. The plan may share parts of it.
 func New(expr parser.Expr, o Options) *Query {
 	q := &Query{expr: expr, options: o, selectors: make([]Selector, 0, 2)}
 	q.collect(expr, o.top(), &q.selectors)

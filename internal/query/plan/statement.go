@@ -129,8 +129,8 @@ func (b *builder) counted(fn, args string) string {
 // fewGroups is the number of groups up to which their ordinals fit into eight bits.
 const fewGroups = 1 << 8
 
-// byGroup returns the SELECT of a value per group of the rows of a relation. to has the group of each
-// ordinal i of the relation.
+// byGroup returns the SELECT of a value per group of the rows of a relation. to has the group of
+// each ordinal i of the relation.
 //
 // A key of eight bits makes DuckDB aggregate into an array. Each of its threads otherwise clears a
 // hash table of 2 MB first, whatever the number of groups.

@@ -37,8 +37,8 @@ type Reader struct {
 	metrics  *request.Metrics
 }
 
-// New returns a reader. kept are segments that this process has stored; nil: none. whole returns the
-// series table of an object.
+// New returns a reader. kept are segments that this process has stored; nil: none. whole returns
+// the series table of an object.
 func New(s Settings, files *source.Files, cache *index.Cache, kept *recent.Segments, whole func(context.Context, *source.Object) (*index.Table, error), m *request.Metrics) *Reader {
 	return &Reader{settings: s, files: files, cache: cache, recent: kept, whole: whole, partial: index.NewOften(index.WholeAfter, index.MaxOften), framed: index.NewOften(framedAfter, index.MaxOften), repeats: index.NewOften(repeatedAfter, s.CacheBytes/repeatedShare/sampleBytes), metrics: m}
 }

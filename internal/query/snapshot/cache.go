@@ -277,7 +277,8 @@ func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Ver
 			return err
 		}
 	}
-	// If the manifest is older than before, whose consumed segments were not listed, all is read again.
+	// If the manifest is older than before, whose consumed segments were not listed, all is read
+	// again.
 	if t.version.Generation < before.Generation {
 		return s.current(ctx, tenantID, nil, t, mint, maxt)
 	}

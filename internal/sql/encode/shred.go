@@ -154,7 +154,8 @@ func leaf(t arrow.DataType) (parquet.Node, func(a arrow.Array, row int) parquet.
 	}
 }
 
-// values returns the values of arrays of type A, whose elements convert turns into Parquet's values.
+// values returns the values of arrays of type A, whose elements convert turns into Parquet's
+// values.
 func values[A interface{ Value(row int) T }, T any](convert func(T) parquet.Value) func(a arrow.Array, row int) parquet.Value {
 	return func(a arrow.Array, row int) parquet.Value { return convert(a.(A).Value(row)) }
 }

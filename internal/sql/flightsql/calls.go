@@ -132,7 +132,8 @@ func (s *service) call(srv any, stream grpc.ServerStream, about *grpc.StreamServ
 // handshake is the call with which clients exchange a user and a password for a token.
 const handshake = "/arrow.flight.protocol.FlightService/Handshake"
 
-// tokenOf returns the token of a Bearer header, or the password of a Basic one; "" if there is none.
+// tokenOf returns the token of a Bearer header, or the password of a Basic one; "" if there is
+// none.
 func tokenOf(values []string) string {
 	if len(values) != 1 {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
-// A head keeps the float samples of a tenant that the process has stored within the last minutes, by
-// series. Rules and panels that read a few minutes find them at once, without a search in each of
-// the many segments and in the parts that these have been merged to.
+// A head keeps the float samples of a tenant that the process has stored within the last minutes,
+// by series. Rules and panels that read a few minutes find them at once, without a search in each
+// of the many segments and in the parts that these have been merged to.
 //
 // A head has all samples of some live objects in a range of time, or it is not used. It begins when
 // recent samples are read often. From then on it gets each segment that the process stores, and it

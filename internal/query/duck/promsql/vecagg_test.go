@@ -155,7 +155,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// TestQuantileOfZeros: of zeros of both signs, Go's sort decides which one is the result. It moves NaNs, too.
+// TestQuantileOfZeros: of zeros of both signs, Go's sort decides which one is the result. It moves
+// NaNs, too.
 func TestQuantileOfZeros(t *testing.T) {
 	db := openVec(t, 1)
 	rng := rand.New(rand.NewPCG(8, 1))

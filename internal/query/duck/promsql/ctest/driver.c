@@ -127,8 +127,8 @@ static prom_spec random_spec(prom_budget *b) {
 	return s;
 }
 
-// A kernel that knows the windows of the last series must come to what another one wrote, unless memory
-// is refused.
+// A kernel that knows the windows of the last series must come to what another one wrote, unless
+// memory is refused.
 static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, int result, const double *want) {
 	prom_kernel k = prom_kernel_of(fn, spec);
 	double *out = own((size_t)spec->n * sizeof *out);

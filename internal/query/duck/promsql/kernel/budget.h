@@ -64,8 +64,8 @@ int64_t prom_process_limit(void);
 bool prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]);
 bool prom_cancel_error(char err[PROM_ERROR_BYTES]);
 
-// Scratch memory that one series leaves to the next: initialise the budget and zero the rest. One thread
-// uses it for any number of series, then frees it.
+// Scratch memory that one series leaves to the next: initialise the budget and zero the rest. One
+// thread uses it for any number of series, then frees it.
 typedef struct {
 	prom_budget *budget;
 	void *mem;

@@ -65,8 +65,8 @@ static uint32_t count_stale(const double *v, uint32_t n) {
 	return stale;
 }
 
-// Copies the samples that are no stale markers, of which there are kept, into scratch memory. Returns
-// false if the budget refuses it.
+// Copies the samples that are no stale markers, of which there are kept, into scratch memory.
+// Returns false if the budget refuses it.
 static bool drop_stale(prom_scratch *scratch, series *s, uint32_t kept) {
 	// One more element: the loop also writes stale markers, one past the end.
 	int64_t *ts = prom_scratch_take(scratch, ((size_t)kept + 1) * (sizeof(int64_t) + sizeof(double)));

@@ -13,7 +13,8 @@ typedef struct {
 	bool sparse;   // some steps have no window, or one of a single sample
 } prom_kernel;
 
-// A kernel without memory. The caller keeps the spec's budget alive, and ends with prom_kernel_clear.
+// A kernel without memory. The caller keeps the spec's budget alive, and ends with
+// prom_kernel_clear.
 prom_kernel prom_kernel_of(int fn, const prom_spec *spec);
 void prom_kernel_clear(prom_kernel *k);
 
@@ -31,7 +32,7 @@ enum {
 // What prom_kernel_eval returns: whether any step has a value, or why there is no result.
 enum { PROM_KERNEL_NONE, PROM_KERNEL_PRESENT, PROM_KERNEL_REFUSED, PROM_KERNEL_CANCELLED };
 
-// Evaluates one series: n samples, ts in ms strictly ascending, at the steps of the spec's grid. out
-// has an element for each; absent ones become PROM_ABSENT_BITS. Stale markers among v are left out of
-// ranges. facts is an or of the above. n may be 0.
+// Evaluates one series: n samples, ts in ms strictly ascending, at the steps of the spec's grid.
+// out has an element for each; absent ones become PROM_ABSENT_BITS. Stale markers among v are left
+// out of ranges. facts is an or of the above. n may be 0.
 int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_t n, int facts, double *out);

@@ -55,8 +55,8 @@ PROM_INLINE void kahan_add(double x, double *sum, double *c) {
 	*sum = t;
 }
 
-// The kernels. Each writes the values of the steps that have one, and returns whether there are any, or
-// -1 if scratch memory was refused.
+// The kernels. Each writes the values of the steps that have one, and returns whether there are
+// any, or -1 if scratch memory was refused.
 int prom_range_pick(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);
 int prom_range_flips(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);
 int prom_range_rate(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);

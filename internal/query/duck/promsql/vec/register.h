@@ -27,8 +27,8 @@ typedef struct {
 	const prom_spec *spec;
 } vec_row;
 
-// An aggregate of DuckDB. Its arguments are (list), (ordinal, list) or (phi, le, list), and then a spec. Its functions return false with a message; extra is that of the
-// aggregate.
+// An aggregate of DuckDB. Its arguments are (list), (ordinal, list) or (phi, le, list), and then a
+// spec. Its functions return false with a message; extra is that of the aggregate.
 typedef struct {
 	const char *name;
 	vec_type parameters[VEC_MAX_PARAMETERS + 1], result;
