@@ -118,7 +118,9 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, whole bool) parser.Expr {
 		var p *Pushed
 		if p, reason = r.pushed(expr, at, node, leaves, whole); reason == "" {
 			p.direct = direct
-			p.folds = foldsOf(nodesOf(p.Root), &r.b.options)
+			if p.folds = folds; p.Root != node {
+				p.folds = foldsOf(nodesOf(p.Root), &r.b.options)
+			}
 			r.plan.Pushed = append(r.plan.Pushed, p)
 			sel := &parser.VectorSelector{LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, p.Name)}, PosRange: p.Pos}
 			if r.invariant {

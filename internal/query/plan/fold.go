@@ -1,6 +1,9 @@
 package plan
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // Fold is an aggregation whose input is a leaf with many values: they are added up series by
 // series, as they are computed, so that they are never in memory at once.
@@ -56,7 +59,8 @@ const foldedLists = 64
 // they alone read. An aggregation of fewer values keeps them, to add them in upstream's order, and
 // one with few series in each group would save nothing.
 func foldsOf(nodes []Node, o *Options) map[*Leaf]*groupNode {
-	if o.MinRows == 0 || !o.Kernels {
+	large := func(n Node) bool { return len(n.Shape().Labels)*n.Shape().Grid.N > maxDirect }
+	if o.MinRows == 0 || !o.Kernels || !slices.ContainsFunc(nodes, large) {
 		return nil
 	}
 	folds, readers := map[*Leaf]*groupNode{}, map[*Leaf]int{}

@@ -131,6 +131,13 @@ func (b *building) shared(l *Leaf) *Leaf {
 	if len(l.shape.notes) > 0 {
 		return l
 	}
+	switch { // most queries have one leaf, whose text nobody needs
+	case b.first == nil:
+		b.first = l
+		return l
+	case len(b.leaves) == 0:
+		b.leaves[b.first.String()] = b.first
+	}
 	key := l.String()
 	if same, ok := b.leaves[key]; ok {
 		same.exprs = append(same.exprs, l.exprs...)

@@ -43,11 +43,15 @@ func (n *titled) String() string { return n.text }
 // unary is the part that nodes with one child have in common.
 type unary struct {
 	shaped
-	in Node
+	in   Node
+	room [1]Node // of Children, which plans ask often
 }
 
 // Children implements Node.
-func (n *unary) Children() []Node { return []Node{n.in} }
+func (n *unary) Children() []Node {
+	n.room[0] = n.in
+	return n.room[:]
+}
 
 // binary is the part that nodes with two children have in common.
 type binary struct {
@@ -91,8 +95,9 @@ type building struct {
 	resolved map[*parser.VectorSelector]*Resolution
 	// done caches the results of compile. An expression occurs at one place only.
 	done map[parser.Expr]compiled
-	// leaves are the leaves that expressions may share, by their String.
+	// leaves are the leaves that expressions may share, by their String, from the second one on.
 	leaves map[string]*Leaf
+	first  *Leaf
 }
 
 func newBuilding(o Options, resolved map[*parser.VectorSelector]*Resolution) *building {
@@ -200,8 +205,8 @@ func (b *building) compileNew(expr parser.Expr, at place) (Node, string) {
 // nodesOf returns a node and those below it, each once and before its children, in the order of the
 // query's text.
 func nodesOf(root Node) []Node {
-	var all []Node
-	seen := map[Node]bool{}
+	all := make([]Node, 0, 8)
+	seen := make(map[Node]bool, 8)
 	var walk func(Node)
 	walk = func(n Node) {
 		if seen[n] {
