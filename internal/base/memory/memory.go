@@ -155,8 +155,17 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
-// AcquireWithin is Acquire that waits for a limited time.
+// AcquireWithin is Acquire that waits for a limited time. It makes no timer unless it has to wait.
 func (b *Budget) AcquireWithin(ctx context.Context, wait time.Duration, n int64) error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	err := b.take(n)
+	b.mu.Unlock()
+	if err == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return b.Acquire(ctx, n)

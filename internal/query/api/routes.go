@@ -144,7 +144,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		served[piecePath] = replace(http.HandlerFunc(s.piece))
 	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
-	hidden := map[string]bool{}
+	hidden, queries := map[string]bool{}, map[string]http.HandlerFunc{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
 		choose, ok := served[path]
 		if !ok {
@@ -152,9 +152,13 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 			return http.NotFound
 		}
 		handler := choose(h)
-		return guarded(apiPath+path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h = guarded(apiPath+path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			handler.ServeHTTP(w, r.WithContext(httputil.ContextWithPath(r.Context(), apiPath+r.URL.Path)))
 		}))
+		if path == queryPath || path == queryRangePath {
+			queries[path] = h
+		}
+		return h
 	})
 	upstream.Register(router)
 	for _, path := range slices.Concat([]string{explainPath, costPath, rangeCostPath, sqlPath, lakePath, exportPath, exportCSVPath}, weights.Paths) {
@@ -163,11 +167,15 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	}
 	router.Post(piecePath, http.NotFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if hidden[r.URL.Path] {
+		asks := r.Method == http.MethodGet || r.Method == http.MethodPost
+		switch query := queries[r.URL.Path]; {
+		case query != nil && asks: // the router would make a context for parameters of the path
+			query(w, r)
+		case hidden[r.URL.Path]:
 			http.NotFound(w, r)
-			return
+		default:
+			router.ServeHTTP(w, r)
 		}
-		router.ServeHTTP(w, r)
 	})
 }
 

@@ -39,7 +39,7 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	switch {
 	case ls && rs:
 		// A comparison between scalars always has the modifier bool.
-		n := &scaleNode{binary: binary{shaped{scalarShape(at.grid())}, l, r}, op: Operator(e, false)}
+		n := &scaleNode{binary: binary{shaped: shaped{scalarShape(at.grid())}, l: l, r: r}, op: Operator(e, false)}
 		n.shape.notes, reason = independentNotesOf(l, r)
 		return n, reason
 	case rs:

@@ -136,15 +136,32 @@ func (b *building) shared(l *Leaf) *Leaf {
 		b.first = l
 		return l
 	case len(b.leaves) == 0:
-		b.leaves[b.first.String()] = b.first
+		b.leaves[b.first.key()] = b.first
 	}
-	key := l.String()
+	key := l.key()
 	if same, ok := b.leaves[key]; ok {
 		same.exprs = append(same.exprs, l.exprs...)
 		return same
 	}
 	b.leaves[key] = l
 	return l
+}
+
+// key is equal for equal leaves only.
+func (l *Leaf) key() string {
+	s := &l.Spec
+	b := append(make([]byte, 0, 256), l.Func...)
+	for _, n := range []int64{s.Grid.Start, s.Grid.Step, int64(s.Grid.N), s.Offset, s.Window} {
+		b = strconv.AppendInt(append(b, ' '), n, 10)
+	}
+	for _, p := range s.Params {
+		b = strconv.AppendFloat(append(append(append(b, ' '), p.Name...), '='), p.Value, 'g', -1, 64)
+	}
+	for _, m := range l.Selector.Matchers {
+		b = strconv.AppendQuote(append(b, ' '), m.Name)
+		b = strconv.AppendQuote(append(b, m.Type.String()...), m.Value)
+	}
+	return string(b)
 }
 
 func labelsOf(r *Resolution) []labels.Labels {

@@ -56,11 +56,15 @@ func (n *unary) Children() []Node {
 // binary is the part that nodes with two children have in common.
 type binary struct {
 	shaped
-	l, r Node // in the order of the query's text
+	l, r Node    // in the order of the query's text
+	room [2]Node // as in unary
 }
 
 // Children implements Node.
-func (n *binary) Children() []Node { return []Node{n.l, n.r} }
+func (n *binary) Children() []Node {
+	n.room = [2]Node{n.l, n.r}
+	return n.room[:]
+}
 
 // splitter is a Node each of whose outputs depends on known series of its input, so that a part of
 // the output can be computed from a part of the input. feeds returns, for the child at an index,
@@ -95,7 +99,7 @@ type building struct {
 	resolved map[*parser.VectorSelector]*Resolution
 	// done caches the results of compile. An expression occurs at one place only.
 	done map[parser.Expr]compiled
-	// leaves are the leaves that expressions may share, by their String, from the second one on.
+	// leaves are the leaves that expressions may share, by their key, from the second one on.
 	leaves map[string]*Leaf
 	first  *Leaf
 }
