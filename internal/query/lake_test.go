@@ -63,7 +63,7 @@ func TestLake(t *testing.T) {
 	require.Equal(t, want, got.Bytes)
 	require.Equal(t, wantSamples, samples)
 	require.Zero(t, got.DollarsPerMonth, "a directory has no price")
-	require.InEpsilon(t, float64(want)/1e9*0.023, inventory.Of(snap).DollarsPerMonth, 1e-9)
+	require.InEpsilon(t, float64(want)/(1<<30)*0.023, inventory.Of(snap).DollarsPerMonth, 1e-9)
 
 	// The times are those of samples, within the windows.
 	require.Zero(t, plain.Last)

@@ -143,7 +143,7 @@ func Of(s catalog.Snapshot) Inventory {
 	return out
 }
 
-const bytesOfGB = 1e9
+const bytesOfGB = 1 << 30 // as AWS defines it for storage
 
 // place is a window of a level.
 type place struct {
