@@ -87,18 +87,20 @@ func parse(text []byte, dir string, logger *slog.Logger, others bool) (*Config, 
 	return &Config{Config: cfg, Scrapes: scrapes, Ignored: ignoredIn(sections.Others), OTLP: sections.OTLP}, nil
 }
 
-// unknownDiscovery is upstream's error for a service discovery of Prometheus that is not part of
-// the program. Other names, such as misspelled ones, are no discoveries.
-var unknownDiscovery = regexp.MustCompile(`field ((?:aws|azure|digitalocean|docker|dockerswarm|ec2|ecs|elasticache|eureka|gce|hetzner|` +
-	`ionos|kuma|lightsail|linode|marathon|msk|nerve|nomad|oci|openstack|outscale|ovhcloud|puppetdb|rds|scaleway|serverset|stackit|` +
-	`triton|uyuni|vultr)_sd_configs) not found`)
+// unknownDiscovery is upstream's error for a service discovery that is not part of the program.
+var unknownDiscovery = regexp.MustCompile(`field (\w+)_sd_configs not found`)
+
+// discoveries are those of Prometheus that TAGS=all_sd adds. Other names, such as misspelled ones,
+// are no discoveries.
+var discoveries = strings.Fields("aws azure digitalocean docker dockerswarm ec2 ecs elasticache eureka gce hetzner ionos kuma lightsail " +
+	"linode marathon msk nerve nomad oci openstack outscale ovhcloud puppetdb rds scaleway serverset stackit triton uyuni vultr")
 
 // explained adds to upstream's error what to do about the discoveries that it names.
 func explained(err error) error {
 	var absent []string
 	for _, m := range unknownDiscovery.FindAllStringSubmatch(err.Error(), -1) {
-		if !slices.Contains(absent, m[1]) {
-			absent = append(absent, m[1])
+		if name := m[1] + "_sd_configs"; slices.Contains(discoveries, m[1]) && !slices.Contains(absent, name) {
+			absent = append(absent, name)
 		}
 	}
 	if absent == nil {
