@@ -241,11 +241,11 @@ test-programs:
 
 # Tests of the stack on LocalStack and end to end have time limits of real servers. With the Go
 # tests at once, queries on LocalStack time out; one process that packages and compiles is no
-# burden, and linters take only the processor time that is left.
-STAGES := test-programs test-go e2e+test-localstack+functions,test-infra+@lint,test-race test-web
+# burden.
+STAGES := test-programs lint test-go test-race e2e+test-localstack+functions,test-infra test-web
 
 .PHONY: test
-test: ## Run what CI runs: test-go, e2e beside test-localstack, test-infra and lint, test-web.
+test: ## Run what CI runs: lint, test-go, test-race, e2e beside test-localstack and test-infra, test-web.
 	@MAKE='$(MAKE)' tests/tools/stages.sh $(STAGES)
 
 include infra/infra.mk

@@ -3,8 +3,8 @@
 # and the CPU seconds that each target took. It ends after the first stage that fails. A stage is a
 # target of make, or several lanes that run at once. A lane is one target, or several that run one
 # after another; the output of lanes follows when all have ended. After a target has failed, no lane
-# starts another. A lane that begins with @ gets only the processor time that the others leave.
-# usage: stages.sh STAGE...     STAGE: LANE[+LANE]..., LANE: [@]TARGET[,TARGET]...
+# starts another.
+# usage: stages.sh STAGE...     STAGE: LANE[+LANE]..., LANE: TARGET[,TARGET]...
 # MAKE names the make program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -29,10 +29,9 @@ run() { # run TARGET: makes it, and notes its seconds
     [ $status = passed ] || touch "$outputs/failed"
 }
 
-lane() { # lane [@]TARGET,...: keeps the output of each target, and prints its end
+lane() { # lane TARGET,...: keeps the output of each target, and prints its end
     local target targets
-    [ "${1#@}" = "$1" ] || renice -n 19 -p "$BASHPID" >/dev/null
-    IFS=, read -ra targets <<<"${1#@}"
+    IFS=, read -ra targets <<<"$1"
     for target in "${targets[@]}"; do
         [ ! -e "$outputs/failed" ] || return 0
         run "$target" &>"$outputs/$target.log"
