@@ -129,8 +129,11 @@ test("a target shows how relabeling made its labels, and its scrapes", async () 
   assert.match(instance, /^2.*source_labels: \[__address__\].*\+ instance="127\.0\.0\.1:1"$/);
   assert.equal(await page.evaluate(() => window.hit), undefined);
 
-  await gone.getByRole("button", { name: "Scrapes" }).click();
-  await until("the scrapes are drawn", async () => (await box(gone).locator("canvas").count()) === 3);
+  await until("the scrapes are drawn", async () => {
+    await gone.getByRole("button", { name: "Scrapes" }).click(); // the first samples may be later than the graph's last step
+    await until("the graphs have answers", async () => (await box(gone).locator('[aria-busy="true"]').count()) === 0);
+    return (await box(gone).locator("canvas").count()) === 3;
+  });
   await box(gone).getByRole("heading", { name: "Scrapes of 127.0.0.1:1" }).waitFor();
   await box(gone).getByRole("button", { name: "Close the details" }).click();
   assert.equal(await box(gone).isVisible(), false);
@@ -139,6 +142,7 @@ test("a target shows how relabeling made its labels, and its scrapes", async () 
   const away = page.locator("details.panel", { hasText: "0 of 0 up" });
   await until("the dropped targets are listed", async () => {
     await away.getByRole("button", { name: "Dropped targets" }).click(); // discovery may not have found them yet
+    await box(away).getByText("Loading…").waitFor({ state: "detached" });
     return (await rows(away)).length === 2;
   });
   await box(away).locator("tr", { hasText: "10.0.0.2:9" }).getByRole("button", { name: "Relabeling" }).click();
