@@ -16,7 +16,8 @@ TAGS ?=
 comma := ,
 # Programs, functions, tests and linters share what was compiled only if all of them trim paths and
 # have equal tags; so do checkouts. As in Prometheus' releases, names are resolved without the C
-# library. Arrow uses the standard library's JSON: its other package takes 18 CPU seconds to compile.
+# library. Arrow reads JSON with the standard library, because compiling its other package takes
+# 18 CPU seconds.
 export GOFLAGS := -trimpath -tags=netgo,osusergo,arrow_json_stdlib$(addprefix $(comma),$(TAGS)) $(GOFLAGS)
 export PYTHON ?= python3
 VERSION ?= $(shell deploy/version.sh)

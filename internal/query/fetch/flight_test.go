@@ -62,8 +62,8 @@ func TestFlight(t *testing.T) {
 	}
 }
 
-// TestFlightIsLeftAtItsEnd: a caller that leaves while the call ends reads no value of it, as the race
-// detector sees.
+// TestFlightIsLeftAtItsEnd: a caller that leaves while the call ends does not read its value, which
+// the race detector would report.
 func TestFlightIsLeftAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f Flight[int]
