@@ -119,7 +119,6 @@ func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs
 	rand.New(rand.NewPCG(seed, seed)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	var mu sync.Mutex
 	var results []Result
-	s.met.queue.Set(float64(len(order)))
 	full := s.longest(ctx)
 	var g errgroup.Group
 	g.SetLimit(s.set.Concurrency)
