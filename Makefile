@@ -15,10 +15,11 @@ export GOAMD64 := v1
 TAGS ?=
 comma := ,
 # Programs, functions, tests and linters share what was compiled only if all of them trim paths and
-# have equal tags; so do checkouts. As in Prometheus' releases, names are resolved without the C
-# library. Arrow reads JSON with the standard library, because compiling its other package takes
-# 18 CPU seconds.
-export GOFLAGS := -trimpath -tags=netgo,osusergo,arrow_json_stdlib$(addprefix $(comma),$(TAGS)) $(GOFLAGS)
+# have equal flags and tags; so do checkouts. Nothing that is linked keeps symbols for debuggers,
+# and without them the compiler takes a quarter less time. As in Prometheus' releases, names are
+# resolved without the C library. Arrow reads JSON with the standard library, because compiling its
+# other package takes 18 CPU seconds.
+export GOFLAGS := -trimpath -gcflags=all=-dwarf=false -tags=netgo,osusergo,arrow_json_stdlib$(addprefix $(comma),$(TAGS)) $(GOFLAGS)
 export PYTHON ?= python3
 VERSION ?= $(shell deploy/version.sh)
 # Go refuses to stamp a build where git does not know the commit.
