@@ -61,13 +61,14 @@ export class Compact implements Series {
   }
 }
 
-const number = (v: string) => (v === "+Inf" ? Infinity : v === "-Inf" ? -Infinity : Number(v));
-const written = (v: number) => (v === Infinity ? "+Inf" : v === -Infinity ? "-Inf" : Object.is(v, -0) ? "-0" : String(v));
+// number reads a value of the API, and written writes it.
+export const number = (v: string) => (v === "+Inf" ? Infinity : v === "-Inf" ? -Infinity : Number(v));
+export const written = (v: number) => (v === Infinity ? "+Inf" : v === -Infinity ? "-Inf" : Object.is(v, -0) ? "-0" : String(v));
 
 // eachPoint calls visit with each float of a series.
 export function eachPoint(s: Series, visit: (seconds: number, v: number) => void): void {
   if (s instanceof Compact) s.floats.forEach((v, i) => visit(s.times[i]!, v));
-  else for (const [t, v] of s.values ?? []) visit(t, Number(v));
+  else for (const [t, v] of s.values ?? []) visit(t, number(v));
 }
 
 // lastOf is the last value of a series; of a histogram, its count.

@@ -85,6 +85,9 @@ export function copyButton(from: HTMLElement): HTMLButtonElement {
   return button;
 }
 
+// fileName makes the name of a file of a title.
+export const fileName = (title: string, extension: string) => `${title.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, 80) || "promlake"}.${extension}`;
+
 // download offers text or a blob as a file.
 export function download(name: string, content: Blob): void {
   const url = URL.createObjectURL(content);

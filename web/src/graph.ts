@@ -91,7 +91,6 @@ export interface Axis {
 export interface Graph {
   readonly dom: HTMLElement;
   readonly values: Values; // for the table behind the graph
-  canvas(): HTMLCanvasElement;
   destroy(): void;
 }
 
@@ -271,7 +270,6 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
       rows: titles.map((name, i) => ({ name, values: values[i]!, format: (v) => written(i, v), shown: () => u.series[i + 1]!.show ?? true })),
       point: (i) => u.setCursor({ left: u.valToPos(times[i]!, "x"), top: u.over.clientHeight / 2 }),
     },
-    canvas: () => u.ctx.canvas,
     destroy: () => {
       ended = true;
       steps?.stop();

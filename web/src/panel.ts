@@ -1,18 +1,20 @@
 import type { Answer, Reply, Series } from "./answer";
 import { queryParams, rangeParams } from "./api";
 import { spanOf, type Context } from "./context";
-import { alarm, choice, cut, download, h, replace } from "./dom";
+import { seriesRows } from "./csv";
+import { alarm, choice, cut, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
 import { exemplars, listed, type Dot } from "./exemplars";
 import { Builder } from "./explore/builder";
 import { advise } from "./explore/facts";
-import { formatValue, unitOf } from "./format";
+import { formatValue, legend, unitOf } from "./format";
 import { drawn, graph, linesOf, type Graph, type GraphOptions, type Mark } from "./graph";
 import { cellsOf, heatmap, isHistogram } from "./heatmap";
 import { pause } from "./pause";
 import { Ranged } from "./ranged";
+import { shareMenu, type Shared } from "./share";
 import { remember, type PanelState } from "./state";
-import { csv, results } from "./table";
+import { results, tableRows } from "./table";
 import { bounds, formatDuration, parseDuration, stepFor, type Range } from "./time";
 import { ValuesTable } from "./values";
 import { Gate } from "./weigh";
@@ -157,10 +159,13 @@ export class Result {
     replace(this.status, h("p", { class: "muted cost" }, parts.join(" · ")), ...r.warnings.map((w) => h("p", { class: "warn" }, ...cut(w))), ...r.infos.map((w) => h("p", { class: "muted" }, ...cut(w))));
   }
 
-  // png returns the graph as a picture, or null if a table is shown.
-  png(): Promise<Blob | null> {
-    const c = this.drawing?.canvas();
-    return c ? new Promise((done) => c.toBlob(done)) : Promise.resolve(null);
+  // shared is what the menu of the panel saves.
+  shared(title: () => string): Shared {
+    const rows = () => {
+      const table = tableRows(this.body.firstElementChild);
+      return table ?? (this.answer && seriesRows((this.answer.result as Series[]).map((series) => ({ name: legend(series.metric), series }))));
+    };
+    return { title, shown: this.body, rows, json: () => this.answer };
   }
 
   private drop(): void {
@@ -224,15 +229,12 @@ export class Panel {
       else state.step = d;
       this.set({});
     });
-    const save = choice("Save the answer", [["", "Save…"], ["csv", "CSV"], ["json", "JSON"], ["png", "PNG"]], "", (v) => {
-      save.value = "";
-      void this.save(v);
-    });
+    const share = shareMenu("Save or share the answer", "Save…", this.result.shared(() => state.expr), (e) => replace(this.hints, alarm(e)));
     this.dom = h(
       "section",
       { class: "panel", "aria-label": "Query panel" },
       h("div", { class: "row" }, this.input.dom, h("button", { type: "button", class: "primary", onclick: () => this.submit() }, "Run")),
-      h("div", { class: "row tools" }, tabs, scale, step, h("label", { class: "toggle" }, dots, " Exemplars"), save, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", title: "Open as a SQL statement with the same rows", onclick: () => void this.translate() }, "SQL"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
+      h("div", { class: "row tools" }, tabs, scale, step, h("label", { class: "toggle" }, dots, " Exemplars"), share, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", title: "Open as a SQL statement with the same rows", onclick: () => void this.translate() }, "SQL"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
       this.builder.dom,
       this.hints,
       this.result.dom,
@@ -294,17 +296,6 @@ export class Panel {
 
   focus(): void {
     this.input.focus();
-  }
-
-  private async save(as: string): Promise<void> {
-    const answer = this.result.answer;
-    if (!answer) return;
-    if (as === "csv") download("promlake.csv", new Blob([csv(answer)], { type: "text/csv" }));
-    if (as === "json") download("promlake.json", new Blob([JSON.stringify(answer, null, 1)], { type: "application/json" }));
-    if (as === "png") {
-      const picture = await this.result.png();
-      if (picture) download("promlake.png", picture);
-    }
   }
 
   destroy(): void {

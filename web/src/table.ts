@@ -1,4 +1,5 @@
-import type { Answer, Labels, Point, Series } from "./answer";
+import type { Answer, Point, Series } from "./answer";
+import { number, written } from "./compact";
 import { cut, h, replace, type Child } from "./dom";
 import { formatValue, legend, type Unit } from "./format";
 
@@ -14,6 +15,16 @@ const shownRows = 1_000;
 // left is how the user left the table of a name: its order, and where it was scrolled to. A refresh
 // makes the table anew.
 const left = new Map<string, { column: number; down: boolean; scrollLeft: number; scrollTop: number }>();
+
+// listed are the rows of a table in the order that it shows.
+const listed = new WeakMap<Element, () => (readonly Cell[])[]>();
+
+// tableRows are the head and all rows of a table in the order that it shows, with exact values. It
+// is undefined for other elements.
+export function tableRows(dom: Element | null): string[][] | undefined {
+  const exact = (c: Cell) => (typeof c === "string" ? c : typeof c.by === "number" && !Number.isNaN(c.by) ? written(c.by) : typeof c.show === "string" ? c.show : String(c.by));
+  return dom ? listed.get(dom)?.().map((r) => r.map(exact)) : undefined;
+}
 
 const key = (c: Cell | undefined) => (typeof c === "object" ? c.by : (c ?? ""));
 
@@ -48,16 +59,20 @@ export function table(name: string, head: readonly string[], rows: readonly (rea
     if (typeof c === "object") Object.assign(dom.style, c.css);
     return dom;
   };
+  const sorted = () => {
+    const { column, down } = mine;
+    return column in head ? [...rows].sort((a, b) => (down ? -1 : 1) * order(key(a[column]), key(b[column]))) : rows;
+  };
   const draw = () => {
     const { column, down } = mine;
-    const sorted = column in head ? [...rows].sort((a, b) => (down ? -1 : 1) * order(key(a[column]), key(b[column]))) : rows;
     heads.forEach((th, i) => (i === column ? th.setAttribute("aria-sort", down ? "descending" : "ascending") : th.removeAttribute("aria-sort")));
-    replace(body, ...sorted.slice(0, shownRows).map((r) => h("tr", {}, ...r.map(cell))));
+    replace(body, ...sorted().slice(0, shownRows).map((r) => h("tr", {}, ...r.map(cell))));
   };
   draw();
   const text = rows.length > shownRows ? `The first ${shownRows} of ${rows.length.toLocaleString("en")} rows` : caption;
   const box = h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": name }, h("table", {}, text && h("caption", {}, text), h("thead", {}, h("tr", {}, ...heads)), body));
   box.addEventListener("scroll", () => Object.assign(mine, { scrollLeft: box.scrollLeft, scrollTop: box.scrollTop }), { passive: true });
+  listed.set(box, () => [head, ...sorted()]);
   queueMicrotask(() => Object.assign(box, { scrollLeft: mine.scrollLeft, scrollTop: mine.scrollTop })); // it is in the page by then
   return box;
 }
@@ -68,27 +83,9 @@ export function results(name: string, answer: Answer, unit: Unit): HTMLElement {
   const series = answer.result as Series[];
   if (!series.length) return h("p", { class: "muted" }, "No series.");
   const value = (s: Series): Cell => {
-    if (s.value) return { by: Number(s.value[1]), show: [h("span", { title: s.value[1] }, formatValue(Number(s.value[1]), unit))] };
+    if (s.value) return { by: number(s.value[1]), show: [h("span", { title: s.value[1] }, formatValue(number(s.value[1]), unit))] };
     if (s.histogram) return num(Number(s.histogram[1].count), `count ${s.histogram[1].count}, sum ${s.histogram[1].sum}`);
     return num(NaN, (s.values ?? []).map(([t, x]) => `${x} @${t}`).join("\n"));
   };
   return table(name, ["Series", "Value"], series.map((s) => [legend(s.metric), value(s)]), `${series.length.toLocaleString("en")} series`);
-}
-
-// csv lists an answer's samples as CSV: a column per label, then time (RFC 3339) and value.
-export function csv(answer: Answer): string {
-  const series = Array.isArray(answer.result) && answer.resultType !== "scalar" && answer.resultType !== "string" ? (answer.result as Series[]) : [{ metric: {}, value: answer.result as Point }];
-  const names = [...new Set(series.flatMap((s) => Object.keys(s.metric)))].sort();
-  const lines = [[...names, "time", "value"]];
-  for (const s of series) {
-    for (const [t, v] of s.values ?? (s.value ? [s.value] : [])) lines.push([...names.map((n) => (s.metric as Labels)[n] ?? ""), new Date(t * 1000).toISOString(), v]);
-  }
-  return lines.map((l) => l.map(csvField).join(",")).join("\r\n") + "\r\n";
-}
-
-// csvField quotes a field (RFC 4180). A leading apostrophe keeps spreadsheets from reading a label
-// value as a formula.
-export function csvField(text: string): string {
-  const safe = /^[=@\t\r]/.test(text) || /^[-+](?![\d.]|Inf)/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

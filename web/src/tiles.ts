@@ -136,7 +136,6 @@ export function tiles(rows: readonly TileRow[], o: TilesOptions): Graph {
   return {
     dom: frame.dom,
     values: { times: o.times, zone: o.zone, ...o.values, point: (i) => u.setCursor({ left: u.valToPos(o.times[i]!, "x"), top: u.over.clientHeight / 2 }) },
-    canvas: () => u.ctx.canvas,
     destroy: () => {
       frame.destroy();
       u.destroy();

@@ -64,8 +64,8 @@ test("a query is completed, run, drawn, listed, saved and linked", async () => {
   await keys.nth(1).click();
   assert.deepEqual(await keys.evaluateAll((all) => all.map((k) => k.getAttribute("aria-pressed"))), ["true", "true", "true"]);
 
-  for (const [kind, starts] of [["csv", "__name__,instance,job,time,value\r\nnode_load"], ["json", '{\n "resultType": "matrix"'], ["png", "\x89PNG"]]) {
-    const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save the answer").selectOption(kind)]);
+  for (const [kind, starts] of [["csv", 'time,"node_load'], ["json", '{\n "resultType": "matrix"'], ["png", "\x89PNG"]]) {
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save or share the answer").selectOption(kind)]);
     const body = await readFile(await file.path(), "latin1");
     assert.ok(body.startsWith(starts), `${kind}: ${body.slice(0, 60)}`);
   }
@@ -459,7 +459,7 @@ test("hostile names and values are text", async () => {
       json: {
         status: "success",
         warnings: [hostile],
-        data: { resultType: "matrix", result: [0, 1].map((i) => ({ metric: { __name__: hostile, [hostile]: `${hostile}${i}`, "a\nb": "=cmd|' /C calc'!A0" }, values: [[Date.now() / 1000 - 60, "1"]] })) },
+        data: { resultType: "matrix", result: [0, 1].map((i) => ({ metric: { __name__: i ? hostile : "=cmd|' /C calc'!A0", [hostile]: `${hostile}${i}` }, values: [[Date.now() / 1000 - 60, "1"]] })) },
       },
     }),
   );
@@ -467,8 +467,8 @@ test("hostile names and values are text", async () => {
   await page.locator(".key").nth(1).waitFor();
   await page.locator(".key").nth(1).hover();
   assert.ok((await page.locator(".key").first().textContent()).includes("<img src=x"));
-  const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save the answer").selectOption("csv")]);
-  assert.ok((await readFile(await file.path(), "utf8")).includes(",'=cmd"), "a formula is quoted");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save or share the answer").selectOption("csv")]);
+  assert.ok((await readFile(await file.path(), "utf8")).includes(`,"'=cmd`), "a formula is quoted");
   await page.getByLabel("Show as").selectOption("table");
   await page.locator("main tbody tr").first().waitFor();
   assert.equal(await page.evaluate(() => window.hit), undefined);
@@ -513,7 +513,7 @@ test("a large answer is read as it arrives, drawn in steps, and saved as it was"
   assert.equal(await page.locator(".key").count(), 500);
   // The graph is not empty: some point in its middle has the colour of a line.
   assert.ok(await page.locator("canvas").evaluate((c) => c.getContext("2d").getImageData(c.width / 2, 0, 1, c.height).data.some((v, i) => i % 4 === 3 && v > 200)));
-  const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save the answer").selectOption("json")]);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save or share the answer").selectOption("json")]);
   assert.deepEqual(JSON.parse(await readFile(await file.path(), "utf8")), data);
   assert.deepEqual(page.faults, []);
 });
@@ -534,7 +534,7 @@ test("refreshes of a large answer ask for its end, and keep the rest", async () 
   });
   await page.goto(`${server.url}/#/explore?range=15m&refresh=1s&g0.step_input=1s&g0.expr=many`);
   await until("the end was asked for thrice", () => asked.filter((s) => s < 300).length >= 3);
-  const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save the answer").selectOption("json")]);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save or share the answer").selectOption("json")]);
   const { result: series } = JSON.parse(await readFile(await file.path(), "utf8"));
   assert.equal(series.length, 5);
   for (const [i, s] of series.entries()) {

@@ -47,9 +47,9 @@ export async function alertList(spec: PanelSpec, ctx: Context, scope: Scope): Pr
   if (!all.length) return h("p", { class: "muted" }, "No alerts");
   const labels = spec.options["showInstances"] === true;
   const rows = all.slice(0, most).map((e) => {
-    const began = since(e);
+    const began = since(e) < Infinity ? new Date(since(e)).toISOString() : "";
     const shown = [h("div", {}, ...cut(e.name)), ...(labels ? e.alerts.slice(0, most).map((a) => h("div", {}, ...mark(a.state).show, ...chips(a.labels, ["alertname"]).show)) : [])];
-    return [{ by: e.name, show: shown }, mark(e.state), { by: began, show: [began < Infinity && when(new Date(began).toISOString(), ctx.zone())] }, num(e.alerts.length)];
+    return [{ by: e.name, show: shown }, mark(e.state), { by: began, show: [began && when(began, ctx.zone())] }, num(e.alerts.length)];
   });
   return table(`Alerts of ${spec.title || "the panel"}`, ["Rule", "State", "Active since", "Alerts"], rows, all.length > most ? `The first ${most} of ${all.length} rules` : "");
 }

@@ -161,7 +161,6 @@ export function barchart(all: Bars, options: Json, name: string): Graph {
       point: () => {},
       table: () => table(`Values of ${name}`, ["Group", ...b.series.map(({ field }) => field.name)], b.names.map((t, i) => [t, ...b.series.map(({ field, values }) => num(values[i] ?? NaN, shown(field, values[i] ?? null).text))])),
     },
-    canvas: () => plot!.ctx.canvas,
     destroy: () => {
       sizes.disconnect();
       plot?.destroy();

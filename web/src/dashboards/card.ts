@@ -2,10 +2,13 @@ import { alarm, cut, h, replace } from "../dom";
 import type { Graph } from "../graph";
 import type { Context } from "../context";
 import { alertList } from "./alertlist";
-import { draw, words, type Picture } from "./draw";
+import { draw, seriesOf, words, type Picture } from "./draw";
 import { inText, type Scope } from "./interpolate";
 import { asks, type PanelSpec, type Place } from "./model";
-import { Queries } from "./query";
+import { Queries, type Data } from "./query";
+import { seriesRows } from "../csv";
+import { shareMenu } from "../share";
+import { tableRows } from "../table";
 import { ValuesTable } from "../values";
 import { Gate } from "../weigh";
 
@@ -20,6 +23,7 @@ export class Card {
   private readonly title: string;
   private running: AbortController | undefined;
   private drawing: Graph | undefined;
+  private data: Data | undefined;
   private stale: "no" | "refresh" | "all" = "all"; // what it must ask when it comes into sight
   private visible = false;
   private readonly gate: Gate;
@@ -46,6 +50,7 @@ export class Card {
         h("h2", { title: [this.title, ...spec.notes].join("\n") }, ...cut(this.title)),
         spec.description && h("button", { type: "button", class: "quiet", "aria-label": `About ${this.title}`, "aria-expanded": "false", onclick: (e: Event) => (e.currentTarget as HTMLElement).setAttribute("aria-expanded", String((about.hidden = !about.hidden) === false)) }, "i"),
         spec.targets.length > 0 && h("button", { type: "button", class: "quiet", "aria-label": `Explore ${this.title}`, onclick: () => this.explore(this.queries.expressions(scope)[0]!) }, "Explore"),
+        asked && shareMenu(`Save or share ${this.title}`, "⋯", { title: () => this.title || spec.type, shown: this.body, rows: () => this.rows() }, (e) => replace(this.status, alarm(e))),
       ),
       about,
       this.status,
@@ -78,6 +83,12 @@ export class Card {
     return all.length ? h("details", { class: "warn card-notes" }, h("summary", {}, `Not as in Grafana (${all.length})`), h("ul", {}, ...all.map((n) => h("li", {}, ...cut(n))))) : null;
   }
 
+  // rows are those of a table or of bars, or the series of other panels.
+  private rows(): Iterable<readonly string[]> | undefined {
+    const table = tableRows(this.drawing?.values.table?.() ?? this.body.firstElementChild);
+    return table ?? (this.data && seriesRows(seriesOf(this.spec, this.data, this.ctx, this.scope)));
+  }
+
   // see reports that the panel came into sight, or left it.
   see(visible: boolean): void {
     this.visible = visible;
@@ -107,7 +118,7 @@ export class Card {
       if (run.signal.aborted) return;
       this.drawing?.destroy();
       const picture: Picture = list ? { dom: list } : draw(this.spec, data, this.ctx, this.scope);
-      this.drawing = picture.graph;
+      [this.drawing, this.data] = [picture.graph, data];
       replace(this.body, picture.dom);
       if (picture.graph) this.values.show(this.title || "the panel", picture.graph.dom, picture.graph.values);
       else this.values.hide();
@@ -126,7 +137,7 @@ export class Card {
 
   private clear(): void {
     this.drawing?.destroy();
-    this.drawing = undefined;
+    this.drawing = this.data = undefined;
     this.values.hide();
     replace(this.body);
   }

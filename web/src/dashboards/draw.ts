@@ -1,3 +1,4 @@
+import type { Named } from "../csv";
 import { cut, h } from "../dom";
 import { cellsOf, heatmap, isHistogram } from "../heatmap";
 import { drawn, lines, lineWidth, type Axis, type Graph, type LineStyle } from "../graph";
@@ -49,6 +50,13 @@ export function words(spec: PanelSpec, scope: Scope): HTMLElement {
 }
 
 const fieldFor = (spec: PanelSpec, l: Line, ctx: Context, scope: Scope) => fieldOf({ name: l.name, refId: l.refId, labels: l.labels }, spec.defaults, spec.overrides, ctx.zone(), scope);
+
+// seriesOf are the series that a panel shows, by their names in its legend.
+export const seriesOf = (spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Named[] =>
+  d.lines.flatMap((l) => {
+    const field = fieldFor(spec, l, ctx, scope);
+    return field.hidden ? [] : [{ name: field.name, series: l.series }];
+  });
 
 // limit gives fields of continuous colours the limits of all their values, unless they have their
 // own.

@@ -1,9 +1,9 @@
 import { asOfParams } from "../api";
-import { alarm, choice, cut, download, h, replace } from "../dom";
+import { saveCsv } from "../csv";
+import { alarm, choice, cut, h, replace } from "../dom";
 import type { Editor } from "../editor";
 import type { Graph } from "../graph";
 import type { Context } from "../context";
-import { csvField } from "../table";
 import { bounds } from "../time";
 import { arrange, chart, shapeOf } from "./chart";
 import { sqlEditor } from "./editor";
@@ -28,7 +28,7 @@ export class SqlView {
   private readonly body = h("div", { class: "body" });
   private readonly result = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body);
   private readonly stop = h("button", { type: "button", disabled: true, onclick: () => this.running?.abort() }, "Cancel");
-  private readonly save = h("button", { type: "button", disabled: true, onclick: () => void this.csv() }, "Save as CSV");
+  private readonly save = h("button", { type: "button", disabled: true, onclick: () => this.rows && void saveCsv("promlake", this.listed(this.rows)) }, "Save as CSV");
   private running: AbortController | undefined;
   private rows: Rows | undefined;
   private grid: Grid | undefined;
@@ -178,18 +178,10 @@ export class SqlView {
     }
   }
 
-  // csv saves the rows of the page. It leaves the browser time to react.
-  private async csv(): Promise<void> {
-    const rows = this.rows;
-    if (!rows) return;
-    const parts = [rows.columns.map((c) => csvField(c.name)).join(",") + "\r\n"];
-    for (let i = 0; i < rows.count; ) {
-      let part = "";
-      for (const end = Math.min(rows.count, i + 5_000); i < end; i++) part += rows.row(i).map((v) => csvField(plain(v) ?? "")).join(",") + "\r\n";
-      parts.push(part);
-      await new Promise((next) => setTimeout(next));
-    }
-    download("promlake.csv", new Blob(parts, { type: "text/csv" }));
+  // listed are the rows of the page.
+  private *listed(rows: Rows): Generator<string[]> {
+    yield rows.columns.map((c) => c.name);
+    for (let i = 0; i < rows.count; i++) yield rows.row(i).map((v) => plain(v) ?? "");
   }
 
   private drop(): void {

@@ -1,0 +1,134 @@
+// Files that panels are saved as, in a real browser before a real server.
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { open, Server, until, visit } from "./harness.mjs";
+
+let server, browser, folder;
+
+const panel = (id, type, title, x, targets, more = {}) => ({ id, type, title, gridPos: { x, y: 0, w: 8, h: 8 }, targets: targets.map((t, i) => ({ refId: "AB"[i], ...t })), ...more });
+const dashboard = {
+  title: "Shared",
+  templating: { list: [{ name: "node", type: "custom", query: "a,b", multi: true, current: { value: ["a", "b"] } }] },
+  panels: [
+    panel(1, "timeseries", "Lines", 0, [{ expr: "x", legendFormat: "{{i}}" }], { fieldConfig: { defaults: { unit: "bytes" }, overrides: [{ matcher: { id: "byName", options: "1" }, properties: [{ id: "displayName", value: "second" }] }] } }),
+    panel(2, "table", "Rows", 8, [{ expr: "x", instant: true, format: "table" }], { options: { sortBy: [{ displayName: "Value", desc: true }] }, transformations: [{ id: "organize", options: { excludeByName: { Time: true } } }] }),
+    panel(3, "stat", "Node $node", 16, [{ expr: 'y{node="$node"}', instant: true }], { repeat: "node", maxPerRow: 2 }),
+  ],
+};
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "promlake-page-share-"));
+  await writeFile(join(folder, "shared.json"), JSON.stringify(dashboard));
+  server = await Server.start("--web.dashboards", folder);
+  browser = await open();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const at = Math.floor(Date.now() / 60_000) * 60 - 120;
+const iso = (seconds) => new Date(seconds * 1000).toISOString();
+
+// answered is a page whose queries have three series: some points, and a value now.
+async function answered(options) {
+  const page = await visit(browser, "about:blank", options);
+  page.asked = [];
+  const metric = (i) => ({ __name__: "x", i: String(i), job: "a" });
+  await page.context().route(/\/api\/v1\/query_range\?/, (route) => {
+    page.asked.push(new URL(route.request().url()).searchParams);
+    return route.fulfill({ json: { status: "success", data: { resultType: "matrix", result: [["0.1", "1e+06"], ["2", "+Inf"], ["0.30000000000000004", "NaN"]].map((values, i) => ({ metric: metric(i), values: values.map((v, j) => [at + j * 60, v]) })) } } });
+  });
+  await page.context().route(/\/api\/v1\/query\?/, (route) => route.fulfill({ json: { status: "success", data: { resultType: "vector", result: ["0.1", "1234567.5", "-3"].map((v, i) => ({ metric: metric(i), value: [at, v] })) } } }));
+  return page;
+}
+
+const range = `end=${iso(at + 60)}`;
+const explore = (expr = "x", more = "") => `${server.url}/#/explore?range=10m&${range}&g0.step_input=1m${more}&g0.expr=${encodeURIComponent(expr)}`;
+const shared = () => `${server.url}/#/dashboards?range=10m&${range}&dash=file:shared.json`;
+const card = (page, name) => page.getByRole("region", { name, exact: true });
+const idle = (page) => until("everything is answered", async () => (await page.locator('[aria-busy="true"]').count()) === 0);
+
+// saved is the file that an entry of a menu makes.
+async function saved(page, menu, entry) {
+  const [file] = await Promise.all([page.waitForEvent("download"), menu.selectOption(entry)]);
+  return { name: file.suggestedFilename(), body: await readFile(await file.path()) };
+}
+const csv = async (page, menu) => (await saved(page, menu, "csv")).body.toString().split("\r\n");
+const menuOf = (page, title) => page.getByLabel(`Save or share ${title}`);
+
+test("panels are saved as CSV, with all series and exact values", async () => {
+  const page = await answered();
+  await page.goto(explore());
+  await page.locator("canvas").waitFor();
+  await idle(page);
+  const menu = page.getByLabel("Save or share the answer");
+  const head = [0, 1, 2].map((i) => `"x{i=""${i}"", job=""a""}"`).join(",");
+  assert.deepEqual(await csv(page, menu), [`time,${head}`, `${iso(at)},0.1,2,0.30000000000000004`, `${iso(at + 60)},1000000,+Inf,NaN`, ""]);
+  await page.getByLabel("Show as").selectOption("table");
+  await page.locator("main tbody tr").nth(2).waitFor();
+  await page.getByRole("button", { name: "Value", exact: true }).click();
+  await until("it is sorted", async () => (await page.locator("[aria-sort]").count()) === 1);
+  assert.deepEqual((await csv(page, menu)).map((l) => l.split(",").at(-1)), ["Value", "1234567.5", "0.1", "-3", ""]);
+
+  await page.goto(shared());
+  await card(page, "Lines").locator("canvas").waitFor();
+  await card(page, "Rows").locator("tbody tr").nth(2).waitFor();
+  assert.deepEqual(await csv(page, menuOf(page, "Lines")), ["time,0,second,2", `${iso(at)},0.1,2,0.30000000000000004`, `${iso(at + 60)},1000000,+Inf,NaN`, ""]);
+  assert.deepEqual(await csv(page, menuOf(page, "Rows")), ["__name__,i,job,Value", "x,1,a,1234567.5", "x,0,a,0.1", "x,2,a,-3", ""]);
+  const stat = await csv(page, menuOf(page, "Node a"));
+  assert.deepEqual(stat.slice(1), [`${iso(at)},0.1,1234567.5,-3`, ""]);
+  assert.deepEqual(page.faults, []);
+});
+
+// pixels decodes a PNG: its size, and how many pixels of its part below have each colour.
+const pixels = (page, body) =>
+  page.evaluate(async (base64) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${base64}`;
+    await image.decode();
+    const { width, height } = image;
+    const canvas = Object.assign(document.createElement("canvas"), { width, height });
+    const ctx = canvas.getContext("2d");
+    ctx.drawImage(image, 0, 0);
+    const counts = (top, bottom) => {
+      const out = {};
+      const { data } = ctx.getImageData(0, top, width, bottom - top);
+      for (let i = 0; i < data.length; i += 4) out[data.slice(i, i + 3).join()] = (out[data.slice(i, i + 3).join()] ?? 0) + 1;
+      return out;
+    };
+    return { width, height, title: counts(0, Math.round(36 * devicePixelRatio)), all: counts(0, height) };
+  }, body.toString("base64"));
+
+for (const [colorScheme, deviceScaleFactor, back] of [["light", 1, "255,255,255"], ["dark", 2, "24,32,43"]]) {
+  test(`panels are saved as PNG, ${colorScheme}`, async () => {
+    const page = await answered({ colorScheme, deviceScaleFactor });
+    await page.goto(explore());
+    await page.locator(".key").nth(2).waitFor();
+    await idle(page);
+    const drawn = await page.locator(".plot canvas").evaluate((c) => ({ width: c.width, height: c.height }));
+    const png = await saved(page, page.getByLabel("Save or share the answer"), "png");
+    assert.equal(png.name, "x.png");
+    const p = await pixels(page, png.body);
+    assert.ok(p.width > drawn.width && p.height > drawn.height + 60 * deviceScaleFactor, JSON.stringify([p.width, p.height, drawn]));
+    assert.ok(p.all[back] > (p.width * p.height) / 2, "the background is that of the theme");
+    assert.ok(Object.keys(p.title).length > 1, "it has a title");
+    // The legend has the colours of the lines, as squares.
+    const swatches = await page.locator(".key .swatch").evaluateAll((all) => all.map((s) => getComputedStyle(s).backgroundColor.replace(/[^\d,]/g, "")));
+    for (const colour of swatches) assert.ok(p.all[colour] >= 50 * deviceScaleFactor ** 2, `the legend has ${colour}`);
+
+    await page.goto(shared());
+    await card(page, "Rows").locator("tbody tr").nth(2).waitFor();
+    await card(page, "Node b").locator(".stat-value").first().waitFor();
+    for (const name of ["Rows", "Node b"]) {
+      const shown = await pixels(page, (await saved(page, menuOf(page, name), "png")).body);
+      assert.ok(shown.all[back] > 1_000 && Object.keys(shown.all).length > 20, `${name} has texts`);
+    }
+    assert.deepEqual(page.faults, []);
+  });
+}
