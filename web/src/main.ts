@@ -319,7 +319,7 @@ document.body.append(
   help,
 );
 const follow = () => {
-  state = decode(location.hash);
+  state = decode(location.hash, state);
   if (!location.hash) {
     // Somebody's first look: the last minutes, live.
     state.refresh = 5_000;

@@ -37,10 +37,31 @@ export function initial(): State {
   return { view: "dashboards", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", dash: "", vars: {}, panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "", compare: false };
 }
 
-// encode writes a state. Names of parameters are those of Prometheus' page where it has them.
-export function encode(s: State): string {
+// parts are what only some views show. The address has those of its view; the page keeps the others.
+const parts: Partial<Record<View, readonly (keyof State)[]>> = {
+  dashboards: ["dash", "vars"],
+  explore: ["panels"],
+  explain: ["panels"],
+  sql: ["sql", "chart"],
+  cardinality: ["filter", "only", "compare"],
+  targets: ["filter", "only"],
+  rules: ["filter", "only"],
+  alerts: ["filter", "only"],
+};
+
+// shownBy is a state with what a view shows of one state, and otherwise that of another one.
+function shownBy(view: View, of: State, others: State): State {
+  const hidden = Object.values(parts).flat().filter((key) => !parts[view]?.includes(key));
+  return { ...of, ...Object.fromEntries(hidden.map((key) => [key, others[key]])) };
+}
+
+// encode writes what the view shows, as far as it differs from a new page. Names of parameters are
+// those of Prometheus' page where it has them.
+export function encode(state: State): string {
+  const none = initial();
+  const s = shownBy(state.view, state, none);
   const p = new URLSearchParams();
-  p.set("range", formatDuration(s.range.length));
+  if (s.range.length !== none.range.length) p.set("range", formatDuration(s.range.length));
   if (s.range.end !== undefined) p.set("end", formatTime(s.range.end, "utc") + "Z");
   if (s.zone === "utc") p.set("tz", "utc");
   if (s.asOf !== undefined) p.set("as_of", formatTime(s.asOf, "utc") + "Z");
@@ -62,15 +83,19 @@ export function encode(s: State): string {
   if (s.filter) p.set("filter", s.filter);
   if (s.only) p.set("state", s.only);
   if (s.compare) p.set("compare", "1");
-  return `#/${s.view}?${p.toString()}`;
+  // Fragments may have these characters, and people read them.
+  const text = p.toString().replace(/%(?:2[1489CF]|3[AD]|40|7E)/g, decodeURIComponent);
+  return `#/${s.view}${text && `?${text}`}`;
 }
 
-// decode reads what encode wrote. What it cannot read keeps its default.
-export function decode(hash: string): State {
+// decode reads what encode wrote. What it cannot read keeps its default; what the view does not show
+// is that of the state before.
+export function decode(hash: string, before = initial()): State {
   const s = initial();
   const m = /^#\/([a-z]+)(?:\?(.*))?$/s.exec(hash);
   if (!m) return s;
   s.view = views.find((v) => v === m[1]) ?? s.view; // machine, in old links, is the first dashboard
+  Object.assign(s, shownBy(s.view, s, before));
   const p = new URLSearchParams(m[2] ?? "");
   const range: Range = { length: parseDuration(p.get("range") ?? "") ?? s.range.length };
   const end = parseTime(p.get("end") ?? "", "utc", Date.now());
@@ -81,7 +106,8 @@ export function decode(hash: string): State {
   if (asOf !== undefined) s.asOf = asOf;
   s.refresh = parseDuration(p.get("refresh") ?? "") ?? 0;
   s.tenant = p.get("tenant") ?? "";
-  s.dash = p.get("dash") ?? "";
+  s.dash = p.get("dash") ?? s.dash;
+  s.vars = { ...s.vars };
   for (const key of new Set(p.keys())) if (key.startsWith("var-")) s.vars[key.slice(4)] = p.getAll(key);
   const panels: PanelState[] = [];
   for (let i = 0; p.has(`g${i}.expr`); i++) {
@@ -96,11 +122,11 @@ export function decode(hash: string): State {
     panels.push(g);
   }
   if (panels.length) s.panels = panels;
-  s.sql = p.get("sql") ?? "";
-  s.chart = p.get("sql.tab") === "chart";
-  s.filter = p.get("filter") ?? "";
-  s.only = p.get("state") ?? "";
-  s.compare = p.get("compare") === "1";
+  s.sql = p.get("sql") ?? s.sql;
+  s.chart ||= p.get("sql.tab") === "chart";
+  s.filter = p.get("filter") ?? s.filter;
+  s.only = p.get("state") ?? s.only;
+  s.compare ||= p.get("compare") === "1";
   return s;
 }
 

@@ -192,7 +192,7 @@ test("a file of an old Grafana is opened from the disk, and kept by the tab", as
   }
   await drop("drop.json", JSON.stringify({ title: "x", panels: [{ type: "text", title: "Dropped", gridPos: { x: 0, y: 0, w: 24, h: 4 }, options: { content: "# heading" } }] }));
   await card(page, "Dropped").getByText("# heading").waitFor();
-  assert.match(page.url(), /dash=opened%3Adrop/);
+  assert.match(page.url(), /dash=opened:drop/);
   assert.deepEqual(page.faults, []);
 });
 

@@ -422,7 +422,7 @@ test("cardinality counts the time range, drills down, compares and opens a metri
   const page = await visit(browser, `${server.url}/#/cardinality?range=1h`);
   const list = (name) => page.getByRole("region", { name, exact: true });
   await list("Series by metric").getByRole("button", { name: "node_cpu_seconds_total", exact: true }).click();
-  await until("the selector is in the address", async () => /filter=%7B__name__%3D%22node_cpu_seconds_total%22%7D/.test(page.url()));
+  await until("the selector is in the address", async () => /filter=%7B__name__=%22node_cpu_seconds_total%22%7D/.test(page.url()));
   await until("one metric is left", async () => (await list("Series by metric").locator("tbody tr").count()) === 1);
   assert.match(await list("Series by metric").locator("tbody td").nth(3).textContent(), /^(\$|< \$)/);
   await list("Series by label").getByRole("button", { name: "mode" }).click();

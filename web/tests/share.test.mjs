@@ -1,4 +1,4 @@
-// Files that panels are saved as, in a real browser before a real server.
+// Files that panels are saved as, and links, in a real browser before a real server.
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -132,3 +132,25 @@ for (const [colorScheme, deviceScaleFactor, back] of [["light", 1, "255,255,255"
     assert.deepEqual(page.faults, []);
   });
 }
+
+test("a link has what the view shows, in readable characters, and other views stay", async () => {
+  const page = await answered();
+  await page.goto(`${server.url}/#/explore?range=1h&dash=file%3Ashared.json&var-node=a&sql=SELECT%201&g0.expr=${encodeURIComponent('sum by (i) (rate(x{job="a"}[5m]))')}&g1.expr=y&g1.tab=table`);
+  await page.locator("canvas").first().waitFor();
+  await page.getByLabel("Show as").first().selectOption("heatmap");
+  await until("the address is short", () => page.url().endsWith("#/explore?g0.expr=sum+by+(i)+(rate(x%7Bjob=%22a%22%7D%5B5m%5D))&g0.tab=heatmap&g1.expr=y&g1.tab=table"));
+  const copy = await answered();
+  await copy.goto(page.url());
+  await until("both panels are there", async () => (await copy.getByLabel("Show as").evaluateAll((all) => all.map((s) => s.value))).join() === "heatmap,table");
+  await page.getByRole("link", { name: "Dashboards" }).click();
+  await card(page, "Node a").waitFor();
+  assert.ok(page.url().endsWith("#/dashboards?dash=file:shared.json&var-node=a"), page.url());
+  await page.getByRole("link", { name: "SQL" }).click();
+  await until("the statement is there", async () => page.url().endsWith("#/sql?sql=SELECT+1"));
+  await page.goBack();
+  await card(page, "Node a").waitFor();
+  assert.equal(await card(page, "Node b").count(), 0);
+  await page.getByRole("link", { name: "Explore" }).click();
+  await until("the panels are back", async () => (await page.getByLabel("Show as").count()) === 2);
+  assert.deepEqual([...page.faults, ...copy.faults], []);
+});
