@@ -13,7 +13,7 @@ func TestServe(t *testing.T) {
 	h := serve(fstest.MapFS{
 		"index.html":     {Data: []byte("<!doctype html>")},
 		"assets/page.js": {Data: []byte("export {}")},
-	})
+	}, "https://wiki.example", "https://*.example.org")
 	get := func(path string, header ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		for i := 0; i < len(header); i += 2 {
@@ -36,9 +36,10 @@ func TestServe(t *testing.T) {
 		w := get(tc.path)
 		require.Equal(t, tc.code, w.Code, tc.path)
 		require.Equal(t, tc.kind, w.Header().Get("Content-Type"), tc.path)
-		require.Equal(t, policy, w.Header().Get("Content-Security-Policy"), tc.path)
+		require.Equal(t, policy+"'none'", w.Header().Get("Content-Security-Policy"), tc.path)
 		require.NotContains(t, policy, "unsafe")
 	}
+	require.Equal(t, policy+"https://wiki.example https://*.example.org", get("/?embed").Header().Get("Content-Security-Policy"))
 	tag := get("/").Header().Get("ETag")
 	require.Equal(t, http.StatusNotModified, get("/", "If-None-Match", tag).Code)
 	require.NotEqual(t, tag, get("/assets/page.js").Header().Get("ETag"))
@@ -49,7 +50,8 @@ func TestServe(t *testing.T) {
 // page.
 func TestServeUnbuilt(t *testing.T) {
 	w := httptest.NewRecorder()
-	serve(fstest.MapFS{".gitkeep": {}}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	serve(fstest.MapFS{".gitkeep": {}}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?embed", nil))
+	require.Equal(t, policy+"'none'", w.Header().Get("Content-Security-Policy"))
 	require.Equal(t, http.StatusNotFound, w.Code)
 	require.Contains(t, w.Body.String(), "make build")
 }

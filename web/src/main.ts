@@ -33,6 +33,8 @@ const titles: readonly (readonly [View, string])[] = [
 ];
 const ranges = ["5m", "15m", "1h", "6h", "1d", "2d", "7d", "30d", "90d", "365d"] as const;
 
+// An embedded page shows one panel, and nothing that changes it.
+const embedded = new URLSearchParams(location.search).has("embed");
 const api = new Api(new URL(".", location.href));
 let state: State = decode(location.hash);
 let shown: { dom: HTMLElement; refresh(automatic?: boolean): void; focus?(): void; setEmpty?(empty: boolean): void; destroy(): void } = { dom: h("div"), refresh() {}, destroy() {} };
@@ -60,7 +62,9 @@ const context: Context = {
   range: () => state.range,
   zone: () => state.zone,
   asOf: () => state.asOf,
-  zoom: (start, end) => update({ range: { length: Math.max(1_000, Math.round(end - start)), end: Math.round(end) } }),
+  zoom: (start, end) => {
+    if (!embedded) update({ range: { length: Math.max(1_000, Math.round(end - start)), end: Math.round(end) } });
+  },
 };
 
 // save writes the state into the address. A change that the user may want to undo is an entry of
@@ -88,15 +92,22 @@ function update(change: Partial<State>): void {
 }
 
 // opening opens a view with an expression.
-const opening = (view: View) => (expr: string) => update({ view, panels: [emptyPanel(expr), ...state.panels.filter((p) => p.expr && p.expr !== expr)] });
+const opening = (view: View) => (expr: string) => {
+  const change = { view, panels: [emptyPanel(expr), ...state.panels.filter((p) => p.expr && p.expr !== expr)] };
+  if (embedded) window.open(new URL(encode({ ...state, ...change }), new URL(".", location.href)), "_blank", "noopener");
+  else update(change);
+};
 const explore = opening("explore");
 const explain = opening("explain");
 
+const dashboards = () => new DashboardsView(context, () => state, update, explore, explain, embedded);
+
 // view makes the view that the state names.
 function view(): typeof shown {
+  if (embedded) return dashboards();
   switch (state.view) {
     case "dashboards":
-      return new DashboardsView(context, () => state, update, explore, explain);
+      return dashboards();
     case "explore":
       return new ExploreView(context, () => state, save, explain, (sql) => update({ view: "sql", sql, chart: true }));
     case "sql":
@@ -311,13 +322,9 @@ const help = h(
 
 setTheme(localStorage.getItem(themeKey) ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
 const bar = h("header", {}, h("div", { class: "brand" }, "Promlake"), nav, controls, past, nothing);
-document.body.append(
-  h("a", { class: "skip", href: "#view", onclick: (e: Event) => (e.preventDefault(), main.focus()) }, "Skip to the content"),
-  bar,
-  main,
-  sign,
-  help,
-);
+if (embedded) document.body.append(main, sign);
+else document.body.append(h("a", { class: "skip", href: "#view", onclick: (e: Event) => (e.preventDefault(), main.focus()) }, "Skip to the content"), bar, main, sign, help);
+document.body.classList.toggle("embedded", embedded);
 const follow = () => {
   state = decode(location.hash, state);
   if (!location.hash) {
@@ -329,6 +336,6 @@ const follow = () => {
   open();
 };
 addEventListener("hashchange", follow); // pushState causes none; back, forward and links do
-addEventListener("keydown", keys);
+if (!embedded) addEventListener("keydown", keys);
 follow();
-void detect();
+if (!embedded) void detect();

@@ -160,12 +160,12 @@ export class Result {
   }
 
   // shared is what the menu of the panel saves.
-  shared(title: () => string): Shared {
+  shared(title: () => string, link: () => string): Shared {
     const rows = () => {
       const table = tableRows(this.body.firstElementChild);
       return table ?? (this.answer && seriesRows((this.answer.result as Series[]).map((series) => ({ name: legend(series.metric), series }))));
     };
-    return { title, shown: this.body, rows, json: () => this.answer };
+    return { title, shown: this.body, rows, json: () => this.answer, link };
   }
 
   private drop(): void {
@@ -208,6 +208,7 @@ export class Panel {
     close: () => void,
     private readonly explain: (expr: string) => void,
     private readonly sql: (statement: string) => void,
+    link: () => string,
   ) {
     this.input = editor(ctx.api, state.expr, () => this.submit(), () => this.builder.read(this.input.text()));
     this.builder = new Builder(ctx, (expr) => this.show(expr));
@@ -229,7 +230,7 @@ export class Panel {
       else state.step = d;
       this.set({});
     });
-    const share = shareMenu("Save or share the answer", "Save…", this.result.shared(() => state.expr), (e) => replace(this.hints, alarm(e)));
+    const share = shareMenu("Save or share the answer", "Save…", this.result.shared(() => state.expr, link), (e) => replace(this.hints, alarm(e)));
     this.dom = h(
       "section",
       { class: "panel", "aria-label": "Query panel" },

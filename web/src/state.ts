@@ -23,6 +23,7 @@ export interface State {
   tenant: string;
   dash: string; // id of the dashboard; "" is the first
   vars: Record<string, string[]>; // chosen values of its variables
+  panel: string; // id of the panel that an embedded page shows
   panels: PanelState[];
   sql: string; // the statement
   chart: boolean; // the result of the statement is drawn
@@ -34,12 +35,12 @@ export interface State {
 export const emptyPanel = (expr = ""): PanelState => ({ expr, tab: "graph", stacked: false, log: false, exemplars: false });
 
 export function initial(): State {
-  return { view: "dashboards", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", dash: "", vars: {}, panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "", compare: false };
+  return { view: "dashboards", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", dash: "", vars: {}, panel: "", panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "", compare: false };
 }
 
 // parts are what only some views show. The address has those of its view; the page keeps the others.
 const parts: Partial<Record<View, readonly (keyof State)[]>> = {
-  dashboards: ["dash", "vars"],
+  dashboards: ["dash", "vars", "panel"],
   explore: ["panels"],
   explain: ["panels"],
   sql: ["sql", "chart"],
@@ -68,6 +69,7 @@ export function encode(state: State): string {
   if (s.refresh) p.set("refresh", formatDuration(s.refresh));
   if (s.tenant) p.set("tenant", s.tenant);
   if (s.dash) p.set("dash", s.dash);
+  if (s.panel) p.set("panel", s.panel);
   for (const [name, values] of Object.entries(s.vars)) for (const v of values) p.append(`var-${name}`, v);
   s.panels.forEach((g, i) => {
     if (!g.expr && s.panels.length === 1) return;
@@ -107,6 +109,7 @@ export function decode(hash: string, before = initial()): State {
   s.refresh = parseDuration(p.get("refresh") ?? "") ?? 0;
   s.tenant = p.get("tenant") ?? "";
   s.dash = p.get("dash") ?? s.dash;
+  s.panel = p.get("panel") ?? s.panel;
   s.vars = { ...s.vars };
   for (const key of new Set(p.keys())) if (key.startsWith("var-")) s.vars[key.slice(4)] = p.getAll(key);
   const panels: PanelState[] = [];

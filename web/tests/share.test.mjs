@@ -1,12 +1,14 @@
-// Files that panels are saved as, and links, in a real browser before a real server.
+// Files that panels are saved as, links, and pages that embed a panel, in a real browser before a
+// real server.
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { open, Server, until, visit } from "./harness.mjs";
+import { freePort, open, Server, serious, until, visit } from "./harness.mjs";
 
-let server, browser, folder;
+let server, wiki, browser, folder;
 
 const panel = (id, type, title, x, targets, more = {}) => ({ id, type, title, gridPos: { x, y: 0, w: 8, h: 8 }, targets: targets.map((t, i) => ({ refId: "AB"[i], ...t })), ...more });
 const dashboard = {
@@ -22,13 +24,18 @@ const dashboard = {
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "promlake-page-share-"));
   await writeFile(join(folder, "shared.json"), JSON.stringify(dashboard));
-  server = await Server.start("--web.dashboards", folder);
+  const port = await freePort();
+  wiki = createServer((request, response) => response.setHeader("Content-Type", "text/html").end(`<!doctype html><title>wiki</title>${wiki.frame}`));
+  wiki.url = (host) => `http://${host}:${port}/`;
+  await new Promise((done) => wiki.listen(port, "127.0.0.1", done));
+  server = await Server.start("--web.dashboards", folder, "--web.frame-ancestors", `http://127.0.0.1:${port}`);
   browser = await open();
 });
 
 after(async () => {
   await browser?.close();
   await server?.stop();
+  await new Promise((done) => wiki?.close(done));
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -153,4 +160,85 @@ test("a link has what the view shows, in readable characters, and other views st
   await page.getByRole("link", { name: "Explore" }).click();
   await until("the panels are back", async () => (await page.getByLabel("Show as").count()) === 2);
   assert.deepEqual([...page.faults, ...copy.faults], []);
+});
+
+// embedding chooses Embed… and returns the text of the frame and the link.
+async function embedding(page, menu) {
+  await menu.selectOption("embed");
+  const dialog = page.getByRole("dialog", { name: "Embed" });
+  const text = await dialog.locator("pre").textContent();
+  const link = await dialog.getByRole("link").getAttribute("href");
+  return { dialog, text, link };
+}
+
+test("a panel is embedded, alone and live, by the pages that the operator names", async () => {
+  const page = await answered();
+  await page.goto(`${server.url}/#/explore?range=15m&refresh=1s&g0.stacked=1&g0.expr=${encodeURIComponent('x{a="<b>"}')}&g1.expr=y`);
+  await page.locator("canvas").first().waitFor();
+  const { dialog, text, link } = await embedding(page, page.getByLabel("Save or share the answer").first());
+  assert.equal(await dialog.locator(".warn").count(), 0);
+  assert.match(text, /^<iframe src="http:\/\/127\.0\.0\.1:\d+\/\?embed#\/explore\?range=15m&amp;refresh=1s&amp;g0\.expr=x%7Ba=%22%3Cb%3E%22%7D&amp;g0\.stacked=1" title="x\{a=&quot;(<|&lt;)b(>|&gt;)&quot;\}" width="800" height="400" loading="lazy"><\/iframe>$/);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await dialog.getByRole("button", { name: "Copy" }).click();
+  await dialog.getByRole("button", { name: "Copied" }).waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), text);
+  await dialog.getByRole("button", { name: "Close" }).click();
+  assert.equal(await page.locator("dialog iframe, main iframe").count(), 0);
+
+  wiki.frame = text;
+  const reader = await answered();
+  await reader.goto(wiki.url("127.0.0.1"));
+  const frame = reader.frameLocator("iframe");
+  await frame.locator("canvas").waitFor();
+  assert.equal(await frame.getByRole("heading").textContent(), 'x{a="<b>"}');
+  assert.equal(await frame.locator("header, nav, main input:visible, main select:visible").count(), 0);
+  await until("it was refreshed, for the minutes before now", () => reader.asked.length >= 3);
+  const asked = reader.asked.at(0);
+  assert.ok(Math.abs(asked.get("end") - asked.get("start") - 900) <= 15 && Date.now() / 1000 - asked.get("end") < 120);
+  const before = reader.asked.length;
+  const box = await frame.locator(".u-over").boundingBox();
+  await reader.mouse.move(box.x + 100, box.y + 40);
+  await reader.mouse.down();
+  await reader.mouse.move(box.x + 300, box.y + 40, { steps: 3 });
+  await reader.mouse.up();
+  await until("it is refreshed as before", () => reader.asked.length > before);
+  assert.ok(reader.frames()[1].url() === link, "a drag does not change it");
+  assert.deepEqual([...page.faults, ...reader.faults], []);
+
+  // Neither another origin nor another address.
+  for (const [host, content] of [["localhost", text], ["127.0.0.1", text.replace("?embed", "")]]) {
+    wiki.frame = content;
+    const refused = await answered();
+    await refused.goto(wiki.url(host));
+    await until("the browser refuses it", () => refused.faults.some((f) => f.includes("frame-ancestors")));
+    assert.equal(await refused.frameLocator("iframe").locator("main").count(), 0);
+  }
+});
+
+test("a panel of a dashboard is embedded with its variables", async () => {
+  const page = await answered();
+  await page.goto(shared());
+  await card(page, "Node b").locator(".stat-value").first().waitFor();
+  const { link } = await embedding(page, menuOf(page, "Node b"));
+  assert.match(link, /\?embed#\/dashboards\?.*dash=file:shared\.json&panel=3&var-node=b$/);
+  const alone = await answered({ colorScheme: "dark", viewport: { width: 600, height: 300 } });
+  await alone.goto(link);
+  await card(alone, "Node b").locator(".stat-value").first().waitFor();
+  assert.equal(await alone.locator(".card").count(), 1);
+  assert.equal(await alone.evaluate(() => document.documentElement.scrollHeight <= innerHeight && document.documentElement.scrollWidth <= innerWidth), true);
+  assert.deepEqual(await serious(alone), []);
+  await alone.goto(link.replace("panel=3", "panel=9"));
+  await alone.locator("[role=alert]", { hasText: 'The dashboard has no panel "9".' }).waitFor();
+  assert.deepEqual([...page.faults, ...alone.faults], []);
+
+  const closed = await Server.start("--web.dashboards", folder);
+  try {
+    const other = await answered();
+    await other.goto(shared().replace(server.url, closed.url));
+    await card(other, "Rows").locator("tbody tr").first().waitFor();
+    const { dialog } = await embedding(other, menuOf(other, "Rows"));
+    await dialog.getByText("This server lets no other page show it.").waitFor();
+  } finally {
+    await closed.stop();
+  }
 });

@@ -6,11 +6,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/pageapp"
+	"github.com/promlake/promlake/internal/app/process"
 )
 
 // folder has two dashboards, a broken one, and files that are none. A ConfigMap of Kubernetes has
@@ -97,6 +99,32 @@ func TestHandlers(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Contains(t, w.Body.String(), `{"name":"a.json","title":"First","tags":["x"]}`)
 	require.NotContains(t, w.Body.String(), "Secret")
+}
+
+func TestFrameAncestors(t *testing.T) {
+	for _, tc := range []struct {
+		origins []string
+		want    string
+	}{
+		{nil, "frame-ancestors 'none'"},
+		{[]string{"self", "https://wiki.example", "http://*.example:3000"}, "frame-ancestors 'self' https://wiki.example http://*.example:3000"},
+		{[]string{"*"}, ""}, {[]string{"wiki.example"}, ""}, {[]string{"https://a; script-src *"}, ""}, {[]string{"https://a b"}, ""}, {[]string{"'none'"}, ""}, {[]string{"https://a/"}, ""},
+	} {
+		stage, err := pageapp.New(pageapp.Settings{FrameAncestors: tc.origins})(t.Context(), process.Parts{})
+		if tc.want == "" {
+			require.ErrorContains(t, err, "web.frame-ancestors: want self, or an origin")
+			continue
+		}
+		require.NoError(t, err)
+		for _, r := range stage.Routes() {
+			if r.Pattern != "GET /{$}" {
+				continue
+			}
+			w := httptest.NewRecorder()
+			r.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?embed", nil))
+			require.Regexp(t, regexp.QuoteMeta(tc.want)+"$", w.Header().Get("Content-Security-Policy"))
+		}
+	}
 }
 
 func TestReadLimit(t *testing.T) {

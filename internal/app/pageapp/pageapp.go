@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 
 	"github.com/prometheus/prometheus/util/httputil"
 
@@ -18,7 +19,26 @@ import (
 
 // Settings of the page. The tags are those of package settings.
 type Settings struct {
-	Dashboards string `name:"web.dashboards" basic:"" placeholder:"DIR" help:"Folder of Grafana dashboards (JSON files) that the page lists beside its own. Default: none." when:"Set it to see your dashboards without Grafana."`
+	Dashboards     string   `name:"web.dashboards" basic:"" placeholder:"DIR" help:"Folder of Grafana dashboards (JSON files) that the page lists beside its own. Default: none." when:"Set it to see your dashboards without Grafana."`
+	FrameAncestors []string `name:"web.frame-ancestors" placeholder:"ORIGIN" help:"Origins whose pages may embed a panel of the page, such as https://wiki.example or https://*.example; self is the origin of this server. Default: none." when:"Set it to show panels in a wiki."`
+}
+
+// origin is a source of the directive frame-ancestors.
+var origin = regexp.MustCompile(`^(self|https?://(\*\.)?[a-zA-Z0-9.-]+(:(\d+|\*))?)$`)
+
+// ancestors returns the sources of the Content-Security-Policy, or an error that names the flag.
+func (s Settings) ancestors() ([]string, error) {
+	var out []string
+	for _, o := range s.FrameAncestors {
+		if !origin.MatchString(o) {
+			return nil, fmt.Errorf("web.frame-ancestors: want self, or an origin such as https://wiki.example, got %q", o)
+		}
+		if o == "self" {
+			o = "'self'"
+		}
+		out = append(out, o)
+	}
+	return out, nil
 }
 
 // stage implements process.Stage.
@@ -31,11 +51,15 @@ type stage struct {
 // New returns the builder of the stage.
 func New(s Settings) process.Builder {
 	return func(context.Context, process.Parts) (process.Stage, error) {
+		ancestors, err := s.ancestors()
+		if err != nil {
+			return nil, err
+		}
 		folder, err := Open(s.Dashboards)
 		if err != nil {
 			return nil, fmt.Errorf("web.dashboards: %w", err)
 		}
-		return stage{page: web.Handler(), folder: folder}, nil
+		return stage{page: web.Handler(ancestors...), folder: folder}, nil
 	}
 }
 

@@ -35,6 +35,7 @@ export class Card {
     place: Place,
     private readonly explore: (expr: string) => void,
     private readonly explain: (expr: string) => void,
+    link?: () => string, // shows the panel alone
   ) {
     this.queries = new Queries(ctx, spec);
     this.gate = new Gate(ctx.api, this.status);
@@ -50,7 +51,7 @@ export class Card {
         h("h2", { title: [this.title, ...spec.notes].join("\n") }, ...cut(this.title)),
         spec.description && h("button", { type: "button", class: "quiet", "aria-label": `About ${this.title}`, "aria-expanded": "false", onclick: (e: Event) => (e.currentTarget as HTMLElement).setAttribute("aria-expanded", String((about.hidden = !about.hidden) === false)) }, "i"),
         spec.targets.length > 0 && h("button", { type: "button", class: "quiet", "aria-label": `Explore ${this.title}`, onclick: () => this.explore(this.queries.expressions(scope)[0]!) }, "Explore"),
-        asked && shareMenu(`Save or share ${this.title}`, "⋯", { title: () => this.title || spec.type, shown: this.body, rows: () => this.rows() }, (e) => replace(this.status, alarm(e))),
+        asked && shareMenu(`Save or share ${this.title}`, "⋯", { title: () => this.title || spec.type, shown: this.body, rows: () => this.rows(), ...(link ? { link } : {}) }, (e) => replace(this.status, alarm(e))),
       ),
       about,
       this.status,

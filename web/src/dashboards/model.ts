@@ -24,6 +24,7 @@ export interface Place {
 }
 
 export interface PanelSpec {
+  id: string; // in the dashboard
   type: string;
   title: string;
   description: string;
@@ -107,6 +108,7 @@ export function read(parsed: unknown): Dashboard {
   }
   const asked = variables.filter((v) => !notes.some((n) => n.startsWith(`The variable ${text(v["name"])} is left out`)));
   const found = Array.isArray(d["panels"]) ? sections(list(d["panels"]), foreign) : legacyRows(list(d["rows"]), foreign);
+  found.flatMap((s) => s.panels).forEach((p, i) => (p.id ||= `n${i + 1}`));
   const count = found.reduce((sum, s) => sum + s.panels.length, 0);
   if (count > mostPanels) throw new Error(`The dashboard has ${count} panels; the page shows at most ${mostPanels}. Divide the dashboard.`);
   return { title: text(d["title"], "Dashboard"), description: text(d["description"]), sections: found, variables: asked.map(variable), notes };
@@ -222,6 +224,7 @@ function panel(p: Json, foreign: Map<string, string>): PanelSpec {
     if (all.length) notes.push(named([...new Set(all)]));
   }
   return {
+    id: text(p["id"]),
     type,
     title: text(p["title"]),
     description: text(p["description"]),

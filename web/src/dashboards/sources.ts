@@ -17,6 +17,7 @@ export const first = "machine";
 const folderPrefix = "file:";
 const openedPrefix = "opened:";
 const storePrefix = "promlake.dashboard.";
+export const isOpened = (id: string) => id.startsWith(openedPrefix);
 // largest bounds a file that the user opens, in bytes.
 const largest = 10 << 20;
 

@@ -1,12 +1,13 @@
 import { alarm, choice, cut, h, replace } from "../dom";
 import type { Context } from "../context";
-import type { State } from "../state";
+import { encode, type State } from "../state";
 import { Card } from "./card";
+import { dashboardOf } from "./explored";
 import { inText, type Scope, type Value } from "./interpolate";
-import { layOut } from "./layout";
-import type { Dashboard } from "./model";
+import { layOut, type Placed, type PlacedSection } from "./layout";
+import { read, type Dashboard } from "./model";
 import { picker } from "./pickers";
-import { first, Sources } from "./sources";
+import { first, isOpened, Sources } from "./sources";
 import { ordered, resolve, valueOf, type Variable } from "./variables";
 
 // A server that has just begun has no data yet: while a variable, and then a panel, has no values,
@@ -37,12 +38,15 @@ export class DashboardsView {
     private readonly change: (c: Partial<State>) => void,
     private readonly explore: (expr: string) => void,
     private readonly explain: (expr: string) => void,
+    private readonly alone: boolean, // it shows one panel, of a dashboard or of Explore
   ) {
     this.sources = new Sources(ctx.api);
     this.sight = new IntersectionObserver((all) => {
       for (const e of all) this.cards.get(e.target)?.see(e.isIntersecting);
     }, { rootMargin: "200px" });
-    this.dom = h("div", { class: "dashboards" }, this.chooser, this.pickers, this.status, this.body);
+    this.dom = h("div", { class: "dashboards" }, this.status, this.body);
+    if (alone) return;
+    this.dom.prepend(this.chooser, this.pickers);
     this.dom.addEventListener("dragover", (e) => e.preventDefault());
     this.dom.addEventListener("drop", (e) => {
       e.preventDefault();
@@ -70,6 +74,7 @@ export class DashboardsView {
 
   // choices lists the dashboards.
   private async choices(): Promise<void> {
+    if (this.alone) return;
     const entries = await this.sources.list();
     const id = this.id();
     if (!entries.some((e) => e.id === id)) entries.push({ id, title: id });
@@ -110,7 +115,7 @@ export class DashboardsView {
     const id = this.id();
     this.body.setAttribute("aria-busy", "true");
     try {
-      const dashboard = this.loaded?.id === id ? this.loaded.dashboard : await this.sources.load(id);
+      const dashboard = this.loaded?.id === id ? this.loaded.dashboard : await this.load(id);
       const variables = await this.variables(dashboard);
       if (run !== this.run) return;
       if (this.loaded?.id !== id) {
@@ -140,6 +145,11 @@ export class DashboardsView {
     } finally {
       if (run === this.run) this.body.setAttribute("aria-busy", "false");
     }
+  }
+
+  private async load(id: string): Promise<Dashboard> {
+    const s = this.state();
+    return s.view === "explore" ? read(dashboardOf("", s)) : this.sources.load(id);
   }
 
   // wait asks again soon: all, or the panels if some of them has no data.
@@ -181,17 +191,28 @@ export class DashboardsView {
     for (const c of this.cards.values()) c.destroy();
     this.sight.disconnect();
     this.cards = new Map();
-    const sections = layOut(d.sections, scope).map((s) => {
-      const grid = h("div", { class: "cards" });
-      for (const p of s.panels) {
-        const card = new Card(this.ctx, p.spec, p.scope, p.place, this.explore, this.explain);
-        this.cards.set(card.dom, card);
-        grid.appendChild(card.dom);
-      }
-      if (!s.title) return grid;
-      return h("details", { class: "section", open: !s.collapsed }, h("summary", {}, h("h2", {}, ...cut(inText(s.title, s.scope)))), grid);
-    });
-    replace(this.body, ...sections);
+    const sections = layOut(d.sections, scope);
+    if (this.alone) {
+      const { panel } = this.state();
+      const found = sections.flatMap((s) => s.panels).find((p) => !panel || p.spec.id === panel);
+      if (!found && d.sections.length) throw new Error(`The dashboard has no panel ${JSON.stringify(panel)}.`);
+      replace(this.body, found && this.card(found, scope));
+    } else replace(this.body, ...sections.map((s) => this.section(s, scope)));
     for (const dom of this.cards.keys()) this.sight.observe(dom);
+  }
+
+  private section(s: PlacedSection, scope: Scope): HTMLElement {
+    const grid = h("div", { class: "cards" }, ...s.panels.map((p) => this.card(p, scope)));
+    if (!s.title) return grid;
+    return h("details", { class: "section", open: !s.collapsed }, h("summary", {}, h("h2", {}, ...cut(inText(s.title, s.scope)))), grid);
+  }
+
+  // card shows a panel. Its link has the values of the variables that repeat it.
+  private card(p: Placed, scope: Scope): HTMLElement {
+    const repeated = Object.fromEntries([...p.scope].filter(([name, v]) => scope.get(name) !== v).map(([name, v]) => [name, v.values]));
+    const link = () => encode({ ...this.state(), panel: p.spec.id, vars: { ...this.state().vars, ...repeated } });
+    const card = new Card(this.ctx, p.spec, p.scope, p.place, this.explore, this.explain, isOpened(this.id()) ? undefined : link);
+    this.cards.set(card.dom, card);
+    return card.dom;
   }
 }

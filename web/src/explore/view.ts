@@ -2,7 +2,7 @@ import { spanParams, type Span } from "../api";
 import { h, replace } from "../dom";
 import { spanOf, type Context } from "../context";
 import { Panel } from "../panel";
-import { emptyPanel, type State } from "../state";
+import { emptyPanel, encode, type State } from "../state";
 import { stepFor } from "../time";
 import { Browser } from "./browser";
 import { divider, graphOf, needs, rangeFor } from "./choose";
@@ -63,7 +63,7 @@ export class ExploreView {
   }
 
   private panel(g: State["panels"][number]): Panel {
-    return new Panel(this.ctx, g, this.save, () => this.close(g), this.explain, this.sql);
+    return new Panel(this.ctx, g, this.save, () => this.close(g), this.explain, this.sql, () => encode({ ...this.state(), panels: [g] }));
   }
 
   private build(): void {
