@@ -26,8 +26,10 @@ var access = map[string]auth.Access{
 	"GET /assets/{file}": auth.Public,
 	"GET /dashboards":    auth.Public,
 
-	"GET /api/v1/dashboards":           auth.Read,
-	"GET /api/v1/dashboards/{name...}": auth.Read,
+	"GET /api/v1/dashboards":              auth.Read,
+	"GET /api/v1/dashboards/{name...}":    auth.Read,
+	"PUT /api/v1/dashboards/{name...}":    auth.Admin,
+	"DELETE /api/v1/dashboards/{name...}": auth.Admin,
 
 	"/api/v1/":        auth.Read,
 	"/federate":       auth.Read,

@@ -62,6 +62,7 @@ var entrances = []entrance{
 	{"rules", 8, append(slices.Repeat(under("POST /config/v1/rules/", "{namespace}"), 6), "GET /config/v1/rules", "GET /config/v1/rules/{namespace}",
 		"GET /config/v1/rules/{namespace}/{name}", "DELETE /config/v1/rules/{namespace}/{name}", "DELETE /config/v1/rules/{namespace}"), (*client).rules},
 
+	{"dashboards", 1, under("", "PUT /api/v1/dashboards/{name}", "DELETE /api/v1/dashboards/{name}"), document(`{"title":%q,"panels":[{"targets":[{"expr":%q}]}]}`, `[[{}]]`)},
 	{"silences", 1, under("", "GET /alertmanager/api/v2/silences", "POST /alertmanager/api/v2/silences", "DELETE /alertmanager/api/v2/silence/{name}"), document(`{"matchers":[{"name":%q,"value":%q}]}`, `[[{}]]`)},
 
 	{"remote write", 14, under("POST /api/v1/", "write", "push"), (*client).write},

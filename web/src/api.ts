@@ -111,6 +111,17 @@ export class Api {
     throw new ApiError(response.status, "alertmanager", (typeof why === "string" ? why : why.error) || `${response.status} ${response.statusText}`);
   }
 
+  // dashboard reads, saves or deletes a dashboard of the server. The version is that of a dashboard
+  // that was saved, "" of a file in the server's folder.
+  async dashboard(method: string, name: string, headers: Record<string, string> = {}, body?: string): Promise<{ data: unknown; version: string }> {
+    const token = this.token;
+    const path = name.endsWith(".json") ? name.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(name); // no folder has it
+    const response = await reached(fetch(this.url(`api/v1/dashboards/${path}`), { method, headers: { ...this.headers(), ...headers }, body: body ?? null }));
+    this.authorized(response, token);
+    const { data } = parse(response, await reached(response.text())) as { data?: unknown };
+    return { data, version: response.headers.get("ETag") ?? "" };
+  }
+
   // operator returns what only an operator's token reads, if the server has it.
   async operator<T>(path: string): Promise<T | undefined> {
     try {

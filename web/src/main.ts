@@ -2,6 +2,7 @@ import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { Api } from "./api";
 import { CardinalityView } from "./cardinality";
+import { idOf, type Saved } from "./dashboards/sources";
 import { DashboardsView } from "./dashboards/view";
 import { choice, h, popup, replace } from "./dom";
 import { editor } from "./editor";
@@ -16,7 +17,7 @@ import { targets } from "./monitoring/targets";
 import type { Context } from "./context";
 import { SqlView } from "./sql/view";
 import { table } from "./table";
-import { decode, emptyPanel, encode, type State, type View } from "./state";
+import { decode, emptyPanel, encode, type PanelState, type State, type View } from "./state";
 import { bounds, formatDuration, formatTime, parseDuration, parseTime, stepFor } from "./time";
 
 const titles: readonly (readonly [View, string])[] = [
@@ -37,6 +38,7 @@ const ranges = ["5m", "15m", "1h", "6h", "1d", "2d", "7d", "30d", "90d", "365d"]
 const embedded = new URLSearchParams(location.search).has("embed");
 const api = new Api(new URL(".", location.href));
 let state: State = decode(location.hash);
+let saved: Saved | undefined; // the dashboard that Explore's panels came from or went to
 let shown: { dom: HTMLElement; refresh(automatic?: boolean): void; focus?(): void; setEmpty?(empty: boolean): void; destroy(): void } = { dom: h("div"), refresh() {}, destroy() {} };
 // Views that not every server has. A link opens them in any case.
 const absent = new Set<View>(["sql", "targets", "rules", "alerts"]);
@@ -100,7 +102,12 @@ const opening = (view: View) => (expr: string) => {
 const explore = opening("explore");
 const explain = opening("explain");
 
-const dashboards = () => new DashboardsView(context, () => state, update, explore, explain, embedded);
+const edit = (panels: PanelState[], s: Saved) => {
+  saved = s;
+  update({ view: "explore", panels });
+};
+
+const dashboards = () => new DashboardsView(context, () => state, update, explore, explain, edit, embedded);
 
 // view makes the view that the state names.
 function view(): typeof shown {
@@ -109,7 +116,10 @@ function view(): typeof shown {
     case "dashboards":
       return dashboards();
     case "explore":
-      return new ExploreView(context, () => state, save, explain, (sql) => update({ view: "sql", sql, chart: true }));
+      return new ExploreView(context, () => state, save, explain, (sql) => update({ view: "sql", sql, chart: true }), () => saved, (s) => {
+        saved = s;
+        update({ view: "dashboards", dash: idOf(s.name), vars: {} });
+      });
     case "sql":
       return new SqlView(context, () => state, (change) => {
         state = { ...state, ...change };

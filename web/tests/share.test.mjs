@@ -1,12 +1,12 @@
-// Files that panels are saved as, links, and pages that embed a panel, in a real browser before a
-// real server.
+// Sharing and saving: files of panels, links, pages that embed a panel, dashboards on the server, in
+// a real browser before a real server.
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { freePort, open, Server, serious, until, visit } from "./harness.mjs";
+import { freePort, open, run, Server, serious, until, visit } from "./harness.mjs";
 
 let server, wiki, browser, folder;
 
@@ -240,5 +240,113 @@ test("a panel of a dashboard is embedded with its variables", async () => {
     await dialog.getByText("This server lets no other page show it.").waitFor();
   } finally {
     await closed.stop();
+  }
+});
+
+const field = (page) => page.getByLabel("Name of the dashboard");
+const press = (page, name) => page.getByRole("button", { name, exact: true }).click();
+
+async function saveAs(page, name) {
+  await press(page, "Save as dashboard…");
+  if (name !== undefined) await field(page).fill(name);
+  await press(page, "Save");
+}
+
+test("Explore's panels are saved, opened, edited and deleted, and nobody loses a change", async () => {
+  const page = await answered();
+  await page.goto(explore("x", "&g0.stacked=1&g1.expr=rate(y_bytes_total[5m])&g1.log=1&g1.step_input=30s&g2.expr=sum+by+(le)+(z_seconds_bucket)&g2.tab=heatmap&g3.expr=x&g3.tab=table"));
+  await saveAs(page, "../x");
+  await page.getByRole("alert").getByText('name of a dashboard "../x"').waitFor();
+  await field(page).fill("Über load");
+  await press(page, "Save");
+  await card(page, "rate(y_bytes_total[5m])").waitFor();
+  assert.match(page.url(), /#\/dashboards\?.*dash=file:%C3%9Cber\+load$/);
+  await idle(page);
+  assert.deepEqual(await page.locator(".card-notes, main [role=alert]").allTextContents(), []);
+  assert.equal(await page.locator(".card").count(), 4);
+
+  const other = await answered();
+  await other.goto(page.url());
+  await press(page, "Edit in Explore");
+  await until("all panels are there", async () => (await page.getByLabel("Show as").evaluateAll((all) => all.map((s) => s.value))).join() === "graph,graph,heatmap,table");
+  assert.deepEqual(await page.getByLabel("Scale").evaluateAll((all) => all.map((s) => s.value)), ["stacked", "log", "", ""]);
+  assert.equal(await page.getByLabel("Step, for example").nth(1).inputValue(), "30s");
+  await page.getByRole("button", { name: "Remove this panel" }).nth(3).click();
+  await saveAs(page);
+  await until("three panels are shown", async () => (await page.locator(".card").count()) === 3);
+
+  // The other one has opened the version before.
+  await press(other, "Edit in Explore");
+  await until("its panels are there", async () => (await other.getByLabel("Show as").count()) === 4);
+  await saveAs(other);
+  await other.getByText("somebody else has saved or deleted the dashboard").waitFor();
+  await press(other, "Overwrite it");
+  await until("it is saved", async () => (await other.locator(".card").count()) === 4);
+  // A name that is taken is not overwritten either.
+  await page.goto(`${server.url}/#/explore?g0.expr=y`);
+  await page.reload();
+  await saveAs(page, "Über load");
+  await page.getByText("there is a dashboard").waitFor();
+  await press(page, "Cancel");
+  page.once("dialog", (d) => d.accept());
+  await page.goto(other.url());
+  await card(page, "x").first().waitFor();
+  assert.deepEqual(await serious(page), []);
+  await press(page, "Delete");
+  await until("it is gone", async () => !(await fetch(`${server.url}/api/v1/dashboards`).then((r) => r.text())).includes("load"));
+  await until("another one is shown", async () => (await page.getByLabel("Dashboard", { exact: true }).inputValue()) === "machine");
+  assert.deepEqual([...page.faults, ...other.faults], []);
+});
+
+test("a dashboard that Explore cannot have written is not edited there", async () => {
+  const put = (name, body) => fetch(`${server.url}/api/v1/dashboards/${name}`, { method: "PUT", body: JSON.stringify(body) });
+  assert.equal((await put("grafana", dashboard)).status, 200);
+  const page = await answered();
+  await page.goto(shared().replace("file:shared.json", "file:grafana"));
+  await page.getByRole("button", { name: "Delete", exact: true }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Edit in Explore" }).count(), 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test("an exported dashboard has what Grafana imports", async () => {
+  const page = await answered();
+  await page.goto(explore("x", "&g1.expr=y_bytes&g1.tab=table"));
+  await press(page, "Save as dashboard…");
+  await field(page).fill("My load");
+  const [file] = await Promise.all([page.waitForEvent("download"), press(page, "Export to Grafana")]);
+  assert.equal(file.suggestedFilename(), "My-load.json");
+  const d = JSON.parse(await readFile(await file.path(), "utf8"));
+  const source = { type: "prometheus", uid: "${datasource}" };
+  assert.deepEqual([d.title, d.schemaVersion, d.time, d.refresh], ["My load", 39, { from: iso(at - 540), to: iso(at + 60) }, ""]);
+  assert.deepEqual(d.templating.list.map((v) => [v.name, v.type, v.query]), [["datasource", "datasource", "prometheus"]]);
+  assert.deepEqual(d.panels.map((p) => [p.id, p.type, p.title, p.datasource, p.targets[0].datasource, p.targets[0].expr, p.fieldConfig.defaults.unit]), [[1, "timeseries", "x", source, source, "x", "short"], [2, "table", "y_bytes", source, source, "y_bytes", "bytes"]]);
+  assert.deepEqual(d.panels.map((p) => p.gridPos), [{ x: 0, y: 0, w: 12, h: 9 }, { x: 12, y: 0, w: 12, h: 9 }]);
+  await page.keyboard.press("Escape");
+  // The page reads the file as well.
+  await page.getByRole("link", { name: "Dashboards" }).click();
+  await page.getByLabel("Dashboard file").setInputFiles(await file.path());
+  await card(page, "y_bytes").locator("tbody tr").first().waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
+test("who may only read cannot save, and an embedded panel asks for a token", async () => {
+  const tokens = join(folder, "tokens");
+  const token = (await run("token", "--tenant", "a", "--access", "read", "--tokens", tokens)).trim();
+  const guarded = await Server.start("--auth.tokens", `file:${tokens}`);
+  try {
+    const page = await visit(browser, `${guarded.url}/#/explore?g0.expr=vector(1)&g0.tab=table`);
+    await page.getByLabel("Bearer token").fill(token);
+    await page.getByRole("button", { name: "Use" }).click();
+    await page.getByRole("cell", { name: "1", exact: true }).waitFor();
+    await saveAs(page, "mine");
+    await page.getByRole("dialog", { name: "Dashboard" }).getByRole("alert").waitFor();
+    assert.match(await page.getByRole("dialog", { name: "Dashboard" }).getByRole("alert").textContent(), /admin/);
+    const alone = await visit(browser, `${guarded.url}/?embed#/explore?g0.expr=vector(1)&g0.tab=table`);
+    await alone.getByLabel("Bearer token").fill(token);
+    await alone.getByRole("button", { name: "Use" }).click();
+    await card(alone, "vector(1)").getByRole("cell", { name: "1", exact: true }).waitFor();
+    assert.deepEqual([...page.faults, ...alone.faults], []);
+  } finally {
+    await guarded.stop();
   }
 });

@@ -174,14 +174,16 @@ func (c *copying) attempt(ctx context.Context) error {
 			return err
 		}
 	}
-	// Copy what is overwritten, as it is now: the tenant's rules, the counts of its queries, and
-	// the states of its groups of pushed metrics.
+	// Copy what is overwritten, as it is now: the tenant's rules, the counts of its queries, the
+	// states of its groups of pushed metrics, and its dashboards.
 	keys := []string{key.Rules(c.r.Tenant), key.Usage(c.r.Tenant)}
-	for obj, err := range c.from.List(ctx, key.PushesPrefix(c.r.Tenant), "") {
-		if err != nil {
-			return err
+	for _, prefix := range []string{key.PushesPrefix(c.r.Tenant), key.DashboardsPrefix(c.r.Tenant)} {
+		for obj, err := range c.from.List(ctx, prefix, "") {
+			if err != nil {
+				return err
+			}
+			keys = append(keys, obj.Key)
 		}
-		keys = append(keys, obj.Key)
 	}
 	for _, k := range keys {
 		b, _, err := objstore.ReadAll(ctx, c.from, k)

@@ -217,8 +217,8 @@ func live(t *testing.T, s objstore.Store) {
 	}
 }
 
-// TestCopyMutable: the rules of a tenant, the counts of its queries and the states of its groups of
-// pushed metrics are copied as they are when its data is, also by a copy that finds those of one
+// TestCopyMutable: the rules of a tenant, the counts of its queries, the states of its groups of
+// pushed metrics and its dashboards are copied as they are when its data is, also by a copy that finds those of one
 // that did not finish. Those of a destination in use are not replaced.
 func TestCopyMutable(t *testing.T) {
 	from, to := memstore.New(memstore.Settings{}), memstore.New(memstore.Settings{})
@@ -232,19 +232,21 @@ func TestCopyMutable(t *testing.T) {
 	group, former := key.Push(name, strings.Repeat("a", 32)), key.Push(name, strings.Repeat("b", 32))
 	put(from, group, "series")
 	put(from, key.Usage(name), "counts")
+	dashboard := key.Dashboard(name, "a b")
+	put(from, dashboard, "{}")
 	put(to, former, "series of a group that was deleted since")
 	_, err := copyapp.Tenant(t.Context(), from, to, name)
 	require.ErrorIs(t, err, copyapp.ErrOccupied)
 	put(to, copyapp.MarkPrefix+name, "")
 	r, err := copyapp.Tenant(t.Context(), from, to, name)
 	require.NoError(t, err)
-	require.EqualValues(t, 3, r.Copied)
-	for k, want := range map[string]string{key.Rules(name): "new rules", group: "series", key.Usage(name): "counts"} {
+	require.EqualValues(t, 4, r.Copied)
+	for k, want := range map[string]string{key.Rules(name): "new rules", group: "series", key.Usage(name): "counts", dashboard: "{}"} {
 		got, _, err := objstore.ReadAll(t.Context(), to, k)
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
-	require.ElementsMatch(t, []string{key.Rules(name), group, key.Usage(name)}, to.Keys())
+	require.ElementsMatch(t, []string{key.Rules(name), group, key.Usage(name), dashboard}, to.Keys())
 }
 
 // TestCopyKeepsTheOrder: of two values of a sample the one that was written later counts in the

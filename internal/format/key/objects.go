@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/oklog/ulid/v2"
@@ -126,6 +127,24 @@ func ParsePush(k string) (tenant, id string, err error) {
 		return "", "", fmt.Errorf("parse push key %q: %w", k, ErrSyntax)
 	}
 	return tenant, id, nil
+}
+
+// DashboardsPrefix returns the prefix of the dashboards that a tenant saved.
+func DashboardsPrefix(tenant string) string { return TenantPrefix(tenant) + "dashboards/" }
+
+// Dashboard returns the key of a dashboard that a tenant saved, a mutable object. Its name may be
+// any text; three times its bytes and manifestExt must fit into an element of a key.
+func Dashboard(tenant, name string) string {
+	return DashboardsPrefix(tenant) + url.PathEscape(name) + manifestExt
+}
+
+// ParseDashboard is the inverse of Dashboard.
+func ParseDashboard(k string) (tenant, name string, err error) {
+	tenant, escaped, ok := cutObject("dashboards", k)
+	if name, err = url.PathUnescape(escaped); !ok || err != nil || name == "" || Dashboard(tenant, name) != k {
+		return "", "", fmt.Errorf("parse dashboard key %q: %w", k, ErrSyntax)
+	}
+	return tenant, name, nil
 }
 
 // ImportsPrefix returns the prefix of the records of a tenant's imports.

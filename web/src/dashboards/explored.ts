@@ -1,10 +1,10 @@
 import { unitOf, type Unit } from "../format";
-import type { PanelState, State } from "../state";
-import { formatDuration } from "../time";
-import type { Json } from "./json";
+import { emptyPanel, type PanelState, type State } from "../state";
+import { formatDuration, parseDuration } from "../time";
+import { list, object, text, type Json } from "./json";
 
 // Explore's panels as a dashboard of Grafana (https://grafana.com/docs/grafana/latest/, "JSON
-// model").
+// model"), and back.
 
 const units: Record<Unit, string> = { number: "short", bytes: "bytes", "bytes/s": "binBps", seconds: "s", percent: "percentunit", time: "dateTimeAsIso" };
 const source = { type: "prometheus", uid: "${datasource}" };
@@ -46,4 +46,25 @@ function panel(g: PanelState, i: number, all: readonly PanelState[]): Json {
     targets: [{ refId: "A", datasource: source, expr: g.expr, ...how, ...(g.exemplars ? { exemplar: true } : {}) }],
     ...own[g.tab],
   };
+}
+
+// panelsOf reads Explore's panels from a dashboard that dashboardOf made. It is undefined if the
+// dashboard has anything else, which saving it again would lose.
+export function panelsOf(d: Json): PanelState[] | undefined {
+  const panels = list(d["panels"]).map((p): PanelState => {
+    const target = list(p["targets"])[0] ?? {};
+    const custom = object(object(object(p["fieldConfig"])["defaults"])["custom"]);
+    const step = parseDuration(text(p["interval"]));
+    return {
+      ...emptyPanel(text(target["expr"])),
+      tab: p["type"] === "heatmap" || p["type"] === "table" ? p["type"] : "graph",
+      stacked: object(custom["stacking"])["mode"] === "normal",
+      log: object(custom["scaleDistribution"])["type"] === "log",
+      exemplars: target["exemplar"] === true,
+      ...(step === undefined ? {} : { step }),
+    };
+  });
+  const again = dashboardOf("", { panels, range: { length: 0 }, refresh: 0, zone: "utc" });
+  const same = (key: string) => JSON.stringify(again[key]) === JSON.stringify(d[key]);
+  return panels.length && same("panels") && same("templating") ? panels : undefined;
 }

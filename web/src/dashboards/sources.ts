@@ -1,22 +1,39 @@
 import operations from "../../../infra/grafana/dashboards/promlake-operations.json";
 import { ApiError, type Api } from "../api";
+import type { PanelState } from "../state";
+import { panelsOf } from "./explored";
+import { object } from "./json";
 import machine from "./machine.json";
 import { read, readText, type Dashboard } from "./model";
 
-// Where dashboards come from: the shipped ones, the server's folder (--web.dashboards), and files
-// that the user opens, which the browser tab keeps.
+// Where dashboards come from: the shipped ones, the server's folder (--web.dashboards), those that
+// were saved on the server, and files that the user opens, which the browser tab keeps.
 
 export interface Entry {
   id: string; // in the address
   title: string;
 }
 
+// Saved is a dashboard on the server, and its version when the page read or wrote it.
+export interface Saved {
+  name: string;
+  version: string;
+}
+
+export interface Loaded {
+  dashboard: Dashboard;
+  saved?: Saved;
+  panels?: PanelState[] | undefined; // that Explore can edit
+}
+
 const shipped: Record<string, unknown> = { machine, "promlake-operations": operations };
 export const first = "machine";
 
-const folderPrefix = "file:";
+const serverPrefix = "file:";
 const openedPrefix = "opened:";
 const storePrefix = "promlake.dashboard.";
+// idOf is the id of a dashboard of the server.
+export const idOf = (name: string) => serverPrefix + name;
 export const isOpened = (id: string) => id.startsWith(openedPrefix);
 // largest bounds a file that the user opens, in bytes.
 const largest = 10 << 20;
@@ -35,19 +52,19 @@ export class Sources {
   async list(): Promise<Entry[]> {
     const out: Entry[] = Object.entries(shipped).map(([id, json]) => ({ id, title: read(json).title }));
     for (const id of this.opened.keys()) out.push({ id, title: `${id.slice(openedPrefix.length)} (this tab)` });
-    // A server without the folder has an empty list; one that is older has none.
-    const folder = (await this.api.quiet<{ name: string; title: string }[]>("dashboards")) ?? [];
-    for (const f of folder) out.push({ id: folderPrefix + f.name, title: f.title || f.name });
+    const server = (await this.api.quiet<{ name: string; title: string }[]>("dashboards")) ?? [];
+    for (const f of server) out.push({ id: idOf(f.name), title: f.title || f.name });
     return out;
   }
 
   // load reads a dashboard. It throws an Error that says what to do.
-  async load(id: string): Promise<Dashboard> {
-    if (Object.hasOwn(shipped, id)) return read(shipped[id]);
-    if (id.startsWith(folderPrefix)) {
-      const name = id.slice(folderPrefix.length);
+  async load(id: string): Promise<Loaded> {
+    if (Object.hasOwn(shipped, id)) return { dashboard: read(shipped[id]) };
+    if (id.startsWith(serverPrefix)) {
+      const name = id.slice(serverPrefix.length);
       try {
-        return read((await this.api.get<unknown>(`dashboards/${name.split("/").map(encodeURIComponent).join("/")}`)).data);
+        const { data, version } = await this.api.dashboard("GET", name);
+        return { dashboard: read(data), ...(version ? { saved: { name, version }, panels: panelsOf(object(data)) } : {}) };
       } catch (e) {
         if (e instanceof ApiError) throw e;
         throw new Error(`${name}: ${e instanceof Error ? e.message : String(e)}`);
@@ -55,7 +72,7 @@ export class Sources {
     }
     const content = this.opened.get(id);
     if (content === undefined) throw new Error(`There is no dashboard ${JSON.stringify(id)}. Files that were opened in another tab have to be opened again.`);
-    return readText(content);
+    return { dashboard: readText(content) };
   }
 
   // open adds a file of the user and returns its id.

@@ -1,13 +1,13 @@
 import { alarm, choice, cut, h, replace } from "../dom";
 import type { Context } from "../context";
-import { encode, type State } from "../state";
+import { encode, type PanelState, type State } from "../state";
 import { Card } from "./card";
 import { dashboardOf } from "./explored";
 import { inText, type Scope, type Value } from "./interpolate";
 import { layOut, type Placed, type PlacedSection } from "./layout";
 import { read, type Dashboard } from "./model";
 import { picker } from "./pickers";
-import { first, isOpened, Sources } from "./sources";
+import { first, isOpened, Sources, type Loaded, type Saved } from "./sources";
 import { ordered, resolve, valueOf, type Variable } from "./variables";
 
 // A server that has just begun has no data yet: while a variable, and then a panel, has no values,
@@ -25,7 +25,7 @@ export class DashboardsView {
   private readonly sources: Sources;
   private readonly sight: IntersectionObserver;
   private cards = new Map<Element, Card>();
-  private loaded: { id: string; dashboard: Dashboard } | undefined;
+  private loaded: (Loaded & { id: string }) | undefined;
   private built = ""; // what the cards were built of
   private picked = ""; // what the pickers were built of
   private run = 0;
@@ -38,6 +38,7 @@ export class DashboardsView {
     private readonly change: (c: Partial<State>) => void,
     private readonly explore: (expr: string) => void,
     private readonly explain: (expr: string) => void,
+    private readonly edit: (panels: PanelState[], saved: Saved) => void,
     private readonly alone: boolean, // it shows one panel, of a dashboard or of Explore
   ) {
     this.sources = new Sources(ctx.api);
@@ -88,7 +89,25 @@ export class DashboardsView {
       choice("Dashboard", entries.map((e) => [e.id, e.title] as const), id, (dash) => this.change({ dash, vars: {} })),
       h("button", { type: "button", onclick: () => file.click(), title: "A dashboard as Grafana exports it. You can also drop the file on the page." }, "Open file…"),
       file,
+      ...this.saved(),
     );
+  }
+
+  // saved are the buttons of a dashboard that was saved on the server.
+  private saved(): HTMLElement[] {
+    const { saved, panels } = this.loaded?.id === this.id() ? this.loaded : {};
+    if (!saved) return [];
+    const remove = async () => {
+      if (!confirm(`Delete the dashboard ${saved.name}?`)) return;
+      try {
+        await this.ctx.api.dashboard("DELETE", saved.name, { "If-Match": saved.version });
+        this.change({ dash: "", vars: {} });
+      } catch (e) {
+        this.fail(e);
+      }
+    };
+    const edit = panels && h("button", { type: "button", onclick: () => this.edit(panels, saved) }, "Edit in Explore");
+    return [...(edit ? [edit] : []), h("button", { type: "button", onclick: () => void remove() }, "Delete")];
   }
 
   private async open(file: File): Promise<void> {
@@ -115,7 +134,8 @@ export class DashboardsView {
     const id = this.id();
     this.body.setAttribute("aria-busy", "true");
     try {
-      const dashboard = this.loaded?.id === id ? this.loaded.dashboard : await this.load(id);
+      const loaded = this.loaded?.id === id ? this.loaded : await this.load(id);
+      const { dashboard } = loaded;
       const variables = await this.variables(dashboard);
       if (run !== this.run) return;
       if (this.loaded?.id !== id) {
@@ -124,7 +144,7 @@ export class DashboardsView {
       }
       const none = [...variables.values()].some((v) => v.spec.type === "query" && !v.options.length && !v.problem);
       if (none || this.tried) this.wait(none);
-      this.loaded = { id, dashboard };
+      this.loaded = { ...loaded, id };
       const notes = dashboard.notes.map((n) => h("p", { class: "warn" }, ...cut(n)));
       replace(this.status, dashboard.description && h("p", { class: "muted" }, ...cut(dashboard.description)), ...notes);
       this.pick(variables);
@@ -147,9 +167,9 @@ export class DashboardsView {
     }
   }
 
-  private async load(id: string): Promise<Dashboard> {
+  private async load(id: string): Promise<Loaded> {
     const s = this.state();
-    return s.view === "explore" ? read(dashboardOf("", s)) : this.sources.load(id);
+    return s.view === "explore" ? { dashboard: read(dashboardOf("", s)) } : this.sources.load(id);
   }
 
   // wait asks again soon: all, or the panels if some of them has no data.

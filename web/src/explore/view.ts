@@ -1,6 +1,8 @@
 import { spanParams, type Span } from "../api";
 import { h, replace } from "../dom";
 import { spanOf, type Context } from "../context";
+import { dashboardOf } from "../dashboards/explored";
+import type { Saved } from "../dashboards/sources";
 import { Panel } from "../panel";
 import { emptyPanel, encode, type State } from "../state";
 import { stepFor } from "../time";
@@ -8,6 +10,7 @@ import { Browser } from "./browser";
 import { divider, graphOf, needs, rangeFor } from "./choose";
 import { interval } from "./facts";
 import type { Metric } from "./metrics";
+import { saveDialog } from "./saving";
 import { start } from "./start";
 import { select } from "./syntax";
 
@@ -28,10 +31,12 @@ export class ExploreView {
     private readonly save: () => void,
     private readonly explain: (expr: string) => void,
     private readonly sql: (statement: string) => void,
+    saved: () => Saved | undefined, // the dashboard that was edited or saved last
+    done: (s: Saved) => void,
   ) {
     this.browser = new Browser(ctx, (m) => void this.pick(m));
     this.browser.dom.open = !state().panels.some((g) => g.expr);
-    this.dom = h("div", { class: "explore" }, this.top, h("div", {}, this.holder, h("button", { type: "button", onclick: () => this.add().focus() }, "Add panel")));
+    this.dom = h("div", { class: "explore" }, this.top, h("div", {}, this.holder, h("button", { type: "button", onclick: () => this.add().focus() }, "Add panel"), " ", h("button", { type: "button", onclick: () => saveDialog(ctx.api, (title) => dashboardOf(title, state()), saved(), done) }, "Save as dashboard…")));
     this.build();
   }
 
