@@ -38,10 +38,11 @@ def each(actions: str, *whats: str) -> Rights:
     return {(f"s3:{action}", what) for action in actions.split() for what in whats}
 
 
-OBJECTS_READ = listed(*OBJECTS_LISTED, *STATES_LISTED) | each("GetObject", "object", "push state", "usage")
-OBJECTS_WRITTEN = each("PutObject AbortMultipartUpload", "object", "push state", "usage")
-USAGE_WRITTEN = each("PutObject AbortMultipartUpload", "usage")
-OBJECTS_DELETED = each("DeleteObject", "object", "push state", "usage")
+OBJECTS = ("object", "push state", "usage", "dashboard")
+OBJECTS_READ = listed(*OBJECTS_LISTED, *STATES_LISTED) | each("GetObject", *OBJECTS)
+OBJECTS_WRITTEN = each("PutObject AbortMultipartUpload", *OBJECTS)
+OBJECTS_DELETED = each("DeleteObject", *OBJECTS)
+QUERY_WRITTEN = each("PutObject AbortMultipartUpload", "usage", "dashboard") | each("DeleteObject", "dashboard")
 STATES_CHANGED = listed(*STATES_LISTED) | each("GetObject PutObject AbortMultipartUpload DeleteObject", "push state")
 TOKENS_READ = {("ssm:GetParameter", "tokens")}
 
@@ -55,7 +56,7 @@ BUFFERED: dict[str, Rights] = {
     "flush": received("write queue") | {("sqs:ChangeMessageVisibility", "write queue")} | OBJECTS_WRITTEN,
     "plan": {("sqs:SendMessage", "job queue")} | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
     "compact": received("job queue") | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
-    "query": OBJECTS_READ | USAGE_WRITTEN | TOKENS_READ,
+    "query": OBJECTS_READ | QUERY_WRITTEN | TOKENS_READ,
 }
 OWN_TOKEN = {name: {("ssm:GetParameter", "self-token")} for name in FUNCTIONS}
 # The ingest function of a stack with its own metrics writes them to itself.
@@ -65,7 +66,7 @@ RUNTIME_CONFIG_READ = {
 }
 DIRECT = BUFFERED | {
     "ingest": {("sqs:SendMessage", "write queue")} | STATES_CHANGED | OBJECTS_WRITTEN,
-    "query": OBJECTS_READ | USAGE_WRITTEN,
+    "query": OBJECTS_READ | QUERY_WRITTEN,
 }
 GROUPED = BUFFERED | {"ingest": BUFFERED["ingest"] | OBJECTS_WRITTEN}
 
@@ -76,7 +77,7 @@ def resources(t: Template, stage: str) -> dict[str, str]:
     named = {
         "bucket": bucket, "object": f"{bucket}/v1/team-a/manifest.json", "foreign object": f"{bucket}/v2/x",
         "push state": f"{bucket}/v1/team-a/pushes/0123456789abcdef0123456789abcdef.json",
-        "usage": f"{bucket}/v1/team-a/usage/queries.json",
+        "usage": f"{bucket}/v1/team-a/usage/queries.json", "dashboard": f"{bucket}/v1/team-a/dashboards/a%20b.json",
         "runtime config": f"{bucket}/config/runtime.yaml", "other config": f"{bucket}/config/other.yaml",
         "other bucket": "arn:aws:s3:::other", "other object": "arn:aws:s3:::other/v1/x", "bucket alike": f"{bucket}x",
         "object alike": f"{bucket}x/v1/x",
@@ -142,12 +143,12 @@ def keys() -> list[str]:
     text = (ROOT / "internal/format/key/key.go").read_text()
     ulid = "01K1GZ8V6D8Q7N0XJ5W3C2B1A9"
     parts = {
-        "<window>": "20250731T1400Z", "<ulid>": ulid, "<level>": "12h", "<file>": "chunks/000001", "<table>": "samples",
+        "<window>": "20250731T1400Z", "<ulid>": ulid, "<level>": "12h", "<file>": "chunks/000001", "<table>": "samples", "<name>": "a%20b",
         "<id>": "0123456789abcdef0123456789abcdef", "…": "metadata/v1.metadata.json",
     }  # fmt: skip
     found = []
     for kind in re.findall(r"^//\t((?:v1|rules)/\S+)", text, re.MULTILINE):
-        for tenant in ("team-a", "pushes", "usage", "v1", "a!-_.*'()"):
+        for tenant in ("team-a", "pushes", "usage", "dashboards", "v1", "a!-_.*'()"):
             key = kind.replace("<tenant>", tenant)
             for part, value in parts.items():
                 key = key.replace(part, value)
@@ -160,17 +161,18 @@ def test_pushes_reach_their_states_only(default: Template) -> None:
     """A * in a resource matches slashes, too, but no other key of any tenant looks like the state of a group of pushed metrics."""
     policy, bucket = statements(default, "ingest"), default.arn("Bucket")
     states = [key for key in keys() if re.fullmatch(r"v1/[^/]+/pushes/[^/]+", key)]
-    assert len(states) == 5
+    assert len(states) == 6
     for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
         assert [key for key in keys() if allows(policy, action, f"{bucket}/{key}")] == states, action
 
 
-def test_queries_write_their_counts_only(default: Template) -> None:
-    """No other key of any tenant looks like the counts of its queries."""
+def test_queries_write_their_counts_and_dashboards_only(default: Template) -> None:
+    """No other key of any tenant looks like the counts of its queries, or like its dashboards."""
     policy, bucket = statements(default, "query"), default.arn("Bucket")
-    counts = [key for key in keys() if re.fullmatch(r"v1/[^/]+/usage/queries.json", key)]
-    assert len(counts) == 5
-    assert [key for key in keys() if allows(policy, "s3:PutObject", f"{bucket}/{key}")] == counts
+    for action, folders in (("s3:PutObject", "(usage/queries|dashboards/[^/]+)"), ("s3:DeleteObject", "dashboards/[^/]+")):
+        own = [key for key in keys() if re.fullmatch(rf"v1/[^/]+/{folders}\.json", key)]
+        assert len(own) == (12 if "usage" in folders else 6)
+        assert [key for key in keys() if allows(policy, action, f"{bucket}/{key}")] == own, action
 
 
 def test_the_bucket_refuses_plain_http(default: Template) -> None:

@@ -53,6 +53,7 @@ POSTED = {
     "/api/v1/read",
 }
 PAGE = ("/", "/dashboards", "/assets/page.js", "/assets/worker.js", "/assets/page.css", "/assets/licenses.txt")
+DASHBOARD = "/api/v1/dashboards/a%20b"
 HEALTH = ("/-/healthy", "/-/ready")
 NOWHERE = (
     "/assets/x", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics",
@@ -133,6 +134,7 @@ def wanted() -> Iterator[tuple[str, str, str]]:
         yield from (("query", "POST", prefix + path) for path in QUERIES if path in POSTED)
         yield ("query", "OPTIONS", f"{prefix}/api/v1/query")
     yield from (("query", "GET", path) for path in HEALTH + PAGE)
+    yield from (("query", method, DASHBOARD) for method in ("PUT", "DELETE"))
     yield from (("ingest", "POST", path) for path in REMOTE_WRITES)
     yield from (("query", "GET", WORKSPACE + path) for path in WORKSPACE_QUERIES)
     yield from (("query", "POST", WORKSPACE + path) for path in ("/query", "/query_range", "/series", "/labels"))

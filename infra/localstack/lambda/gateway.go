@@ -71,6 +71,8 @@ var (
 		"GET /api/v1/{proxy+}",
 		"POST /api/v1/{proxy+}",
 		"OPTIONS /api/v1/{proxy+}",
+		"PUT /api/v1/dashboards/{proxy+}",
+		"DELETE /api/v1/dashboards/{proxy+}",
 		"GET /prometheus/api/v1/{proxy+}",
 		"POST /prometheus/api/v1/{proxy+}",
 		"OPTIONS /prometheus/api/v1/{proxy+}",
