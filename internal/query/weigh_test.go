@@ -20,7 +20,7 @@ import (
 func weigh(l *laketest.Lake, sets [][]*labels.Matcher, mint, maxt int64) (samples map[string]int64, bytes float64) {
 	l.TB.Helper()
 	samples = map[string]int64{}
-	require.NoError(l.TB, l.Weigh(l.TB.Context(), sets, mint, maxt, func(lset labels.Labels, n int64, b float64) {
+	require.NoError(l.TB, l.Weigh(l.TB.Context(), sets, mint, maxt, func(lset labels.Labels, n int64, b float64, _ int64) {
 		require.NotContains(l.TB, samples, lset.String(), "visited twice")
 		require.Positive(l.TB, n)
 		require.Positive(l.TB, b)
@@ -55,6 +55,25 @@ func counts(rows []segment.Row, mint, maxt int64) map[string]int64 {
 	return out
 }
 
+// lasts are the times of the last samples of rows within [mint, maxt].
+func lasts(rows []segment.Row, mint, maxt int64) map[string]int64 {
+	out := map[string]int64{}
+	for _, r := range rows {
+		last := func(at int64) {
+			if at >= mint && at <= maxt {
+				out[r.Labels.String()] = max(out[r.Labels.String()], at)
+			}
+		}
+		for _, f := range r.Floats {
+			last(f.T)
+		}
+		for _, h := range r.Hists {
+			last(h.T)
+		}
+	}
+	return out
+}
+
 // TestWeigh compares with a naive count in every layout, before and after deletions.
 func TestWeigh(t *testing.T) {
 	end := laketest.Now().UnixMilli()
@@ -77,6 +96,13 @@ func TestWeigh(t *testing.T) {
 			} else {
 				require.Equal(t, want, got)
 			}
+			last := func(rows []segment.Row, exact bool) {
+				require.NoError(t, l.Weigh(t.Context(), everything, begin, end, func(lset labels.Labels, _ int64, _ float64, got int64) {
+					want := lasts(rows, begin, end)[lset.String()]
+					require.True(t, got == want || !exact && got > want && got <= end, "%s: got %d, want %d", lset, got, want)
+				}))
+			}
+			last(rows, true)
 			require.InDelta(t, float64(size), bytes, float64(size)/5, "all bytes but those of manifests belong to series")
 
 			one, _ := weigh(l, [][]*labels.Matcher{{laketest.Equal("i", "7")}, {laketest.Equal("i", "8"), laketest.Equal("job", "nothing")}, {laketest.Equal("i", "9")}}, begin, end)
@@ -95,6 +121,7 @@ func TestWeigh(t *testing.T) {
 			laketest.DeleteAll(l)
 			got, _ = weigh(l, everything, begin, end)
 			want = counts(laketest.Without(rows), begin, end)
+			last(laketest.Without(rows), false)
 			require.Equal(t, namesIn(want), namesIn(got))
 			if layout.Name != "mixture" {
 				for name, n := range want {
@@ -124,7 +151,7 @@ func TestWeighIsLimited(t *testing.T) {
 	mint, maxt := l.Recent()
 	require.Equal(t, laketest.Now().UnixMilli(), maxt)
 	require.Greater(t, maxt-mint, time.Minute.Milliseconds())
-	err := l.Weigh(t.Context(), everything, mint, maxt, func(labels.Labels, int64, float64) {})
+	err := l.Weigh(t.Context(), everything, mint, maxt, func(labels.Labels, int64, float64, int64) {})
 	var limit *request.LimitError
 	require.ErrorAs(t, err, &limit)
 	require.ErrorContains(t, err, "query.max-series")

@@ -26,7 +26,7 @@ const recentEnd = 1_700_000_000_000
 
 func (w weigher) Recent() (mint, maxt int64) { return recentEnd - 3_600_000, recentEnd }
 
-func (w weigher) Weigh(_ context.Context, sets [][]*labels.Matcher, mint, maxt int64, visit func(labels.Labels, int64, float64)) error {
+func (w weigher) Weigh(_ context.Context, sets [][]*labels.Matcher, mint, maxt int64, visit func(labels.Labels, int64, float64, int64)) error {
 	var texts []string
 	for _, ms := range sets {
 		text := ""
@@ -37,9 +37,9 @@ func (w weigher) Weigh(_ context.Context, sets [][]*labels.Matcher, mint, maxt i
 	}
 	*w.asked = strings.Join(texts, " or ") + " " + time.UnixMilli(mint).UTC().Format("2006-01-02T15:04:05.000") + "/" + time.UnixMilli(maxt).UTC().Format("2006-01-02T15:04:05.000")
 	const mib = 1 << 20
-	visit(labels.FromStrings("__name__", "a", "job", "x"), 10, 1024*mib)
-	visit(labels.FromStrings("__name__", "a", "job", "yy"), 20, 2*mib)
-	visit(labels.FromStrings("__name__", "b"), 30, 1.5)
+	visit(labels.FromStrings("__name__", "a", "job", "x"), 10, 1024*mib, recentEnd-60_000)
+	visit(labels.FromStrings("__name__", "a", "job", "yy"), 20, 2*mib, recentEnd)
+	visit(labels.FromStrings("__name__", "b"), 30, 1.5, recentEnd-1)
 	return w.err
 }
 

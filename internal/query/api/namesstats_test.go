@@ -56,8 +56,8 @@ func TestMetricNamesStats(t *testing.T) {
 	h := newHandler(t, testSettings(), newAsker(t, text))
 
 	const (
-		a    = `{"metricName":"a","queryRequestsCount":0,"lastRequestTimestamp":0,"series":2,"samples":30,"bytes":1075838976,"dollarsPerMonth":0.023044921875}`
-		b    = `{"metricName":"b","queryRequestsCount":1,"lastRequestTimestamp":1700003600,"series":1,"samples":30,"bytes":1,"dollarsPerMonth":3.213062882423401e-11}`
+		a    = `{"metricName":"a","queryRequestsCount":0,"lastRequestTimestamp":0,"series":2,"lastSampleTimestamp":1700000000,"samples":30,"bytes":1075838976,"dollarsPerMonth":0.023044921875}`
+		b    = `{"metricName":"b","queryRequestsCount":1,"lastRequestTimestamp":1700003600,"series":1,"lastSampleTimestamp":1699999999,"samples":30,"bytes":1,"dollarsPerMonth":3.213062882423401e-11}`
 		tail = `]}`
 	)
 	head := fmt.Sprintf(statsHead, 2, 485)
@@ -103,7 +103,7 @@ func TestLabelNamesStats(t *testing.T) {
 	for _, name := range []string{"job", "U__job", "a", "__name__"} { // the backend answers none of them
 		get(t, h, "/api/v1/label/"+name+"/values")
 	}
-	const job = `{"labelName":"job","values":2,"queryRequestsCount":3,"lastRequestTimestamp":1700003600,"series":2,"samples":30,"bytes":1075838976,"dollarsPerMonth":0.023044921875}`
+	const job = `{"labelName":"job","values":2,"queryRequestsCount":3,"lastRequestTimestamp":1700003600,"series":2,"lastSampleTimestamp":1700000000,"samples":30,"bytes":1075838976,"dollarsPerMonth":0.023044921875}`
 	for query, want := range map[string]string{"": job, "le=3": job, "le=2": "", "match_pattern=x": ""} {
 		rec := get(t, h, "/prometheus/api/v1/status/label_names_stats?"+query)
 		require.Equal(t, http.StatusOK, rec.Code, rec.Body)

@@ -15,6 +15,7 @@ type Weighed struct {
 	Labels  labels.Labels
 	Samples int64   // floats and histograms; a sample that several objects have counts as often
 	Bytes   float64 // the samples' share of their objects' bytes
+	Last    int64   // ms; time of the last sample in the range, by the times of objects
 }
 
 // WeighedLabels returns the labels of a series.
@@ -22,7 +23,8 @@ func WeighedLabels(w *Weighed) labels.Labels { return w.Labels }
 
 // Weigh returns the series that match one of sets and whose samples begin before the end of [mint,
 // maxt] (ms, inclusive) and end after its begin in some object, by series tables alone. Of an
-// object that is only in part in the range, samples are counted as if they were evenly spaced.
+// object that is only in part in the range, samples are counted as if they were evenly spaced, and
+// up to the end of the range if the object goes beyond it.
 // Series whose samples in the range are all deleted are left out.
 func (s *Tables) Weigh(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) ([]Weighed, error) {
 	m, err := s.Match(ctx, snap, mint, maxt, sets...)
@@ -49,9 +51,23 @@ func (s *Tables) Weigh(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 			w := &out[x.Series]
 			w.Samples += n
 			w.Bytes += share * float64(n)
+			if n > 0 {
+				w.Last = max(w.Last, before(min(upto, maxt), gone))
+			}
 		}
 	}
 	return slices.DeleteFunc(out, func(w Weighed) bool { return w.Samples == 0 }), nil
+}
+
+// before is the latest time up to hi that is in none of the ascending intervals gone (all in ms,
+// inclusive).
+func before(hi int64, gone tombstones.Intervals) int64 {
+	for _, g := range slices.Backward(gone) {
+		if g.Mint <= hi && hi <= g.Maxt {
+			hi = g.Mint - 1
+		}
+	}
+	return hi
 }
 
 // part is how many of n samples that are evenly spaced in [from, upto] lie in [lo, hi], a part of

@@ -70,6 +70,7 @@ type statsRecord struct {
 	Queries uint64 `json:"queryRequestsCount"`
 	Last    int64  `json:"lastRequestTimestamp"` // seconds; 0: never
 	Series  int64  `json:"series"`
+	Sample  int64  `json:"lastSampleTimestamp"` // seconds
 	weight
 }
 
@@ -163,7 +164,7 @@ func stats[R nameRecord | labelRecord](
 	var chosen []row
 	for i, a := range asked(&report, names) {
 		if a.Queries <= q.most && a.Last < before && q.pattern.MatchString(names[i]) {
-			chosen = append(chosen, row{rows[i], statsRecord{a.Queries, a.Last / 1000, rows[i].Series, weightOf(rows[i].Weight)}})
+			chosen = append(chosen, row{rows[i], statsRecord{a.Queries, a.Last / 1000, rows[i].Series, rows[i].Last / 1000, weightOf(rows[i].Weight)}})
 		}
 	}
 	slices.SortFunc(chosen, func(a, b row) int {

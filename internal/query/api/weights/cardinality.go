@@ -13,10 +13,11 @@ type Weight struct {
 	Series  int64
 	Samples int64
 	Bytes   float64
+	Last    int64 // ms; time of the last sample
 }
 
-func (w *Weight) add(samples int64, bytes float64) {
-	w.Series, w.Samples, w.Bytes = w.Series+1, w.Samples+samples, w.Bytes+bytes
+func (w *Weight) add(samples int64, bytes float64, last int64) {
+	w.Series, w.Samples, w.Bytes, w.Last = w.Series+1, w.Samples+samples, w.Bytes+bytes, max(w.Last, last)
 }
 
 // Row is what is stored of the series with a label, or with a value of a label.
@@ -40,11 +41,11 @@ type label struct {
 }
 
 // Add counts a series.
-func (c *Counter) Add(lset labels.Labels, samples int64, bytes float64) {
+func (c *Counter) Add(lset labels.Labels, samples int64, bytes float64, last int64) {
 	if c.labels == nil {
 		c.labels = map[string]*label{}
 	}
-	c.Total.add(samples, bytes)
+	c.Total.add(samples, bytes, last)
 	lset.Range(func(l labels.Label) {
 		of := c.labels[l.Name]
 		if of == nil {
@@ -57,8 +58,8 @@ func (c *Counter) Add(lset labels.Labels, samples int64, bytes float64) {
 			of.values[l.Value] = w
 			of.Values++
 		}
-		w.add(samples, bytes)
-		of.add(samples, bytes)
+		w.add(samples, bytes, last)
+		of.add(samples, bytes, last)
 		of.Length += int64(len(l.Value))
 	})
 }

@@ -154,8 +154,8 @@ func (s Server) activeSeries(r *http.Request) (any, error) {
 		weight mimirWeight
 	}
 	var rows []row
-	err = s.Weigher.Weigh(r.Context(), a.sets, a.mint, a.maxt, func(lset labels.Labels, samples int64, bytes float64) {
-		rows = append(rows, row{lset, mimirWeightOf(Weight{Series: 1, Samples: samples, Bytes: bytes})})
+	err = s.Weigher.Weigh(r.Context(), a.sets, a.mint, a.maxt, func(lset labels.Labels, samples int64, bytes float64, last int64) {
+		rows = append(rows, row{lset, mimirWeightOf(Weight{Series: 1, Samples: samples, Bytes: bytes, Last: last})})
 	})
 	slices.SortFunc(rows, func(a, b row) int { return labels.Compare(a.lset, b.lset) })
 	out := struct {

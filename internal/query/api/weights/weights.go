@@ -22,10 +22,10 @@ import (
 
 // Weigher weighs series without reading their samples.
 type Weigher interface {
-	// Weigh calls visit with each distinct series that matches one of sets, and with the samples
-	// and bytes that are stored of it in [mint, maxt] (ms, inclusive). After an error, what was
-	// visited is incomplete.
-	Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64, visit func(lset labels.Labels, samples int64, bytes float64)) error
+	// Weigh calls visit with each distinct series that matches one of sets, with the samples and
+	// bytes that are stored of it in [mint, maxt] (ms, inclusive), and with the time (ms) of the last
+	// of them. After an error, what was visited is incomplete.
+	Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64, visit func(lset labels.Labels, samples int64, bytes float64, last int64)) error
 	// Recent is the range (ms) that a request without one asks for.
 	Recent() (mint, maxt int64)
 }
