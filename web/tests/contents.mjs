@@ -29,7 +29,7 @@ const hostile = {
   "status/lake": { generation: 1, bytes: 2 ** 60, levels: ["segment", "2h", "24h"].map(level), windows: [window("segment", 0), window("2h", 1), window("24h", 2)], waiting: { segments: 1, blocks: 2, since: at * 1000 }, deletions: [{ id: "1", requested: at * 1000, selector: `{a="${long}"}`, start: 0, end: at * 1000, objects: 3 }], dollarsPerMonth: 123_456.7, first: 0, last: at * 1000, columns: { blocks: 2, samples: 3, bytes: 4, rows: [{ file: "samples", column: long, bytes: 3, bytesPerSample: 1 }, { file: "series", bytes: 1, bytesPerSample: 0.3 }] } },
   "status/tenants": { tenants: [{ tenant: long, segments: 1, blocks: 2, bytes: 3, samples: 4, start: 0, end: 0, waiting: 1, deletions: 0, dollarsPerMonth: 0 }, { tenant: "b", error: sentence }] },
   "status/tsdb": { totalSeries: 1e9, totalLabelValuePairs: 1e9, seriesCountByMetricName: [row(long), row("up")], seriesCountByLabelName: [row(long)], seriesCountByFocusLabelValue: [row(long)], seriesCountByLabelValuePair: [row(`${long}=${long}`)], labelValueCountByLabelName: [{ name: long, value: 3 }] },
-  "status/metric_names_stats": { statsCollectedSince: at, records: [{ metricName: long, series: 1, samples: 2, bytes: 3, dollarsPerMonth: 4, queryRequestsCount: 5 }] },
+  "status/metric_names_stats": { statsCollectedSince: at, records: [{ metricName: long, series: 1, samples: 2, bytes: 3, dollarsPerMonth: 4, queryRequestsCount: 5, lastSampleTimestamp: at }] },
   "label/__name__/values": [long, "up"],
   metadata: { [long]: [{ type: "gauge", help: sentence, unit: "a_long_name_of_a_unit" }] },
   "status/buildinfo": { promlakeVersion: "1", version: "2", revision: long },

@@ -148,10 +148,10 @@ test("a gauge of many series is averaged by a label", async () => {
   const reply = (data, more = {}) => (route) => route.fulfill({ json: { status: "success", data, ...more } });
   await page.route("**/api/v1/label/__name__/values*", reply(["pods_ready"]));
   await page.route("**/api/v1/metadata*", reply({ pods_ready: [{ type: "gauge", help: "Pods.", unit: "" }] }));
-  await page.route("**/api/v1/status/metric_names_stats*", reply(undefined, { records: [{ metricName: "pods_ready", series: 4_000, queryRequestsCount: 0 }] }));
+  await page.route("**/api/v1/status/metric_names_stats*", reply(undefined, { records: [{ metricName: "pods_ready", series: 4_000, queryRequestsCount: 0, lastSampleTimestamp: 0, dollarsPerMonth: 1.5 }] }));
   await page.route("**/api/v1/status/tsdb*", reply({ labelValueCountByLabelName: [{ name: "pod", value: 4_000 }, { name: "zone", value: 3 }, { name: "job", value: 1 }] }));
   await page.goto(`${server.url}/#/explore`);
-  await page.getByText("gauge · 4,000 series · never asked").waitFor();
+  await page.getByText("gauge · 4,000 series · never asked · $1.50 a month").waitFor();
   await metrics(page).getByRole("button").click();
   await asks(page, "avg by (zone) (pods_ready)");
 });
@@ -175,6 +175,20 @@ test("the builder and the text follow each other", async () => {
   const values = () => Promise.all(["Metric", "Label 1", "Comparison 1", "Value 1", "Function of a range", "Range of the function", "Aggregation", "Labels that the aggregation keeps"].map((n) => field(n).inputValue()));
   assert.deepEqual(await values(), ["node_cpu_seconds_total", "job", "=", "node", "rate", "1m", "sum", "mode"]);
   // Fields change the text, and run it.
+test("the list says when a metric had its last sample, and which are stale", async () => {
+  const now = Math.floor(Date.now() / 1000) * 1000;
+  const sent = await fetch(`${server.url}/api/v1/import/prometheus`, { method: "POST", body: `silent_metric 1 ${now - 600_000}\n` });
+  assert.equal(sent.status, 204);
+  const page = await visit(browser, `${server.url}/#/explore?range=1h&tz=utc`);
+  await page.getByLabel("Order of the metrics").selectOption("seen");
+  const first = metrics(page).getByRole("listitem").first();
+  await until("the oldest is the first", async () => (await first.textContent())?.startsWith("silent_metricstale"));
+  assert.match(await first.textContent(), new RegExp(`last sample ${new Date(now - 600_000).toISOString().slice(0, 19).replace("T", " ")}$`));
+  await page.getByLabel("Find metrics by name or help text").fill("node_load15");
+  await until("a metric that is scraped is fresh", async () => /^node_load15gauge · .*last sample \d/.test(await first.textContent()));
+  assert.deepEqual(page.faults, []);
+});
+
   await field("Range of the function").fill("2m");
   await page.keyboard.press("Tab");
   await asks(page, 'sum by (mode) (rate(node_cpu_seconds_total{job="node"}[2m]))');

@@ -1,5 +1,7 @@
 import { alarm, choice, cut, h, replace } from "../dom";
 import { spanOf, type Context } from "../context";
+import { dollars } from "../format";
+import { formatTime } from "../time";
 import { usageOf, values } from "./facts";
 import { find, join, type Metadata, type Metric, type Order } from "./metrics";
 
@@ -7,6 +9,8 @@ import { find, join, type Metadata, type Metric, type Order } from "./metrics";
 const shownRows = 100;
 // weighed bounds the metrics whose series and queries are asked for.
 const weighed = 20_000;
+// fresh is how long before the end of the time range the last sample of a metric may be, in ms.
+const fresh = 300_000;
 
 const count = (n: number, one: string, many: string) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
@@ -19,13 +23,14 @@ export class Browser {
   private readonly list = h("ul", { "aria-label": "Metrics" });
   private order: Order = "name";
   private all: Metric[] = [];
+  private end = 0; // ms; of the time range that the metrics are of
   private running: AbortController | undefined;
 
   constructor(
     private readonly ctx: Context,
     private readonly pick: (m: Metric) => void,
   ) {
-    const order = choice("Order of the metrics", [["name", "By name"], ["series", "Most series first"], ["asked", "Most asked first"]], "name", (v) => {
+    const order = choice("Order of the metrics", [["name", "By name"], ["series", "Most series first"], ["asked", "Most asked first"], ["seen", "Oldest last sample first"]], "name", (v) => {
       this.order = v as Order;
       this.show();
     });
@@ -48,7 +53,7 @@ export class Browser {
       .finally(() => this.running === run && this.list.setAttribute("aria-busy", "false"));
   }
 
-  // load shows the metrics when their names are there, and again with series and queries. The list
+  // load shows the metrics when their names are there, and again with what is stored of them. The list
   // is useful without these, and without metadata.
   private async load(signal: AbortSignal): Promise<void> {
     const { api } = this.ctx;
@@ -57,8 +62,9 @@ export class Browser {
     const names = await values(api, "__name__", span, "", undefined, signal);
     const metadata = await known;
     for (const usage of [[], names.length && names.length <= weighed ? usageOf(api, span, signal).catch(() => []) : []]) {
-      this.all = join(names, metadata, await usage);
+      const all = join(names, metadata, await usage);
       if (signal.aborted) return;
+      [this.all, this.end] = [all, span.end];
       this.show();
     }
   }
@@ -75,8 +81,9 @@ export class Browser {
 
   private row(m: Metric): HTMLElement {
     const type = m.kind === "bucket" ? "histogram" : m.kind;
-    const facts = [type, m.unit, m.series !== undefined && count(m.series, "series", "series"), m.asked !== undefined && (m.asked ? `asked by ${count(m.asked, "query", "queries")}` : "never asked")].filter(Boolean).join(" · ");
-    const button = h("button", { type: "button", class: "metric", onclick: () => this.pick(m) }, h("span", { class: "expr" }, ...cut(m.name)), facts ? h("span", { class: "cost muted" }, facts) : null, m.help ? h("span", { class: "cost" }, ...cut(m.help)) : null);
+    const facts = [type, m.unit, m.series !== undefined && count(m.series, "series", "series"), m.asked !== undefined && (m.asked ? `asked by ${count(m.asked, "query", "queries")}` : "never asked"), (m.dollars ?? 0) >= 0.01 && `${dollars(m.dollars!)} a month`, m.seen !== undefined && `last sample ${formatTime(m.seen, this.ctx.zone())}`].filter(Boolean).join(" · ");
+    const stale = m.seen !== undefined && m.seen < this.end - fresh;
+    const button = h("button", { type: "button", class: "metric", onclick: () => this.pick(m) }, h("span", { class: "expr" }, ...cut(m.name)), stale ? h("span", { class: "cost warn" }, "stale") : null, facts ? h("span", { class: "cost muted" }, facts) : null, m.help ? h("span", { class: "cost" }, ...cut(m.help)) : null);
     button.dataset["name"] = m.name;
     return h("li", {}, button);
   }

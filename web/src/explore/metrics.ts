@@ -9,6 +9,8 @@ export interface Metric {
   unit: string;
   series?: number;
   asked?: number; // queries that asked for it
+  seen?: number; // ms; the time of the last sample
+  dollars?: number; // a month
   text: string; // what the search reads
 }
 
@@ -19,6 +21,8 @@ export interface Usage {
   metricName: string;
   series: number;
   queryRequestsCount: number;
+  lastSampleTimestamp: number; // seconds
+  dollarsPerMonth: number;
 }
 
 // join makes the list of metrics of their names and what is known about them.
@@ -28,11 +32,11 @@ export function join(names: readonly string[], metadata: Metadata, usage: readon
   return names.map((name) => {
     const { help = "", unit = "" } = first(name) ?? first(base(name)) ?? {};
     const u = used.get(name);
-    return { name, kind: kindOf(name, (n) => first(n)?.type), help, unit, text: `${name}\n${help}`.toLowerCase(), ...(u ? { series: u.series, asked: u.queryRequestsCount } : {}) };
+    return { name, kind: kindOf(name, (n) => first(n)?.type), help, unit, text: `${name}\n${help}`.toLowerCase(), ...(u ? { series: u.series, asked: u.queryRequestsCount, seen: u.lastSampleTimestamp * 1000, dollars: u.dollarsPerMonth } : {}) };
   });
 }
 
-export type Order = "name" | "series" | "asked";
+export type Order = "name" | "series" | "asked" | "seen";
 
 // find returns the metrics whose name or help has all words of a text. In the order of names, those
 // whose name begins with the text come first, then those whose name has it.
@@ -40,6 +44,7 @@ export function find(all: readonly Metric[], text: string, order: Order): Metric
   const wanted = text.trim().toLowerCase();
   const words = wanted.split(/\s+/).filter(Boolean);
   const found = all.filter((m) => words.every((w) => m.text.includes(w)));
+  if (order === "seen") return found.sort((a, b) => (a.seen ?? Infinity) - (b.seen ?? Infinity) || 0);
   if (order !== "name") return found.sort((a, b) => (b[order] ?? -1) - (a[order] ?? -1));
   if (!wanted) return found;
   const ranks: Metric[][] = [[], [], []];
