@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 
-	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/demo"
 	"github.com/promlake/promlake/internal/app/doctorapp"
@@ -18,7 +16,6 @@ import (
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/promapp"
-	"github.com/promlake/promlake/internal/app/promconfig"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/ruleapp"
 	"github.com/promlake/promlake/internal/app/tenantapp"
@@ -105,9 +102,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 	s.Query.Query.Tenants, s.Uploads.Tenants = shared, shared
 	writers = append(writers, func(in *ingest.Stage) { shared.in = in })
 	if s.Demo && s.Prometheus.ConfigFile == "" {
-		s.Prometheus.Config = func(url, token string, logger *slog.Logger) (*promconfig.Config, error) {
-			return demo.Config(s.Feeder, url, token, logger)
-		}
+		s.Prometheus.Config = s.demoConfig
 	}
 	if s.Prometheus.Enabled() {
 		s.Prometheus.Queue.Patience += max(s.Ingest.FlushInterval, ingest.RemoteFlushInterval)
@@ -163,13 +158,8 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 	if s.Flight.Listen != "" {
 		all = append(all, NewFlight(s.Flight).Build)
 	}
-	if s.Demo {
-		all = append(all, func(_ context.Context, p process.Parts) (process.Stage, error) {
-			welcome := process.InBackground(p, "demo", func(ctx context.Context) {
-				demo.Welcome(ctx, s.Feeder, p.URL, p.Token, out, p.Logger)
-			})
-			return demonstration{welcome, demo.NodeHandler(s.Feeder, p.Logger, p.Now)}, nil
-		})
+	if s.Demo || s.offersDemo() {
+		all = append(all, demonstrate(s, monitor, out))
 	}
 	return all
 }
@@ -183,15 +173,4 @@ func (t *tenants) Replicas(ctx context.Context) replica.Rule { return t.in.Tenan
 // PendingUploads implements uploadapp.Tenants.
 func (t *tenants) PendingUploads(ctx context.Context, tenant string) int {
 	return t.in.Tenants().Current(ctx).Of(tenant).PendingUploads
-}
-
-// demonstration serves the machine's metrics and prints the welcome. It implements process.Stage.
-type demonstration struct {
-	process.Stage // prints the welcome
-	machine       http.Handler
-}
-
-// Routes implements process.Stage.
-func (d demonstration) Routes() []process.Route {
-	return []process.Route{{Pattern: "GET " + demo.NodePath, Name: demo.NodePath, Access: auth.Operate, Handler: d.machine}}
 }

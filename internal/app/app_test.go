@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -247,6 +250,59 @@ func TestDemo(t *testing.T) {
 		require.NotEmpty(t, query(t, srv.url, e.Query, time.Now()), e.Query)
 	}
 	srv.end(t)
+}
+
+// TestDemoOnRequest: a server that scrapes nothing starts the demo when it is asked to, once.
+func TestDemoOnRequest(t *testing.T) {
+	s := defaults()
+	s.Process.Store, s.Feeder.Interval, s.Feeder.Instance = "file://"+t.TempDir(), 200*time.Millisecond, "here"
+	srv := start(t, s)
+	code, body := get(t, srv.url+"/api/v1/demo")
+	require.Equal(t, http.StatusOK, code)
+	require.JSONEq(t, `{"status":"success","data":{"running":false,"tenant":"anonymous"}}`, body)
+	code, _ = get(t, srv.url+demo.NodePath)
+	require.Equal(t, http.StatusNotFound, code)
+	_, body = get(t, srv.url+"/api/v1/scrape_pools")
+	require.NotContains(t, body, "node")
+	for range 2 {
+		resp, err := http.Post(srv.url+"/api/v1/demo", "", nil)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+	}
+	require.Eventually(t, func() bool {
+		return len(query(t, srv.url, `up{instance="here"} == 1`, time.Now()).(model.Vector)) == 1
+	}, time.Minute, 10*time.Millisecond)
+	_, body = get(t, srv.url+"/api/v1/demo")
+	require.Contains(t, body, `"running":true`)
+	_, body = get(t, srv.url+"/api/v1/scrape_pools")
+	require.Contains(t, body, "node")
+	srv.end(t)
+}
+
+// TestDemoIsNotOffered where others reach the process without a token, with --no-demo.offer, and
+// beside a configuration.
+func TestDemoIsNotOffered(t *testing.T) {
+	for name, change := range map[string]func(*app.Settings){
+		"reachable": func(s *app.Settings) { s.Process.Listen = "0.0.0.0:9009" },
+		"off":       func(s *app.Settings) { s.Feeder.Offer = false },
+		"configured": func(s *app.Settings) {
+			s.Prometheus.ConfigFile = filepath.Join(t.TempDir(), "prometheus.yml")
+			require.NoError(t, os.WriteFile(s.Prometheus.ConfigFile, nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := defaults()
+			s.Process.Store, s.Prometheus.Queue.Dir = "file://"+t.TempDir(), t.TempDir()
+			change(&s)
+			h, end, err := process.Open(t.Context(), s.Process, slog.New(slog.DiscardHandler), app.Builders(s, io.Discard)...)
+			require.NoError(t, err)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/demo", nil))
+			require.Equal(t, http.StatusNotFound, w.Code)
+			require.NoError(t, end())
+		})
+	}
 }
 
 // TestMergesOwnSegmentsFromMemory: the compactor of a process takes the segments that its ingest

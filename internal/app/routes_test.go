@@ -53,6 +53,8 @@ var access = map[string]auth.Access{
 	"DELETE /alertmanager/api/v2/silence/{id}": auth.Admin,
 
 	"GET /metrics/node": auth.Operate,
+	"GET /api/v1/demo":  auth.Operate,
+	"POST /api/v1/demo": auth.Operate,
 	"GET /graph":        auth.Public,
 
 	"POST /api/v1/import/prometheus":            auth.Write,

@@ -70,7 +70,7 @@ func start(t *testing.T, flags ...string) *server {
 	t.Helper()
 	s := &server{t: t, listeners: map[string]string{}, done: make(chan struct{}), log: &logBuffer{}}
 	cmd := exec.Command(program, append([]string{"serve", "--store", "file://" + t.TempDir(), "--listen", "127.0.0.1:0", "--memory-limit", fmt.Sprint(memoryLimit),
-		"--query.timeout", queryTimeout.String(), "--web.enable-admin-api", "--no-compactor.enabled", "--flight.listen-address", "127.0.0.1:0"}, flags...)...)
+		"--query.timeout", queryTimeout.String(), "--web.enable-admin-api", "--no-compactor.enabled", "--flight.listen-address", "127.0.0.1:0", "--scrape.queue-dir", t.TempDir()}, flags...)...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	require.NoError(t, cmd.Start())

@@ -122,6 +122,12 @@ export class Api {
     return { data, version: response.headers.get("ETag") ?? "" };
   }
 
+  // post makes the server do what a path names.
+  async post(path: string): Promise<void> {
+    const response = await this.request(path, "", true);
+    parse(response, await reached(response.text()));
+  }
+
   // operator returns what only an operator's token reads, if the server has it.
   async operator<T>(path: string): Promise<T | undefined> {
     try {

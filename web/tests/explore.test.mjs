@@ -83,6 +83,25 @@ test("a store without data shows what to paste, and its first sample appears by 
   }
 });
 
+test("a server without data starts the demo when it is asked to", async () => {
+  const own = await Server.start("--demo.interval=1s");
+  try {
+    // Another tenant would get no data of it.
+    const other = await visit(browser, "about:blank");
+    await Promise.all([other.waitForResponse("**/api/v1/demo"), other.goto(`${own.url}/#/explore?tenant=other`)]);
+    await other.getByText("promlake serve --demo").waitFor();
+    assert.equal(await other.getByRole("button", { name: "Start the demo" }).count(), 0);
+    const page = await visit(browser, `${own.url}/#/explore`);
+    await page.getByRole("button", { name: "Start the demo" }).click();
+    await page.getByRole("region", { name: "Memory in use", exact: true }).getByRole("meter").waitFor();
+    await page.getByRole("link", { name: "Targets" }).waitFor();
+    assert.equal(await page.getByText("No data yet").count(), 0);
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await own.stop();
+  }
+});
+
 test("what to paste has a place for the token and names the tenant", async () => {
   const tokens = `${server.folder}/tokens.json`;
   const token = (await run("token", "--tenant", "team-a,team-b", "--access", "read", "--tokens", tokens)).trim();
@@ -156,6 +175,20 @@ test("a gauge of many series is averaged by a label", async () => {
   await asks(page, "avg by (zone) (pods_ready)");
 });
 
+test("the list says when a metric had its last sample, and which are stale", async () => {
+  const now = Math.floor(Date.now() / 1000) * 1000;
+  const sent = await fetch(`${server.url}/api/v1/import/prometheus`, { method: "POST", body: `silent_metric 1 ${now - 600_000}\n` });
+  assert.equal(sent.status, 204);
+  const page = await visit(browser, `${server.url}/#/explore?range=1h&tz=utc`);
+  await page.getByLabel("Order of the metrics").selectOption("seen");
+  const first = metrics(page).getByRole("listitem").first();
+  await until("the oldest is the first", async () => (await first.textContent())?.startsWith("silent_metricstale"));
+  assert.match(await first.textContent(), new RegExp(`last sample ${new Date(now - 600_000).toISOString().slice(0, 19).replace("T", " ")}$`));
+  await page.getByLabel("Find metrics by name or help text").fill("node_load15");
+  await until("a metric that is scraped is fresh", async () => /^node_load15gauge · .*last sample \d/.test(await first.textContent()));
+  assert.deepEqual(page.faults, []);
+});
+
 test("a hundred thousand metrics are listed in part and found at once", async () => {
   const page = await visit(browser, "about:blank");
   const names = Array.from({ length: 100_000 }, (_, i) => `metric_${String(i).padStart(6, "0")}`);
@@ -175,20 +208,6 @@ test("the builder and the text follow each other", async () => {
   const values = () => Promise.all(["Metric", "Label 1", "Comparison 1", "Value 1", "Function of a range", "Range of the function", "Aggregation", "Labels that the aggregation keeps"].map((n) => field(n).inputValue()));
   assert.deepEqual(await values(), ["node_cpu_seconds_total", "job", "=", "node", "rate", "1m", "sum", "mode"]);
   // Fields change the text, and run it.
-test("the list says when a metric had its last sample, and which are stale", async () => {
-  const now = Math.floor(Date.now() / 1000) * 1000;
-  const sent = await fetch(`${server.url}/api/v1/import/prometheus`, { method: "POST", body: `silent_metric 1 ${now - 600_000}\n` });
-  assert.equal(sent.status, 204);
-  const page = await visit(browser, `${server.url}/#/explore?range=1h&tz=utc`);
-  await page.getByLabel("Order of the metrics").selectOption("seen");
-  const first = metrics(page).getByRole("listitem").first();
-  await until("the oldest is the first", async () => (await first.textContent())?.startsWith("silent_metricstale"));
-  assert.match(await first.textContent(), new RegExp(`last sample ${new Date(now - 600_000).toISOString().slice(0, 19).replace("T", " ")}$`));
-  await page.getByLabel("Find metrics by name or help text").fill("node_load15");
-  await until("a metric that is scraped is fresh", async () => /^node_load15gauge · .*last sample \d/.test(await first.textContent()));
-  assert.deepEqual(page.faults, []);
-});
-
   await field("Range of the function").fill("2m");
   await page.keyboard.press("Tab");
   await asks(page, 'sum by (mode) (rate(node_cpu_seconds_total{job="node"}[2m]))');

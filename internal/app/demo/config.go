@@ -88,6 +88,7 @@ func NodeHandler(s Settings, logger *slog.Logger, now func() time.Time) http.Han
 type Settings struct {
 	Interval time.Duration `name:"demo.interval" default:"5s" min:"100ms" help:"Time between two scrapes of the demo." when:"Lower it for livelier graphs."`
 	Instance string        `name:"demo.instance" placeholder:"NAME" help:"Label instance of the machine's metrics. Default: the host name." when:"Set it to hide the host name."`
+	Offer    bool          `name:"demo.offer" negatable:"" default:"true" help:"Let the page of a server that scrapes nothing start the demo. Operators may do it; without --auth.tokens, only if --listen is an address of this machine alone." when:"Turn it off if the page must not offer it."`
 	ProcPath string        `name:"demo.proc-path" default:"/proc" help:"Mount point of the proc filesystem." when:"Set it in a container that mounts the host's elsewhere."`
 }
 

@@ -148,6 +148,26 @@ func (m *Monitor) reload() error {
 	return nil
 }
 
+// Adopt applies a configuration to a process that is ready and has none. It stays until the process
+// ends. If there is a configuration, nothing happens.
+func (m *Monitor) Adopt(source Source) error {
+	m.reloading.Lock()
+	defer m.reloading.Unlock()
+	if m.Configured() {
+		return nil
+	}
+	if m.met.stopped {
+		return errors.New("the process is shutting down")
+	}
+	c, err := source(m.parts.URL, m.parts.Token, m.parts.Logger)
+	if err == nil {
+		err = m.apply(c)
+	}
+	m.met.note(err, m.parts.Now())
+	m.adopted.Store(err == nil)
+	return err
+}
+
 // onHangup calls f for every SIGHUP until the returned function is called, but not before ready is
 // closed.
 func onHangup(ready <-chan struct{}, f func()) (end func()) {

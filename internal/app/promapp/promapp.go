@@ -52,6 +52,7 @@ type Monitor struct {
 
 	reloading sync.Mutex                        // held while a configuration is applied
 	current   atomic.Pointer[promconfig.Config] // nil before the first one is applied
+	adopted   atomic.Bool                       // the current one came by Adopt
 	met       *reloads
 	signals   func() // ends the handling of SIGHUP
 }

@@ -53,8 +53,11 @@ type Settings struct {
 
 	// Config replaces the file: it is called at the start and at each reload, with the URL of this
 	// process and the token of requests to it. nil: the file is read.
-	Config func(url, token string, logger *slog.Logger) (*promconfig.Config, error) `kong:"-"`
+	Config Source `kong:"-"`
 }
+
+// Source makes a configuration for the process at url, which takes the token if it is not "".
+type Source func(url, token string, logger *slog.Logger) (*promconfig.Config, error)
 
 // Configured reports whether there is a configuration.
 func (s Settings) Configured() bool { return s.ConfigFile != "" || s.Config != nil }

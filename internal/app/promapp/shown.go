@@ -13,10 +13,13 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 )
 
+// Configured reports whether there is a configuration.
+func (m *Monitor) Configured() bool { return m.set.Configured() || m.adopted.Load() }
+
 // shows reports whether a request may see the targets and rules: those of one tenant, which are
 // there once the monitor is built.
 func (m *Monitor) shows(ctx context.Context) bool {
-	return m.set.Configured() && m.current.Load() != nil && tenant.From(ctx) == m.tenant
+	return m.Configured() && m.current.Load() != nil && tenant.From(ctx) == m.tenant
 }
 
 // ScrapePools implements api.Monitoring.

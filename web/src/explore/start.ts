@@ -1,6 +1,30 @@
 import type { Api } from "../api";
-import { copyButton, cut, h, replace } from "../dom";
+import { alarm, copyButton, cut, h, replace } from "../dom";
 import { senders } from "./senders";
+
+// machine is the dashboard that the demo fills.
+const machine = "#/dashboards?range=15m&refresh=5s&dash=machine";
+
+// demo says how to see the metrics of the server's own machine: by a button, if the server lets this
+// user start the demo, and the tenant is that of the demo.
+function demo(api: Api): HTMLElement {
+  const dom = h("div", { class: "muted" }, "To see the metrics of the server's own machine, start it with ", h("code", {}, "promlake serve --demo"), ".");
+  const begin = async (e: Event) => {
+    (e.currentTarget as HTMLButtonElement).disabled = true;
+    try {
+      await api.post("demo");
+      location.hash = machine;
+      location.reload(); // the server has other views now
+    } catch (failure) {
+      replace(dom, alarm(failure));
+    }
+  };
+  const offer = (d: { running: boolean; tenant: string } | undefined) => {
+    if (d?.running === false && d.tenant === (api.tenant || "anonymous")) replace(dom, h("p", {}, "Or look at the metrics of the server's own machine, until the server stops: ", h("button", { type: "button", onclick: (e: Event) => void begin(e) }, "Start the demo")));
+  };
+  void api.operator<{ running: boolean; tenant: string }>("demo").then(offer, () => {});
+  return dom;
+}
 
 // start is what a tenant without data shows: how to send some.
 export function start(api: Api): HTMLElement {
@@ -35,6 +59,6 @@ export function start(api: Api): HTMLElement {
     list,
     panel,
     token ? h("p", {}, "Replace TOKEN by a token for writing. ", h("code", {}, "promlake token --tenant NAME --access write"), " makes one.") : null,
-    h("p", { class: "muted" }, "To see the metrics of the server's own machine, start it with ", h("code", {}, "promlake serve --demo"), "."),
+    demo(api),
   );
 }
