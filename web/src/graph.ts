@@ -25,9 +25,11 @@ export interface GraphOptions {
   marks?: readonly Mark[];
 }
 
-// Mark is a dashed line through a graph: across it at a value, or upright at a time in seconds.
+// Mark is a dashed line through a graph: across it at a value, or upright at a time in seconds; or
+// the area between two values.
 export interface Mark {
   at: number;
+  to?: number;
   colour: string;
   upright?: boolean;
 }
@@ -74,6 +76,15 @@ export interface LineStyle {
   connected: boolean; // it passes gaps
   stack: string; // lines with the same stack stand on each other; "" stands alone
   axis: number; // of Style.axes
+  listed: boolean; // in the legend
+  scheme?: readonly Stop[]; // the colours of its values, instead of one
+  down: number; // the line down to which the area is filled; -1: the axis
+}
+
+// Stop is a colour from a value on, or mixed with that of the next one.
+export interface Stop {
+  at: number;
+  colour: string;
 }
 
 export interface Axis {
@@ -86,6 +97,7 @@ export interface Axis {
   softMax: number | undefined;
   label: string;
   side: "left" | "right" | "hidden";
+  centred?: boolean; // zero is in the middle
 }
 
 export interface Graph {
@@ -165,13 +177,14 @@ function largest(all: Series[]): Series[] {
 
 export function lines({ times, values, names, titles, total }: Lines, o: LineOptions): Graph {
   const { style } = o;
-  const plain: LineStyle = { format: o.format, colour: undefined, figures: [], draw: "line", curve: "linear", points: "auto", width: lineWidth, dash: [], opacity: o.stacked ? 0.35 : 0, connected: false, stack: o.stacked ? "all" : "", axis: 0 };
+  const plain: LineStyle = { format: o.format, colour: undefined, figures: [], draw: "line", curve: "linear", points: "auto", width: lineWidth, dash: [], opacity: o.stacked ? 0.35 : 0, connected: false, stack: o.stacked ? "all" : "", axis: 0, listed: true, down: -1 };
   const how = (i: number) => style?.each[i] ?? plain;
   const { shown, bands } = stack(values, names.map((_, i) => how(i).stack));
   const colourOf = (i: number) => how(i).colour ?? colour(i);
   const written = (i: number, v: number) => how(i).format(v);
   const bound = o.marks?.find((m) => !m.upright)?.at;
   const axes = style?.axes ?? [{ format: o.format, binary: o.binary ?? false, log: o.log, min: undefined, max: undefined, softMin: bound, softMax: bound, label: "", side: "left" as const }];
+  names.forEach((_, i) => how(i).down >= 0 && bands.push({ series: [i + 1, how(i).down + 1] }));
   const scale = (i: number) => (i ? `y${i}` : "y");
 
   const keys = h("div", { class: "keys" });
@@ -180,7 +193,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
   const { select, ...parts } = timed(o.zone, o.zoom);
   let nearest = -1;
   // Plain lines of a graph with many are drawn in steps; uPlot then draws the rest of it.
-  const simple = (l: LineStyle) => l.draw === "line" && l.curve === "linear" && l.points === "auto" && l.width === how(0).width && !l.dash.length && !l.opacity && !l.connected && !l.stack && !l.axis;
+  const simple = (l: LineStyle) => l.draw === "line" && l.curve === "linear" && l.points === "auto" && l.width === how(0).width && !l.dash.length && !l.opacity && !l.connected && !l.stack && !l.axis && !l.scheme;
   const many = names.length > manyLines && names.every((_, i) => simple(how(i)));
   const steps = many ? gradual(colourOf, how(0).width, (yes) => frame.dom.setAttribute("aria-busy", String(yes))) : undefined;
 
@@ -215,7 +228,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
           return {
             label: names[i]!,
             scale: scale(l.axis),
-            stroke: c,
+            stroke: l.scheme?.length ? (p) => mixed(p, scale(l.axis), l.scheme!) : c,
             width: l.draw === "points" ? 0 : l.width,
             dash: l.dash,
             spanGaps: l.connected,
@@ -255,7 +268,8 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
     const calcs = style?.calcs ?? (!names.length || names.length > manyLines ? [] : ["last", "min", "max", "mean"]);
     const figures = (i: number) => style?.each[i]!.figures ?? calcs.map((c) => reduce(values[i]!.map((v) => v ?? null), c.replace("last", "lastNotNull")));
     const cells = (i: number) => figures(i).map((v) => num(v ?? NaN, v === null ? "–" : written(i, v)));
-    const list = () => ended || legendKeys(keys, names, total, u, colourOf, calcs.length ? (all) => table(`Legend of ${titles[0]}`, ["Series", ...calcs], all.map((show, i) => [{ by: names[i]!, show: [show] }, ...cells(i)])) : undefined);
+    const listed = (i: number) => how(i).listed;
+    const list = () => ended || legendKeys(keys, names, listed, total, u, colourOf, calcs.length ? (all) => table(`Legend of ${titles[0]}`, ["Series", ...calcs], all.flatMap((show, i) => (listed(i) ? [[{ by: names[i]!, show: [show] }, ...cells(i)]] : []))) : undefined);
     // The browser may react to input between the lines and a long legend.
     if (names.length > manyLines) setTimeout(list);
     else list();
@@ -302,6 +316,10 @@ function yRange(_u: uPlot, min: number | null, max: number | null): uPlot.Range.
 function limited([low, high]: uPlot.Range.MinMax, a: Axis): uPlot.Range.MinMax {
   const min = a.min ?? Math.min(low!, a.softMin ?? low!);
   const max = a.max ?? Math.max(a.min === undefined ? high! : high! + (high! - min) * 0.05, a.softMax ?? high!);
+  if (a.centred) {
+    const far = Math.max(Math.abs(min), Math.abs(max));
+    return [-far, far];
+  }
   return min < max ? [min, max] : [low, high];
 }
 
@@ -322,9 +340,25 @@ function pathsOf(curve: string): Pick<uPlot.Series, "paths"> {
   }
 }
 
+// mixed is a gradient upwards of the colours of a scale's values.
+function mixed(u: uPlot, scale: string, stops: readonly Stop[]): CanvasGradient {
+  const { min, max } = u.scales[scale]! as { min: number; max: number };
+  const y = (v: number) => u.valToPos(Math.min(max, Math.max(min, v)), scale, true);
+  const out = u.ctx.createLinearGradient(0, y(min), 0, y(max));
+  for (const s of stops) out.addColorStop((y(s.at) - y(min)) / (y(max) - y(min)), s.colour);
+  return out;
+}
+
 function drawMarks(u: uPlot, marks: readonly Mark[]): void {
   const { left, top, width, height } = u.bbox;
   for (const m of marks) {
+    if (m.to !== undefined) {
+      const { min, max } = u.scales["y"]!;
+      const [a, z] = [m.at, m.to].map((v) => u.valToPos(Math.min(max!, Math.max(min!, v)), "y", true)) as [number, number];
+      u.ctx.fillStyle = m.colour;
+      u.ctx.fillRect(left, z, width, a - z);
+      continue;
+    }
     const at = u.valToPos(m.at, m.upright ? "x" : "y", true);
     const [low, length] = m.upright ? [left, width] : [top, height];
     if (!(at >= low && at <= low + length)) continue;
@@ -381,7 +415,7 @@ function lone(all: (number | null | undefined)[]): boolean {
 
 // legendKeys lists the series, in a table if tabular makes one of their buttons. A click shows one
 // alone, a click with Ctrl hides or shows it.
-function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot, colourOf: (i: number) => string, tabular?: (buttons: HTMLElement[]) => HTMLElement): void {
+function legendKeys(keys: HTMLElement, names: string[], listed: (i: number) => boolean, total: number, u: uPlot, colourOf: (i: number) => string, tabular?: (buttons: HTMLElement[]) => HTMLElement): void {
   const on = names.map(() => true);
   const buttons: HTMLButtonElement[] = [];
   const show = () => {
@@ -431,5 +465,5 @@ function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot,
       names.forEach((n, i) => (buttons[i]!.hidden = !n.toLowerCase().includes(text)));
     },
   });
-  replace(keys, names.length > 8 && search, total > names.length && h("span", { class: "muted" }, `The ${names.length} largest of ${total} series`), ...(tabular ? [tabular(buttons)] : buttons));
+  replace(keys, names.length > 8 && search, total > names.length && h("span", { class: "muted" }, `The ${names.length} largest of ${total} series`), ...(tabular ? [tabular(buttons)] : buttons.filter((_, i) => listed(i))));
 }

@@ -76,22 +76,22 @@ test("what a panel sets and the page does not draw is named, and nothing else", 
       title: "Some",
       pluginVersion: "11.0.0",
       unheardOf: { deep: [1] },
-      timeShift: "1d",
+      timeShift: "1d/d",
       options: { legend: { calcs: ["mean", "p99"], showLegend: true, placement: "right" }, tooltip: { mode: "multi" }, xMode: "x" },
       fieldConfig: {
-        defaults: { unit: "s", color: { mode: "shades" }, custom: { axisCenteredZero: true, axisBorderShow: true, insertNulls: false, spanNulls: 60000, thresholdsStyle: { mode: "area" }, cellOptions: { type: "gauge" } } },
+        defaults: { unit: "s", color: { mode: "shades" }, custom: { axisBorderShow: true, insertNulls: 5000, spanNulls: 60000, thresholdsStyle: { mode: "zones" }, cellOptions: { type: "gauge" } } },
         overrides: [
-          { matcher: { id: "byName", options: "a" }, properties: [{ id: "custom.fillBelowTo", value: "b" }, { id: "custom.lineWidth", value: 3 }, { id: "custom.pointShape", value: "star" }] },
+          { matcher: { id: "byName", options: "a" }, properties: [{ id: "custom.lineWidth", value: 3 }, { id: "custom.pointShape", value: "star" }] },
           { matcher: { id: "byValue", options: {} }, properties: [] },
         ],
       },
       transformations: [{ id: "calculateField", options: {} }],
-      targets: [target("A", "vector(1)", "a", { exemplar: true, editorMode: "code" })],
+      targets: [target("A", "vector(1)", "a", { editorMode: "code" })],
     },
     { type: "timeseries", title: "Defaults", id: 3, options: { tooltip: { mode: "single", sort: "none" } }, fieldConfig: { defaults: { links: [], custom: { axisCenteredZero: false, insertNulls: false, lineInterpolation: "linear", fillOpacity: 10, hideFrom: { legend: false, tooltip: false, viz: false }, scaleDistribution: { type: "linear" } }, mappings: [], thresholds: { mode: "absolute", steps: [] } }, overrides: [] }, targets: [target("A", "vector(1)", "a", { exemplar: false })] },
   ]);
   assert.deepEqual(await notes(page, "Some"), [
-    'Not drawn as in Grafana: unheardOf, timeShift "1d", exemplar, legend.calcs "p99", xMode "x", color.mode "shades", custom.axisCenteredZero, custom.spanNulls 60000, custom.thresholdsStyle.mode "area", transformation calculateField, override custom.fillBelowTo "b", override custom.pointShape "star", overrides byValue.',
+    'Not drawn as in Grafana: unheardOf, timeShift "1d/d", legend.calcs "p99", xMode "x", color.mode "shades", custom.insertNulls 5000, custom.thresholdsStyle.mode "zones", transformation calculateField, override custom.pointShape "star", overrides byValue.',
   ]);
   assert.match(await card(page, "Some").locator("h2").getAttribute("title"), /^Some\nNot drawn as in Grafana: unheardOf/);
   assert.deepEqual(await notes(page, "Defaults"), []);
@@ -110,14 +110,16 @@ test("tables colour and map cells as their options say", async () => {
   const thresholds = { mode: "absolute", steps: [{ color: "green", value: null }, { color: "red", value: 80 }] };
   const table = (title, custom, more = {}) => ({ type: "table", title, targets, fieldConfig: { defaults: { thresholds, custom, ...more }, overrides: [] } });
   const mappings = [{ type: "value", options: { 270: { text: "many" } } }, { type: "regex", options: { pattern: "^ok-(.*)$", result: { text: "fine $1" } } }];
-  const page = await show([table("plain", {}), table("text", { displayMode: "color-text" }), table("behind", { cellOptions: { type: "color-background" } }), table("mapped", {}, { mappings }), table("bar", { cellOptions: { type: "gauge" } })]);
+  const page = await show([table("plain", {}), table("text", { displayMode: "color-text" }), table("behind", { cellOptions: { type: "color-background" } }), table("mapped", {}, { mappings }), table("bar", { cellOptions: { type: "gauge" } }, { min: 0, max: 540 }), table("line", { cellOptions: { type: "sparkline" } })]);
   const style = (name) => card(page, name).locator("tbody td").last().evaluate((td) => [td.style.color !== "", td.style.backgroundColor !== ""]);
   assert.deepEqual(await style("plain"), [false, false]);
   assert.deepEqual(await style("text"), [true, false]);
   assert.deepEqual(await style("behind"), [true, true]);
   assert.deepEqual((await cells(page, "mapped"))[0].slice(1), ["fine 1", "many"]);
   assert.deepEqual(await notes(page, "mapped"), []);
-  assert.deepEqual(await notes(page, "bar"), ['Not drawn as in Grafana: custom.cellOptions.type "gauge".']);
+  assert.match(await card(page, "bar").locator("tbody td").last().evaluate((td) => td.style.backgroundImage), /^linear-gradient\(90deg, .* 50%, transparent/);
+  assert.deepEqual(await notes(page, "bar"), []);
+  assert.deepEqual(await notes(page, "line"), ['Not drawn as in Grafana: custom.cellOptions.type "sparkline".']);
   assert.deepEqual(page.faults, []);
 });
 
@@ -138,7 +140,7 @@ test("old graphs: a second axis with its unit, colours, bars and stacks of serie
   const graph = (title, more) => ({ type: "graph", title, linewidth: 4, fill: 0, yaxes: [{ format: "Bps" }, { format: "ms", min: "0", max: "300" }], legend: { values: true, current: true }, targets: [target("A", "vector(5000000)", "read"), target("B", "vector(250)", "io time")], aliasColors: { read: redHex, "io time": blueHex }, ...more });
   const page = await show([
     graph("Axes", { seriesOverrides: [{ alias: "io time", yaxis: 2, zindex: -1 }] }),
-    graph("Noted", { seriesOverrides: [{ alias: "/io.*/", fillBelowTo: "read", dashes: true }], thresholds: [{ value: 3, op: "gt" }], nullPointMode: "null as zero", xaxis: { mode: "histogram" } }),
+    graph("Noted", { seriesOverrides: [{ alias: "/io.*/", fillBelowTo: "read", dashes: true }], thresholds: [{ value: 3, op: "gt", line: true, yaxis: "right" }], nullPointMode: "null as zero", xaxis: { mode: "histogram" } }),
     graph("Stack", { stack: true, targets: [target("A", "vector(30)", "read"), target("B", "vector(10)", "io time")], seriesOverrides: [{ alias: "io time", stack: false }] }),
   ]);
   assert.deepEqual(await cells(page, "Axes"), [["read", "5 MB/s"], ["io time", "250 ms"]]);
@@ -146,9 +148,108 @@ test("old graphs: a second axis with its unit, colours, bars and stacks of serie
   const [read, time] = await tops(page, "Axes", [red, blue]);
   assert.ok(time < read, `${read} ${time}`);
   assert.deepEqual(await notes(page, "Axes"), []);
-  assert.deepEqual(await notes(page, "Noted"), ['Not drawn as in Grafana: seriesOverrides[].fillBelowTo "read", thresholds, nullPointMode "null as zero", xaxis.mode "histogram".']);
+  assert.deepEqual(await notes(page, "Noted"), ['Not drawn as in Grafana: thresholds[].yaxis "right", xaxis.mode "histogram".']);
   const [below, alone] = await tops(page, "Stack", [red, blue]);
   assert.ok(below < alone, `${below} ${alone}`);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a graph draws thresholds as areas, null as zero, and short gaps through", async () => {
+  // Every second of the steps has a value.
+  const gaps = "vector(40) and on() (floor(vector(time()) / 15) % 2 == 0)";
+  const graph = (title, targets, more, overrides = [fixed("x", blueHex)]) => ({ type: "timeseries", title, targets, ...more, fieldConfig: { ...more.fieldConfig, overrides } });
+  const steps = [{ color: "transparent", value: null }, { color: limeHex, value: 20 }, { color: redHex, value: 30 }];
+  const style = (mode) => ({ fieldConfig: { defaults: { min: 0, max: 40, custom: { lineWidth: 3, fillOpacity: 0, thresholdsStyle: { mode } }, thresholds: { mode: "absolute", steps } } } });
+  const page = await show([
+    graph("Areas", [target("A", "vector(1)", "x")], style("line+area")),
+    graph("Old areas", [target("A", "vector(1)", "x")], { type: "graph", yaxes: [{ min: 0, max: 40 }], aliasColors: { x: blueHex }, thresholds: [{ value: 30, op: "gt", fill: true, line: true, colorMode: "critical", yaxis: "left" }] }),
+    graph("Centred", [target("A", "vector(40)", "top"), target("B", "vector(0)", "x")], { fieldConfig: { defaults: { custom: { axisCenteredZero: true, lineWidth: 4 } } } }, [fixed("x", blueHex), fixed("top", redHex)]),
+    graph("Between", [target("A", "vector(30)", "top"), target("B", "vector(10)", "x")], { fieldConfig: { defaults: { min: 0, max: 40, custom: { lineWidth: 1, fillOpacity: 0 } } } }, [fixed("x", blueHex), fixed("top", redHex, ["custom.fillBelowTo", "x"], ["custom.fillOpacity", 40])]),
+    graph("Scheme", [target("A", "vector(time()) % 600 / 15", "x")], { fieldConfig: { defaults: { color: { mode: "thresholds" }, thresholds: { mode: "absolute", steps: [{ color: limeHex, value: null }, { color: redHex, value: 20 }] }, custom: { lineWidth: 4, gradientMode: "scheme" } } } }, []),
+    graph("Zeros", [target("A", gaps, "x")], { type: "graph", nullPointMode: "null as zero", legend: { values: true, min: true }, aliasColors: { x: blueHex } }),
+    graph("Gaps", [target("A", gaps, "x")], { options: { legend: { calcs: ["min"] } }, fieldConfig: { defaults: { custom: { spanNulls: 30_000, showPoints: "never" } } } }),
+  ]);
+  // The middle of the plot's rows, from above: the area above 30, the one above 20, and nothing.
+  const rows = (name) => card(page, name).locator("canvas").evaluate((canvas) => {
+    const at = (share) => [...canvas.getContext("2d").getImageData(Math.floor(canvas.width * 0.7), Math.floor(canvas.height * share), 1, 1).data];
+    return [at(0.12), at(0.3), at(0.65)].map(([r, g, , a]) => (a === 0 || a > 250 ? "" : r > g ? "red" : "green"));
+  });
+  assert.deepEqual(await rows("Areas"), ["red", "green", ""]);
+  assert.deepEqual(await rows("Old areas"), ["red", "", ""]);
+  assert.deepEqual(await rows("Between"), ["", "red", ""]);
+  const [high, low] = await tops(page, "Scheme", [red, lime]);
+  assert.ok(high < low, `${high} ${low}`);
+  const [top, zero] = await tops(page, "Centred", [red, blue]);
+  assert.ok(zero > 3 * top, `${top} ${zero}`);
+  assert.deepEqual(await cells(page, "Zeros"), [["x", "0"]]);
+  assert.deepEqual(await cells(page, "Gaps"), [["x", "40"]]);
+  // A line through the gaps is as wide as the plot.
+  const blues = await card(page, "Gaps").locator("canvas").evaluate((canvas) => {
+    const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(Array.from({ length: data.length / 4 }, (_, i) => i).filter((i) => data[4 * i + 2] > 200 && data[4 * i] < 60 && data[4 * i + 3] > 200).map((i) => i % width)).size / width;
+  });
+  assert.ok(blues > 0.5, `${blues}`);
+  for (const name of ["Areas", "Old areas", "Centred", "Between", "Scheme", "Zeros", "Gaps"]) assert.deepEqual(await notes(page, name), [], name);
+  assert.deepEqual(page.faults, []);
+});
+
+test("exemplars, a shifted time, names by a pattern, and series out of the legend", async () => {
+  const at = Math.floor(Date.now() / 15_000) * 15_000 - 60_000;
+  const points = (more) => Array.from({ length: 40 }, (_, i) => `dotted_total{job="a"} ${i} ${((at - i * 15_000) / 1000).toFixed(3)}${i === 2 ? more : ""}`).reverse();
+  const sent = await fetch(`${server.url}/api/v1/import/prometheus`, { method: "POST", headers: { "Content-Type": "application/openmetrics-text" }, body: `# TYPE dotted counter\n${points(` # {trace_id="abc"} 1 ${((at - 30_000) / 1000).toFixed(3)}`).join("\n")}\n# EOF\n` });
+  assert.equal(sent.status, 204, await sent.text());
+  const hidden = { matcher: { id: "byValue", options: { reducer: "max", op: "gte", value: 9 } }, properties: [{ id: "custom.hideFrom", value: { legend: true, tooltip: false, viz: false } }] };
+  const page = await show([
+    { type: "timeseries", title: "Dots", targets: [target("A", "dotted_total", "x", { exemplar: true })] },
+    { type: "timeseries", title: "Yesterday", timeShift: "1d", targets: [target("A", "vector(1)", "x")] },
+    { type: "timeseries", title: "Named", targets: [target("A", "vector(1)", "pod-1"), target("B", "vector(2)", "other"), target("C", "vector(9)", "pod-9")], transformations: [{ id: "filterFieldsByName", options: { include: { pattern: "/^pod/" } } }, { id: "renameByRegex", options: { regex: "pod-(.*)", renamePattern: "number $1" } }], fieldConfig: { defaults: {}, overrides: [hidden] } },
+    { type: "stat", title: "Palette", links: [{ title: "Runbook", url: "https://example.org/$__range" }, { title: "Grafana's", url: "/d/x" }], targets: [target("A", "vector(1)", "a"), target("B", "vector(2)", "b")], fieldConfig: { defaults: { color: { mode: "palette-classic" }, links: [{ url: "/d/y?${__url_time_range}" }] }, overrides: [] } },
+  ], { more: { links: [{ type: "link", title: "Wiki", url: "https://example.org/wiki" }] } });
+  assert.deepEqual(page.asked.filter((u) => u.pathname.endsWith("query_exemplars")).map((u) => u.searchParams.get("query")), ["dotted_total"]);
+  await card(page, "Dots").scrollIntoViewIfNeeded();
+  const box = await card(page, "Dots").locator(".u-over").boundingBox();
+  const { start, end } = Object.fromEntries(page.asked.find((u) => u.searchParams.get("query") === "dotted_total" && u.pathname.endsWith("query_range")).searchParams);
+  await until("the pointer meets the exemplar", async () => {
+    for (let y = 0; y < box.height; y += 6) {
+      await page.mouse.move(box.x + (box.width * (at / 1000 - 30 - start)) / (end - start), box.y + y);
+      if (/Exemplar.*trace_id="abc"/.test(await card(page, "Dots").locator(".tip").textContent())) return true;
+    }
+    return false;
+  });
+  const shifted = page.asked.find((u) => u.pathname.endsWith("query_range") && Number(u.searchParams.get("end")) < Date.now() / 1000 - 86_000);
+  assert.equal(shifted.searchParams.get("query"), "vector(1)");
+  assert.deepEqual(await card(page, "Named").locator(".key").allTextContents(), ["number 1"]);
+  const colours = await card(page, "Palette").locator(".stat-value").evaluateAll((all) => all.map((e) => e.style.color));
+  assert.ok(colours[0] && colours[0] !== colours[1], `${colours}`);
+  await card(page, "Palette").hover();
+  await card(page, "Palette").getByRole("button", { name: "About Palette" }).click();
+  assert.deepEqual(await card(page, "Palette").getByRole("link").evaluateAll((all) => all.map((a) => a.textContent)), ["Runbook"]);
+  await page.getByRole("link", { name: "Wiki" }).waitFor();
+  // A graph without its exemplars says why.
+  await page.route("**/api/v1/query_exemplars*", (route) => route.fulfill({ status: 422, json: { status: "error", errorType: "execution", error: "too many" } }));
+  await card(page, "Dots").scrollIntoViewIfNeeded();
+  await page.evaluate(() => document.activeElement?.blur());
+  await page.keyboard.press("r");
+  await card(page, "Dots").getByText("No exemplars: too many").waitFor();
+  assert.equal(await card(page, "Dots").locator("canvas").count(), 1);
+  for (const name of ["Dots", "Yesterday", "Named", "Palette"]) assert.deepEqual(await notes(page, name), [], name);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a table has all values over time of a query for a table", async () => {
+  const targets = [target("A", 'label_replace(vector(7),"pod","p1","","")', "", { format: "table", interval: "5m" })];
+  const page = await show([
+    { type: "table", title: "Times", targets },
+    { type: "stat", title: "One", targets: [target("A", 'label_replace(vector(7),"pod","p1","","") or label_replace(vector(9),"pod","p2","","")', "", { format: "table", interval: "5m" })], options: { reduceOptions: { calcs: ["sum"] } } },
+    { type: "table", title: "Most", targets, transformations: [{ id: "groupBy", options: { fields: { pod: { operation: "groupby" }, Value: { operation: "aggregate", aggregations: ["count", "max"] } } } }] },
+  ]);
+  const rows = await cells(page, "Times");
+  assert.ok(rows.length >= 3, `${rows.length}`);
+  assert.deepEqual([new Set(rows.map((r) => r[0])).size, rows[0].slice(1)], [rows.length, ["p1", "7"]]);
+  assert.deepEqual(await cells(page, "Most"), [["p1", String(rows.length), "7"]]);
+  // A single value is calculated over all rows.
+  assert.deepEqual(await card(page, "One").locator(".stat-value").allTextContents(), [String(rows.length * 16)]);
+  for (const name of ["Times", "One", "Most"]) assert.deepEqual(await notes(page, name), [], name);
   assert.deepEqual(page.faults, []);
 });
 
@@ -176,7 +277,7 @@ test("old single values and old tables", async () => {
     single("Range", "vector(7)", { mappingType: 2, rangeMaps: [{ from: "5", to: "9", text: "some" }] }),
     single("Gauge", "vector(66)", { format: "percent", gauge: { show: true, minValue: 0, maxValue: 200 } }),
     single("Affixes", "vector(3)", { prefix: "v", postfix: " of 9", valueFontSize: "80%" }),
-    single("Column", "vector(3)", { tableColumn: "pod" }),
+    single("Column", "vector(3)", { tableColumn: "pod", targets: [target("A", 'label_replace(vector(3),"pod","p9","","")', "", { format: "table", instant: true })] }),
     {
       type: "table",
       title: "Styles",
@@ -189,8 +290,8 @@ test("old single values and old tables", async () => {
   assert.equal(await card(page, "Range").locator(".stat-value").textContent(), "some");
   assert.equal(await card(page, "Gauge").getByRole("meter").getAttribute("aria-valuemax"), "200");
   assert.equal(await card(page, "Affixes").locator(".stat-value").textContent(), "v3 of 9");
-  for (const name of ["Map", "Range", "Gauge", "Affixes"]) assert.deepEqual(await notes(page, name), []);
-  assert.deepEqual(await notes(page, "Column"), ['Not drawn as in Grafana: tableColumn "pod".']);
+  assert.equal(await card(page, "Column").locator(".stat-value").textContent(), "p9");
+  for (const name of ["Map", "Range", "Gauge", "Affixes", "Column"]) assert.deepEqual(await notes(page, name), []);
   assert.deepEqual(await card(page, "Styles").locator("thead th").allTextContents(), ["Version", "Size"]);
   assert.deepEqual(await cells(page, "Styles"), [["1.2", "2.0 KiB"]]);
   assert.deepEqual(await notes(page, "Styles"), ['Not drawn as in Grafana: styles[].colorMode "row".']);
@@ -226,17 +327,20 @@ test("variables of other data sources are left out, and gaps between panels clos
   const list = [
     { name: "logs", type: "query", datasource: { type: "loki", uid: "l" }, query: "label_values(app)" },
     { name: "filter", type: "adhoc" },
-    { name: "every", type: "interval", query: "1m,5m", auto: true, current: { value: "1m" } },
+    { name: "every", type: "interval", query: "1m,5m", auto: true, auto_count: 30, auto_min: "10s", current: { value: "$__auto_interval_every" } },
   ];
   const panels = [
-    { type: "stat", title: "First", gridPos: { x: 0, y: 3, w: 12, h: 4 }, targets: [target("A", "vector(1)", "x")] },
+    { type: "stat", title: "First", gridPos: { x: 0, y: 3, w: 12, h: 4 }, targets: [target("A", "last_over_time(vector(1)[$every:10s])", "x")] },
     { type: "stat", title: "Below", gridPos: { x: 6, y: 30, w: 12, h: 4 }, targets: [target("A", "vector(2)", "x")] },
     { type: "stat", title: "Beside", gridPos: { x: 18, y: 31, w: 6, h: 4 }, targets: [target("A", "vector(3)", "x")] },
   ];
   const page = await show(panels, { more: { templating: { list } } });
-  assert.deepEqual(await page.locator("main .dashboards > .status p").allTextContents(), ["Not drawn as in Grafana: variable every: auto.", "The variable logs is left out: its data source is loki, not Prometheus.", "The variable filter is left out: its type is adhoc."]);
+  assert.deepEqual(await page.locator("main .dashboards > .status p").allTextContents(), ["The variable logs is left out: its data source is loki, not Prometheus.", "The variable filter is left out: its type is adhoc."]);
   assert.equal(await page.locator("main [role=alert]").count(), 0);
   assert.equal(page.asked.filter((u) => /label\/|\/series/.test(u.pathname)).length, 0);
+  // Thirty steps of a quarter of an hour.
+  assert.ok(page.asked.some((u) => u.searchParams.get("query") === "last_over_time(vector(1)[30s:10s])"));
+  assert.equal(await page.getByLabel("every").inputValue(), "auto");
   const rows = await Promise.all(panels.map((p) => card(page, p.title).evaluate((e) => e.style.gridRowStart)));
   assert.deepEqual(rows, ["1", "5", "1"]);
   assert.deepEqual(page.faults, []);

@@ -52,6 +52,7 @@ for (const [what, transformations, columns, rows] of [
   ["leaves out what is null", [filter("isNull", {}, { type: "exclude" })], ["job", "instance", "Value"], [["a", "x", 1], ["a", "y", 3], ["b", "w", 5]]],
   ["fulfils all conditions", [{ id: "filterByValue", options: { type: "include", match: "all", filters: [{ fieldName: "job", config: { id: "regex", options: { value: "^a$" } } }, { fieldName: "Value", config: { id: "lower", options: { value: 2 } } }] } }], ["job", "instance", "Value"], [["a", "x", 1]]],
   ["fulfils no condition of a column that is not there", [{ id: "filterByValue", options: { type: "include", match: "any", filters: [{ fieldName: "other", config: { id: "isNotNull", options: {} } }] } }], ["job", "instance", "Value"], []],
+  ["converts to numbers and texts", [{ id: "convertFieldType", options: { conversions: [{ targetField: "job", destinationType: "number" }, { targetField: "Value", destinationType: "string" }] } }, { id: "limit", options: { limitField: 1 } }], ["job", "instance", "Value"], [[null, "x", "1"]]],
   ["sorts and renames", [{ id: "sortBy", options: { sort: [{ field: "Value", desc: true }] } }, { id: "renameByRegex", options: { regex: "^(.)ob$", renamePattern: "$1obs" } }], ["jobs", "instance", "Value"], [["b", "w", 5], ["a", "y", 3], ["a", "x", 1], ["b", "z", null]]],
 ]) {
   test(`transform ${what}`, () => {
@@ -60,12 +61,67 @@ for (const [what, transformations, columns, rows] of [
   });
 }
 
+const labelled = (refId, names) => ({ columns: ["job", `Value #${refId}`].map(column), rows: names.map((n, i) => [n, i]) });
+
+for (const [mode, rows] of [["outer", [["a", 0, null], ["b", 1, 0], ["c", null, 1]]], ["inner", [["b", 1, 0]]]]) {
+  test(`joinByField ${mode}`, () => assert.deepEqual(transform([labelled("A", ["a", "b"]), labelled("B", ["b", "c"])], [{ id: "joinByField", options: { byField: "job", mode } }], { lines: [], tables: [] }, scope).rows, rows));
+}
+
+const { read } = await bundled("dashboards/model.ts");
+
+for (const [what, panel, expected] of [
+  ["an old table of calculations", { type: "table", styles: [], transform: "timeseries_aggregations", columns: [{ text: "Avg", value: "avg" }, { text: "Now", value: "current" }], sort: { col: 1, desc: true } }, { type: "table", options: { showHeader: undefined, sortBy: [{ column: 1, desc: true }] }, transformations: [{ id: "reduce", options: { reducers: ["mean", "lastNotNull"] } }, { id: "organize", options: { renameByName: { Field: "Metric", Mean: "Avg", "Last *": "Now" } } }] }],
+  ["an old table of rows", { type: "table-old", transform: "timeseries_to_rows" }, { type: "table", transformations: [{ id: "seriesToRows" }] }],
+  ["an old pie", { type: "grafana-piechart-panel", pieType: "donut", valueName: "avg", format: "s", aliasColors: { a: "red" } }, { type: "piechart", options: { pieType: "donut", reduceOptions: { calcs: ["mean"] } } }],
+  ["an old text", { type: "text", content: "words", targets: [{ refId: "A", rawSql: "SELECT 1" }] }, { options: { content: "words" }, targets: [] }],
+  ["a query of a data source that answers PromQL", { type: "stat", datasource: { type: "victoriametrics-metrics-datasource", uid: "x" }, targets: [{ refId: "A", expr: "up" }, { refId: "B", datasource: { type: "prometheus" }, hide: false }] }, { type: "stat", points: undefined }],
+]) {
+  test(`the model of ${what}`, () => {
+    const [spec] = read({ panels: [panel] }).sections[0].panels;
+    assert.deepEqual(spec.notes, []);
+    for (const [k, v] of Object.entries(expected)) assert.deepEqual(spec[k], v, k);
+  });
+}
+
+test("merge keeps the times of values over time apart", () => {
+  const over = (refId, values) => ({ over: true, columns: ["Time", "job", `Value #${refId}`].map(column), rows: values.map((v, i) => [`t${i}`, "a", v]) });
+  const out = transform([over("A", [1, 2]), over("B", [3, 4])], [{ id: "merge" }], { lines: [], tables: [] }, scope);
+  assert.deepEqual(out.rows, [["t0", "a", 1, 3], ["t1", "a", 2, 4]]);
+});
+
+test("seriesToRows has the newest values first", () => {
+  const line = (name, values) => ({ name, refId: "A", labels: {}, times: [10, 20], values });
+  const out = transform([], [{ id: "seriesToRows" }], { lines: [line("x", [1, 2]), line("y", [null, 4])], tables: [], zone: "utc" }, scope);
+  assert.deepEqual([out.columns.map((c) => c.title), out.rows.map((r) => r.slice(1))], [["Time", "Metric", "Value"], [["x", 2], ["y", 4], ["x", 1]]]);
+});
+
+const { formatter, known } = await bundled("dashboards/units.ts");
+
+for (const [unit, value, expected] of [
+  ["sishort", 0.002, "2 m"], ["sishort", 5, "5"], ["volt", 0.005, "5 mV"], ["kvolt", 2, "2 kV"], ["mvolt", 1500, "1.5 V"], ["lengthkm", 0.5, "500 m"], ["currencyINR", 12, "₹12.00"],
+  ["pressurehpa", 1013, "1013 hPa"], ["TBs", 1, "1 TB/s"], ["cores", 2, "2 cores"], ["items/sec", 2, "2 items/sec"],
+]) {
+  test(`the unit ${unit} of ${value}`, () => assert.deepEqual([formatter(unit, undefined, "utc")(value), known(unit)], [expected, true]));
+}
+test("a unit of Grafana that the page does not have is known to be none", () => assert.deepEqual(["currencyXYZ", "radexpckg", "connections"].map(known), [false, false, true]));
+
+const { fieldOf } = await bundled("dashboards/fields.ts");
+
+for (const [options, values, expected] of [
+  [{ reducer: "allIsZero", op: "gte", value: 0 }, [0, null, 0], true], [{ reducer: "allIsZero" }, [0, 1], false], [{ reducer: "allIsNull" }, [null], true], [{ reducer: "max", op: "lt", value: 5 }, [1, 4], true], [{ reducer: "max", op: "lt", value: 5 }, [1, 6], false], [{ reducer: "mean", op: "gt", value: 1 }, [null], false],
+]) {
+  const overrides = [{ matcher: { id: "byValue", options }, properties: [{ id: "custom.hidden", value: true }] }];
+  test(`an override by value ${JSON.stringify(options)} of ${values}`, () => assert.equal(fieldOf({ name: "a", refId: "A", labels: {}, values }, {}, overrides, "utc", scope).hidden, expected));
+}
+
 const { leftOfTransformation } = await bundled("dashboards/support.ts");
 
 for (const [type, id, options, expected] of [
   ["table", "calculateField", { mode: "windowFunctions", window: { reducer: "mean" } }, ['mode "windowFunctions"']],
   ["table", "calculateField", { mode: "binary", binary: { left: { matcher: { id: "byType", options: "number" } }, operator: "^" } }, ['binary.operator "^"', 'binary.left "byType"']],
   ["barchart", "calculateField", { mode: "reduceRow", reduce: { reducer: "p99", include: ["a"] } }, ['reduce.reducer "p99"']],
+  ["timeseries", "renameByRegex", { regex: "a(b)", renamePattern: "$1" }, []],
+  ["timeseries", "filterFieldsByName", { include: { names: ["a"] }, exclude: { pattern: "(" } }, ['regex "("']],
   ["table", "groupBy", { fields: { a: { operation: "groupby", aggregations: [] }, b: { operation: "takefirst" }, c: { operation: "aggregate", aggregations: ["sum", "p95"] } } }, ['operation "takefirst"', 'aggregations "p95"']],
   ["table", "filterByValue", { type: "include", match: "any", filters: [{ fieldName: "a", config: { id: "startsWith", options: { value: "x" } } }, { fieldName: "a", config: { id: "regex", options: { value: "(" } } }] }, ['filters[].config.id "startsWith"', 'regex "("']],
 ]) {

@@ -4,13 +4,17 @@ import type { Context } from "../context";
 import { alertList } from "./alertlist";
 import { draw, seriesOf, words, type Picture } from "./draw";
 import { inText, type Scope } from "./interpolate";
-import { asks, type PanelSpec, type Place } from "./model";
+import { link } from "../monitoring/listing";
+import { asks, type Link, type PanelSpec, type Place } from "./model";
 import { Queries, type Data } from "./query";
 import { seriesRows } from "../csv";
 import { shareMenu } from "../share";
 import { tableRows } from "../table";
 import { ValuesTable } from "../values";
 import { Gate } from "../weigh";
+
+// anchors are links to other servers.
+export const anchors = (links: readonly Link[], scope: Scope) => links.map((l) => h("div", {}, link(inText(l.url, scope), inText(l.title, scope))));
 
 // Card is a panel of a dashboard. It asks only while it is in sight, so that a long dashboard costs
 // what the user sees.
@@ -41,7 +45,7 @@ export class Card {
     this.gate = new Gate(ctx.api, this.status);
     this.title = inText(spec.title, scope);
     const asked = this.asked();
-    const about = h("p", { class: "muted about", hidden: true }, ...cut(inText(spec.description, scope)));
+    const about = h("div", { class: "muted about", hidden: true }, h("div", {}, ...cut(inText(spec.description, scope))), ...anchors(spec.links, scope));
     this.dom = h(
       "section",
       { class: `panel card card-${asked ? spec.type : "plain"}`, "aria-label": this.title || spec.type, "aria-busy": "false" },
@@ -49,7 +53,7 @@ export class Card {
         "div",
         { class: "row card-head" },
         h("h2", { title: [this.title, ...spec.notes].join("\n") }, ...cut(this.title)),
-        spec.description && h("button", { type: "button", class: "quiet", "aria-label": `About ${this.title}`, "aria-expanded": "false", onclick: (e: Event) => (e.currentTarget as HTMLElement).setAttribute("aria-expanded", String((about.hidden = !about.hidden) === false)) }, "i"),
+        (spec.description || spec.links.length > 0) && h("button", { type: "button", class: "quiet", "aria-label": `About ${this.title}`, "aria-expanded": "false", onclick: (e: Event) => (e.currentTarget as HTMLElement).setAttribute("aria-expanded", String((about.hidden = !about.hidden) === false)) }, "i"),
         spec.targets.length > 0 && h("button", { type: "button", class: "quiet", "aria-label": `Explore ${this.title}`, onclick: () => this.explore(this.queries.expressions(scope)[0]!) }, "Explore"),
         asked && shareMenu(`Save or share ${this.title}`, "⋯", { title: () => this.title || spec.type, shown: this.body, rows: () => this.rows(), ...(link ? { link } : {}) }, (e) => replace(this.status, alarm(e))),
       ),

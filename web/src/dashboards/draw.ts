@@ -1,20 +1,22 @@
 import type { Named } from "../csv";
 import { cut, h } from "../dom";
 import { cellsOf, heatmap, isHistogram } from "../heatmap";
-import { drawn, lines, lineWidth, type Axis, type Graph, type LineStyle } from "../graph";
+import { colour, drawn, lines, lineWidth, type Axis, type Graph, type LineStyle, type Mark, type Stop } from "../graph";
 import type { Context } from "../context";
 import { barchart } from "./barchart";
-import { back, fill, ink } from "./colours";
+import { back, fill, ink, translucent } from "./colours";
 import { colourOf, fieldOf, opacityOf, shown, type Field } from "./fields";
 import { allValues, bars, gauges, hasLegend, labelField, pie, stats, type Figure } from "./figures";
 import { inText, type Scope } from "./interpolate";
 import { list, number, object, text, type Json } from "./json";
+import type { Limit } from "./legacy";
 import { order, table, type Cell as Shown } from "../table";
 import type { PanelSpec } from "./model";
 import type { Data, Line } from "./query";
-import { isCalculation, onTimes, reduce, title } from "./reduce";
+import { isCalculation, onTimes, reduce, title, type Values } from "./reduce";
+import { tables } from "./support";
 import { timeline, type Band } from "./timeline";
-import { gridsOf, seriesByTime, transform, type Cell, type Column } from "./transform";
+import { gridsOf, seriesByTime, transform, transformLines, type Cell, type Grid } from "./transform";
 import { formatter, isBinary } from "./units";
 
 // Picture is what a panel shows. graph is there if it must be destroyed.
@@ -41,7 +43,7 @@ const drawers: Record<string, Draw> = {
 // draw shows the data of a panel.
 export function draw(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
   if (!d.lines.length && !d.tables.some((t) => t.series.length)) return { dom: h("p", { class: "muted empty" }, text(spec.defaults["noValue"], "No data")) };
-  return drawers[spec.type]!(spec, d, ctx, scope);
+  return drawers[spec.type]!(spec, tables(spec.type) ? d : { ...d, lines: transformLines(d.lines, spec.transformations) }, ctx, scope);
 }
 
 // words is a text panel. Its content stays text, whatever it would mean as Markdown or HTML.
@@ -49,7 +51,13 @@ export function words(spec: PanelSpec, scope: Scope): HTMLElement {
   return h("div", { class: "words" }, ...cut(inText(text(spec.options["content"]), scope)));
 }
 
-const fieldFor = (spec: PanelSpec, l: Line, ctx: Context, scope: Scope) => fieldOf({ name: l.name, refId: l.refId, labels: l.labels }, spec.defaults, spec.overrides, ctx.zone(), scope);
+const fieldFor = (spec: PanelSpec, l: Line, ctx: Context, scope: Scope) => fieldOf(l, spec.defaults, spec.overrides, ctx.zone(), scope);
+
+// valuesOf are the values of a line whose field may show null as zero.
+const valuesOf = (l: Line, f: Field): Values => (f.zeros ? l.values.map((v) => v ?? 0) : l.values);
+
+// painted gives fields that have the colours of a palette that of their place.
+const painted = (fields: readonly Field[]) => fields.forEach((f, i) => f.mode.startsWith("palette") && (f.colour = colour(i)));
 
 // seriesOf are the series that a panel shows, by their names in its legend.
 export const seriesOf = (spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Named[] =>
@@ -71,12 +79,18 @@ function limit(all: { field: Field; values: readonly (Cell | undefined)[] }[]): 
 
 function figures(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Figure[] {
   const out: Figure[] = [];
-  for (const l of d.lines) {
+  // A query for a table has one column of values, over all series.
+  const column = (l: Line) => l.times.length > 0 && d.tables.some((t) => t.refId === l.refId);
+  const lines = d.lines.filter((l, i) => !column(l) || d.lines[i + 1]?.refId !== l.refId);
+  for (const last of lines) {
+    const l = column(last) ? { ...last, values: d.lines.flatMap((x) => (x.refId === last.refId ? x.values : [])) } : last;
     const field = fieldFor(spec, l, ctx, scope);
     if (field.hidden) continue;
     const label = labelField(spec.options, Object.keys(l.labels));
-    out.push({ field, name: field.name, values: allValues(spec.options) ? l.values.slice(-1) : l.values, label: label === undefined ? undefined : l.labels[label] });
+    const values = valuesOf(l, field);
+    out.push({ field, name: field.name, values: allValues(spec.options) ? values.slice(-1) : values, label: label === undefined ? undefined : l.labels[label] });
   }
+  painted(out.map((f) => f.field));
   limit(out);
   return out;
 }
@@ -96,7 +110,7 @@ function bands(spec: PanelSpec, d: Data, ctx: Context, scope: Scope, history: bo
 // barred draws the numbers of a table by one of its columns of texts. Queries for series have a
 // group for each time.
 function barred(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
-  const grid = spec.transformations.length || spec.targets.some((t) => t.table) ? transform(gridsOf(d, ctx.zone()), spec.transformations, d, scope) : seriesByTime(d, ctx.zone());
+  const grid = spec.transformations.length || spec.targets.some((t) => t.table) ? transform(gridsOf(d), spec.transformations, d, scope) : seriesByTime(d);
   const wanted = text(spec.options["xField"]);
   const isText = (i: number) => grid.rows.some((r) => typeof r[i] === "string") && grid.rows.every((r) => typeof r[i] !== "number");
   const named = grid.columns.findIndex((c) => wanted && (c.title === wanted || c.name === wanted));
@@ -104,19 +118,24 @@ function barred(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
   const x = named >= 0 ? named : (texts[0] ?? grid.columns.findIndex((c) => c.name === "Time"));
   const series = grid.columns.flatMap((_, i) => {
     if (i === x || !grid.rows.some((r) => typeof r[i] === "number")) return [];
-    const field = columnField(spec, grid.columns[i]!, ctx, scope);
+    const field = columnField(spec, grid, i, ctx, scope);
     return field.hidden ? [] : [{ field, values: grid.rows.map((r) => (typeof r[i] === "number" ? r[i] : null)) }];
   });
   if (!series.length || x < 0) return tabular(spec, d, ctx, scope);
   limit(series);
-  const field = columnField(spec, grid.columns[x]!, ctx, scope);
+  const field = columnField(spec, grid, x, ctx, scope);
   const names = grid.rows.map((r) => shown(field, r[x] ?? "").text);
   const day = grid.columns[x]!.name === "Time" ? (names[0] ?? "").slice(0, 11) : ""; // that all times share
   const g = barchart({ names: names.every((t) => t.startsWith(day)) ? names.map((t) => t.slice(day.length)) : names, series }, spec.options, spec.title || "the panel");
   return { dom: g.dom, graph: g };
 }
 
-const columnField = (spec: PanelSpec, c: Column, ctx: Context, scope: Scope) => fieldOf({ name: c.title, refId: c.refId, labels: c.labels ?? {} }, spec.defaults, spec.overrides, ctx.zone(), scope);
+// columnField is the field of a column of a table.
+function columnField(spec: PanelSpec, g: Grid, i: number, ctx: Context, scope: Scope): Field {
+  const { title, refId, labels = {} } = g.columns[i]!;
+  const values = g.rows.flatMap((r) => (typeof r[i] === "string" ? [] : [r[i] ?? null]));
+  return fieldOf({ name: title, refId, labels, values }, spec.defaults, spec.overrides, ctx.zone(), scope);
+}
 
 interface Kept {
   l: Line;
@@ -130,7 +149,7 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
   const calcs = (Array.isArray(legend["calcs"]) ? legend["calcs"] : []).map((c) => text(c)).filter(isCalculation);
   const all = d.lines.map((l): Kept => {
     const f = fieldFor(spec, l, ctx, scope);
-    return { l, f, custom: f.custom };
+    return { l: { ...l, values: valuesOf(l, f) }, f, custom: f.custom };
   }).filter(({ l, f }) => !f.hidden && l.times.length > 0);
   if (!all.length) return tabular(spec, d, ctx, scope);
   const largest = ({ l }: Kept) => reduce(l.values, "lastNotNull") ?? -Infinity;
@@ -141,7 +160,8 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
   const isLog = ({ custom }: Kept) => text(object(custom["scaleDistribution"])["type"]) === "log";
   const negative = ({ custom }: Kept) => text(custom["transform"]) === "negative-Y";
   const values = kept.map((k) => {
-    return onTimes(k.l, times).map((v) => (v === null || v === undefined ? v : isLog(k) && v <= 0 ? null : negative(k) ? -v : v));
+    const row = onTimes(k.l, times).map((v) => (v === null || v === undefined ? v : isLog(k) && v <= 0 ? null : negative(k) ? -v : v));
+    return bridged(times, row, number(k.custom["spanNulls"]) ?? 0);
   });
   const axes: Axis[] = [];
   const known = new Map<string, number>();
@@ -159,6 +179,7 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
       softMin: number(custom["axisSoftMin"]),
       softMax: number(custom["axisSoftMax"]),
       label: text(custom["axisLabel"]),
+      centred: custom["axisCenteredZero"] === true,
       side: "left",
     };
     const placement = text(custom["axisPlacement"], "auto");
@@ -183,6 +204,9 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
       connected: custom["spanNulls"] === true,
       stack: stacks[i]! && `${stacks[i]} ${at} ${draw}`,
       axis: at,
+      listed: object(custom["hideFrom"])["legend"] !== true,
+      ...(custom["gradientMode"] === "scheme" && /^(thresholds|continuous)/.test(f.mode) ? { scheme: schemeOf(f) } : {}),
+      down: text(custom["fillBelowTo"]) ? kept.findIndex((x) => x.f.name === custom["fillBelowTo"]) : -1,
     };
   });
   each.forEach(({ stack }, i) => {
@@ -192,7 +216,11 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
     for (const j of rows) values[j] = values[j]!.map((v, t) => (v === null || v === undefined ? v : sums[t] ? (v / sums[t]!) * 100 : null));
   });
   const main = kept[0]!.f;
-  const levels = text(object(main.custom["thresholdsStyle"])["mode"], "off") === "off" || main.percentage ? [] : main.steps.filter((s) => Number.isFinite(s.from));
+  const style = text(object(main.custom["thresholdsStyle"])["mode"]);
+  const steps = main.percentage ? [] : main.steps;
+  const areas = style.endsWith("area") ? steps.map((s, i): Limit => ({ at: s.from, to: steps[i + 1]?.from ?? Infinity, colour: s.colour })) : [];
+  const levels = /^(line|dashed)/.test(style) ? steps.filter((s) => Number.isFinite(s.from)).map((s): Limit => ({ at: s.from, colour: s.colour })) : [];
+  const marks = [...areas, ...levels, ...spec.limits].flatMap((m): Mark[] => (fill(m.colour) ? [{ ...m, colour: m.to === undefined ? fill(m.colour)! : translucent(m.colour, 0.15).colour }] : []));
   const names = kept.map(({ f }) => f.name);
   const g = lines(
     { times, values, names, titles: names, total: all.length },
@@ -204,11 +232,30 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
       height: "fill",
       bounds: [Math.min(d.start / 1000, times[0]!), d.until / 1000],
       zoom: (s, e) => ctx.zoom(s, e),
-      marks: levels.map((s) => ({ at: s.from, colour: fill(s.colour) ?? s.colour })),
+      marks,
+      dots: d.dots,
       style: { each, axes, legend: hasLegend(spec.options), calcs: calcs.map(title) },
     },
   );
   return { dom: g.dom, graph: g };
+}
+
+// schemeOf is the colours of the values of a field, ascending.
+function schemeOf(f: Field): Stop[] {
+  const { steps, min = 0, max = 100 } = f;
+  if (!f.mode.startsWith("continuous-")) return steps.flatMap((s, i) => [s.from, steps[i + 1]?.from ?? Infinity].map((at) => ({ at, colour: fill(s.colour) ?? "transparent" })));
+  return Array.from({ length: 9 }, (_, i) => min + ((max - min) * i) / 8).map((at) => ({ at, colour: fill(colourOf(f, at)) ?? "transparent" }));
+}
+
+// bridged lets a line pass gaps of at most so many ms.
+function bridged(times: readonly number[], row: (number | null | undefined)[], most: number): (number | null | undefined)[] {
+  let last: number | undefined; // the index of the last value
+  row.forEach((v, i) => {
+    if (v === null || v === undefined) return;
+    if (last !== undefined && (times[i]! - times[last]!) * 1000 <= most) row.fill(undefined, last + 1, i);
+    last = i;
+  });
+  return row;
 }
 
 // stackOf names the stack of a line, "" if it stands alone. Lines below zero have their own.
@@ -234,12 +281,14 @@ function heat(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
 }
 
 function tabular(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture {
-  const grid = transform(gridsOf(d, ctx.zone()), spec.transformations, d, scope);
-  const fields = grid.columns.map((c) => columnField(spec, c, ctx, scope));
+  const grid = transform(gridsOf(d), spec.transformations, d, scope);
+  const fields = grid.columns.map((_, i) => columnField(spec, grid, i, ctx, scope));
+  painted(fields);
   const kept = fields.flatMap((f, i) => (f.hidden ? [] : [i]));
   const wanted = list(spec.options["sortBy"])[0];
-  const by = wanted ? fields.findIndex((f, i) => f.name === text(wanted["displayName"]) || grid.columns[i]!.title === text(wanted["displayName"])) : -1;
+  const by = typeof wanted?.["column"] === "number" ? (kept[wanted["column"]] ?? -1) : wanted ? fields.findIndex((f, i) => f.name === text(wanted["displayName"]) || grid.columns[i]!.title === text(wanted["displayName"])) : -1;
   const rows = by < 0 ? grid.rows : [...grid.rows].sort((a, b) => (wanted!["desc"] === true ? -1 : 1) * order(a[by] ?? "", b[by] ?? ""));
+  const numbers = grid.rows.flat().filter((v): v is number => typeof v === "number" && Number.isFinite(v)).sort((a, b) => a - b);
   fields.forEach((field, i) => limit([{ field, values: grid.rows.map((r) => r[i]) }]));
   const cell = (v: Cell, i: number): Shown => {
     const s = shown(fields[i]!, v);
@@ -247,7 +296,15 @@ function tabular(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Picture 
     const { custom } = fields[i]!;
     const mode = text(object(custom["cellOptions"])["type"]) || text(custom["displayMode"]);
     const behind = mode.startsWith("color-background") ? back(s.colour) : undefined;
+    if (typeof v === "number" && /(^basic|gauge)$/.test(mode)) {
+      const whole = { percent: 100, percentunit: 1 }[fields[i]!.unit];
+      const { min = whole ? 0 : numbers[0]!, max = whole ?? numbers.at(-1)! } = fields[i]!;
+      const share = max > min ? Math.min(100, Math.max(0, ((v - min) / (max - min)) * 100)) : 100;
+      return { by: v, show, css: { backgroundImage: `linear-gradient(90deg, ${translucent(s.colour, 0.35).colour} ${share}%, transparent 0)` } };
+    }
     return { by: v ?? "", show, css: behind ? { backgroundColor: behind, color: "#fff" } : mode === "color-text" ? { color: ink(s.colour) ?? "" } : {} };
   };
-  return { dom: table(`Table of ${spec.title || "the panel"}`, kept.map((i) => fields[i]!.name), rows.map((r) => kept.map((i) => cell(r[i]!, i)))) };
+  const dom = table(`Table of ${spec.title || "the panel"}`, kept.map((i) => fields[i]!.name), rows.map((r) => kept.map((i) => cell(r[i]!, i))));
+  if (spec.options["showHeader"] === false) dom.querySelector("thead")!.hidden = true;
+  return { dom };
 }

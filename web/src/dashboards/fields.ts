@@ -4,6 +4,7 @@ import { continuous } from "./colours";
 import { formatter, type Format } from "./units";
 import type { Labels } from "../answer";
 import type { Zone } from "../time";
+import { flags, reduce, type Values } from "./reduce";
 
 // Field is how the values of one series are shown: the panel's defaults, then its overrides.
 export interface Field {
@@ -20,6 +21,7 @@ export interface Field {
   noValue: string;
   custom: Json; // how its series or its cells are drawn
   hidden: boolean;
+  zeros: boolean; // null is zero
 }
 
 export interface Step {
@@ -32,7 +34,11 @@ export interface Named {
   name: string;
   refId: string;
   labels: Labels;
+  values: Values; // numbers
 }
+
+// comparisons are those of the matcher byValue.
+export const comparisons: Record<string, (a: number, b: number) => boolean> = { eq: (a, b) => a === b, neq: (a, b) => a !== b, lt: (a, b) => a < b, lte: (a, b) => a <= b, gt: (a, b) => a > b, gte: (a, b) => a >= b };
 
 function matches(matcher: Json, n: Named): boolean {
   const options = matcher["options"];
@@ -49,6 +55,12 @@ function matches(matcher: Json, n: Named): boolean {
       return text(options) === n.refId;
     case "byType":
       return text(options) === "number";
+    case "byValue": {
+      const { reducer, op, value } = object(options);
+      const a = reduce(n.values, text(reducer));
+      if (flags.includes(text(reducer))) return a === 1;
+      return a !== null && (comparisons[text(op)]?.(a, number(value) ?? 0) ?? false);
+    }
     default:
       return false;
   }
@@ -86,6 +98,7 @@ export function fieldOf(n: Named, defaults: Json, overrides: Json[], zone: Zone,
     noValue: text(o["noValue"], "No data"),
     custom,
     hidden: hideFrom["viz"] === true || custom["hidden"] === true,
+    zeros: text(o["nullValueMode"]) === "null as zero",
   };
 }
 

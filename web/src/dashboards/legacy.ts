@@ -1,5 +1,6 @@
 // Turns the panels of old Grafana versions, graph, singlestat and the old table, into today's.
 
+import { column as titleOf } from "./reduce";
 import { isObject, list, number, object, text, type Json } from "./json";
 
 interface Modern {
@@ -8,6 +9,26 @@ interface Modern {
   options: Json;
   defaults: Json;
   overrides: Json[];
+  limits?: Limit[];
+  transformations?: Json[];
+}
+
+// Limit is a threshold of a graph: a line, or the area up to another value.
+export interface Limit {
+  at: number;
+  to?: number;
+  colour: string;
+}
+
+// limits reads the thresholds of a graph.
+function limits(p: Json): Limit[] {
+  return list(p["thresholds"]).flatMap((t) => {
+    const at = number(t["value"]);
+    if (at === undefined) return [];
+    const colour = (own: string) => ({ critical: "red", warning: "orange", ok: "green" })[text(t["colorMode"])] ?? text(t[own]);
+    const area = text(t["op"]) === "lt" ? { at: -Infinity, to: at } : { at, to: Infinity };
+    return [...(t["fill"] === true ? [{ ...area, colour: colour("fillColor") }] : []), ...(t["line"] === true ? [{ at, colour: colour("lineColor") }] : [])];
+  });
 }
 
 // modern returns undefined for panels that are not old.
@@ -17,6 +38,8 @@ export function modern(p: Json): Modern | undefined {
       return graph(p);
     case "singlestat":
       return singlestat(p);
+    case "grafana-piechart-panel":
+      return pie(p);
     case "table-old":
       return table(p);
     case "table":
@@ -41,6 +64,22 @@ function drawing(o: Json): Json {
 
 const properties = (o: Json): Json[] => Object.entries(o).flatMap(([id, value]) => (value === undefined ? [] : [{ id, value }]));
 
+// coloured are the colours that a panel gives to series.
+const coloured = (p: Json): Json[] => Object.entries(object(p["aliasColors"])).map(([alias, color]) => ({ matcher: { id: "byName", options: alias }, properties: [{ id: "color", value: { mode: "fixed", fixedColor: color } }] }));
+
+// calculation is today's name of a calculation.
+const calculation = (name: string) => ({ current: "lastNotNull", avg: "mean", total: "sum", name: "lastNotNull", first: "firstNotNull" })[name] ?? name;
+
+function pie(p: Json): Modern {
+  return {
+    was: "grafana-piechart-panel",
+    type: "piechart",
+    options: { pieType: p["pieType"], reduceOptions: { calcs: [calculation(text(p["valueName"], "current"))] } },
+    defaults: { unit: text(p["format"], "short"), decimals: p["decimals"] },
+    overrides: coloured(p),
+  };
+}
+
 function graph(p: Json): Modern {
   const legend = object(p["legend"]);
   const stacking = { mode: p["stack"] === true ? (p["percentage"] === true ? "percent" : "normal") : "none", group: "A" };
@@ -56,7 +95,7 @@ function graph(p: Json): Modern {
   });
   const [first = {}, second = {}] = list(p["yaxes"]);
   const custom: Json = { stacking, spanNulls: text(p["nullPointMode"]) === "connected" };
-  const defaults: Json = { custom };
+  const defaults: Json = { custom, nullValueMode: p["nullPointMode"] };
   for (const { id, value } of properties({ ...drawing({ fill: 1, linewidth: 1, points: false, ...p }), ...axis(first) }) as { id: string; value: unknown }[]) {
     if (id.startsWith("custom.")) custom[id.slice(7)] = value;
     else defaults[id] = value;
@@ -64,7 +103,6 @@ function graph(p: Json): Modern {
   defaults["decimals"] ??= p["decimals"];
   // A point that stands alone is drawn, whatever its graph says about points.
   if (custom["showPoints"] === "never") custom["showPoints"] = "auto";
-  const colours = Object.entries(object(p["aliasColors"])).map(([alias, color]) => ({ matcher: { id: "byName", options: alias }, properties: [{ id: "color", value: { mode: "fixed", fixedColor: color } }] }));
   const series = list(p["seriesOverrides"]).map((o): Json => {
     const alias = text(o["alias"]);
     return {
@@ -74,11 +112,14 @@ function graph(p: Json): Modern {
         ...drawing(o),
         "custom.stacking": o["stack"] === undefined ? undefined : o["stack"] === false ? { mode: "none" } : { mode: "normal", group: text(o["stack"], "A") },
         "custom.transform": text(o["transform"]) || undefined,
+        "custom.hideFrom": o["legend"] === false ? { legend: true } : undefined,
+        nullValueMode: o["nullPointMode"],
+        "custom.fillBelowTo": o["fillBelowTo"],
         color: text(o["color"]) ? { mode: "fixed", fixedColor: o["color"] } : undefined,
       }),
     };
   });
-  return { was: "graph", type: "timeseries", options: { legend: { showLegend: legend["show"] !== false, calcs: legend["values"] === true ? calcs : [] } }, defaults, overrides: [...colours, ...series] };
+  return { was: "graph", type: "timeseries", options: { legend: { showLegend: legend["show"] !== false, calcs: legend["values"] === true ? calcs : [] } }, limits: limits(p), defaults, overrides: [...coloured(p), ...series] };
 }
 
 // mappings reads the maps of values or of ranges, of which the type is in force.
@@ -94,7 +135,6 @@ function thresholds(o: Json): Json {
 }
 
 function singlestat(p: Json): Modern {
-  const names: Json = { current: "lastNotNull", avg: "mean", total: "sum", name: "lastNotNull", first: "firstNotNull" };
   const valueName = text(p["valueName"], "avg");
   const gauge = object(p["gauge"]);
   const coloured = p["colorValue"] === true || p["colorBackground"] === true;
@@ -102,7 +142,7 @@ function singlestat(p: Json): Modern {
     was: "singlestat",
     type: gauge["show"] === true ? "gauge" : "stat",
     options: {
-      reduceOptions: { calcs: [names[valueName] ?? valueName] },
+      reduceOptions: { calcs: [calculation(valueName)], fields: p["tableColumn"] },
       textMode: valueName === "name" ? "name" : "auto",
       colorMode: p["colorBackground"] === true ? "background" : "value",
       graphMode: object(p["sparkline"])["show"] === true ? "area" : "none",
@@ -113,6 +153,7 @@ function singlestat(p: Json): Modern {
       mappings: mappings(p),
       thresholds: coloured || gauge["show"] === true ? thresholds(p) : {},
       noValue: p["nullText"] || undefined,
+      nullValueMode: p["nullPointMode"],
       custom: { prefix: p["prefix"], postfix: p["postfix"] },
       ...(gauge["show"] === true ? { min: gauge["minValue"] ?? 0, max: gauge["maxValue"] ?? 100 } : {}),
     },
@@ -141,5 +182,21 @@ function table(p: Json): Modern {
     };
   });
   const forAll = (o: Json) => /^\/(\^?\.[*+]\$?)?\/$/.test(text(object(o["matcher"])["options"]));
-  return { was: "table-old", type: "table", options: object(p["options"]), defaults: {}, overrides: [...overrides.filter(forAll).reverse(), ...overrides.filter((o) => !forAll(o)).reverse()] };
+  const sort = object(p["sort"]);
+  const column = number(sort["col"]);
+  const options = { ...object(p["options"]), showHeader: p["showHeader"], ...(column === undefined ? {} : { sortBy: [{ column, desc: sort["desc"] }] }) };
+  return { was: "table-old", type: "table", options, defaults: {}, overrides: [...overrides.filter(forAll).reverse(), ...overrides.filter((o) => !forAll(o)).reverse()], transformations: transformations(p) };
+}
+
+// transformations makes a table of series as an old table did.
+function transformations(p: Json): Json[] {
+  const calcs = list(p["columns"]).map((c) => ({ calc: calculation(text(c["value"])), name: text(c["text"]) }));
+  switch (text(p["transform"])) {
+    case "timeseries_aggregations":
+      return [{ id: "reduce", options: { reducers: calcs.map((c) => c.calc) } }, { id: "organize", options: { renameByName: Object.fromEntries([["Field", "Metric"], ...calcs.map((c) => [titleOf(c.calc), c.name])]) } }];
+    case "timeseries_to_rows":
+      return [{ id: "seriesToRows" }];
+    default:
+      return list(p["transformations"]);
+  }
 }

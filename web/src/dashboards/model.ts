@@ -1,9 +1,11 @@
 // Reads a dashboard as Grafana exports it (https://grafana.com/docs/grafana/latest/, "JSON model").
 // Everything in a file may be missing or of another type; what is missing has Grafana's default.
 
+import { comparisons } from "./fields";
 import { isObject, list, number, object, text, type Json } from "./json";
-import { modern } from "./legacy";
-import { left, leftOfTransformation } from "./support";
+import { modern, type Limit } from "./legacy";
+import { flags } from "./reduce";
+import { calculations, left, leftOfTransformation, overTime } from "./support";
 import { known } from "./units";
 
 export interface Target {
@@ -14,6 +16,7 @@ export interface Target {
   table: boolean; // the format is a table
   interval: string; // least step; "" means that of the panel
   factor: number; // of the step
+  exemplars: boolean;
 }
 
 export interface Place {
@@ -23,19 +26,29 @@ export interface Place {
   h: number;
 }
 
+// Link leads to another server.
+export interface Link {
+  title: string;
+  url: string;
+}
+
 export interface PanelSpec {
   id: string; // in the dashboard
   type: string;
   title: string;
   description: string;
+  links: Link[];
   place: Place;
   targets: Target[];
   options: Json;
   defaults: Json; // fieldConfig.defaults
   overrides: Json[];
   transformations: Json[];
+  limits: Limit[];
   interval: string; // least step
+  points: number | undefined; // that a line has at most
   timeFrom: string; // length of the panel's own time range; "" means that of the page
+  timeShift: string; // how far it lies in the past
   repeat: string; // name of a variable
   repeatVertical: boolean;
   maxPerRow: number;
@@ -62,11 +75,13 @@ export interface VariableSpec {
   allValue: string;
   hidden: boolean;
   current: string[];
+  auto: { count: number; least: string } | undefined; // of an interval
 }
 
 export interface Dashboard {
   title: string;
   description: string;
+  links: Link[];
   sections: Section[];
   variables: VariableSpec[];
   notes: string[];
@@ -111,7 +126,7 @@ export function read(parsed: unknown): Dashboard {
   found.flatMap((s) => s.panels).forEach((p, i) => (p.id ||= `n${i + 1}`));
   const count = found.reduce((sum, s) => sum + s.panels.length, 0);
   if (count > mostPanels) throw new Error(`The dashboard has ${count} panels; the page shows at most ${mostPanels}. Divide the dashboard.`);
-  return { title: text(d["title"], "Dashboard"), description: text(d["description"]), sections: found, variables: asked.map(variable), notes };
+  return { title: text(d["title"], "Dashboard"), description: text(d["description"]), links: outward(d["links"]), sections: found, variables: asked.map(variable), notes };
 }
 
 // foreignSources maps the names of data sources that are not Prometheus to their types: inputs of
@@ -119,18 +134,21 @@ export function read(parsed: unknown): Dashboard {
 function foreignSources(d: Json): Map<string, string> {
   const out = new Map<string, string>();
   for (const i of list(d["__inputs"])) {
-    if (text(i["type"]) === "datasource" && text(i["pluginId"], "prometheus") !== "prometheus") out.set(text(i["name"]), text(i["pluginId"]));
+    if (text(i["type"]) === "datasource" && !promql.test(text(i["pluginId"], "prometheus"))) out.set(text(i["name"]), text(i["pluginId"]));
   }
   for (const v of list(object(d["templating"])["list"])) {
-    if (text(v["type"]) === "datasource" && text(v["query"], "prometheus") !== "prometheus") out.set(text(v["name"]), text(v["query"]));
+    if (text(v["type"]) === "datasource" && !promql.test(text(v["query"], "prometheus"))) out.set(text(v["name"]), text(v["query"]));
   }
   return out;
 }
 
+// promql are the types of data sources that answer PromQL.
+const promql = /^(prometheus|grafana-amazonprometheus-datasource|grafana-azureprometheus-datasource|victoriametrics-metrics-datasource)$/;
+
 // foreignType returns the type of a data source that is not Prometheus, or undefined.
 function foreignType(source: unknown, foreign: Map<string, string>): string | undefined {
   const kind = isObject(source) ? text(source["type"]) : "";
-  if (kind && kind !== "prometheus" && kind !== "datasource") return kind;
+  if (kind && !promql.test(kind) && kind !== "datasource") return kind;
   const name = (isObject(source) ? text(source["uid"]) : text(source)).replace(/^\$\{?(\w+)\}?$/, "$1");
   if (name.startsWith("-- ") && name !== "-- Mixed --") return name;
   return foreign.get(name);
@@ -171,15 +189,26 @@ function legacyRows(rows: Json[], foreign: Map<string, string>): Section[] {
 const drawnTypes = new Set(["timeseries", "stat", "gauge", "bargauge", "piechart", "table", "heatmap", "state-timeline", "status-history", "barchart", "alertlist"]);
 export const asks = (type: string) => drawnTypes.has(type);
 
+// outward are the links that lead to other servers. Others lead to dashboards of the Grafana that a
+// file comes from.
+const outward = (links: unknown) => list(links).map((l): Link => ({ title: text(l["title"]) || text(l["url"]), url: text(l["url"]) })).filter(({ url }) => /^https?:\/\//i.test(url));
+
+const length = (v: unknown) => text(v).replace(/^now-/, "");
+
 const named = (keys: string[]) => `Not drawn as in Grafana: ${keys.join(", ")}.`;
 
+// ofEmpty are the keys of a query that asks nothing.
+const ofEmpty = new Set("refId datasource expr format hide legendFormat instant range interval intervalFactor step queryType editorMode exemplar key textEditor useBackend disableTextWrap fullMetaSearch includeNullMetadata requestId".split(" "));
+
 // matchers choose the fields of an override.
-const matchers = new Set(["byName", "byNames", "byRegexp", "byFrameRefID", "byType"]);
+const matchers = new Set(["byName", "byNames", "byRegexp", "byFrameRefID", "byType", "byValue"]);
 
 function leftOfOverride(type: string, o: Json): string[] {
   const id = text(object(o["matcher"])["id"]);
-  if (!matchers.has(id)) return [`overrides ${id}`];
-  return list(o["properties"]).flatMap((p) => left("field", type, { [text(p["id"])]: p["value"] })).map((n) => `override ${n}`);
+  const { reducer, op } = object(object(o["matcher"])["options"]);
+  const compares = flags.includes(text(reducer)) || (calculations.includes(text(reducer)) && Object.hasOwn(comparisons, text(op)));
+  if (!matchers.has(id) || (id === "byValue" && !compares)) return [`overrides ${id}`];
+  return list(o["properties"]).filter((p) => p["id"] !== "links" || outward(p["value"]).length).flatMap((p) => left("field", type, { [text(p["id"])]: p["value"] })).map((n) => `override ${n}`);
 }
 
 function panel(p: Json, foreign: Map<string, string>): PanelSpec {
@@ -187,35 +216,36 @@ function panel(p: Json, foreign: Map<string, string>): PanelSpec {
   const at = object(p["gridPos"]);
   const notes: string[] = [];
   const own = foreignType(p["datasource"], foreign);
+  const old = modern(p);
+  const type = old?.type ?? text(p["type"], "unknown");
   const targets: Target[] = [];
   let last = false; // a table of a query over time, which has only the last values here
   list(p["targets"]).forEach((t, i) => {
     const refId = text(t["refId"], String.fromCharCode(65 + (i % 26)));
     const other = t["datasource"] === undefined || t["datasource"] === null ? own : foreignType(t["datasource"], foreign);
-    if (t["hide"] === true) return;
+    if (t["hide"] === true || type === "text") return;
     if (other) notes.push(`Query ${refId} is left out: its data source is ${other}, not Prometheus.`);
     else if (text(t["expr"])) {
       const instant = t["instant"] === true && t["range"] !== true;
       const table = text(t["format"]) === "table";
-      if (table && !instant) last = true;
-      targets.push({ refId, expr: text(t["expr"]), legend: text(t["legendFormat"]), instant, table, interval: text(t["interval"]), factor: Math.max(1, number(t["intervalFactor"]) ?? 1) });
-    } else notes.push(`Query ${refId} is left out: it has no PromQL expression.`);
+      if (table && !instant && !overTime(type)) last = true;
+      targets.push({ refId, expr: text(t["expr"]), legend: text(t["legendFormat"]), instant, table, interval: text(t["interval"]), factor: Math.max(1, number(t["intervalFactor"]) ?? 1), exemplars: t["exemplar"] === true });
+    } else if (Object.keys(t).some((k) => !ofEmpty.has(k))) notes.push(`Query ${refId} is left out: it has no PromQL expression.`);
   });
   if (isObject(p["libraryPanel"]) && !p["targets"]) notes.push("It is a library panel, whose content is not in the file.");
   const whole = (v: unknown, none: number, least: number, most: number) => Math.min(most, Math.max(least, Math.round(number(v) ?? none)));
   const x = whole(at["x"], 0, 0, 23);
-  const old = modern(p);
-  const type = old?.type ?? text(p["type"], "unknown");
   const axis = type === "heatmap" && isObject(p["yAxis"]) ? { yAxis: { unit: p["yAxis"]["format"] } } : {};
-  const options = old?.options ?? { ...axis, ...object(p["options"]) };
+  const options = old?.options ?? { ...axis, ...(type === "text" ? { content: p["content"] } : {}), ...object(p["options"]) };
   const defaults = old?.defaults ?? object(config["defaults"]);
-  const transformations = list(p["transformations"]).filter((t) => t["disabled"] !== true);
+  const transformations = old?.transformations ?? list(p["transformations"]).filter((t) => t["disabled"] !== true);
   if (asks(type)) {
-    if (last || ((type === "table" || (type === "barchart" && transformations.length > 0)) && targets.some((t) => !t.instant && !t.table) && text(transformations[0]?.["id"]) !== "reduce")) notes.push("Of values over time, the last ones are shown.");
+    if (last || ((type === "table" || (type === "barchart" && transformations.length > 0)) && targets.some((t) => !t.instant && !t.table) && !["reduce", "seriesToRows"].includes(text(transformations[0]?.["id"])))) notes.push("Of values over time, the last ones are shown.");
     const all = [
-      ...left("panel", old?.was ?? type, p),
-      ...list(p["targets"]).filter((t) => t["hide"] !== true && text(t["expr"])).flatMap((t) => left("query", "", t)),
-      ...(old ? [] : [...left("options", type, options), ...left("field", type, defaults)]),
+      ...left("panel", old?.was ?? type, p).filter((n) => !n.startsWith("styles[].link") || list(p["styles"]).some((s) => outward([{ url: s["linkUrl"] }]).length)),
+      ...["timeFrom", "timeShift"].filter((k) => !/^(\d+(ms|[smhdwy])|.*\$.*|)$/.test(length(p[k]))).map((k) => `${k} ${JSON.stringify(p[k])}`),
+      ...list(p["targets"]).filter((t) => t["hide"] !== true && text(t["expr"])).flatMap((t) => left("query", type, t)),
+      ...(old ? [] : [...left("options", type, options), ...left("field", type, defaults)]).filter((n) => n !== "links" || outward(defaults["links"]).length),
       ...transformations.flatMap((t) => leftOfTransformation(type, text(t["id"]), object(t["options"]))),
       ...list(config["overrides"]).flatMap((o) => leftOfOverride(type, o)),
     ].filter((n) => n !== "reduceOptions.values" || targets.some((t) => !t.instant));
@@ -228,14 +258,18 @@ function panel(p: Json, foreign: Map<string, string>): PanelSpec {
     type,
     title: text(p["title"]),
     description: text(p["description"]),
+    links: outward(p["links"]),
     place: { x, y: whole(at["y"], 0, 0, 100_000), w: Math.min(24 - x, whole(at["w"], 12, 1, 24)), h: whole(at["h"], 8, 1, 100) },
     targets,
     options,
     defaults,
     overrides: old?.overrides ?? list(config["overrides"]),
     transformations,
+    limits: old?.limits ?? [],
     interval: text(p["interval"]),
-    timeFrom: text(p["timeFrom"]).replace(/^now-/, ""),
+    points: number(p["maxDataPoints"]),
+    timeFrom: length(p["timeFrom"]),
+    timeShift: length(p["timeShift"]),
     repeat: text(p["repeat"]),
     repeatVertical: text(p["repeatDirection"]) === "v",
     maxPerRow: whole(p["maxPerRow"], 4, 1, 24),
@@ -257,6 +291,7 @@ function variable(v: Json): VariableSpec {
     includeAll: v["includeAll"] === true,
     allValue: text(v["allValue"]),
     hidden: number(v["hide"]) === 2,
+    auto: v["auto"] === true ? { count: Math.max(1, number(v["auto_count"]) ?? 30), least: text(v["auto_min"]) } : undefined,
     current: (Array.isArray(current) ? current : [current]).map((c) => text(c)).filter((c) => c !== ""),
   };
 }

@@ -1,13 +1,15 @@
 import type { Answer, Labels, Point, Series } from "../answer";
 import { queryParams, rangeParams, type Params } from "../api";
+import { exemplars, type Dot } from "../exemplars";
 import { legend, shared } from "../format";
 import { columns } from "../graph";
 import type { Context } from "../context";
 import { Ranged } from "../ranged";
-import { bounds, formatDuration, parseDuration, stepFor, type Range } from "../time";
+import { bounds, formatDuration, parseDuration, stepFor, type Range, type Zone } from "../time";
 import { inExpression, inText, single, type Scope } from "./interpolate";
 import type { PanelSpec, Target } from "./model";
 import type { Values } from "./reduce";
+import { overTime } from "./support";
 
 // Line is a series of a panel, on the times of its query.
 export interface Line {
@@ -26,7 +28,9 @@ export interface Data {
   step: number;
   until: number; // ms; the end of the time range, which may lie behind the last step
   lines: Line[];
-  tables: { refId: string; series: Series[] }[]; // of queries for tables
+  tables: { refId: string; series: Series[] }[]; // of queries for tables: one value each, or all values over time
+  zone: Zone;
+  dots: Dot[]; // exemplars
   warnings: string[];
 }
 
@@ -46,13 +50,13 @@ export class Queries {
   // ask runs all queries. With refresh, range queries ask only for what is new.
   async ask(scope: Scope, pixels: number, refresh: boolean, signal: AbortSignal): Promise<Data> {
     const b = bounds(this.range(scope), Date.now());
-    const answers = await Promise.all(this.spec.targets.map((t) => this.one(t, scope, pixels, refresh, signal)));
+    const [answers, { dots, warnings }] = await Promise.all([Promise.all(this.spec.targets.map((t) => this.one(t, scope, pixels, refresh, signal))), this.dots(scope, pixels, signal)]);
     const first = answers.find((a) => a.step) ?? { ...b, step: 1_000 };
-    const data: Data = { start: first.start, end: first.end, step: first.step, until: Math.max(b.end, first.end), lines: [], tables: [], warnings: [] };
+    const data: Data = { start: first.start, end: first.end, step: first.step, until: Math.max(b.end, first.end), lines: [], tables: [], dots, warnings, zone: this.ctx.zone() };
     this.spec.targets.forEach((t, i) => {
       const { series, warnings, ...at } = answers[i]!;
       data.warnings.push(...warnings.filter((w) => !data.warnings.includes(w)));
-      if (!at.step) data.tables.push({ refId: t.refId, series });
+      if (!at.step || t.table) data.tables.push({ refId: t.refId, series });
       const hidden = shared(series);
       const grid = at.step ? columns(series, { ...at, log: false }) : undefined;
       series.forEach((s, j) => {
@@ -63,19 +67,32 @@ export class Queries {
     return data;
   }
 
+  // dots asks for the exemplars of the queries whose graph has them. A graph without is better than
+  // none, so an error is a warning.
+  private async dots(scope: Scope, pixels: number, signal: AbortSignal): Promise<{ dots: Dot[]; warnings: string[] }> {
+    const wanted = this.spec.type === "timeseries" ? this.spec.targets.filter((t) => t.exemplars && !this.isInstant(t)) : [];
+    const span = { ...bounds(this.range(scope), Date.now()), asOf: this.ctx.asOf() };
+    try {
+      const all = await Promise.all(wanted.map((t) => exemplars(this.ctx.api, inExpression(t.expr, this.timed(t, scope, pixels).inner), span, signal)));
+      return { dots: all.flatMap((e) => e.dots), warnings: [] };
+    } catch (e) {
+      return { dots: [], warnings: [`No exemplars: ${e instanceof Error ? e.message : String(e)}`] };
+    }
+  }
+
   // params are the parameters of all queries, for an estimate.
   params(scope: Scope, pixels: number): Params[] {
     const { start, end } = bounds(this.range(scope), Date.now());
     return this.spec.targets.map((t) => {
       const { step, inner } = this.timed(t, scope, pixels);
       const expr = inExpression(t.expr, inner);
-      return isInstant(t) ? queryParams(expr, end, this.ctx.asOf()) : rangeParams(expr, start, end, step, this.ctx.asOf());
+      return this.isInstant(t) ? queryParams(expr, end, this.ctx.asOf()) : rangeParams(expr, start, end, step, this.ctx.asOf());
     });
   }
 
   // key identifies what the queries ask. A time range that ends now is the same one later.
   key(scope: Scope, pixels: number): string {
-    return JSON.stringify([this.range(scope), this.spec.targets.map((t) => this.timed(t, scope, pixels).step), this.ctx.asOf()]);
+    return JSON.stringify([this.ctx.range(), this.spec.targets.map((t) => this.timed(t, scope, pixels).step), this.ctx.asOf()]);
   }
 
   // expressions lists the queries as they are asked.
@@ -88,13 +105,19 @@ export class Queries {
   private timed(t: Target, scope: Scope, pixels: number): { step: number; inner: Scope } {
     const range = this.range(scope);
     const least = Math.max(duration(this.spec.interval, scope), duration(t.interval, scope)) || scrapeInterval;
-    const step = stepFor(range.length, pixels, least) * t.factor;
+    const step = stepFor(range.length, pixels, Math.max(least, range.length / (this.spec.points || Infinity))) * t.factor;
     return { step, inner: new Map([...scope, ...times(range, step, duration(t.interval, scope) || scrapeInterval)]) };
   }
 
+  private isInstant(t: Target): boolean {
+    return t.instant || (t.table && !overTime(this.spec.type));
+  }
+
   private range(scope: Scope): Range {
-    const own = parseDuration(inText(this.spec.timeFrom, scope));
-    return own ? { ...this.ctx.range(), length: own } : this.ctx.range();
+    const range = this.ctx.range();
+    const own = (text: string) => parseDuration(inText(text, scope));
+    const shift = own(this.spec.timeShift);
+    return { ...range, length: own(this.spec.timeFrom) ?? range.length, ...(shift ? { end: (range.end ?? Date.now()) - shift } : {}) };
   }
 
   // one asks a query. Its step is 0 if it is an instant query.
@@ -102,7 +125,7 @@ export class Queries {
     const range = this.range(scope);
     const { step, inner } = this.timed(t, scope, pixels);
     const expr = inExpression(t.expr, inner);
-    if (isInstant(t)) {
+    if (this.isInstant(t)) {
       const { end } = bounds(range, Date.now());
       const r = await this.ctx.api.get<Answer>("query", queryParams(expr, end, this.ctx.asOf()), signal);
       return { series: vector(r.data), warnings: r.warnings, start: end, end, step: 0 };
@@ -113,8 +136,6 @@ export class Queries {
     return { series: m.series, warnings: m.reply.warnings, start: m.start, end: m.end, step };
   }
 }
-
-const isInstant = (t: Target) => t.instant || t.table;
 
 // duration reads a least step, such as 30s or >30s. It is 0 if there is none.
 const duration = (step: string, scope: Scope) => parseDuration(inText(step, scope).replace(/^[<>]/, "")) ?? 0;

@@ -29,7 +29,12 @@ const functions: Record<string, (p: number[], all: Values) => number | null | un
   stdDev: (p) => Math.sqrt(variance(p)),
   variance,
   distinctCount: (p) => new Set(p).size,
+  allIsZero: (p) => Number(p.length > 0 && p.every((v) => v === 0)),
+  allIsNull: (p) => Number(!p.length),
 };
+
+// flags are calculations that are true (1) or false (0).
+export const flags = ["allIsZero", "allIsNull"];
 
 export const isCalculation = (name: string) => Object.hasOwn(functions, name);
 
@@ -43,7 +48,7 @@ export const column = (name: string): string =>
 // reduce returns null if there are no values, or the calculation is none.
 export function reduce(values: Values, calculation: string): number | null {
   const p = present(values);
-  if (!p.length && !/^(count|last|first)$/.test(calculation)) return null;
+  if (!p.length && !/^(count|last|first|allIs.*)$/.test(calculation)) return null;
   return (isCalculation(calculation) ? functions[calculation]!(p, values) : undefined) ?? null;
 }
 

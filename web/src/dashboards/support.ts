@@ -18,6 +18,7 @@ export interface Part {
 export const calculations = ["lastNotNull", "last", "firstNotNull", "first", "min", "max", "mean", "median", "sum", "count", "range", "diff", "diffperc", "delta", "stdDev", "variance", "distinctCount"];
 const off = [false];
 const byValue = ["thresholds", "fixed", "continuous-GrYlRd", "continuous-RdYlGr", "continuous-BlYlRd", "continuous-YlRd", "continuous-BlPu", "continuous-YlBl", "continuous-blues", "continuous-reds", "continuous-greens", "continuous-purples"];
+const palettes = ["palette-classic", "palette-classic-by-name"];
 const figure = { "reduceOptions.calcs": calculations };
 const legendAndTooltip = "legend.displayMode legend.placement legend.width legend.sortBy legend.sortDesc legend.asTable legend.isVisible tooltip tooltipOptions";
 
@@ -25,45 +26,44 @@ export const parts: readonly Part[] = [
   {
     of: "dashboard",
     drawn: "title description panels rows templating.list annotations.list",
-    own: "time refresh timezone timepicker graphTooltip weekStart fiscalYearStartMonth style liveNow hideControls sharedCrosshair",
+    own: "time refresh timezone timepicker graphTooltip weekStart fiscalYearStartMonth style liveNow hideControls sharedCrosshair links",
     none: "annotations.enable templating.enable id uid version schemaVersion editable tags iteration gnetId revision preload originalTitle inputs overwrite folderId folderUid meta scopeMeta __inputs __requires __elements",
   },
   {
     of: "variable",
-    drawn: "name label query definition regex sort multi includeAll allValue current options",
-    only: { type: ["query", "custom", "interval", "constant", "textbox", "datasource"], hide: [0, 1, 2, ""], auto: off, useTags: off },
+    drawn: "name label query definition regex sort multi includeAll allValue current options auto auto_count auto_min",
+    only: { type: ["query", "custom", "interval", "constant", "textbox", "datasource"], hide: [0, 1, 2], useTags: off, regexApplyTo: ["value"], valuesFormat: ["csv"] },
     own: "allowCustomValue description",
-    none: "datasource refresh refresh_on_load skipUrlSync error tags tagsQuery tagValuesQuery auto_count auto_min id global index rootStateKey state hash initLock allFormat multiFormat optionsLoaded includeNull",
+    none: "datasource refresh refresh_on_load skipUrlSync error tags tagsQuery tagValuesQuery id global index rootStateKey state hash initLock allFormat multiFormat optionsLoaded includeNull",
   },
   {
     of: "panel",
-    drawn: "type title description gridPos span datasource targets interval timeFrom repeat repeatDirection maxPerRow options fieldConfig transformations collapsed panels",
-    own: "transparent hideTimeOverride height minSpan libraryPanel",
-    none: "id key pluginVersion cacheTimeout queryCachingTTL scopedVars repeatIteration repeatPanelId repeatByRow repeatedByRow isNew editable error errors renderer snapshotData hideWhenEmpty",
+    drawn: "type title description gridPos span datasource targets interval maxDataPoints timeFrom timeShift repeat repeatDirection maxPerRow options fieldConfig transformations collapsed panels",
+    own: "transparent hideTimeOverride height minSpan libraryPanel links",
+    none: "id key pluginVersion cacheTimeout queryCachingTTL scopedVars repeatIteration repeatPanelId repeatByRow repeatedByRow isNew editable error errors alert renderer snapshotData hideWhenEmpty autoMigrateFrom",
   },
   {
     of: "panel",
     types: "graph",
-    drawn: "aliasColors bars decimals fill legend.show legend.values legend.current legend.avg legend.min legend.max legend.total lines linewidth percentage points stack steppedLine dashes yaxes[].format yaxes[].min yaxes[].max yaxes[].label yaxes[].show yaxes[].decimals seriesOverrides[].alias seriesOverrides[].color seriesOverrides[].yaxis seriesOverrides[].bars seriesOverrides[].lines seriesOverrides[].points seriesOverrides[].fill seriesOverrides[].linewidth seriesOverrides[].dashes seriesOverrides[].stack seriesOverrides[].steppedLine",
-    only: { thresholds: [], nullPointMode: ["null", "connected"], "xaxis.mode": ["time"], "yaxes[].logBase": [1, 2, 10, 32, 1024], "seriesOverrides[].transform": ["negative-Y"], "seriesOverrides[].legend": [true], "seriesOverrides[].nullPointMode": ["null"] },
-    own: "tooltip pointradius fillGradient dashLength spaceLength legend.alignAsTable legend.rightSide legend.sideWidth legend.sort legend.sortDesc legend.hideEmpty legend.hideZero seriesOverrides[].zindex seriesOverrides[].pointradius seriesOverrides[].hideTooltip seriesOverrides[].fillGradient seriesOverrides[].dashLength seriesOverrides[].spaceLength yaxis xaxis.show grid",
-    none: "hiddenSeries xaxis.name xaxis.values xaxis.buckets x-axis y-axis y_formats leftYAxisLabel",
+    drawn: "aliasColors bars decimals fill legend.show legend.values legend.current legend.avg legend.min legend.max legend.total lines linewidth percentage points stack steppedLine dashes yaxes[].format yaxes[].min yaxes[].max yaxes[].label yaxes[].show yaxes[].decimals seriesOverrides[].alias seriesOverrides[].color seriesOverrides[].yaxis seriesOverrides[].bars seriesOverrides[].lines seriesOverrides[].points seriesOverrides[].fill seriesOverrides[].linewidth seriesOverrides[].dashes seriesOverrides[].stack seriesOverrides[].steppedLine seriesOverrides[].legend seriesOverrides[].fillBelowTo thresholds[].value thresholds[].fill thresholds[].line thresholds[].fillColor thresholds[].lineColor",
+    only: { "thresholds[].op": ["gt", "lt"], "thresholds[].colorMode": ["critical", "warning", "ok", "custom"], "thresholds[].yaxis": ["left"], nullPointMode: ["null", "connected", "null as zero"], "xaxis.mode": ["time"], "yaxes[].logBase": [1, 2, 10, 32, 1024], "seriesOverrides[].transform": ["negative-Y"], "seriesOverrides[].nullPointMode": ["null", "null as zero"] },
+    own: "tooltip pointradius fillGradient dashLength spaceLength paceLength legend.alignAsTable legend.rightSide legend.sideWidth legend.sort legend.sortDesc legend.hideEmpty legend.hideZero seriesOverrides[].zindex seriesOverrides[].pointradius seriesOverrides[].hideTooltip seriesOverrides[].fillGradient seriesOverrides[].dashLength seriesOverrides[].spaceLength yaxis xaxis.show grid",
+    none: "hiddenSeries xaxis.name xaxis.values xaxis.buckets x-axis y-axis y_formats leftYAxisLabel thresholds[].visible",
   },
   {
     of: "panel",
     types: "singlestat",
-    drawn: "format decimals prefix postfix nullText valueMaps rangeMaps mappingType colors colorBackground colorValue thresholds gauge.show gauge.minValue gauge.maxValue sparkline.show",
-    only: { valueName: ["avg", "current", "min", "max", "total", "name", "first", "delta", "diff", "range"], "gauge.thresholdLabels": off, nullPointMode: ["connected", "null"], tableColumn: ["", "Value"], colorPrefix: off, colorPostfix: off },
+    drawn: "format decimals prefix postfix nullText valueMaps rangeMaps mappingType colors colorBackground colorValue thresholds gauge.show gauge.minValue gauge.maxValue sparkline.show tableColumn",
+    only: { valueName: ["avg", "current", "min", "max", "total", "name", "first", "delta", "diff", "range"], "gauge.thresholdLabels": off, nullPointMode: ["connected", "null", "null as zero"], colorPrefix: off, colorPostfix: off },
     own: "gauge.thresholdMarkers sparkline valueFontSize prefixFontSize postfixFontSize",
-    none: "mappingTypes maxDataPoints",
+    none: "mappingTypes",
   },
   {
     of: "panel",
     types: "table-old",
-    drawn: "styles[].pattern styles[].alias styles[].unit styles[].decimals styles[].thresholds styles[].colors styles[].mappingType styles[].valueMaps styles[].rangeMaps",
-    only: { "styles[].type": ["number", "string", "hidden", "date"], "styles[].colorMode": ["cell", "value"], transform: ["table"], showHeader: [true] },
+    drawn: "styles[].pattern styles[].alias styles[].unit styles[].decimals styles[].thresholds styles[].colors styles[].mappingType styles[].valueMaps styles[].rangeMaps sort.col sort.desc columns showHeader",
+    only: { "styles[].type": ["number", "string", "hidden", "date"], "styles[].colorMode": ["cell", "value"], transform: ["table", "timeseries_aggregations", "timeseries_to_rows"] },
     own: "scroll fontSize pageSize styles[].align styles[].dateFormat styles[].preserveFormat styles[].sanitize styles[].linkTargetBlank styles[].linkTooltip filterNull",
-    none: "columns styles[].$$hashKey",
   },
   {
     of: "panel",
@@ -77,33 +77,33 @@ export const parts: readonly Part[] = [
     of: "query",
     drawn: "refId expr legendFormat instant range interval intervalFactor hide datasource",
     only: { format: ["time_series", "table", "heatmap"], queryType: ["range", "instant", "both", "timeSeriesQuery", "randomWalk"] },
-    none: "editorMode step metric target key requestId legendLink useBackend disableTextWrap fullMetaSearch includeNullMetadata hideNullMetadata builder textEditor prometheus valueType utcOffsetSec calculatedInterval dsType errors datasourceErrors intervalMs maxDataPoints crossSeriesReducer rawQuery rawSql adhocFilters scopes groupBy policy resultFormat orderByTime select tags measurement",
+    none: "editorMode refID step metric target key requestId legendLink useBackend disableTextWrap fullMetaSearch includeNullMetadata hideNullMetadata builder textEditor prometheus valueType utcOffsetSec calculatedInterval dsType errors datasourceErrors intervalMs maxDataPoints crossSeriesReducer rawQuery rawSql adhocFilters scopes groupBy policy resultFormat orderByTime select tags measurement mode refCount group application host item functions bucketAggs metrics timeField alias stepMode prometheusLink",
   },
+  { of: "query", types: "timeseries", drawn: "exemplar" },
+  { of: "query", types: "heatmap", only: { exemplar: off } },
   {
     of: "field",
     drawn: "unit decimals min max displayName noValue thresholds.mode thresholds.steps mappings color.fixedColor custom.hidden custom.hideFrom.viz",
-    only: { fieldMinMax: off, nullValueMode: ["connected", "null"], "color.seriesBy": ["last"] },
+    only: { fieldMinMax: off, nullValueMode: ["connected", "null", "null as zero"], "color.seriesBy": ["last"] },
     own: "description filterable custom.hideFrom.tooltip unitScale",
     none: "displayNameFromDS path",
   },
   {
     of: "field",
     types: "timeseries",
-    drawn: "custom.fillOpacity custom.lineWidth custom.lineStyle.dash custom.stacking.group custom.axisLabel custom.axisSoftMin custom.axisSoftMax",
+    drawn: "custom.fillOpacity custom.lineWidth custom.spanNulls custom.hideFrom.legend custom.lineStyle.dash custom.stacking.group custom.axisLabel custom.axisSoftMin custom.axisSoftMax custom.axisCenteredZero custom.fillBelowTo",
     only: {
-      "color.mode": ["palette-classic", "palette-classic-by-name", ...byValue],
+      "color.mode": [...palettes, ...byValue],
       "custom.drawStyle": ["line", "bars", "points"],
       "custom.lineInterpolation": ["linear", "smooth", "stepBefore", "stepAfter"],
       "custom.lineStyle.fill": ["solid", "dash", "dot"],
       "custom.showPoints": ["auto", "always", "never"],
-      "custom.spanNulls": [false, true],
-      "custom.stacking.mode": ["none", "normal", "percent"],
-      "custom.thresholdsStyle.mode": ["off", "line", "dashed"],
+            "custom.stacking.mode": ["none", "normal", "percent"],
+      "custom.thresholdsStyle.mode": ["off", "line", "dashed", "area", "line+area", "dashed+area"],
       "custom.axisPlacement": ["auto", "left", "right", "hidden"],
       "custom.scaleDistribution.type": ["linear", "log"],
       "custom.transform": ["negative-Y"],
-      "custom.gradientMode": ["none", "opacity", "hue"],
-      "custom.hideFrom.legend": off,
+      "custom.gradientMode": ["none", "opacity", "hue", "scheme"],
       "custom.barAlignment": [0],
     },
     own: "custom.axisColorMode custom.axisBorderShow custom.axisGridShow custom.axisWidth custom.barWidthFactor custom.barMaxWidth custom.pointSize custom.scaleDistribution.log",
@@ -112,7 +112,7 @@ export const parts: readonly Part[] = [
     of: "field",
     types: "state-timeline status-history",
     drawn: "custom.fillOpacity custom.lineWidth",
-    only: { "color.mode": ["palette-classic", "palette-classic-by-name", ...byValue], "custom.hideFrom.legend": off },
+    only: { "color.mode": [...palettes, ...byValue], "custom.hideFrom.legend": off },
     own: "custom.axisPlacement custom.axisWidth",
   },
   { of: "field", types: "state-timeline", drawn: "custom.spanNulls" },
@@ -120,16 +120,16 @@ export const parts: readonly Part[] = [
     of: "field",
     types: "barchart",
     drawn: "custom.fillOpacity custom.axisSoftMin custom.axisSoftMax",
-    only: { "color.mode": ["palette-classic", "palette-classic-by-name", ...byValue], "custom.scaleDistribution.type": ["linear"], "custom.thresholdsStyle.mode": ["off"], "custom.hideFrom.legend": off },
+    only: { "color.mode": [...palettes, ...byValue], "custom.scaleDistribution.type": ["linear"], "custom.thresholdsStyle.mode": ["off"], "custom.hideFrom.legend": off },
     own: "custom.lineWidth custom.gradientMode custom.axisLabel custom.axisPlacement custom.axisColorMode custom.axisBorderShow custom.axisGridShow custom.axisWidth",
   },
-  { of: "field", types: "stat gauge bargauge", only: { "color.mode": byValue }, none: "custom" },
-  { of: "field", types: "piechart", only: { "color.mode": ["palette-classic", "palette-classic-by-name", "fixed"] }, none: "custom" },
+  { of: "field", types: "stat gauge bargauge", only: { "color.mode": [...palettes, ...byValue] }, none: "custom" },
+  { of: "field", types: "piechart", only: { "color.mode": [...palettes, "fixed"] }, none: "custom" },
   {
     of: "field",
     types: "table",
-    only: { "color.mode": byValue, "custom.cellOptions.type": ["auto", "color-text", "color-background"], "custom.displayMode": ["auto", "color-text", "color-background", "color-background-solid"], "custom.cellOptions.applyToRow": off },
-    own: "custom.align custom.width custom.minWidth custom.inspect custom.filterable custom.wrapHeaderText custom.cellOptions.mode custom.cellOptions.wrapText custom.wrapText",
+    only: { "color.mode": [...palettes, ...byValue], "custom.cellOptions.type": ["auto", "color-text", "color-background", "gauge"], "custom.displayMode": ["auto", "color-text", "color-background", "color-background-solid", "basic", "gradient-gauge", "lcd-gauge"], "custom.cellOptions.applyToRow": off },
+    own: "custom.align custom.width custom.minWidth custom.inspect custom.filterable custom.wrapHeaderText custom.cellOptions.mode custom.cellOptions.valueDisplayMode custom.cellOptions.wrapText custom.wrapText",
     none: "custom.footer.reducers",
   },
   {
@@ -162,7 +162,7 @@ export const parts: readonly Part[] = [
     only: { ...figure, "reduceOptions.values": off, pieType: ["pie", "donut"], sort: ["desc", "asc", "none"] },
     own: `${legendAndTooltip} legend.showLegend legend.values displayLabels text orientation reduceOptions.limit`,
   },
-  { of: "options", types: "table", drawn: "sortBy", only: { showHeader: [true], frameIndex: [0], "footer.show": off }, own: "cellHeight footer.fields footer.reducer footer.countRows footer.enablePagination enablePagination showTypeIcons" },
+  { of: "options", types: "table", drawn: "sortBy showHeader", only: { "footer.show": off }, own: "cellHeight frameIndex footer.fields footer.reducer footer.countRows footer.enablePagination enablePagination showTypeIcons" },
   {
     of: "options",
     types: "heatmap",
@@ -193,12 +193,21 @@ export const parts: readonly Part[] = [
     only: { sortOrder: [1, 2, 3, 4, 5], viewMode: ["list", "stat"], groupMode: ["default"], dashboardAlerts: off },
     none: "datasource groupBy stateFilter.noData stateFilter.error stateFilter.recovering showInactiveAlerts",
   },
+  {
+    of: "panel",
+    types: "grafana-piechart-panel",
+    drawn: "aliasColors format decimals",
+    only: { pieType: ["pie", "donut"], valueName: ["avg", "current", "min", "max", "total"], nullPointMode: ["connected", "null"] },
+    own: "legendType legend legend.percentage breakPoint fontSize strokeWidth",
+    none: "combine.label maxDataPoints",
+  },
   { of: "options", types: "text", drawn: "content", own: "mode code" },
-  { of: "transformation", types: "merge" },
-  { of: "transformation", types: "joinByField seriesToColumns", drawn: "byField", only: { mode: ["outer"] } },
+  { of: "transformation", types: "merge seriesToRows" },
+  { of: "transformation", types: "joinByField seriesToColumns", drawn: "byField", only: { mode: ["outer", "inner"] } },
   { of: "transformation", types: "organize", drawn: "excludeByName indexByName renameByName", only: { orderByMode: ["manual"] } },
+  { of: "transformation", types: "convertFieldType", drawn: "conversions[].targetField", only: { "conversions[].destinationType": ["number", "string"] } },
   { of: "transformation", types: "renameByRegex", drawn: "regex renamePattern" },
-  { of: "transformation", types: "filterFieldsByName", drawn: "include.names" },
+  { of: "transformation", types: "filterFieldsByName", drawn: "include.names include.pattern exclude.names exclude.pattern" },
   { of: "transformation", types: "sortBy", drawn: "sort fields" },
   { of: "transformation", types: "limit", drawn: "limitField" },
   { of: "transformation", types: "groupBy", drawn: "fields" },
@@ -272,7 +281,7 @@ function walk(known: Known, v: Json, at: string): string[] {
   return Object.entries(v).flatMap(([key, x]) => {
     const path = at + key;
     const values = known.get(path);
-    if (values === "any" || x === null || x === undefined) return [];
+    if (values === "any" || x === null || x === undefined || x === "" || key === "$$hashKey") return [];
     if (values) return (Array.isArray(x) ? x : [x]).filter((one) => !values.includes(one)).map((one) => written(path, one));
     const inside = (sign: string) => [...known.keys()].some((k) => k.startsWith(path + sign));
     if (isObject(x) && inside(".")) return walk(known, x, `${path}.`);
@@ -281,11 +290,20 @@ function walk(known: Known, v: Json, at: string): string[] {
   });
 }
 
-// leftOfTransformation is left for a transformation. Only tables and bar charts have them.
+// tables reports whether panels of a type are made of tables.
+export const tables = (type: string) => type === "table" || type === "barchart";
+
+// overTime reports whether panels of a type have all values of a query for a table over time.
+export const overTime = (type: string) => ["table", "stat", "gauge", "bargauge", "piechart"].includes(type);
+
+// ofLines are the transformations of panels that are not made of tables.
+const ofLines = ["renameByRegex", "filterFieldsByName"];
+
+// leftOfTransformation is left for a transformation.
 export function leftOfTransformation(type: string, id: string, options: Json): string[] {
-  if ((type !== "table" && type !== "barchart") || !understands(id)) return [`transformation ${id}`];
+  if (!understands(id) || !(tables(type) || ofLines.includes(id))) return [`transformation ${id}`];
   const all = left("transformation", id, options);
-  const regexes = [id === "renameByRegex" && options["regex"], ...list(options["filters"]).map((f) => object(f["config"])).map((c) => c["id"] === "regex" && object(c["options"])["value"])];
+  const regexes = [id === "renameByRegex" && options["regex"], ...["include", "exclude"].map((side) => id === "filterFieldsByName" && object(options[side])["pattern"]), ...list(options["filters"]).map((f) => object(f["config"])).map((c) => c["id"] === "regex" && object(c["options"])["value"])];
   for (const r of regexes) if (typeof r === "string" && !pattern(r)) all.push(written("regex", r));
   if (id === "groupBy") {
     for (const f of Object.values(object(options["fields"])).map(object)) {

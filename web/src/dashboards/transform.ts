@@ -1,5 +1,5 @@
-import type { Labels } from "../answer";
-import { formatTime, type Zone } from "../time";
+import type { Labels, Point, Series } from "../answer";
+import { formatTime } from "../time";
 import { inText, type Scope } from "./interpolate";
 import type { Data, Line } from "./query";
 import { column, isCalculation, reduce } from "./reduce";
@@ -17,22 +17,25 @@ export interface Column {
 }
 
 export interface Grid {
+  over?: boolean; // it has values over time
   columns: Column[];
   rows: Cell[][];
 }
 
 const valueName = (refId: string) => `Value #${refId}`;
 
-// gridsOf makes a table of each query: time, labels, value. Series over time become their last
-// values.
-export function gridsOf(d: Data, zone: Zone): Grid[] {
+// gridsOf makes a table of each query: time, labels, value. Series over time that are asked for as
+// such become their last values.
+export function gridsOf(d: Data): Grid[] {
   const out = d.tables.map(({ refId, series }): Grid => {
     const labels = [...new Set(series.flatMap((s) => Object.keys(s.metric)))].sort();
     const several = d.tables.length > 1;
     const value = several ? valueName(refId) : "Value";
+    const row = (s: Series, p: Point | undefined): Cell[] => [p ? formatTime(p[0] * 1000, d.zone) : "", ...labels.map((l) => s.metric[l] ?? ""), p ? Number(p[1]) : null];
     return {
+      over: series.some((s) => !s.value),
       columns: ["Time", ...labels, value].map((name) => ({ name, title: name, refId })),
-      rows: series.map((s) => [s.value ? formatTime(s.value[0] * 1000, zone) : "", ...labels.map((l) => s.metric[l] ?? ""), s.value ? Number(s.value[1]) : null]),
+      rows: series.flatMap((s) => (s.values ? s.values.map((p) => row(s, p)) : [row(s, s.value)])),
     };
   });
   const ranged = d.lines.filter((l) => !d.tables.some((t) => t.refId === l.refId));
@@ -46,13 +49,13 @@ export function gridsOf(d: Data, zone: Zone): Grid[] {
 }
 
 // seriesByTime makes one table of series: a row for each time, a column for each series.
-export function seriesByTime(d: Data, zone: Zone): Grid {
+export function seriesByTime(d: Data): Grid {
   const rows = new Map<number, Cell[]>();
   d.lines.forEach((l, k) =>
     l.values.forEach((v, i) => {
       const t = l.times[i] ?? Math.round(d.until / 1000); // instant queries have one time
       let row = rows.get(t);
-      if (!row) rows.set(t, (row = [formatTime(t * 1000, zone), ...d.lines.map(() => null)]));
+      if (!row) rows.set(t, (row = [formatTime(t * 1000, d.zone), ...d.lines.map(() => null)]));
       row[k + 1] = v;
     }),
   );
@@ -61,7 +64,7 @@ export function seriesByTime(d: Data, zone: Zone): Grid {
 
 type Step = (grids: Grid[], o: Json, d: Data, scope: Scope) => Grid[];
 const each = (change: (g: Grid, o: Json, scope: Scope) => Grid): Step => (grids, o, _, scope) => grids.map((g) => change(g, o, scope));
-const byField: Step = (grids, o) => [joined(grids, text(o["byField"], "Time"))];
+const byField: Step = (grids, o) => [joined(grids, text(o["byField"], "Time"), o["mode"] === "inner")];
 
 const steps: Record<string, Step> = {
   merge: (grids) => [joined(grids, undefined)],
@@ -72,18 +75,49 @@ const steps: Record<string, Step> = {
     const re = pattern(text(o["regex"]), true);
     return re ? { ...g, columns: g.columns.map((c) => ({ ...c, title: c.title.replace(re, text(o["renamePattern"])) })) } : g;
   }),
-  filterFieldsByName: each((g, o) => {
-    const names = object(o["include"])["names"];
-    return Array.isArray(names) ? picked(g, g.columns.flatMap((c, i) => (names.includes(c.title) ? [i] : []))) : g;
-  }),
+  filterFieldsByName: each((g, o) => picked(g, g.columns.flatMap((c, i) => (chosen(o, c.title) ? [i] : [])))),
   sortBy: each(sortedBy),
+  convertFieldType: each((g, o) => {
+    const kinds = g.columns.map((c) => list(o["conversions"]).find((x) => x["targetField"] === c.title)?.["destinationType"]);
+    const converted = (v: Cell, kind: unknown): Cell => (v === null ? v : kind === "string" ? String(v) : kind === "number" ? (number(v) ?? null) : v);
+    return { ...g, rows: g.rows.map((r) => r.map((v, i) => converted(v, kinds[i]))) };
+  }),
   limit: each((g, o) => ({ ...g, rows: g.rows.slice(0, number(o["limitField"]) ?? 10) })),
   reduce: (_, o, d) => [reduced(d, o)],
   groupBy: each((g, o) => groupedBy(g, object(o["fields"]))),
   calculateField: each(calculated),
   filterByValue: each(filtered),
   labelsToFields: (grids, _, d) => withLabels(grids, d),
+  seriesToRows: (_, __, d) => [rowsOf(d)],
 };
+
+// chosen reports whether filterFieldsByName keeps a name.
+function chosen(o: Json, name: string): boolean {
+  const holds = (side: string, none: boolean) => {
+    const { names, pattern: source } = object(o[side]);
+    const re = text(source) ? pattern(text(source)) : undefined;
+    return Array.isArray(names) || re ? (Array.isArray(names) && names.includes(name)) || (re?.test(name) ?? false) : none;
+  };
+  return holds("include", true) && !holds("exclude", false);
+}
+
+// transformLines applies to series what is supported outside of tables.
+export function transformLines(lines: Line[], all: Json[]): Line[] {
+  for (const t of all) {
+    const o = object(t["options"]);
+    const re = pattern(text(o["regex"]), true);
+    if (t["id"] === "renameByRegex" && re) lines = lines.map((l) => ({ ...l, name: l.name.replace(re, text(o["renamePattern"])) }));
+    if (t["id"] === "filterFieldsByName") lines = lines.filter((l) => chosen(o, l.name));
+  }
+  return lines;
+}
+
+// rowsOf makes a row of each value of all series, the newest first.
+function rowsOf(d: Data): Grid {
+  const rows = d.lines.flatMap((l) => l.values.flatMap((v, i) => (v === null ? [] : [{ t: l.times[i] ?? Math.round(d.until / 1000), cells: [l.name, v] as Cell[] }])));
+  rows.sort((a, b) => b.t - a.t);
+  return { columns: ["Time", "Metric", "Value"].map((name) => called(name, d.lines[0]?.refId)), rows: rows.map(({ t, cells }) => [formatTime(t * 1000, d.zone), ...cells]) };
+}
 
 // transform applies what is supported, and puts what remains below each other.
 export function transform(grids: Grid[], all: Json[], d: Data, scope: Scope): Grid {
@@ -114,26 +148,30 @@ function withLabels(grids: Grid[], d: Data): Grid[] {
   return [...grids.filter((g) => g.columns[0]?.name !== "Series"), { columns, rows: lines.map((l) => [...labels.map((k) => l.labels[k] ?? ""), l.values.findLast((v) => v !== null) ?? null]) }];
 }
 
-const picked = (g: Grid, at: number[]): Grid => ({ columns: at.map((i) => g.columns[i]!), rows: g.rows.map((r) => at.map((i) => r[i]!)) });
+const picked = (g: Grid, at: number[]): Grid => ({ ...g, columns: at.map((i) => g.columns[i]!), rows: g.rows.map((r) => at.map((i) => r[i]!)) });
 
 // joined makes one table. Rows whose key is equal become one: the key is the given column, or all
 // columns that are no values.
-function joined(grids: Grid[], by: string | undefined): Grid {
+// With inner, all tables have the key.
+function joined(grids: Grid[], by: string | undefined, inner = false): Grid {
   const isValue = (c: Column) => /^Value( #.*)?$/.test(c.name);
   const columns: Column[] = [];
   for (const g of grids) for (const c of g.columns) if (!columns.some((x) => x.name === c.name)) columns.push(c);
   columns.sort((a, b) => Number(isValue(a)) - Number(isValue(b)));
+  const over = grids.some((g) => g.over);
   const rows = new Map<string, Cell[]>();
+  const met = new Map<string, Set<Grid>>(); // the tables of each key
   for (const g of grids) {
     const at = g.columns.map((c) => columns.findIndex((x) => x.name === c.name));
     g.rows.forEach((r) => {
-      const key = JSON.stringify(g.columns.flatMap((c, i) => ((by === undefined ? !isValue(c) && c.name !== "Time" : c.name === by) ? [[c.name, r[i]]] : [])));
+      const key = JSON.stringify(g.columns.flatMap((c, i) => ((by === undefined ? !isValue(c) && (over || c.name !== "Time") : c.name === by) ? [[c.name, r[i]]] : [])));
       let row = rows.get(key);
       if (!row) rows.set(key, (row = columns.map(() => null)));
+      met.set(key, (met.get(key) ?? new Set()).add(g));
       at.forEach((to, i) => (row[to] ??= r[i]!));
     });
   }
-  return { columns, rows: [...rows.values()] };
+  return { over, columns, rows: [...rows].flatMap(([key, r]) => (inner && met.get(key)!.size < grids.length ? [] : [r])) };
 }
 
 function organized(g: Grid, o: Json): Grid {

@@ -2,7 +2,8 @@ import type { Answer, Series } from "../answer";
 import { spanParams, type Params } from "../api";
 import { spanOf, type Context } from "../context";
 import { legend } from "../format";
-import { inExpression, names, type Scope, type Value } from "./interpolate";
+import { inExpression, names, single, type Scope, type Value } from "./interpolate";
+import { formatDuration, parseDuration, stepFor } from "../time";
 import type { VariableSpec } from "./model";
 
 // Variables of a dashboard
@@ -21,6 +22,8 @@ export interface Variable {
 }
 
 export const all = "$__all";
+// auto is an interval that follows from the length of the time range.
+const auto: Option = { text: "auto", value: "auto" };
 // mostOptions bounds the values of a variable.
 const mostOptions = 5_000;
 
@@ -54,15 +57,17 @@ export async function resolve(spec: VariableSpec, wanted: string[] | undefined, 
   }
   const free = spec.type === "textbox";
   const has = (v: string) => free || (v === all && spec.includeAll) || options.some((o) => o.value === v);
-  const candidates = [wanted ?? [], spec.current];
+  const candidates = [wanted ?? [], spec.current.map((v) => (v.startsWith("$__auto") ? auto.value : v))];
   let chosen = candidates.map((c) => c.filter(has)).find((c) => c.length) ?? [];
   if (!chosen.length) chosen = spec.includeAll ? [all] : options.slice(0, 1).map((o) => o.value);
   if (chosen.includes(all)) chosen = [all];
   return { spec, options, chosen: spec.multi ? chosen : chosen.slice(0, 1), problem };
 }
 
-// valueOf is what expressions get.
-export function valueOf(v: Variable): Value {
+// valueOf is what expressions get, for a time range of a length in ms.
+export function valueOf(v: Variable, length: number): Value {
+  const { auto: own } = v.spec;
+  if (own && v.chosen[0] === auto.value) return single(formatDuration(stepFor(length, own.count * 3, Math.max(parseDuration(own.least) ?? 0, length / own.count))));
   const several = v.spec.multi || v.spec.includeAll;
   if (v.chosen[0] !== all) {
     const texts = v.chosen.map((c) => v.options.find((o) => o.value === c)?.text ?? c);
@@ -83,7 +88,7 @@ async function optionsOf(spec: VariableSpec, scope: Scope, ctx: Context): Promis
         return m ? { text: m[1]!, value: m[2]! } : { text: part, value: part };
       });
     case "interval":
-      return of(split(spec.query).filter((v) => v !== "auto"));
+      return [...(spec.auto ? [auto] : []), ...of(split(spec.query).filter((v) => v !== "auto"))];
     case "constant":
       return of([spec.query]);
     case "textbox":

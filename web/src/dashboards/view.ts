@@ -1,7 +1,7 @@
 import { alarm, choice, cut, h, replace } from "../dom";
 import type { Context } from "../context";
 import { encode, type PanelState, type State } from "../state";
-import { Card } from "./card";
+import { anchors, Card } from "./card";
 import { dashboardOf } from "./explored";
 import { inText, type Scope, type Value } from "./interpolate";
 import { layOut, type Placed, type PlacedSection } from "./layout";
@@ -146,9 +146,9 @@ export class DashboardsView {
       if (none || this.tried) this.wait(none);
       this.loaded = { ...loaded, id };
       const notes = dashboard.notes.map((n) => h("p", { class: "warn" }, ...cut(n)));
-      replace(this.status, dashboard.description && h("p", { class: "muted" }, ...cut(dashboard.description)), ...notes);
       this.pick(variables);
-      const scope: Scope = new Map<string, Value>([...variables].map(([name, v]) => [name, valueOf(v)]));
+      const scope: Scope = new Map<string, Value>([...variables].map(([name, v]) => [name, valueOf(v, this.ctx.range().length)]));
+      replace(this.status, dashboard.description && h("p", { class: "muted" }, ...cut(dashboard.description)), ...anchors(dashboard.links, scope), ...notes);
       const key = JSON.stringify([id, [...scope]]);
       if (key === this.built) for (const c of this.cards.values()) c.refresh(false);
       else this.build(dashboard, scope);
@@ -157,7 +157,7 @@ export class DashboardsView {
       if (run !== this.run) return;
       if (this.loaded?.id !== id) {
         this.loaded = undefined;
-        this.build({ title: "", description: "", sections: [], variables: [], notes: [] }, new Map());
+        this.build({ title: "", description: "", links: [], sections: [], variables: [], notes: [] }, new Map());
         this.built = "";
         this.pick(new Map());
       }
@@ -190,7 +190,7 @@ export class DashboardsView {
     for (const spec of ordered(d.variables.filter((v) => v.type !== "datasource"))) {
       const v = await resolve(spec, this.state().vars[spec.name], scope, this.ctx);
       out.set(spec.name, v);
-      scope.set(spec.name, valueOf(v));
+      scope.set(spec.name, valueOf(v, this.ctx.range().length));
     }
     return out;
   }
