@@ -10,7 +10,7 @@ var rooms = []room{
 	{"internal/prom", []string{"internal/base", "internal/format"}},
 	{"internal/store", []string{"internal/base", "internal/format"}},
 	{"internal/aws", []string{"internal/base", "internal/format", "internal/store"}},
-	{"internal/access", []string{"internal/base", "internal/format", "internal/store"}},
+	{"internal/access", []string{"internal/aws", "internal/base", "internal/format", "internal/store"}},
 	{"internal/senders", []string{"internal/base", "internal/format", "internal/prom", "internal/store"}},
 	{"internal/ingest", []string{"internal/access", "internal/base", "internal/format", "internal/senders", "internal/store"}},
 	{"internal/compact", []string{"internal/access", "internal/aws", "internal/base", "internal/format", "internal/store"}},
@@ -97,11 +97,12 @@ var allowed = map[string][]string{
 
 	"internal/aws/cost":     {},
 	"internal/aws/lambda":   {"internal/base/settings", "internal/format/jsontext"},
+	"internal/aws/signed":   {},
 	"internal/aws/sqsqueue": {"internal/base/telemetry", "internal/store/queue"},
 
 	"internal/access/admission": {"internal/access/tenant", "internal/base/telemetry", "internal/format/remotewrite", "internal/store/objstore", "internal/store/replica"},
 	"internal/access/auth":      {"internal/access/secret", "internal/access/tenant", "internal/base/telemetry"},
-	"internal/access/secret":    {},
+	"internal/access/secret":    {"internal/aws/signed"},
 	"internal/access/tenant":    {},
 
 	"internal/senders/datadog":      {"internal/format/jsontext", "internal/format/remotewrite", "internal/format/segment", "internal/format/series"},

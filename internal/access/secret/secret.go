@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/promlake/promlake/internal/aws/signed"
 )
 
 // MaxBytes is the maximum size of a secret.
@@ -39,7 +41,7 @@ func Open(reference string) (Source, error) {
 		return File(path), nil
 	}
 	if name, ok := strings.CutPrefix(reference, ssmPrefix); ok && name != "" {
-		return &parameter{name: name}, nil
+		return &parameter{name, signed.Client{Service: "ssm", Repeats: true}}, nil
 	}
 	// the text may be the secret, so the error does not contain it
 	return nil, errors.New("secret: want file:PATH or ssm:NAME")

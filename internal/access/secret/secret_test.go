@@ -86,5 +86,5 @@ func TestParameterThatCannotBeReached(t *testing.T) {
 	from, err := secret.Open("ssm:x")
 	require.NoError(t, err)
 	_, err = from.Read(t.Context())
-	require.ErrorContains(t, err, "read secret ssm:x: request to Systems Manager: ")
+	require.ErrorContains(t, err, "read secret ssm:x: request to AWS: ")
 }
