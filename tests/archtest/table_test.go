@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake":            {"internal/access/auth", "internal/access/tenant", "internal/app", "internal/app/ask", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/exportapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/ingestapp", "internal/app/inspectapp", "internal/app/process", "internal/app/promconfig", "internal/app/queryapp", "internal/app/rulesapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/aws/cost", "internal/aws/sqsqueue", "internal/base/loopback", "internal/base/settings", "internal/base/telemetry", "internal/compact/plan", "internal/compact/publish", "internal/query", "internal/query/explain", "internal/query/request", "internal/rules/rulestore", "internal/rules/ruletest", "internal/store/catalog", "internal/store/objstore", "internal/store/objstore/azurestore", "internal/store/objstore/gcsstore", "internal/store/objstore/probe"},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/aws/lambda", "internal/base/settings"},
-	"infra/localstack/lambda": {"internal/app/flags", "tests/support/emulator"},
+	"infra/localstack/lambda": {"internal/app/flags", "internal/aws/lambda", "internal/aws/signed", "tests/support/emulator"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/aws/lambda", "internal/base/settings", "internal/ingest"},
 	"query-fn":                {"internal/access/admission", "internal/app/flags", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp", "internal/app/ruleapp", "internal/aws/lambda", "internal/base/settings", "internal/rules/ruler"},
 
@@ -96,7 +96,7 @@ var allowed = map[string][]string{
 	"internal/store/replica":             {},
 
 	"internal/aws/cost":     {},
-	"internal/aws/lambda":   {"internal/base/settings", "internal/format/jsontext"},
+	"internal/aws/lambda":   {"internal/aws/signed", "internal/base/memory", "internal/base/settings", "internal/format/jsontext"},
 	"internal/aws/signed":   {},
 	"internal/aws/sqsqueue": {"internal/base/telemetry", "internal/store/queue"},
 

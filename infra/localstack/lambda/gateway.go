@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/aws/signed"
 	"github.com/promlake/promlake/tests/support/emulator"
 )
 
@@ -111,14 +113,11 @@ var (
 // Run serves until ctx ends.
 func (g *gateway) Run(ctx context.Context, out flags.Streams) error {
 	log := slog.New(slog.NewTextHandler(out.Err, nil))
-	client, err := newClient(ctx, g.Region, g.Endpoint)
-	if err != nil {
-		return err
-	}
+	client := &signed.Client{Service: "lambda", Region: g.Region, Endpoint: g.Endpoint}
 	routes := map[string]emulator.Invoker{}
 	add := func(function string, keys []string) {
 		for _, k := range keys {
-			routes[k] = remote{client, function, log}
+			routes[k] = remote{&lambda.Remote{Name: function, Client: client}, log}
 		}
 	}
 	add(g.Ingest, ingestRoutes)

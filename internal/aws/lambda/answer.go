@@ -193,17 +193,20 @@ func respond(w http.ResponseWriter, status int, kind, text string) {
 
 // tooLarge replaces an answer that exceeds the limit by 422 with errorType "execution", as
 // Prometheus answers a query that loads too many samples, so that clients show the text and do not
-// retry.
+// retry; for a Remote, by 413.
 func tooLarge(w http.ResponseWriter, path string, kind Event, s Settings) {
 	fewer := "request fewer series, a longer step or a shorter range"
 	if strings.HasSuffix(path, "/sql") {
 		fewer = "request fewer rows, or format=parquet"
 	}
-	way := "or use the function's URL, which streams larger answers"
-	if kind == FunctionURL {
+	status, way := http.StatusUnprocessableEntity, "or use the function's URL, which streams larger answers"
+	switch kind {
+	case FunctionURL:
 		way = "or let the function's URL stream answers (InvokeMode RESPONSE_STREAM and --lambda.streaming)"
+	case Direct:
+		status = http.StatusRequestEntityTooLarge
 	}
-	respond(w, http.StatusUnprocessableEntity, "execution", fmt.Sprintf(
+	respond(w, status, "execution", fmt.Sprintf(
 		"the answer is larger than the %d bytes that AWS Lambda accepts without streaming: "+
 			"%s, accept gzip, %s", s.MaxAnswerBytes, fewer, way))
 }

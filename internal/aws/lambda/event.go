@@ -15,7 +15,7 @@ var ErrEvent = errors.New("event is not supported")
 // event is a decoded event. Byte slices are part of the payload.
 type event struct {
 	kind     Event
-	request  httpEvent // HTTPAPI and FunctionURL
+	request  httpEvent // HTTPAPI, FunctionURL and Direct
 	messages []Message // SQS
 	at       time.Time // Schedule
 }
@@ -101,10 +101,14 @@ func (e *event) classify(sh shape) error {
 	case sh.records != "":
 		return fmt.Errorf("%w: records of %s", ErrEvent, sh.records)
 	case sh.version == "2.0" && e.request.Context.HTTP.Method != "":
-		e.kind = HTTPAPI
-		// The domain name is the only reliable difference between the two.
-		if strings.Contains(e.request.Context.DomainName, ".lambda-url.") {
+		// The domain name is the only reliable difference.
+		switch domain := e.request.Context.DomainName; {
+		case domain == "":
+			e.kind = Direct
+		case strings.Contains(domain, ".lambda-url."):
 			e.kind = FunctionURL
+		default:
+			e.kind = HTTPAPI
 		}
 	case sh.rest:
 		return fmt.Errorf("%w: an HTTP request in payload format 1.0: set the integration's payload format version to 2.0", ErrEvent)

@@ -1,7 +1,7 @@
 // Package lambda converts the events of AWS Lambda to calls of ordinary Go handlers, and their
 // results to Lambda's answers. It supports HTTP requests of an API Gateway HTTP API (payload format
-// 2.0) and of a Function URL, batches of SQS messages, and schedules of EventBridge. It is
-// independent of what the handlers do.
+// 2.0), of a Function URL and of a Remote, which invokes functions, batches of SQS messages, and
+// schedules of EventBridge. It is independent of what the handlers do.
 package lambda
 
 import (
@@ -19,7 +19,7 @@ import (
 // Handlers are the handlers of a function. An event of a kind without a handler fails with
 // ErrEvent. If Concurrency is more than 1, handlers are called concurrently.
 type Handlers struct {
-	// HTTP handles requests of an HTTP API and of a Function URL.
+	// HTTP handles requests of an HTTP API, of a Function URL and of a Remote.
 	HTTP http.Handler
 	// Messages handles a batch of SQS messages. failed are the IDs of messages to be delivered
 	// again; an error means all. For a FIFO queue, failed must contain all messages of a group from
@@ -56,6 +56,7 @@ type Event string
 const (
 	HTTPAPI     Event = "http_api"     // API Gateway HTTP API, payload format 2.0
 	FunctionURL Event = "function_url" // Function URL
+	Direct      Event = "invoke"       // HTTP request of a Remote: payload format 2.0 without a domain name
 	SQS         Event = "sqs"          // batch of messages
 	Schedule    Event = "schedule"     // EventBridge rule or EventBridge Scheduler
 )
