@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,11 +20,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/prometheus/prometheus/util/stats"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/settings"
@@ -34,7 +37,9 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/tests/support/emulator"
 	"github.com/promlake/promlake/tests/support/laketest"
+	"github.com/promlake/promlake/tests/support/lambdatest"
 )
 
 // workerStage is a query stage behind the HTTP API.
@@ -43,14 +48,21 @@ type workerStage struct {
 	*query.Stage
 }
 
-// startWorker serves a stage over a store, and returns its address. around may change its answers.
-func startWorker(t *testing.T, store objstore.Store, s query.Settings, around func(http.Handler) http.Handler) string {
+// handlerOf returns the HTTP API of a stage over a store.
+func handlerOf(t *testing.T, store objstore.Store, s query.Settings) http.Handler {
 	t.Helper()
 	l := laketest.New(t, store, s)
 	set := settings.Default[api.Settings]()
 	set.Parser = query.ParserOptions()
 	h, err := api.New(set, workerStage{l.Engine(), l.Stage}, nil, laketest.Now, slog.New(slog.DiscardHandler), nil)
 	require.NoError(t, err)
+	return h
+}
+
+// startWorker serves a stage over a store, and returns its address. around may change its answers.
+func startWorker(t *testing.T, store objstore.Store, s query.Settings, around func(http.Handler) http.Handler) string {
+	t.Helper()
+	h := handlerOf(t, store, s)
 	if around != nil {
 		h = around(h)
 	}
@@ -68,7 +80,7 @@ func dividing(t *testing.T, store objstore.Store, workers ...string) *laketest.L
 // piecesOf returns the pieces of a lake's queries by result.
 func piecesOf(l *laketest.Lake) map[string]int {
 	out := map[string]int{}
-	for _, result := range []string{"ok", "failed", "slow", "local", "whole"} {
+	for _, result := range []string{"ok", "failed", "slow", "large", "local", "whole"} {
 		if n := l.Counted("promlake_query_pieces_total", result); n > 0 {
 			out[result] = int(n)
 		}
@@ -265,6 +277,126 @@ func TestDividedQueriesFailover(t *testing.T) {
 		})
 		res := dividing(t, store, stuck).Exec(ctx, dividedQuery)
 		require.ErrorContains(t, res.Err, "query was canceled")
+	})
+}
+
+// TestDividedQueriesOverAFunction: invocations of a function are workers. Those that fail, are
+// refused or lie are repeated, and the coordinator evaluates their pieces after that. What is too
+// large for a payload is halved.
+func TestDividedQueriesOverAFunction(t *testing.T) {
+	store := laketest.NewDir(t)
+	plain := laketest.New(t, store, query.Settings{})
+	plain.Write(tenant.Default, laketest.PushRows())
+	want := plain.Exec(t.Context(), dividedQuery)
+	handler := handlerOf(t, store, query.Settings{})
+	whole := lambdatest.Handler(handler, math.MaxInt)
+	over := func(t *testing.T, invoke lambdatest.Invoke) *laketest.Lake {
+		lambdatest.StartAPI(t, invoke)
+		return laketest.New(t, store, query.Settings{Workers: []string{"lambda:f"}, DivideInvocations: 4, DivideBytes: 1, DivideWindows: -1})
+	}
+	fails := &emulator.FunctionError{Type: emulator.ErrorExit, Message: "Runtime exited: signal: killed"}
+	always := func(answer string, err error) lambdatest.Invoke {
+		return func(context.Context, []byte) ([]byte, error) { return []byte(answer), err }
+	}
+	odd := func(other lambdatest.Invoke) lambdatest.Invoke { // every second invocation is of another kind
+		var n atomic.Int64
+		return func(ctx context.Context, event []byte) ([]byte, error) {
+			if n.Add(1)%2 == 1 {
+				return other(ctx, event)
+			}
+			return whole(ctx, event)
+		}
+	}
+	changed := func(change func(body string) string) lambdatest.Invoke {
+		return func(ctx context.Context, event []byte) ([]byte, error) {
+			out, err := whole(ctx, event)
+			var a events.APIGatewayV2HTTPResponse
+			require.NoError(t, errors.Join(err, json.Unmarshal(out, &a)))
+			a.Body = change(a.Body)
+			return json.Marshal(a)
+		}
+	}
+	for name, tc := range map[string]struct {
+		invoke lambdatest.Invoke
+		pieces map[string]int
+	}{
+		"as it should":        {whole, map[string]int{"ok": 4}},
+		"killed":              {always("", fails), map[string]int{"failed": 12, "local": 4}},
+		"throttled":           {always("", errors.New("throttled")), map[string]int{"failed": 12, "local": 4}},
+		"no answer":           {always("null", nil), map[string]int{"failed": 12, "local": 4}},
+		"another answer":      {always(`{"statusCode":200,"body":"ok"}`, nil), map[string]int{"failed": 12, "local": 4}},
+		"another status":      {always(`{"statusCode":403,"body":"no"}`, nil), map[string]int{"failed": 12, "local": 4}},
+		"half a JSON":         {always(`{"statusCode":200,"body":"`, nil), map[string]int{"failed": 12, "local": 4}},
+		"half an answer":      {changed(func(b string) string { return b[:len(b)/8*4] }), map[string]int{"failed": 12, "local": 4}},
+		"no base64":           {changed(func(b string) string { return "*" + b }), map[string]int{"failed": 12, "local": 4}},
+		"killed, by turns":    {odd(always("", fails)), nil},
+		"throttled, by turns": {odd(always("", errors.New("throttled"))), nil},
+		"lies, by turns":      {odd(changed(func(b string) string { return b[:len(b)/8*4] })), nil},
+		"quarters fit":        {lambdatest.Handler(handler, 3000), map[string]int{"large": 12, "ok": 16}},
+		"only the head fits":  {lambdatest.Handler(handler, 100), map[string]int{"large": 4 * 31, "local": 4 * 16}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := over(t, tc.invoke)
+			laketest.Identical(t, want, l.Exec(t.Context(), dividedQuery), name)
+			pieces := piecesOf(l)
+			if tc.pieces != nil {
+				require.Equal(t, tc.pieces, pieces)
+			} else {
+				require.Equal(t, 4, pieces["ok"]+pieces["local"], pieces)
+				require.Positive(t, pieces["failed"], pieces)
+			}
+			require.Zero(t, l.Counted("promlake_query_pieces_in_flight"))
+		})
+	}
+	t.Run("too long a list of objects", func(t *testing.T) {
+		q := dividedQuery
+		q.Text += " #" + strings.Repeat("x", 5<<20) // as much in each piece
+		q.Start = q.End.Add(-15 * q.Step)
+		l := over(t, whole)
+		laketest.Identical(t, plain.Exec(t.Context(), q), l.Exec(t.Context(), q), "")
+		require.Equal(t, map[string]int{"large": 10, "local": 7}, piecesOf(l))
+	})
+	t.Run("slow", func(t *testing.T) {
+		var n, left atomic.Int64
+		l := over(t, func(ctx context.Context, event []byte) ([]byte, error) {
+			if n.Add(1) == 1 {
+				<-ctx.Done()
+				left.Add(1)
+			}
+			return whole(ctx, event)
+		})
+		laketest.Identical(t, want, l.Exec(t.Context(), dividedQuery), "")
+		require.Equal(t, map[string]int{"ok": 4, "slow": 1}, piecesOf(l))
+		require.Eventually(t, func() bool { return left.Load() == 1 }, 2*time.Minute, time.Millisecond, "its sender has gone")
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		l := over(t, func(ctx context.Context, _ []byte) ([]byte, error) {
+			cancel()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		require.ErrorContains(t, l.Exec(ctx, dividedQuery).Err, "query was canceled")
+		require.Empty(t, piecesOf(l))
+	})
+	t.Run("a tenant's turns", func(t *testing.T) {
+		var now, most atomic.Int64
+		l := over(t, func(ctx context.Context, event []byte) ([]byte, error) {
+			defer now.Add(-1)
+			for n := now.Add(1); ; {
+				if old := most.Load(); n <= old || most.CompareAndSwap(old, n) {
+					return whole(ctx, event)
+				}
+			}
+		})
+		var g errgroup.Group
+		for range 5 {
+			g.Go(func() error { return l.Exec(t.Context(), dividedQuery).Err })
+		}
+		require.NoError(t, g.Wait())
+		require.LessOrEqual(t, most.Load(), int64(4))
+		require.Equal(t, map[string]int{"ok": 20}, piecesOf(l))
 	})
 }
 

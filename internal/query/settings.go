@@ -51,9 +51,10 @@ type Settings struct {
 
 	Cost request.CostLimits `embed:""`
 
-	Workers       []string `name:"query.workers" placeholder:"HOST:PORT" help:"Query processes over the same store that evaluate slices of large range queries, separated by commas. dns+HOST:PORT stands for all addresses of a name, which is looked up for each divided query. Default: no query is divided." when:"Set it if large range queries take too long on one machine."`
-	DivideBytes   int64    `name:"query.divide-bytes" type:"bytes" default:"64MiB" min:"1" help:"Bytes of objects from which a range query is divided over --query.workers, by its estimate." when:"Raise it if workers are busy with queries that one process answers soon enough."`
-	DivideWindows int64    `name:"query.divide-windows" default:"3" min:"-1" help:"Windows of blocks, of a day each for older samples, that a slice of a divided query has at least. At each end of a slice, the rows of one window are read twice. -1 cuts anywhere." when:"Set 1 for shorter waits over few days, at the price of more processor time in total."`
+	Workers           []string `name:"query.workers" placeholder:"HOST:PORT" help:"Query processes over the same store that evaluate slices of large range queries, separated by commas. dns+HOST:PORT stands for all addresses of a name, which is looked up for each divided query. Or lambda:FUNCTION alone: a query function of AWS Lambda, lambda:self in itself. Default: no query is divided." when:"Set it if large range queries take too long on one machine, or in one function."`
+	DivideBytes       int64    `name:"query.divide-bytes" type:"bytes" default:"64MiB" min:"1" help:"Bytes of objects from which a range query is divided over --query.workers, by its estimate." when:"Raise it if workers are busy with queries that one process answers soon enough."`
+	DivideWindows     int64    `name:"query.divide-windows" default:"3" min:"-1" help:"Windows of blocks, of a day each for older samples, that a slice of a divided query has at least. At each end of a slice, the rows of one window are read twice. -1 cuts anywhere." when:"Set 1 for shorter waits over few days, at the price of more processor time in total."`
+	DivideInvocations int      `name:"query.divide-invocations" default:"8" min:"2" help:"Slices of a tenant's range queries that the function of --query.workers evaluates at once for this process, each in an invocation of its own." when:"Raise it for shorter waits, at the price of more starts of the function and more requests to the store."`
 
 	SQL sql.Limits       `embed:""`
 	HA  replica.Settings `embed:""`

@@ -103,7 +103,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		Snapshots: snapshots, Files: files, Series: shown, Samples: reader, DB: db, Metrics: m, Logger: logger,
 	}
 	asked := usage.New(usage.Settings{Bytes: s.UsageBytes, Interval: s.UsageInterval}, store, reg, logger, now)
-	workers, err := divide.NewWorkers(s.Workers, reg, logger)
+	workers, err := divide.NewWorkers(s.Workers, s.DivideInvocations, reg, logger)
 	if err != nil {
 		return nil, fmt.Errorf("query settings: %w", err)
 	}

@@ -145,7 +145,7 @@ var allowed = map[string][]string{
 	"internal/query/api/respond":         {},
 	"internal/query/api/weights":         {"internal/aws/cost", "internal/format/key", "internal/prom/timeparam", "internal/query/api/respond", "internal/query/usage"},
 	"internal/query/buckets":             {"internal/format/block", "internal/format/rollup", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/source"},
-	"internal/query/divide":              {"internal/access/auth", "internal/access/tenant", "internal/base/memory", "internal/base/telemetry", "internal/format/checksum", "internal/query/plan", "internal/query/request", "internal/store/catalog", "internal/store/objstore", "internal/store/replica"},
+	"internal/query/divide":              {"internal/access/auth", "internal/access/tenant", "internal/aws/lambda", "internal/aws/signed", "internal/base/memory", "internal/base/telemetry", "internal/format/checksum", "internal/query/plan", "internal/query/request", "internal/store/catalog", "internal/store/objstore", "internal/store/replica"},
 	"internal/query/duck":                {"third_party/duckdb"},
 	"internal/query/duck/promsql":        {"internal/base/memory", "internal/query/duck/promsql/agg", "internal/query/duck/promsql/kernel", "internal/query/duck/promsql/vec", "internal/query/duck/table"},
 	"internal/query/duck/promsql/agg":    {"internal/query/duck/promsql/kernel", "internal/query/duck/promsql/vec"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/objstore/filestore"
+	"github.com/promlake/promlake/tests/support/lambdatest"
 )
 
 // worker is a query stage behind the HTTP API.
@@ -48,12 +50,16 @@ func TestDivided(t *testing.T) {
 		return st
 	}
 	var workers []string
+	var first http.Handler
 	for i := range 3 { // none may change an answer
 		st := stage(query.Settings{MinPushedSamples: []int64{0, -1, 10}[i]}, i == 2, nil)
 		s := settings.Default[api.Settings]()
 		s.Parser = query.ParserOptions()
 		h, err := api.New(s, worker{st.Engine(), st}, nil, now, slog.New(slog.DiscardHandler), nil)
 		require.NoError(t, err)
+		if i == 0 {
+			first = h
+		}
 		srv := httptest.NewServer(h)
 		t.Cleanup(srv.Close)
 		workers = append(workers, strings.TrimPrefix(srv.URL, "http://"))
@@ -65,6 +71,8 @@ func TestDivided(t *testing.T) {
 		reg := prometheus.WrapRegistererWith(prometheus.Labels{"z_workers": fmt.Sprint(i)}, registry)
 		divided = append(divided, stage(query.Settings{Workers: workers[:i+1], DivideBytes: 1, DivideWindows: -1}, i == 1, reg))
 	}
+	lambdatest.StartAPI(t, lambdatest.Handler(first, 3_000)) // many answers are larger
+	divided = append(divided, stage(query.Settings{Workers: []string{"lambda:f"}, DivideInvocations: 4, DivideBytes: 1, DivideWindows: -1}, false, prometheus.WrapRegistererWith(prometheus.Labels{"z_workers": "f"}, registry)))
 	pieces := func(result string) (sum float64) {
 		families, err := registry.Gather()
 		require.NoError(t, err)
@@ -87,7 +95,8 @@ func TestDivided(t *testing.T) {
 			a.tenant = "segments"
 		}
 		ctx, before := tenant.With(t.Context(), a.tenant), pieces("ok")+pieces("whole")
-		got := run(ctx, divided[i%3].Engine(), divided[i%3], a)
+		by := divided[i%uint64(len(divided))]
+		got := run(ctx, by.Engine(), by, a)
 		if pieces("ok")+pieces("whole") == before {
 			continue
 		}
@@ -108,9 +117,10 @@ func TestDivided(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d queries, %d of them divided; pieces: %.0f ok, %.0f whole", n, several, pieces("ok"), pieces("whole"))
+	t.Logf("%d queries, %d of them divided; pieces: %.0f ok, %.0f whole, %.0f large", n, several, pieces("ok"), pieces("whole"), pieces("large"))
 	if n >= 1000 {
 		require.Greater(t, several, int(n/4), "divided queries")
+		require.Positive(t, pieces("large"))
 	}
 	require.Zero(t, pieces("failed"))
 }

@@ -33,7 +33,7 @@ func TestSlices(t *testing.T) {
 		g := plan.Grid{Start: rng.Int64N(1e12), Step: 1 + rng.Int64N(10_000_000), N: 1 + rng.IntN(300)}
 		workers := rng.IntN(6)
 		x := divide.Extent{Bytes: rng.Int64N(1 << 40), From: 1 + rng.Int64N(1<<30), Window: 7_200_000, Windows: rng.Int64N(4) - 1}
-		out := divide.Slices(g, workers, x)
+		out := divide.Slices(g, workers, 3, x)
 		next := g.Start
 		for _, s := range out {
 			require.Equal(t, next, s.From)
@@ -53,16 +53,16 @@ func TestSlices(t *testing.T) {
 	start := 20_000*day + 3*60*minute
 	x := divide.Extent{Bytes: 1 << 40, From: 1 << 20, Window: day, Windows: 1}
 	g := plan.Grid{Start: start, Step: 7 * minute, N: int(6*day/(7*minute)) + 1}
-	out := divide.Slices(g, 2, x)
+	out := divide.Slices(g, 2, 3, x)
 	require.Len(t, out, 6)
 	for _, s := range out[:5] {
 		require.Less(t, (day-s.Upto%day)%day, 7*minute)
 	}
 	x.Windows = 3
-	require.Len(t, divide.Slices(g, 2, x), 2)
+	require.Len(t, divide.Slices(g, 2, 3, x), 2)
 	x.Windows = 4
-	require.Len(t, divide.Slices(g, 2, x), 1)
-	require.Len(t, divide.Slices(plan.Grid{Step: minute, N: 1000}, 8, divide.Extent{Bytes: 10 << 20, From: 8 << 20}), 8, "an eighth of the size from which queries are divided, at least")
+	require.Len(t, divide.Slices(g, 2, 3, x), 1)
+	require.Len(t, divide.Slices(plan.Grid{Step: minute, N: 1000}, 8, 3, divide.Extent{Bytes: 10 << 20, From: 8 << 20}), 8, "an eighth of the size from which queries are divided, at least")
 }
 
 func TestRefused(t *testing.T) {
@@ -238,17 +238,29 @@ func TestJoin(t *testing.T) {
 
 // TestAddressesOfWorkers: mistakes are found at the start, and names are looked up.
 func TestAddressesOfWorkers(t *testing.T) {
-	for _, bad := range []string{"", "host", "http://host:1", "dnssrv+host:1", "host:", ":80", "host:http", "host:0", "host:70000", "a/b:80", "dns+"} {
-		_, err := divide.NewWorkers([]string{"good:80", bad}, nil, nil)
-		require.ErrorContains(t, err, "query.workers: want HOST:PORT or dns+HOST:PORT", bad)
+	for _, bad := range []string{"", "host", "http://host:1", "dnssrv+host:1", "host:", ":80", "host:http", "host:0", "host:70000", "a/b:80", "dns+", "lambda:f"} {
+		_, err := divide.NewWorkers([]string{"good:80", bad}, 2, nil, nil)
+		require.ErrorContains(t, err, "query.workers: want HOST:PORT or dns+HOST:PORT, or lambda:FUNCTION alone", bad)
 	}
-	w, err := divide.NewWorkers([]string{"b:80", "dns+localhost:81", "b:80", "[::1]:82"}, nil, nil)
+	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "")
+	for _, bad := range []string{"lambda:", "lambda:a/b", "lambda:self"} {
+		_, err := divide.NewWorkers([]string{bad}, 2, nil, nil)
+		require.ErrorContains(t, err, "query.workers: want the name or the ARN of a function of AWS Lambda, or lambda:self in a function", bad)
+	}
+	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "promlake-dev-query")
+	for version, want := range map[string]string{"": "", "$LATEST": "", "7": ":7"} {
+		t.Setenv("AWS_LAMBDA_FUNCTION_VERSION", version)
+		w, err := divide.NewWorkers([]string{"lambda:self"}, 2, nil, nil)
+		require.NoError(t, err)
+		require.Equal(t, []string{"lambda:promlake-dev-query" + want, "lambda:promlake-dev-query" + want}, w.Resolve(t.Context()))
+	}
+	w, err := divide.NewWorkers([]string{"b:80", "dns+localhost:81", "b:80", "[::1]:82"}, 2, nil, nil)
 	require.NoError(t, err)
 	all := w.Resolve(t.Context())
 	require.Contains(t, all, "127.0.0.1:81")
 	require.Contains(t, all, "[::1]:82")
 	require.Subset(t, []string{"127.0.0.1:81", "[::1]:81", "[::1]:82", "b:80"}, all)
-	none, err := divide.NewWorkers(nil, nil, nil)
+	none, err := divide.NewWorkers(nil, 2, nil, nil)
 	require.NoError(t, err)
 	require.Nil(t, none)
 	require.Empty(t, none.Resolve(t.Context()))

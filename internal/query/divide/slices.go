@@ -16,13 +16,16 @@ func (s Slice) String() string {
 	return fmt.Sprintf("the steps from %s to %s", t(s.From), t(s.Upto))
 }
 
-const (
-	// perWorker is the number of slices for each worker: while one has a slow slice, the others
-	// take what is left.
-	perWorker = 3
-	// leastShare bounds slices from below: each is to read an eighth of --query.divide-bytes or more.
-	leastShare = 8
-)
+// halves returns both halves of a slice, which have two steps at least; false if it has fewer than
+// four.
+func (s Slice) halves(step int64) (a, b Slice, ok bool) {
+	n := (s.Upto-s.From)/step + 1
+	middle := s.From + n/2*step
+	return Slice{s.From, middle - step}, Slice{middle, s.Upto}, n >= 4
+}
+
+// leastShare bounds slices from below: each is to read an eighth of --query.divide-bytes or more.
+const leastShare = 8
 
 // Extent is what the number of slices of a query depends on.
 type Extent struct {
@@ -34,11 +37,11 @@ type Extent struct {
 	Window, Windows int64
 }
 
-// Slices cuts a grid for a number of workers, at the ends of windows of blocks. A slice has two
-// steps at least: upstream evaluates a single one as an instant. One slice alone means that the
-// query is not divided.
-func Slices(g plan.Grid, workers int, x Extent) []Slice {
-	n := min(int64(workers)*perWorker, max(2, x.Bytes/max(1, x.From/leastShare)), int64(g.N)/2)
+// Slices cuts a grid for a number of workers with at most perWorker slices each, at the ends of
+// windows of blocks. A slice has two steps at least: upstream evaluates a single one as an instant.
+// One slice alone means that the query is not divided.
+func Slices(g plan.Grid, workers, perWorker int, x Extent) []Slice {
+	n := min(int64(workers*perWorker), max(2, x.Bytes/max(1, x.From/leastShare)), int64(g.N)/2)
 	if x.Windows > 0 {
 		n = min(n, int64(g.N)*g.Step/(x.Window*x.Windows))
 	}

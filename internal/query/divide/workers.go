@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ import (
 
 	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/aws/lambda"
+	"github.com/promlake/promlake/internal/aws/signed"
 	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/query/request"
@@ -72,56 +75,90 @@ func final(status int, cause error) error {
 	return nil
 }
 
-// inFlight is the number of pieces of a query that each worker evaluates at once, at most, and
-// tries the number of workers that are asked for a piece before this process evaluates it.
+// tries is the number of attempts of workers at a piece before this process evaluates it. A
+// function gets the second one after pause, and the third one after twice as long, since it may be
+// throttled.
 const (
-	inFlight = 2
-	tries    = 3
+	tries = 3
+	pause = 200 * time.Millisecond
 )
 
-// Workers are the query processes that evaluate pieces for this one. It is safe for concurrent use.
+// Workers are what evaluates pieces for this process: other query processes, or the invocations of
+// a function of AWS Lambda, each of which counts as a worker. It is safe for concurrent use.
 type Workers struct {
-	addresses []string
-	client    *http.Client
-	logger    *slog.Logger
-	pieces    *prometheus.CounterVec
-	running   prometheus.Gauge
+	addresses []string // of a function: its address for each invocation at once
+	function  bool
+	// PerWorker is the number of slices for each worker: while a process has a slow one, the others
+	// take what is left. inFlight is the number of pieces of a query that each evaluates at once.
+	PerWorker, inFlight int
 
-	mu   sync.Mutex
-	busy map[string]int // pieces in flight, and failed ones of running queries, by address; no zeros
+	client  *http.Client
+	logger  *slog.Logger
+	pieces  *prometheus.CounterVec
+	running prometheus.Gauge
+
+	mu sync.Mutex
+	// busy has the pieces in flight, and the failed ones of running queries, by address; of a
+	// function, the pieces in flight by tenant. It has no zeros.
+	busy  map[string]int
+	freed chan struct{} // of a function: closed, and replaced, when a piece has ended
 }
 
+// functionName is the name of a function or its ARN, which may end in a version or an alias.
+var functionName = regexp.MustCompile(`^[\w:$-]{1,256}$`)
+
 // NewWorkers returns the workers at addresses: HOST:PORT, or dns+HOST:PORT for all addresses of a
-// name, which is looked up for each divided query. It counts in reg, which may be nil. It returns
-// nil without addresses.
-func NewWorkers(addresses []string, reg prometheus.Registerer, logger *slog.Logger) (*Workers, error) {
+// name, which is looked up for each divided query; or lambda:FUNCTION alone, which evaluates up to
+// invocations pieces of a tenant at once. FUNCTION self is the function in which this process runs.
+// It counts in reg, which may be nil. It returns nil without addresses.
+func NewWorkers(addresses []string, invocations int, reg prometheus.Registerer, logger *slog.Logger) (*Workers, error) {
 	if len(addresses) == 0 {
 		return nil, nil
+	}
+	m := telemetry.Metrics{Registerer: reg, Prefix: "promlake_query_"}
+	w := &Workers{
+		addresses: slices.Compact(slices.Sorted(slices.Values(addresses))), PerWorker: 3, inFlight: 2, logger: logger, busy: map[string]int{}, freed: make(chan struct{}),
+		client:  &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		pieces:  m.CountersOf("pieces_total", "Attempts to evaluate slices of divided queries: ok at a worker; failed or slow at one, so that another process repeats them; large, an answer that a function cannot send, so that it gets the halves; local, in this process after that; whole, an error after which the query is repeated or evaluated undivided.", "result", "ok", "failed", "slow", "large", "local", "whole"),
+		running: m.Gauge("pieces_in_flight", "Slices of divided queries that workers evaluate for this process."),
+	}
+	if name, ok := strings.CutPrefix(addresses[0], functionPrefix); ok && len(addresses) == 1 {
+		if name == self {
+			name = lambda.Self()
+		}
+		if !functionName.MatchString(name) {
+			return nil, fmt.Errorf("query.workers: want the name or the ARN of a function of AWS Lambda, or %s%s in a function, got %q", functionPrefix, self, addresses[0])
+		}
+		w.addresses, w.function, w.PerWorker, w.inFlight = slices.Repeat([]string{functionPrefix + name}, invocations), true, 1, 1
+		w.client.Transport = &lambda.Remote{Name: name, Client: &signed.Client{Service: "lambda", Repeats: true}}
+		return w, nil
 	}
 	for _, a := range addresses {
 		host, port, err := net.SplitHostPort(strings.TrimPrefix(a, dnsPrefix))
 		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" || n == 0 || strings.ContainsAny(host, "/+@?# ") {
-			return nil, fmt.Errorf("query.workers: want HOST:PORT or dns+HOST:PORT, got %q", a)
+			return nil, fmt.Errorf("query.workers: want HOST:PORT or dns+HOST:PORT, or %sFUNCTION alone, got %q", functionPrefix, a)
 		}
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy, transport.MaxIdleConnsPerHost = nil, 2*inFlight
-	m := telemetry.Metrics{Registerer: reg, Prefix: "promlake_query_"}
-	return &Workers{
-		addresses: slices.Compact(slices.Sorted(slices.Values(addresses))), logger: logger, busy: map[string]int{},
-		client:  &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		pieces:  m.CountersOf("pieces_total", "Attempts to evaluate slices of divided queries: ok at a worker; failed or slow at one, so that another process repeats them; local, in this process after that; whole, an error after which the query is repeated or evaluated undivided.", "result", "ok", "failed", "slow", "local", "whole"),
-		running: m.Gauge("pieces_in_flight", "Slices of divided queries that workers evaluate for this process."),
-	}, nil
+	transport.Proxy, transport.MaxIdleConnsPerHost = nil, 2*w.inFlight
+	w.client.Transport = transport
+	return w, nil
 }
 
-const dnsPrefix = "dns+"
+const (
+	dnsPrefix      = "dns+"
+	functionPrefix = "lambda:"
+	self           = "self"
+)
 
 // Resolve returns the addresses of all workers now. Names that are not found are logged and left
 // out. Workers may be nil.
 func (w *Workers) Resolve(ctx context.Context) (out []string) {
 	if w == nil {
 		return nil
+	}
+	if w.function {
+		return w.addresses
 	}
 	for _, a := range w.addresses {
 		name, ok := strings.CutPrefix(a, dnsPrefix)
@@ -142,90 +179,147 @@ func (w *Workers) Resolve(ctx context.Context) (out []string) {
 	return slices.Compact(out)
 }
 
-// Run returns the answers to all pieces of a query, in their order. Workers at addresses evaluate
-// them, the least busy one first; a piece that fails, or takes much longer than others, is given to
-// another worker, and after some of them to local. The first error ends all: ErrWhole,
-// request.ErrNarrow or objstore.ErrNotFound where the query is to be repeated, or one that names
-// the slice and the last worker.
-func (w *Workers) Run(ctx context.Context, addresses []string, pieces []*Piece, local func(context.Context, *Piece) (*Answer, error)) ([]*Answer, error) {
-	answers, bodies := make([]*Answer, len(pieces)), make([][]byte, len(pieces))
-	for i, p := range pieces {
-		var err error
-		if bodies[i], err = p.Encode(); err != nil {
-			return nil, err
-		}
-	}
+// Run returns the answers to the slices of a query of the tenant of ctx, in their order. Workers at
+// addresses evaluate the pieces that cut makes of slices, the least busy one first; a piece that
+// fails, or takes much longer than others, is given to another worker, and after some of them to
+// local. Where the answer, or the piece, is too large for a function, it gets both halves one after
+// the other. The first error ends all: ErrWhole, request.ErrNarrow or objstore.ErrNotFound where
+// the query is to be repeated, or one that names the slice and the last worker.
+func (w *Workers) Run(ctx context.Context, addresses []string, all []Slice, cut func(Slice) (*Piece, error), local func(context.Context, *Piece) (*Answer, error)) ([]*Answer, error) {
+	answers := make([][]*Answer, len(all))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(inFlight * len(addresses))
-	var here sync.Mutex // this process evaluates one piece at a time
-	pace := &pace{}
+	g.SetLimit(w.inFlight * len(addresses))
+	r := &run{Workers: w, addresses: addresses, cut: cut, local: local}
 	defer func() {
-		for _, addr := range pace.failed {
-			w.give(addr)
+		for _, key := range r.failed {
+			w.give(key)
 		}
 	}()
-	for i, p := range pieces {
-		g.Go(telemetry.Guard(func() error {
-			var tried []string
-			var last error
-			for len(tried) < tries && ctx.Err() == nil {
-				addr := w.take(addresses, tried)
-				if addr == "" {
-					break
-				}
-				w.running.Inc()
-				answer, status, result, err := w.attempt(ctx, addr, p, bodies[i], pace)
-				w.running.Dec()
-				if err == nil {
-					w.give(addr)
-				} else {
-					pace.fail(addr)
-					last = fmt.Errorf("worker %s: %w", addr, err)
-				}
-				if err != nil && ctx.Err() != nil { // another piece has ended the query
-					return last
-				}
-				ends := final(status, last)
-				if ends != nil {
-					result = "whole"
-				}
-				w.pieces.WithLabelValues(result).Inc()
-				if answers[i] = answer; err == nil || ends != nil {
-					return ends
-				}
-				var process *memory.Error
-				if errors.As(err, &process) { // of this process
-					return err
-				}
-				w.logger.Warn("a worker did not answer a piece of a query", "worker", addr, "tenant", p.Tenant, "piece", p.Slice(), "result", result, "err", err)
-				tried = append(tried, addr)
-			}
-			here.Lock()
-			defer here.Unlock()
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("evaluate %s: %w", p.Slice(), errors.Join(err, last))
-			}
-			w.pieces.WithLabelValues("local").Inc()
-			answer, err := local(ctx, p)
-			if err != nil {
-				if err := final(StatusOf(err), err); err != nil {
-					return err
-				}
-				return fmt.Errorf("evaluate %s: %w", p.Slice(), errors.Join(err, last))
-			}
-			answers[i] = answer
-			return nil
+	for i, s := range all {
+		g.Go(telemetry.Guard(func() (err error) {
+			answers[i], err = r.slice(ctx, s)
+			return err
 		}))
 	}
-	return answers, g.Wait()
+	err := g.Wait()
+	return slices.Concat(answers...), err
 }
 
-// take returns the least busy of the addresses that were not tried, "" if there is none. give must
-// follow.
-func (w *Workers) take(addresses, tried []string) string {
+// run is a divided query.
+type run struct {
+	*Workers
+	addresses []string
+	cut       func(Slice) (*Piece, error)
+	local     func(context.Context, *Piece) (*Answer, error)
+	here      sync.Mutex // this process evaluates one piece at a time
+
+	mu      sync.Mutex
+	longest time.Duration // that a piece took which has an answer; 0: none has
+	failed  []string      // a process for each failed attempt: busy until the query ends
+}
+
+// slice returns the answer to a slice, or those to its parts.
+func (r *run) slice(ctx context.Context, s Slice) ([]*Answer, error) {
+	p, err := r.cut(s)
+	if err != nil {
+		return nil, err
+	}
+	var tried []string
+	var last error
+	for len(tried) < tries && ctx.Err() == nil {
+		if r.function && len(tried) > 0 {
+			select {
+			case <-time.After(pause * time.Duration(len(tried))):
+			case <-ctx.Done():
+			}
+		}
+		addr := r.take(ctx, p.Tenant, r.addresses, tried)
+		if addr == "" {
+			break
+		}
+		r.running.Inc()
+		answer, status, result, err := r.attempt(ctx, addr, p)
+		r.running.Dec()
+		switch {
+		case r.function:
+			r.give(p.Tenant)
+		case err == nil:
+			r.give(addr)
+		default:
+			r.mu.Lock()
+			r.failed = append(r.failed, addr)
+			r.mu.Unlock()
+		}
+		if err != nil {
+			last = fmt.Errorf("worker %s: %w", addr, err)
+		}
+		if err != nil && ctx.Err() != nil { // another piece has ended the query
+			return nil, last
+		}
+		ends := final(status, last)
+		if ends != nil {
+			result = "whole"
+		}
+		r.pieces.WithLabelValues(result).Inc()
+		if err == nil || ends != nil {
+			return []*Answer{answer}, ends
+		}
+		var process *memory.Error
+		if errors.As(err, &process) { // of this process
+			return nil, err
+		}
+		if result == "large" {
+			if a, b, ok := s.halves(p.Step); ok {
+				first, err := r.slice(ctx, a)
+				if err != nil {
+					return nil, err
+				}
+				second, err := r.slice(ctx, b)
+				return append(first, second...), err
+			}
+			break
+		}
+		r.logger.Warn("a worker did not answer a piece of a query", "worker", addr, "tenant", p.Tenant, "piece", s, "result", result, "err", err)
+		tried = append(tried, addr)
+	}
+	r.here.Lock()
+	defer r.here.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("evaluate %s: %w", s, errors.Join(err, last))
+	}
+	r.pieces.WithLabelValues("local").Inc()
+	answer, err := r.local(ctx, p)
+	if err != nil {
+		if err := final(StatusOf(err), err); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("evaluate %s: %w", s, errors.Join(err, last))
+	}
+	return []*Answer{answer}, nil
+}
+
+// take returns the least busy of the addresses that were not tried, "" if there is none. A function
+// is tried again: take waits until it evaluates fewer pieces of the tenant than it may, and returns
+// "" if ctx ends before. give must follow.
+func (w *Workers) take(ctx context.Context, tenant string, addresses, tried []string) (best string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	best := ""
+	if w.function {
+		for w.busy[tenant] >= len(w.addresses) {
+			freed := w.freed
+			w.mu.Unlock()
+			select {
+			case <-freed:
+			case <-ctx.Done():
+			}
+			w.mu.Lock()
+			if ctx.Err() != nil {
+				return ""
+			}
+		}
+		w.busy[tenant]++
+		return w.addresses[0]
+	}
 	for _, a := range addresses {
 		if !slices.Contains(tried, a) && (best == "" || w.busy[a] < w.busy[best]) {
 			best = a
@@ -237,25 +331,15 @@ func (w *Workers) take(addresses, tried []string) string {
 	return best
 }
 
-func (w *Workers) give(addr string) {
+// give ends a piece at an address; of a function, one of a tenant.
+func (w *Workers) give(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.busy[addr]--; w.busy[addr] == 0 {
-		delete(w.busy, addr)
+	if w.busy[key]--; w.busy[key] == 0 {
+		delete(w.busy, key)
 	}
-}
-
-// pace records how long the pieces of a query took, and which workers failed.
-type pace struct {
-	mu      sync.Mutex
-	longest time.Duration // of those that have an answer; 0: none has
-	failed  []string      // a worker for each failed attempt: busy until the query ends
-}
-
-func (p *pace) fail(addr string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.failed = append(p.failed, addr)
+	close(w.freed)
+	w.freed = make(chan struct{})
 }
 
 // A piece is slow if it takes slowFactor times as long as the longest one that has an answer, and
@@ -267,14 +351,21 @@ const (
 
 var errSlow = errors.New("it took much longer than others, or half of the time that was left")
 
-// attempt asks a worker for a piece. The status is that of its answer, 0 if there is none.
-func (w *Workers) attempt(asked context.Context, addr string, p *Piece, body []byte, pace *pace) (a *Answer, status int, result string, err error) {
+// attempt asks a worker for a piece. The status is that of its answer, 0 if there is none. Result
+// "large" is only that of a function.
+func (r *run) attempt(asked context.Context, addr string, p *Piece) (a *Answer, status int, result string, err error) {
 	ctx, cancel := context.WithCancelCause(asked)
 	defer cancel(nil)
 	begin := time.Now()
-	half := time.Duration(p.Timeout) * time.Millisecond / 2
+	left := time.Duration(p.Timeout) * time.Millisecond
 	if end, ok := asked.Deadline(); ok {
-		half = time.Until(end) / 2
+		left = min(left, time.Until(end))
+	}
+	sent := *p
+	sent.Timeout = max(1, left.Milliseconds()) // a function goes on without its sender
+	body, err := sent.Encode()
+	if err != nil {
+		return nil, StatusOf(err), "failed", err
 	}
 	done := make(chan struct{})
 	defer close(done)
@@ -286,26 +377,28 @@ func (w *Workers) attempt(asked context.Context, addr string, p *Piece, body []b
 				return
 			case <-tick.C:
 			}
-			pace.mu.Lock()
-			most := half
-			if pace.longest > 0 {
-				most = min(half, slowFactor*pace.longest+slowLeast)
+			r.mu.Lock()
+			most := left / 2
+			if r.longest > 0 {
+				most = min(most, slowFactor*r.longest+slowLeast)
 			}
-			pace.mu.Unlock()
+			r.mu.Unlock()
 			if time.Since(begin) > most {
 				cancel(errSlow)
 			}
 		}
 	}()
-	a, status, err = w.ask(ctx, addr, p, body)
-	if err == nil {
-		pace.mu.Lock()
-		pace.longest = max(pace.longest, time.Since(begin))
-		pace.mu.Unlock()
+	a, status, err = r.ask(ctx, addr, p, body)
+	switch {
+	case err == nil:
+		r.mu.Lock()
+		r.longest = max(r.longest, time.Since(begin))
+		r.mu.Unlock()
 		return a, status, "ok", nil
-	}
-	if context.Cause(ctx) == errSlow {
+	case context.Cause(ctx) == errSlow:
 		return nil, 0, "slow", errSlow
+	case r.function && status == http.StatusRequestEntityTooLarge:
+		return nil, status, "large", err
 	}
 	return nil, status, "failed", err
 }
@@ -314,16 +407,20 @@ func (w *Workers) attempt(asked context.Context, addr string, p *Piece, body []b
 const maxMessage = 4 << 10
 
 func (w *Workers) ask(ctx context.Context, addr string, p *Piece, body []byte) (*Answer, int, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+Path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, Path, bytes.NewReader(body))
 	if err != nil {
 		return nil, 0, err
 	}
+	req.URL.Scheme, req.URL.Host = "http", addr
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(tenant.Header, p.Tenant)
 	if c := auth.Credentials(ctx); c != "" {
 		req.Header.Set("Authorization", c)
 	}
 	res, err := w.client.Do(req)
+	if errors.Is(err, lambda.ErrRequestTooLarge) {
+		return nil, http.StatusRequestEntityTooLarge, err
+	}
 	if err != nil {
 		return nil, 0, err
 	}

@@ -57,7 +57,7 @@ func (q *Query) division(ctx context.Context, p *exec.Attempt, planned *plan.Que
 	}
 	d := &division{workers: q.engine.workers.Resolve(ctx)}
 	window := windowOf(p.Snap)
-	d.slices = divide.Slices(grid, len(d.workers), divide.Extent{Bytes: e.Bytes, From: s.DivideBytes, Window: window, Windows: s.DivideWindows})
+	d.slices = divide.Slices(grid, len(d.workers), q.engine.workers.PerWorker, divide.Extent{Bytes: e.Bytes, From: s.DivideBytes, Window: window, Windows: s.DivideWindows})
 	switch {
 	case len(d.workers) == 0:
 		d.why = "no address of --query.workers is known"
@@ -125,13 +125,13 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 	if end, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(end))
 	}
-	pieces := make([]*divide.Piece, len(d.slices))
-	for i, slice := range d.slices {
+	options := divide.OptionsOf(s.UseStartTimestamps, p.Series.Rule(ctx))
+	cut := func(slice divide.Slice) (*divide.Piece, error) {
 		piece := &divide.Piece{
 			Version: divide.Version, Tenant: tenant.From(ctx), Query: q.text,
 			Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
 			From: slice.From, Upto: slice.Upto, Lookback: q.asked.LookbackDelta.Milliseconds(), PerStep: q.stats.Samples.StepTrackingEnabled(),
-			Options: divide.OptionsOf(s.UseStartTimestamps, p.Series.Rule(ctx)),
+			Options: options,
 			Timeout: max(1, left.Milliseconds()), MaxBytes: s.MaxFetchedBytes, Estimated: e.Bytes / int64(len(d.slices)), Requests: e.Requests / int64(len(d.slices)),
 		}
 		_, asked, err := x.expression(piece)
@@ -143,10 +143,10 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 			mint, maxt = mint-replica.Around, maxt+replica.Around
 		}
 		piece.Snapshot = divide.SnapshotOf(p.Snap.Narrow(mint, maxt), p.Wide)
-		pieces[i] = piece
+		return piece, nil
 	}
 	inner := q.stats.Timers.GetTimer(stats.InnerEvalTime).Start()
-	answers, err := x.workers.Run(ctx, d.workers, pieces, func(ctx context.Context, piece *divide.Piece) (*divide.Answer, error) {
+	answers, err := x.workers.Run(ctx, d.workers, d.slices, cut, func(ctx context.Context, piece *divide.Piece) (*divide.Answer, error) {
 		r := request.From(ctx)
 		r.Bytes = nil // they are counted below, as those of workers
 		return x.Piece(request.With(ctx, r), q.view.Queryable, piece)
