@@ -102,6 +102,7 @@ const PARAMETERS = {
 
   'compact-tmp': integer(512, 10240),
   'query-tmp': integer(512, 10240),
+  'query-divide': optional(integer(2, 100)),
   'query-max-dollars': matching('\\d+(\\.\\d+)?', 'dollars such as 0.01'),
 
   'ingest-concurrency': optional(integer(1, 100000)),
@@ -258,6 +259,9 @@ const derive = (p) => {
   for (const name of ['alertmanager-url', 'webhook-url', 'sns-topic', 'rules-external-labels', 'rules-alert-relabel-configs']) {
     if (p.rules === 'off' && p[camel(name)] !== '') throw new Error(`parameter ${name}: want rules=on, too, got ${shown(name, p[camel(name)])}`);
   }
+  if (p.queryConcurrency !== '' && p.queryDivide >= p.queryConcurrency) {
+    throw new Error(`parameter query-divide: want less than query-concurrency, of which the query itself takes one, got "${p.queryDivide}"`);
+  }
   const self = selfMetrics(p);
   const own = (source) => (source === NO_VALUE ? [] : [p.selfToken]);
   return {
@@ -281,6 +285,8 @@ const derive = (p) => {
     versionDays: p.versioning === 'on' ? VERSION_DAYS : 1,
     ingestConcurrency: p.ingestConcurrency || NO_VALUE,
     queryConcurrency: p.queryConcurrency || NO_VALUE,
+    queryWorkers: p.queryDivide ? 'lambda:self' : NO_VALUE,
+    queryInvocations: p.queryDivide ? String(p.queryDivide) : NO_VALUE,
     queryLimit: `${p.queryTimeout - AFTER_SECONDS}s`,
     queryCache: `${Math.floor(p.queryTmp * 0.75)}MiB`, // the rest is for DuckDB's temporary files
     // The planner limits jobs to the memory of a worker: a third of it for sources, as much again

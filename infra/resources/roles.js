@@ -65,7 +65,11 @@ const bounded = (boundary, everywhere) => (logGroup, statements) => ({
 
 module.exports = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
+  const stage = await resolveVariable('sls:stage');
   const write = s.mode === 'buffered' ? [] : [putObjects]; // buffered: samples go to the queue
+  // Constructed, because the function refers to its role.
+  const queryFunction = { 'Fn::Sub': `arn:\${AWS::Partition}:lambda:\${AWS::Region}:\${AWS::AccountId}:function:promlake-${stage}-query` };
+  const invokeItself = s.queryDivide ? [allow(['lambda:InvokeFunction'], queryFunction)] : [];
   const role = bounded(s.permissionsBoundary || s.noValue, s.allMay);
   const limits = s.runtimeConfigFile === 'store' ? [getRuntimeConfig] : [];
   return {
@@ -74,7 +78,7 @@ module.exports = async ({ resolveVariable }) => {
       FlushRole: role('FlushLogGroup', [receive('WriteQueue'), release('WriteQueue'), putObjects, ...limits, ...s.othersMayRead]),
       PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
-      QueryRole: role('QueryLogGroup', [listObjects, getObjects, putUsage, changeDashboards, ...limits, ...s.queryMayRead]),
+      QueryRole: role('QueryLogGroup', [listObjects, getObjects, putUsage, changeDashboards, ...invokeItself, ...limits, ...s.queryMayRead]),
       ...(s.rulesOn && {
         RulesRole: role('RulesLogGroup', [
           send('RulesQueue'),

@@ -44,6 +44,7 @@ OBJECTS_WRITTEN = each("PutObject AbortMultipartUpload", *OBJECTS)
 OBJECTS_DELETED = each("DeleteObject", *OBJECTS)
 QUERY_WRITTEN = each("PutObject AbortMultipartUpload", "usage", "dashboard") | each("DeleteObject", "dashboard")
 STATES_CHANGED = listed(*STATES_LISTED) | each("GetObject PutObject AbortMultipartUpload DeleteObject", "push state")
+ITSELF_INVOKED = {name: {("lambda:InvokeFunction", "query function")} if name == "query" else set[tuple[str, str]]() for name in FUNCTIONS}
 TOKENS_READ = {("ssm:GetParameter", "tokens")}
 
 
@@ -126,8 +127,8 @@ def test_default(default: Template) -> None:
     check_rights(default, "test-default", BUFFERED)
 
 
-def test_own_metrics_need_a_token_and_limits_an_object(x86: Template) -> None:
-    check_rights(x86, "test-x86", plus(plus(BUFFERED, OWN_TOKEN_ELSEWHERE), RUNTIME_CONFIG_READ))
+def test_own_metrics_need_a_token_limits_an_object_and_divided_queries_the_function(x86: Template) -> None:
+    check_rights(x86, "test-x86", plus(plus(plus(BUFFERED, OWN_TOKEN_ELSEWHERE), RUNTIME_CONFIG_READ), ITSELF_INVOKED))
 
 
 def test_direct_with_iam(direct: Template) -> None:

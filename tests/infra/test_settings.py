@@ -81,6 +81,8 @@ def test_parameters_of_the_composed_environment() -> None:
         ({"ingest_timeout": "30"}, "parameter ingest-timeout: want a whole number from 5 to 29"),
         ({"compact_timeout": "901"}, "parameter compact-timeout"),
         ({"query_timeout": "900"}, "parameter query-timeout"),
+        ({"query_divide": "1"}, 'parameter query-divide: want a whole number from 2 to 100, or nothing, got "1"'),
+        ({"query_divide": "8", "query_concurrency": "8"}, "parameter query-divide: want less than query-concurrency, of which the query"),
         ({"query_max_dollars": "1e-3"}, 'parameter query-max-dollars: want dollars such as 0.01, got "1e-3"'),
         ({"flush_concurrency": "1"}, "parameter flush-concurrency: want a whole number from 2"),
         ({"retention": "90"}, 'parameter retention: want a period such as 90d, 0 for ever, got "90"'),

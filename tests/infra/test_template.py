@@ -300,6 +300,8 @@ def test_parameters_arrive(default: Template, x86: Template, direct: Template, g
     assert env(x86, "query")["PROMLAKE_AUTH_TOKENS"] == "ssm:/promlake/test-x86/tokens"
     assert env(grouped, "query")["PROMLAKE_AUTH_TOKENS"] == "ssm:/promlake/test-grouped/tokens"
     assert [env(t, "query")["PROMLAKE_QUERY_MAX_DOLLARS"] for t in (default, x86)] == ["0", "0.05"]
+    divided = ("PROMLAKE_QUERY_WORKERS", "PROMLAKE_QUERY_DIVIDE_INVOCATIONS")
+    assert [[env(t, "query").get(name) for name in divided] for t in (default, x86)] == [[None, None], ["lambda:self", "8"]]
     signed = "AWS_IAM"
     for t, api, url in ((default, "NONE", "NONE"), (x86, "NONE", signed), (direct, signed, signed), (grouped, signed, signed)):
         assert t.properties("QueryLambdaFunctionUrl")["AuthType"] == url

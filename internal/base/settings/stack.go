@@ -16,6 +16,7 @@ func Env(flag string) string {
 // or that follow from the memory that it sets. A parameter begins with the name of its function.
 var StackParameters = map[string][]string{
 	"ingest-memory":     {"memory-limit"},
+	"query-divide":      {"query.divide-invocations", "query.workers"},
 	"query-max-dollars": {"query.max-dollars"},
 	"query-memory":      ofMemory,
 	"query-timeout":     {"query.timeout"},
