@@ -11,6 +11,8 @@ from stack_template import Template, read
 from support.programs import ROOT, Programs, find_programs
 
 Package = Callable[..., Path]
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-0000-0000-000000000000"
+BOUNDARY = "arn:aws:iam::123456789012:policy/bounds"
 
 
 @pytest.fixture(scope="session")
@@ -69,3 +71,12 @@ def grouped(package: Package) -> Template:
     parameters = ("mode=grouped", f"capacity-provider={provider}", "ingest-memory=4096", "self-metrics=https://example.com/api/v1/write",
                   "auth=iam", "tokens=/promlake/test-grouped/tokens")  # fmt: skip
     return read(package("test-grouped", "arm64", *parameters) / "cloudformation.json")
+
+
+@pytest.fixture(scope="session")
+def guarded(package: Package) -> Template:
+    """With a key, a boundary, a network, limits and access logs, and with rules."""
+    parameters = (f"kms-key={KEY}", f"permissions-boundary={BOUNDARY}",
+                  "vpc-subnets=subnet-11111111,subnet-22222222", "vpc-security-groups=sg-33333333",
+                  "api-rate=500", "api-burst=200", "access-logs=on", "rules=on")  # fmt: skip
+    return read(package("test-guarded", "arm64", *parameters) / "cloudformation.json")

@@ -1,6 +1,7 @@
 """Evaluates IAM policies as IAM does, as far as this stack's policies go. An unsupported element is an error, never a permission."""
 
 import fnmatch
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,18 +18,24 @@ def _any(pattern: str | Sequence[str], value: str, *, fold: bool = False) -> boo
 
 def _like(pattern: str, value: str) -> bool:
     """Matches with IAM's wildcards * and ?; [ has no special meaning."""
-    return re.match(fnmatch.translate(pattern.replace("[", "[[]")), value) is not None
+    return _compiled(pattern).match(value) is not None
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(pattern.replace("[", "[[]")))
 
 
 def _holds(conditions: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
     for operator, wants in conditions.items():
-        assert operator in ("StringLike", "StringEquals", "Bool"), operator
+        assert operator in ("StringLike", "ArnLike", "StringEquals", "Bool"), operator
         for key, want in wants.items():
             if key not in context:
                 return False
-            if operator == "StringLike" and not _any(want, context[key]):
+            like = operator.endswith("Like")
+            if like and not _any(want, context[key]):
                 return False
-            if operator != "StringLike" and context[key] not in ([want] if isinstance(want, str) else want):
+            if not like and context[key] not in ([want] if isinstance(want, str) else want):
                 return False
     return True
 

@@ -5,7 +5,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from conftest import Package
+from conftest import KEY, Package
 from support.programs import ROOT, Programs
 
 # Calls changes.js with the template of a stack that was deployed with parameters.
@@ -80,9 +80,6 @@ def test_changes_are_shown_without_secrets(programs: Programs) -> None:  # noqa:
         ["webhook-url", "another", "text", "->", "another", "text"],
         ["flush-timeout", '"45"', "->", '"50"'],
     ]
-
-
-KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-0000-0000-000000000000"
 
 
 @pytest.mark.parametrize(

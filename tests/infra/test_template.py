@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
-from conftest import Package
+from conftest import BOUNDARY, KEY, Package
 from stack_template import FUNCTIONS, Template, read, seconds
 from support.programs import ROOT, Programs
 
@@ -46,8 +46,8 @@ def test_everything_is_tagged(default: Template, x86: Template, grouped: Templat
         assert "Tags" not in PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["properties"], kind
 
 
-def test_cfn_lint(default: Template, x86: Template, direct: Template, grouped: Template, tmp_path: Path) -> None:
-    done = lint(tmp_path, default=default, x86=x86, direct=direct, grouped=grouped)
+def test_cfn_lint(default: Template, x86: Template, direct: Template, grouped: Template, guarded: Template, tmp_path: Path) -> None:
+    done = lint(tmp_path, default=default, x86=x86, direct=direct, grouped=grouped, guarded=guarded)
     assert done.returncode == 0, done.stdout
 
 
@@ -338,32 +338,25 @@ def test_parameters_arrive(default: Template, x86: Template, direct: Template, g
     assert x86.properties("DeadLetterAlarm")["AlarmActions"] == ["arn:aws:sns:us-east-1:123456789012:pager"]
 
 
-def test_a_guarded_account(package: Package, tmp_path: Path) -> None:
+def test_a_guarded_account(guarded: Template) -> None:
     """A key, a boundary, a network, limits and access logs reach every resource that can have them."""
-    key = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-0000-0000-000000000000"
-    bounds = "arn:aws:iam::123456789012:policy/bounds"
-    parameters = (f"kms-key={key}", f"permissions-boundary={bounds}",
-                  "vpc-subnets=subnet-11111111,subnet-22222222", "vpc-security-groups=sg-33333333",
-                  "api-rate=500", "api-burst=200", "access-logs=on", "rules=on")  # fmt: skip
-    t = read(package("test-guarded", "arm64", *parameters) / "cloudformation.json")
-    done = lint(tmp_path, guarded=t)
-    assert done.returncode == 0, done.stdout
+    t = guarded
     assert t.properties("Bucket")["BucketEncryption"]["ServerSideEncryptionConfiguration"] == [
-        {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}, "BucketKeyEnabled": True}
+        {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, "BucketKeyEnabled": True}
     ]
     for name, queue in t.of_type("AWS::SQS::Queue"):
-        assert (queue["KmsMasterKeyId"], queue.get("SqsManagedSseEnabled")) == (key, None), name
+        assert (queue["KmsMasterKeyId"], queue.get("SqsManagedSseEnabled")) == (KEY, None), name
     groups = dict(t.of_type("AWS::Logs::LogGroup"))
-    assert {g["KmsKeyId"] for g in groups.values()} == {key}
+    assert {g["KmsKeyId"] for g in groups.values()} == {KEY}
     functions = dict(t.of_type("AWS::Lambda::Function"))
     assert len(functions) == len(groups) - 1 == 6
     for name, function in functions.items():
         assert function["VpcConfig"] == {"SubnetIds": ["subnet-11111111", "subnet-22222222"], "SecurityGroupIds": ["sg-33333333"]}, name
-        assert (function["KmsKeyArn"], function["LoggingConfig"]["LogFormat"]) == (key, "JSON"), name
+        assert (function["KmsKeyArn"], function["LoggingConfig"]["LogFormat"]) == (KEY, "JSON"), name
     for name, role in t.of_type("AWS::IAM::Role"):
-        assert role["PermissionsBoundary"] == bounds, name
+        assert role["PermissionsBoundary"] == BOUNDARY, name
         rights = role["Policies"][0]["PolicyDocument"]["Statement"]
-        assert {"Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": [key]} in rights, name
+        assert {"Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": [KEY]} in rights, name
         assert [a for r in rights if r["Resource"] == ["*"] for a in r["Action"] if "Create" in a] == ["ec2:CreateNetworkInterface"], name
     stage = t.properties("HttpApiStage")
     assert stage["DefaultRouteSettings"] == {"DetailedMetricsEnabled": False, "ThrottlingRateLimit": 500, "ThrottlingBurstLimit": 200}
