@@ -21,6 +21,7 @@ const LOG_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731,
 const PERIOD = '(0|(?=\\d)(\\d+y)?(\\d+w)?(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?)'; // as Prometheus writes durations
 const TAG = '(?!aws:|(service|stage)=)[\\w.:/@+-]{1,128}=[\\w.:/@+-]{0,256}'; // what every service takes
 const ID = '(?:[0-9a-f]{8}|[0-9a-f]{17})'; // of subnets and security groups
+const EMAIL = '[^@,\\s]+@[^@,\\s]+';
 
 // A check returns the typed value of a parameter's text, or nothing if the text is invalid.
 const integer = (least, most) => ({
@@ -122,6 +123,8 @@ const PARAMETERS = {
   'alarm-lag-seconds': integer(60, 30 * 86400),
   'alarm-age-seconds': integer(60, 14 * 86400),
   'alarm-silence-seconds': integer(1200, 86400),
+  'budget-dollars': optional({ want: 'dollars a month such as 50', check: (text) => (/^\d+(\.\d\d)?$/.test(text) && Number(text)) || undefined }),
+  'budget-email': optional(matching(`${EMAIL}(,${EMAIL}){0,9}`, 'at most 10 addresses, separated by commas')),
 };
 
 // What a function in a VPC needs (the policy AWSLambdaVPCAccessExecutionRole).
@@ -255,6 +258,17 @@ const receiver = (p) => {
   };
 };
 
+// budget is what the stage may cost a month, and who learns that it is about to cost more.
+const budget = (p) => {
+  const subscribers = [
+    ...(p.alarmTopic === '' ? [] : [{ SubscriptionType: 'SNS', Address: p.alarmTopic }]),
+    ...p.budgetEmail.split(',').filter(Boolean).map((Address) => ({ SubscriptionType: 'EMAIL', Address })),
+  ];
+  if (p.budgetDollars === '' && p.budgetEmail !== '') throw new Error('parameter budget-email: want budget-dollars, too');
+  if (p.budgetDollars !== '' && subscribers.length === 0) throw new Error('parameter budget-dollars: want budget-email or alarm-topic, too');
+  return p.budgetDollars !== '' && { dollars: p.budgetDollars, subscribers };
+};
+
 const derive = (p) => {
   for (const name of ['alertmanager-url', 'webhook-url', 'sns-topic', 'rules-external-labels', 'rules-alert-relabel-configs']) {
     if (p.rules === 'off' && p[camel(name)] !== '') throw new Error(`parameter ${name}: want rules=on, too, got ${shown(name, p[camel(name)])}`);
@@ -300,6 +314,7 @@ const derive = (p) => {
     // a throttled function does not run out of deliveries. This queue allows hundreds instead, so
     // that the messages of a function that was killed are delivered again soon.
     writeVisibility: p.flushTimeout + p.batchSeconds,
+    budget: budget(p),
     alarmActions: p.alarmTopic === '' ? [] : [p.alarmTopic],
   };
 };

@@ -56,6 +56,7 @@ const MAPPED = /^AWS::ApiGatewayV2::(Api|Stage)$/;
 // others as tags of the stack, which CloudFormation passes on.
 const tag = ({ Type, Properties }, tags) => {
   if (LISTED.test(Type)) Properties.Tags = tags;
+  if (Type === 'AWS::Budgets::Budget') Properties.ResourceTags = tags;
   if (MAPPED.test(Type)) Properties.Tags = Object.fromEntries(tags.map(({ Key, Value }) => [Key, Value]));
 };
 

@@ -1,6 +1,8 @@
 'use strict';
 
-// The alarms, which need a person. The invokers retry failures of functions, so failures count only
+const crypto = require('node:crypto');
+
+// The alarms, which need a person, and the budget. The invokers retry failures of functions, so failures count only
 // if they persist. An alarm costs money, so none watches what another one covers: failures of
 // ingest and query are 5xx at their entrances, and throttled consumers and planners are late.
 
@@ -77,6 +79,32 @@ const refusals = (entrance, actions) => {
   };
 };
 
+// budget notifies when the costs of the month are forecast to exceed their limit, and when they have
+// reached 80 % of it. They are the costs of what has both tags. A change of the notifications
+// replaces a budget, which therefore must get another name.
+const budget = ({ dollars, subscribers }, stage) => {
+  const hash = crypto.createHash('sha256').update(JSON.stringify(subscribers)).digest('hex').slice(0, 8);
+  const tags = Object.entries({ service: 'promlake', stage }).map(([Key, value]) => ({ Tags: { Key, Values: [value] } }));
+  const above = (NotificationType, Threshold) => ({
+    Notification: { NotificationType, ComparisonOperator: 'GREATER_THAN', Threshold, ThresholdType: 'PERCENTAGE' },
+    Subscribers: subscribers,
+  });
+  return {
+    Type: 'AWS::Budgets::Budget',
+    Properties: {
+      Budget: {
+        BudgetName: { 'Fn::Sub': `promlake-${stage}-\${AWS::Region}-${hash}` },
+        BudgetType: 'COST',
+        TimeUnit: 'MONTHLY',
+        BudgetLimit: { Amount: dollars, Unit: 'USD' },
+        Metrics: ['UnblendedCost'],
+        FilterExpression: { And: tags },
+      },
+      NotificationsWithSubscribers: [above('FORECASTED', 100), above('ACTUAL', 80)],
+    },
+  };
+};
+
 module.exports = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
   const stage = await resolveVariable('sls:stage');
@@ -143,5 +171,6 @@ module.exports = async ({ resolveVariable }) => {
       actions,
     );
   }
+  if (s.budget) Resources.Budget = budget(s.budget, stage);
   return { Resources };
 };

@@ -12,6 +12,7 @@ from support.programs import ROOT, Programs, find_programs
 
 Package = Callable[..., Path]
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-0000-0000-000000000000"
+TOPIC = "arn:aws:sns:us-east-1:123456789012:pager"
 BOUNDARY = "arn:aws:iam::123456789012:policy/bounds"
 
 
@@ -56,7 +57,7 @@ def x86(package: Package) -> Template:
     parameters = ("retention=90d", "tenant-retention=team-a=30d,team-b=0", "query-timeout=840", "flush-timeout=900", "compact-timeout=900",
                   "ingest-concurrency=50", "query-concurrency=20", "query-tmp=10240", "query-max-dollars=0.05", "self-metrics=on",
                   "system-log-level=info", "query-divide=8", "batch-seconds=300", "runtime-config=on", "tags=team=x,cost-center=y",
-                  "url-auth=iam", "alarm-topic=arn:aws:sns:us-east-1:123456789012:pager")  # fmt: skip
+                  "url-auth=iam", f"alarm-topic={TOPIC}")  # fmt: skip
     return read(package("test-x86", "x86_64", *parameters) / "cloudformation.json")
 
 
@@ -75,8 +76,9 @@ def grouped(package: Package) -> Template:
 
 @pytest.fixture(scope="session")
 def guarded(package: Package) -> Template:
-    """With a key, a boundary, a network, limits and access logs, and with rules."""
+    """With all that an account may require, and with rules."""
     parameters = (f"kms-key={KEY}", f"permissions-boundary={BOUNDARY}",
                   "vpc-subnets=subnet-11111111,subnet-22222222", "vpc-security-groups=sg-33333333",
-                  "api-rate=500", "api-burst=200", "access-logs=on", "rules=on")  # fmt: skip
+                  "api-rate=500", "api-burst=200", "access-logs=on", "rules=on",
+                  "budget-dollars=50", "budget-email=a@example.com,b@example.com", f"alarm-topic={TOPIC}")  # fmt: skip
     return read(package("test-guarded", "arm64", *parameters) / "cloudformation.json")

@@ -36,6 +36,8 @@ RESOURCES = {
     "s3:GetObjectVersion": CODE,
     "lambda AWS::Lambda::EventSourceMapping": f"arn:aws:lambda:{REGION}:{ACCOUNT}:event-source-mapping:0a1b2c3d",
     "apigateway": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5",
+    "billing": f"arn:aws:billing::{ACCOUNT}:billingview/primary",
+    "budgets": f"arn:aws:budgets::{ACCOUNT}:budget/{OURS}{REGION}-0a1b2c3d",
     "cloudwatch": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{OURS}LagAlarm-1Q2W3E4R5T6Y",
     "ec2": "*",
     "events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{OURS}PlanEventsRuleSchedule1-1Q2W3E4R5T6Y",

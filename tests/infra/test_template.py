@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
-from conftest import BOUNDARY, KEY, Package
+from conftest import BOUNDARY, KEY, TOPIC, Package
 from stack_template import FUNCTIONS, Template, read, seconds
 from support.programs import ROOT, Programs
 
@@ -34,11 +34,18 @@ WITHOUT_TAGS = {
 }
 
 
-def test_everything_is_tagged(default: Template, x86: Template, grouped: Template) -> None:
+def test_everything_is_tagged(default: Template, x86: Template, grouped: Template, guarded: Template) -> None:
     more = {"team": "x", "cost-center": "y"}
-    for template, stage, added in ((default, "test-default", {}), (x86, "test-x86", more), (grouped, "test-grouped", {})):
+    plain: dict[str, str] = {}
+    for template, stage, added in (
+        (default, "test-default", plain),
+        (x86, "test-x86", more),
+        (grouped, "test-grouped", plain),
+        (guarded, "test-guarded", plain),
+    ):
         for name, resource in template.resources.items():
-            tags = resource["Properties"].get("Tags", {})
+            properties = resource["Properties"]
+            tags = properties.get("ResourceTags" if resource["Type"] == "AWS::Budgets::Budget" else "Tags", {})
             found = tags if isinstance(tags, dict) else {tag["Key"]: tag["Value"] for tag in tags}
             kind = resource["Type"]
             assert found == ({} if kind in WITHOUT_TAGS else {"service": "promlake", "stage": stage, **added}), name
@@ -335,7 +342,7 @@ def test_parameters_arrive(default: Template, x86: Template, direct: Template, g
     capacity = grouped.function("ingest")["CapacityProviderConfig"]["LambdaManagedInstancesCapacityProviderConfig"]
     assert capacity["PerExecutionEnvironmentMaxConcurrency"] == 32
     assert default.properties("DeadLetterAlarm")["AlarmActions"] == []
-    assert x86.properties("DeadLetterAlarm")["AlarmActions"] == ["arn:aws:sns:us-east-1:123456789012:pager"]
+    assert x86.properties("DeadLetterAlarm")["AlarmActions"] == [TOPIC]
 
 
 def test_a_guarded_account(guarded: Template) -> None:
@@ -362,6 +369,20 @@ def test_a_guarded_account(guarded: Template) -> None:
     assert stage["DefaultRouteSettings"] == {"DetailedMetricsEnabled": False, "ThrottlingRateLimit": 500, "ThrottlingBurstLimit": 200}
     line = json.loads(stage["AccessLogSettings"]["Format"])
     assert {"ip", "route", "status", "ms"} < set(line)
+
+
+def test_a_budget(guarded: Template, default: Template) -> None:
+    """It counts what has both tags of the stack, and tells the topic and the addresses."""
+    p = guarded.properties("Budget")
+    assert re.fullmatch(r"promlake-test-guarded-us-east-1-[0-9a-f]{8}", p["Budget"]["BudgetName"])
+    assert p["Budget"]["BudgetLimit"] == {"Amount": 50, "Unit": "USD"}
+    filters = [f["Tags"] for f in p["Budget"]["FilterExpression"]["And"]]
+    assert filters == [{"Key": t["Key"], "Values": [t["Value"]]} for t in guarded.properties("WriteQueue")["Tags"]]
+    told = [(n["Notification"]["NotificationType"], n["Notification"]["Threshold"]) for n in p["NotificationsWithSubscribers"]]
+    assert told == [("FORECASTED", 100), ("ACTUAL", 80)]
+    for n in p["NotificationsWithSubscribers"]:
+        assert [s["Address"] for s in n["Subscribers"]] == [TOPIC, "a@example.com", "b@example.com"]
+    assert "Budget" not in default.resources
 
 
 @pytest.mark.parametrize("stage", ["x86", "grouped"])
