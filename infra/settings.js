@@ -85,6 +85,7 @@ const PARAMETERS = {
   'api-rate': optional(integer(1, 10000)),
   'api-burst': optional(integer(1, 5000)),
   'access-logs': oneOf('on', 'off'),
+  tracing: oneOf('on', 'off'),
   'tenant-retention': optional(matching(`[^=,\\s]+=${PERIOD}(,[^=,\\s]+=${PERIOD})*`, 'TENANT=PERIOD,... such as team-a=30d')),
 
   'ingest-memory': integer(128, 10240),
@@ -231,10 +232,12 @@ const guarded = (p) => {
       : { ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } },
     queueEncryption: { SqsManagedSseEnabled: p.kmsKey ? NO_VALUE : true, KmsMasterKeyId: key },
     vpc: inVpc ? { SubnetIds: p.vpcSubnets.split(','), SecurityGroupIds: p.vpcSecurityGroups.split(',') } : NO_VALUE,
-    // Lambda itself uses the functions' roles for their network interfaces.
+    tracing: p.tracing === 'on' ? { Mode: 'Active' } : NO_VALUE,
+    // Lambda itself uses the functions' roles for their network interfaces and traces.
     allMay: [
       ...(p.kmsKey ? [{ Effect: 'Allow', Action: ['kms:Decrypt', 'kms:GenerateDataKey'], Resource: [p.kmsKey] }] : []),
       ...(inVpc ? [{ Effect: 'Allow', Action: NETWORK, Resource: ['*'] }] : []),
+      ...(p.tracing === 'on' ? [{ Effect: 'Allow', Action: ['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], Resource: ['*'] }] : []),
     ],
     apiLimits: { DetailedMetricsEnabled: false, ThrottlingRateLimit: p.apiRate || NO_VALUE, ThrottlingBurstLimit: p.apiBurst || NO_VALUE },
     accessLog: p.accessLogs === 'on' && { format: JSON.stringify(ACCESS_LOG) },

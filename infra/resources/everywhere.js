@@ -1,12 +1,12 @@
 'use strict';
 
-// What all functions, all groups of logs and the API get: how they log, their key, their network and
-// their limits.
+// What all functions, all groups of logs and the API get: how they log, their key, their network,
+// their traces and their limits.
 
 module.exports = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
   const functions = ['Ingest', 'Flush', 'Plan', 'Compact', 'Query', ...(s.rulesOn ? ['Rules'] : [])];
-  const settings = { LoggingConfig: s.logging, VpcConfig: s.vpc, KmsKeyArn: s.key };
+  const settings = { LoggingConfig: s.logging, VpcConfig: s.vpc, KmsKeyArn: s.key, TracingConfig: s.tracing };
   const groups = [...functions, ...(s.accessLog ? ['HttpApi'] : [])];
   return {
     extensions: {

@@ -79,6 +79,6 @@ def guarded(package: Package) -> Template:
     """With all that an account may require, and with rules."""
     parameters = (f"kms-key={KEY}", f"permissions-boundary={BOUNDARY}",
                   "vpc-subnets=subnet-11111111,subnet-22222222", "vpc-security-groups=sg-33333333",
-                  "api-rate=500", "api-burst=200", "access-logs=on", "rules=on",
+                  "api-rate=500", "api-burst=200", "access-logs=on", "tracing=on", "rules=on",
                   "budget-dollars=50", "budget-email=a@example.com,b@example.com", f"alarm-topic={TOPIC}")  # fmt: skip
     return read(package("test-guarded", "arm64", *parameters) / "cloudformation.json")

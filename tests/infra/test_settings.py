@@ -123,6 +123,7 @@ def test_parameters_of_the_composed_environment() -> None:
         ({"api_rate": "0", "api_burst": "5"}, "parameter api-rate: want a whole number from 1 to 10000, or nothing"),
         ({"api_burst": "5"}, "parameters api-rate, api-burst: want both or none"),
         ({"access_logs": "yes"}, "parameter access-logs: want one of on, off"),
+        ({"tracing": "Active"}, 'parameter tracing: want one of on, off, got "Active"'),
         ({"budget_dollars": "0"}, 'parameter budget-dollars: want dollars a month such as 50, or nothing, got "0"'),
         ({"budget_dollars": "50"}, "parameter budget-dollars: want budget-email or alarm-topic, too"),
         ({"budget_email": "a@example.com"}, "parameter budget-email: want budget-dollars, too"),

@@ -346,7 +346,7 @@ def test_parameters_arrive(default: Template, x86: Template, direct: Template, g
 
 
 def test_a_guarded_account(guarded: Template) -> None:
-    """A key, a boundary, a network, limits and access logs reach every resource that can have them."""
+    """A key, a boundary, a network, limits, traces and access logs reach every resource that can have them."""
     t = guarded
     assert t.properties("Bucket")["BucketEncryption"]["ServerSideEncryptionConfiguration"] == [
         {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, "BucketKeyEnabled": True}
@@ -360,11 +360,13 @@ def test_a_guarded_account(guarded: Template) -> None:
     for name, function in functions.items():
         assert function["VpcConfig"] == {"SubnetIds": ["subnet-11111111", "subnet-22222222"], "SecurityGroupIds": ["sg-33333333"]}, name
         assert (function["KmsKeyArn"], function["LoggingConfig"]["LogFormat"]) == (KEY, "JSON"), name
+        assert function["TracingConfig"] == {"Mode": "Active"}, name
     for name, role in t.of_type("AWS::IAM::Role"):
         assert role["PermissionsBoundary"] == BOUNDARY, name
         rights = role["Policies"][0]["PolicyDocument"]["Statement"]
         assert {"Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": [KEY]} in rights, name
-        assert [a for r in rights if r["Resource"] == ["*"] for a in r["Action"] if "Create" in a] == ["ec2:CreateNetworkInterface"], name
+        writing = [a for r in rights if r["Resource"] == ["*"] for a in r["Action"] if re.search("Create|Put", a)]
+        assert writing == ["ec2:CreateNetworkInterface", "xray:PutTraceSegments", "xray:PutTelemetryRecords"], name
     stage = t.properties("HttpApiStage")
     assert stage["DefaultRouteSettings"] == {"DetailedMetricsEnabled": False, "ThrottlingRateLimit": 500, "ThrottlingBurstLimit": 200}
     line = json.loads(stage["AccessLogSettings"]["Format"])
