@@ -64,6 +64,7 @@ const deletions = (from, to) => {
   if (left('versioning', 'on')) lost.push(`versioning=${to.versioning} keeps no versions of objects that are deleted from now on`);
   const key = from['kms-key'];
   if (key && to['kms-key'] !== key) lost.push(`kms-key=${to['kms-key']} deletes the right to use ${key}, which encrypts objects and messages`);
+  if (from.domain && to.domain !== from.domain) lost.push(`domain=${to.domain} deletes ${from.domain}: senders and readers of this address fail`);
   if (from.mode !== 'grouped' && to.mode === 'grouped') lost.push("mode=grouped deletes the ingest function's URL, whose address never returns");
   const days = 'log-retention-days';
   if (Number(to[days]) < Number(from[days])) lost.push(`logs are deleted after ${to[days]} days, not ${from[days]}`);

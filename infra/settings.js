@@ -84,6 +84,8 @@ const PARAMETERS = {
   'vpc-security-groups': optional(matching(`sg-${ID}(,sg-${ID}){0,4}`, 'at most 5 security groups such as sg-0a1b2c3d')),
   'api-rate': optional(integer(1, 10000)),
   'api-burst': optional(integer(1, 5000)),
+  domain: optional(matching('([a-z0-9]([a-z0-9-]*[a-z0-9])?\\.)+[a-z]{2,}', 'a domain such as metrics.example.com')),
+  certificate: optional(matching('arn:aws[\\w-]*:acm:[\\w-]+:\\d{12}:certificate/[\\w-]+', 'the ARN of a certificate of ACM')),
   'access-logs': oneOf('on', 'off'),
   tracing: oneOf('on', 'off'),
   'tenant-retention': optional(matching(`[^=,\\s]+=${PERIOD}(,[^=,\\s]+=${PERIOD})*`, 'TENANT=PERIOD,... such as team-a=30d')),
@@ -218,10 +220,11 @@ const ACCESS_LOG = {
   error: '$context.integrationErrorMessage',
 };
 
-// guarded are the key, the network and the limits that an account requires.
+// guarded are the key, the network, the limits and the domain that an account requires.
 const guarded = (p) => {
   if ((p.vpcSubnets === '') !== (p.vpcSecurityGroups === '')) throw new Error('parameters vpc-subnets, vpc-security-groups: want both or none');
   if ((p.apiRate === '') !== (p.apiBurst === '')) throw new Error('parameters api-rate, api-burst: want both or none');
+  if ((p.domain === '') !== (p.certificate === '')) throw new Error('parameters domain, certificate: want both or none');
   const key = p.kmsKey || NO_VALUE;
   const inVpc = p.vpcSubnets !== '';
   return {
@@ -240,6 +243,7 @@ const guarded = (p) => {
       ...(p.tracing === 'on' ? [{ Effect: 'Allow', Action: ['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], Resource: ['*'] }] : []),
     ],
     apiLimits: { DetailedMetricsEnabled: false, ThrottlingRateLimit: p.apiRate || NO_VALUE, ThrottlingBurstLimit: p.apiBurst || NO_VALUE },
+    publicUrl: p.domain === '' ? API_URL : `https://${p.domain}`,
     accessLog: p.accessLogs === 'on' && { format: JSON.stringify(ACCESS_LOG) },
   };
 };

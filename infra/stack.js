@@ -64,6 +64,7 @@ const whole = async (client, name) => {
   ]) {
     if (key in of) console.log(`  ${label.padEnd(36)} ${of[key]}`);
   }
+  if (of.DomainTarget) console.log(`Next: a DNS record of your domain, which points to ${of.DomainTarget}.`);
   console.log('Next: tokens for writers and readers, see docs/deploy.md.');
 };
 

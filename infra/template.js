@@ -50,7 +50,7 @@ const code = (zip, directory) => {
 
 // The types of resources that have tags, as a list or as a map.
 const LISTED = /^AWS::(CloudWatch::Alarm|Events::Rule|IAM::Role|Lambda::(EventSourceMapping|Function)|Logs::LogGroup|S3::Bucket|SQS::Queue)$/;
-const MAPPED = /^AWS::ApiGatewayV2::(Api|Stage)$/;
+const MAPPED = /^AWS::ApiGatewayV2::(Api|DomainName|Stage)$/;
 
 // tag gives a resource the tags of the stack. osls gives them to functions only, and deploys the
 // others as tags of the stack, which CloudFormation passes on.

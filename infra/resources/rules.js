@@ -41,7 +41,7 @@ module.exports.functions = async ({ resolveVariable }) => {
         PROMLAKE_RULER_REPEAT_INTERVAL: s.rulesRepeat,
         PROMLAKE_RULER_EXTERNAL_LABELS: s.rulesExternalLabels,
         PROMLAKE_RULER_ALERT_RELABEL_CONFIGS: s.rulesAlertRelabelConfigs,
-        PROMLAKE_RULER_EXTERNAL_URL: { 'Fn::Sub': 'https://${HttpApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}' },
+        PROMLAKE_RULER_EXTERNAL_URL: s.publicUrl,
       },
       events: [
         { schedule: { rate: ['rate(1 minute)'], description: 'Promlake evaluates the rules of tenants.' } },

@@ -12,6 +12,8 @@ from support.programs import ROOT, Programs, find_programs
 
 Package = Callable[..., Path]
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-0000-0000-000000000000"
+DOMAIN = "metrics.example.com"
+CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/0a1b2c3d-0000-0000-0000-000000000000"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:pager"
 BOUNDARY = "arn:aws:iam::123456789012:policy/bounds"
 
@@ -79,6 +81,7 @@ def guarded(package: Package) -> Template:
     """With all that an account may require, and with rules."""
     parameters = (f"kms-key={KEY}", f"permissions-boundary={BOUNDARY}",
                   "vpc-subnets=subnet-11111111,subnet-22222222", "vpc-security-groups=sg-33333333",
-                  "api-rate=500", "api-burst=200", "access-logs=on", "tracing=on", "rules=on",
+                  "api-rate=500", "api-burst=200", "access-logs=on", "tracing=on",
+                  f"domain={DOMAIN}", f"certificate={CERTIFICATE}", "rules=on",
                   "budget-dollars=50", "budget-email=a@example.com,b@example.com", f"alarm-topic={TOPIC}")  # fmt: skip
     return read(package("test-guarded", "arm64", *parameters) / "cloudformation.json")

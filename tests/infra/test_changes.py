@@ -5,7 +5,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from conftest import KEY, Package
+from conftest import CERTIFICATE, KEY, Package
 from support.programs import ROOT, Programs
 
 # Calls changes.js with the template of a stack that was deployed with parameters.
@@ -101,6 +101,11 @@ def test_changes_are_shown_without_secrets(programs: Programs) -> None:  # noqa:
         ({"versioning": "on"}, {"versioning": "off"}, ["versioning=off keeps no versions of objects that are deleted from now on"]),
         ({"kms-key": KEY}, {"kms-key": ""}, [f"kms-key= deletes the right to use {KEY}, which encrypts objects and messages"]),
         ({}, {"kms-key": KEY}, []),
+        (
+            {"domain": "a.example", "certificate": CERTIFICATE},
+            {"domain": "b.example"},
+            ["domain=b.example deletes a.example: senders and readers of this address fail"],
+        ),
         ({"log-retention-days": "30"}, {"log-retention-days": ""}, ["logs are deleted after 14 days, not 30"]),
         (
             {},

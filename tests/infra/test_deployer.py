@@ -13,6 +13,7 @@ from typing import Any
 import cfnlint
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+from conftest import DOMAIN
 from policies import Statement, allows
 from stack_template import ACCOUNT, REGION, Template
 from support.programs import ROOT
@@ -21,7 +22,7 @@ from test_template import lint
 LONGEST = 6144  # characters of a managed policy, white space not counted
 STAGE = "test-guarded"
 OURS = f"promlake-{STAGE}-"
-PLACEHOLDERS = {"STAGE": STAGE, "REGION": REGION, "ACCOUNT": ACCOUNT, "CODE-BUCKET": "my-code", "KMS-KEY": "x"}
+PLACEHOLDERS = {"STAGE": STAGE, "REGION": REGION, "ACCOUNT": ACCOUNT, "CODE-BUCKET": "my-code", "KMS-KEY": "x", "DOMAIN": DOMAIN}
 
 CODE = f"arn:aws:s3:::{OURS}serverlessdeploymentbucket-1q2w3e4r5t6y/promlake/x.zip"
 DATA = f"arn:aws:s3:::{OURS}bucket-1q2w3e4r5t6y"
@@ -35,6 +36,8 @@ RESOURCES = {
     "s3:GetObject": CODE,
     "s3:GetObjectVersion": CODE,
     "lambda AWS::Lambda::EventSourceMapping": f"arn:aws:lambda:{REGION}:{ACCOUNT}:event-source-mapping:0a1b2c3d",
+    "apigateway AWS::ApiGatewayV2::DomainName": f"arn:aws:apigateway:{REGION}::/domainnames/{DOMAIN}",
+    "apigateway AWS::ApiGatewayV2::ApiMapping": f"arn:aws:apigateway:{REGION}::/domainnames/{DOMAIN}/apimappings",
     "apigateway": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5",
     "billing": f"arn:aws:billing::{ACCOUNT}:billingview/primary",
     "budgets": f"arn:aws:budgets::{ACCOUNT}:budget/{OURS}{REGION}-0a1b2c3d",
@@ -70,7 +73,7 @@ EVERYWHERE = re.compile(r"\w+:(Get|Describe|List)|logs:(CreateLogDelivery|PutRes
 
 # Actions of CloudFormation for properties that no resource of the stack has. Of API Gateway, IAM knows no TagResource: tags take PUT.
 UNUSED = (
-    "apigateway:*agResource", "elasticfilesystem:*", "firehose:*", "iam:AttachRolePolicy",
+    "apigateway:*Certificate*", "apigateway:*agResource", "elasticfilesystem:*", "firehose:*", "iam:AttachRolePolicy",
     "iam:DetachRolePolicy", "iam:UpdateRoleDescription", "lambda:*CodeSigning*", "lambda:*LayerVersion",
     "lambda:*ProvisionedConcurrency*", "lambda:*RecursionConfig", "lambda:*ScalingConfig", "lambda:AssociateRuntimeAlias",
     "lambda:PutRuntimeManagementConfig", "logs:*IndexPolicy", "logs:DeleteDataProtectionPolicy", "logs:DeleteResourcePolicy",
@@ -171,7 +174,7 @@ def test_iam_takes_it(tmp_path: Path) -> None:
     document = {"Version": "2012-10-17", "Statement": policy()}
     assert len(re.sub(r"\s", "", json.dumps(document))) < LONGEST - 200, "longer names of stages and buckets need room"
     page = (ROOT / "docs/aws-account.md").read_text()
-    assert set(re.findall(r"s/([A-Z-]+)/", page)) == set(PLACEHOLDERS) - {"KMS-KEY"}
+    assert set(re.findall(r"s/([A-Z-]+)/", page)) == set(PLACEHOLDERS) - {"KMS-KEY", "DOMAIN"}
     resource = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": document}}
     done = lint(tmp_path, deployer=Template({"AWSTemplateFormatVersion": "2010-09-09", "Resources": {"Deployer": resource}}))
     assert done.returncode == 0, done.stdout

@@ -116,6 +116,11 @@ def test_a_stack_without_a_url_for_writing(cloud: CloudFormation, ask: Ask) -> N
     assert "undefined" not in done.stdout
 
 
+def test_a_stack_with_a_domain(cloud: CloudFormation, ask: Ask) -> None:
+    cloud.outputs["DomainTarget"] = "d-a1b2c3d4e5.execute-api.us-east-1.amazonaws.com"
+    assert f"DNS record of your domain, which points to {cloud.outputs['DomainTarget']}." in ask("whole").stdout
+
+
 @pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_COMPLETE", "ROLLBACK_COMPLETE", "CREATE_FAILED", "UPDATE_IN_PROGRESS"])
 def test_an_incomplete_stack(status: str, cloud: CloudFormation, ask: Ask) -> None:
     cloud.status = status

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
-from conftest import BOUNDARY, KEY, TOPIC, Package
+from conftest import TOPIC, Package
 from stack_template import FUNCTIONS, Template, read, seconds
 from support.programs import ROOT, Programs
 
@@ -23,6 +23,7 @@ DAY = 86400
 
 # CloudFormation has no tags for these.
 WITHOUT_TAGS = {
+    "AWS::ApiGatewayV2::ApiMapping",
     "AWS::ApiGatewayV2::Integration",
     "AWS::ApiGatewayV2::Route",
     "AWS::Lambda::EventInvokeConfig",
@@ -343,48 +344,6 @@ def test_parameters_arrive(default: Template, x86: Template, direct: Template, g
     assert capacity["PerExecutionEnvironmentMaxConcurrency"] == 32
     assert default.properties("DeadLetterAlarm")["AlarmActions"] == []
     assert x86.properties("DeadLetterAlarm")["AlarmActions"] == [TOPIC]
-
-
-def test_a_guarded_account(guarded: Template) -> None:
-    """A key, a boundary, a network, limits, traces and access logs reach every resource that can have them."""
-    t = guarded
-    assert t.properties("Bucket")["BucketEncryption"]["ServerSideEncryptionConfiguration"] == [
-        {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, "BucketKeyEnabled": True}
-    ]
-    for name, queue in t.of_type("AWS::SQS::Queue"):
-        assert (queue["KmsMasterKeyId"], queue.get("SqsManagedSseEnabled")) == (KEY, None), name
-    groups = dict(t.of_type("AWS::Logs::LogGroup"))
-    assert {g["KmsKeyId"] for g in groups.values()} == {KEY}
-    functions = dict(t.of_type("AWS::Lambda::Function"))
-    assert len(functions) == len(groups) - 1 == 6
-    for name, function in functions.items():
-        assert function["VpcConfig"] == {"SubnetIds": ["subnet-11111111", "subnet-22222222"], "SecurityGroupIds": ["sg-33333333"]}, name
-        assert (function["KmsKeyArn"], function["LoggingConfig"]["LogFormat"]) == (KEY, "JSON"), name
-        assert function["TracingConfig"] == {"Mode": "Active"}, name
-    for name, role in t.of_type("AWS::IAM::Role"):
-        assert role["PermissionsBoundary"] == BOUNDARY, name
-        rights = role["Policies"][0]["PolicyDocument"]["Statement"]
-        assert {"Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": [KEY]} in rights, name
-        writing = [a for r in rights if r["Resource"] == ["*"] for a in r["Action"] if re.search("Create|Put", a)]
-        assert writing == ["ec2:CreateNetworkInterface", "xray:PutTraceSegments", "xray:PutTelemetryRecords"], name
-    stage = t.properties("HttpApiStage")
-    assert stage["DefaultRouteSettings"] == {"DetailedMetricsEnabled": False, "ThrottlingRateLimit": 500, "ThrottlingBurstLimit": 200}
-    line = json.loads(stage["AccessLogSettings"]["Format"])
-    assert {"ip", "route", "status", "ms"} < set(line)
-
-
-def test_a_budget(guarded: Template, default: Template) -> None:
-    """It counts what has both tags of the stack, and tells the topic and the addresses."""
-    p = guarded.properties("Budget")
-    assert re.fullmatch(r"promlake-test-guarded-us-east-1-[0-9a-f]{8}", p["Budget"]["BudgetName"])
-    assert p["Budget"]["BudgetLimit"] == {"Amount": 50, "Unit": "USD"}
-    filters = [f["Tags"] for f in p["Budget"]["FilterExpression"]["And"]]
-    assert filters == [{"Key": t["Key"], "Values": [t["Value"]]} for t in guarded.properties("WriteQueue")["Tags"]]
-    told = [(n["Notification"]["NotificationType"], n["Notification"]["Threshold"]) for n in p["NotificationsWithSubscribers"]]
-    assert told == [("FORECASTED", 100), ("ACTUAL", 80)]
-    for n in p["NotificationsWithSubscribers"]:
-        assert [s["Address"] for s in n["Subscribers"]] == [TOPIC, "a@example.com", "b@example.com"]
-    assert "Budget" not in default.resources
 
 
 @pytest.mark.parametrize("stage", ["x86", "grouped"])
