@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"encoding/base64"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,11 +18,17 @@ import (
 	"github.com/promlake/promlake/tests/support/remotewritetest"
 )
 
+// golden returns the message of a version that package message pins.
+func golden(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile("message/testdata/" + name + ".txt")
+	require.NoError(t, err)
+	return string(b)
+}
+
 // TestEnvelopeIsReadForEver pins the formats: messages wait on queues while programs change.
 func TestEnvelopeIsReadForEver(t *testing.T) {
-	const data = "\nKLUv/QQAoQEAAghfX25hbWVfXwNqb2IBAgABAQFtAQR0ZXN0AQAAAAEAAYCgq/75YgAAAAAAAPA/AAAAALWVJ2o="
-	const old = "promlake-write/1 tenant=anonymous received=1700000000000 floats=1 histograms=0 exemplars=0 bytes=52" + data
-	const redriven = "promlake-write/2 tenant=anonymous received=1700000000000 sent=1700000000004 floats=1 histograms=0 exemplars=0 bytes=52" + data
+	old, redriven := golden(t, "promlake-write-1"), golden(t, "promlake-write-2")
 	for body, sent := range map[string]int64{old: 1_700_000_300_000, redriven: 1_700_000_000_004} {
 		l := calmIn(t, Buffered)
 		failed, err := l.stage.Consume(t.Context(), []queue.Received{{ID: "m", Body: body, Sent: time.UnixMilli(1_700_000_300_000)}})
