@@ -125,14 +125,19 @@ const (
 )
 
 // queries adds the cost of queries. Every query counts as cold: nothing of the store is cached.
+// Answers that the HTTP API cannot take are streamed through the function's URL.
 func (w *sheet) queries() {
 	n := w.QueriesPerDay * days
 	size := w.SamplesPerQuery * w.m.QueryBytes.Value
 	gets := w.m.QueryGets.Value + math.Ceil(size/w.m.QueryGetBytes.Value)
 	requests := gets + w.m.QueryLists.Value
 	k := w.query(w.SamplesPerQuery, requests)
-	k.wait += max(0, w.BytesPerAnswer-atOnceBytes) / streamedPerSecond
-	w.add(Query, "requests", n*math.Ceil(max(1, w.BytesPerAnswer)/httpAPIBytes), HTTPAPIRequest, "queries × 512 KiB units of an answer")
+	if streamed := w.BytesPerAnswer - atOnceBytes; streamed > 0 {
+		k.wait += streamed / streamedPerSecond
+		w.add(Query, "streamed", n*streamed/bytesOfGB, LambdaStreamed, "queries × bytes of an answer beyond 6 MB, through the function's URL")
+	} else {
+		w.add(Query, "requests", n*math.Ceil(max(1, w.BytesPerAnswer)/httpAPIBytes), HTTPAPIRequest, "queries × 512 KiB units of an answer")
+	}
 	w.function(Query, n, k, w.Memory.Query, "queries")
 	w.add(Query, "GET", n*gets, S3Get, "queries × (manifests, meta.json, series tables, and 2 MiB pieces of samples)")
 	w.add(Query, "LIST", n*w.m.QueryLists.Value, S3Put, "queries")

@@ -144,6 +144,32 @@ func TestGolden(t *testing.T) {
 
 func cents(d float64) float64 { return float64(int64(d*100+0.5)) / 100 }
 
+// TestKeyOfKMS: a key costs a dollar, and three requests each five minutes for each queue in use.
+func TestKeyOfKMS(t *testing.T) {
+	for mode, queues := range map[cost.Mode]float64{cost.Buffered: 2, cost.Direct: 1} {
+		l := cost.DefaultLoad()
+		l.Mode = mode
+		before := estimate(t, l).Dollars()
+		l.KMS = true
+		require.InDelta(t, 1+queues*3*30*24*12*0.03/10_000, estimate(t, l).Dollars()-before, 1e-9, mode)
+	}
+}
+
+// TestStreamedAnswers: an answer beyond 6 MB comes from the function's URL, so that its bytes are
+// charged and its request is not.
+func TestStreamedAnswers(t *testing.T) {
+	l := cost.DefaultLoad()
+	l.BytesPerAnswer = 6e6 + 1<<30/1e4
+	units := map[string]float64{}
+	for _, line := range estimate(t, l).Lines {
+		if line.Component == cost.Query {
+			units[line.Unit] += line.Quantity
+		}
+	}
+	require.InDelta(t, 30, units[cost.LambdaStreamed], 1e-6, "GB")
+	require.Zero(t, units[cost.HTTPAPIRequest])
+}
+
 func TestValidate(t *testing.T) {
 	ok := cost.DefaultLoad()
 	require.NoError(t, ok.Check())

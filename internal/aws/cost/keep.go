@@ -58,6 +58,20 @@ func (w *sheet) schedule() {
 	w.add(Plan, "GET", minutes*t*w.m.TickGets.Value, S3Get, "each tenant's manifest, when it has changed")
 }
 
+// key adds the key of KMS that encrypts bucket and queues. The requests for the bucket are too few to
+// count, because it has a bucket key.
+func (w *sheet) key() {
+	if !w.KMS {
+		return
+	}
+	queues := 1.0 // of jobs
+	if w.Mode == Buffered {
+		queues++
+	}
+	w.add(Storage, "key of KMS", 1, KMSKey, "one key")
+	w.add(Queue, "requests to KMS", queues*perMonth/w.m.KMSSeconds.Value*3, KMSRequest, "queues × month ÷ 5 minutes × (2 of the sender + 1 of the receiver)")
+}
+
 // storage adds the size of the bucket when the first samples have reached the end of their
 // retention.
 func (w *sheet) storage() {

@@ -51,6 +51,7 @@ type Load struct {
 	Arch         string     `name:"arch" enum:"arm64,x86_64" required:"" help:"Processors of the functions: ${enum}."`
 	Region       string     `name:"region" help:"Region whose prices count."`
 	Queue        QueueBatch `embed:""`
+	KMS          bool       `name:"kms" help:"The stack has a key of KMS of its own (parameter kms-key)."`
 	SystemLogs   string     `name:"system-log-level" enum:"warn,info" required:"" help:"Lambda's own log lines: ${enum}. The second has two of each invocation."`
 
 	QueriesPerDay   float64 `name:"queries-per-day" help:"PromQL queries a day."`

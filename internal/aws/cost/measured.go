@@ -39,6 +39,7 @@ type Measured struct {
 	QueueSeconds Figure `json:"sqs_seconds"`        // duration of a request to SQS
 	Pollers      Figure `json:"queue_pollers"`      // per event source
 	PollSeconds  Figure `json:"queue_poll_seconds"` // duration of an empty receive
+	KMSSeconds   Figure `json:"queue_key_seconds"`  // for which a queue uses a data key of KMS
 
 	BlockBytes Figure `json:"block_bytes_per_sample"`
 	// labels of a series in a day's block

@@ -42,6 +42,7 @@ func Estimate(l Load, p *Prices, m *Measured) (*Bill, error) {
 	w.queries()
 	w.rules()
 	w.logs()
+	w.key()
 	w.bill.settle(p)
 	return &w.bill, nil
 }

@@ -26,7 +26,8 @@ const (
 	LambdaRequest  = "lambda_request"
 	LambdaArm64    = "lambda_gb_second_arm64"
 	LambdaX86      = "lambda_gb_second_x86_64"
-	SQSChunk       = "sqs_chunk" // 64 KiB of a request
+	LambdaStreamed = "lambda_streamed_gb" // of an answer, beyond its first 6 MB
+	SQSChunk       = "sqs_chunk"          // 64 KiB of a request
 	SQSFIFOChunk   = "sqs_fifo_chunk"
 	HTTPAPIRequest = "http_api_request" // 512 KiB of a request
 	LogsIngested   = "logs_gb"
@@ -34,6 +35,8 @@ const (
 	Alarm          = "alarm_month"
 	Metric         = "metric_month"
 	InternetOut    = "internet_gb"
+	KMSKey         = "kms_key_month"
+	KMSRequest     = "kms_request"
 	// Lambda Managed Instances: the price of EC2 plus 15 %
 	InstanceHour    = "managed_m7g_large_hour"
 	AMPSample       = "amp_sample"

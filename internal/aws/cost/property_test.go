@@ -56,6 +56,8 @@ func TestMoreCostsMore(t *testing.T) {
 			"queries":           func(l *cost.Load) { l.QueriesPerDay *= 2 },
 			"samples per query": func(l *cost.Load) { l.SamplesPerQuery *= 2 },
 			"answers":           func(l *cost.Load) { l.BytesPerAnswer *= 2 },
+			"streamed answers":  func(l *cost.Load) { l.BytesPerAnswer = 10e6 },
+			"a key of KMS":      func(l *cost.Load) { l.KMS = true },
 		} {
 			more := l
 			change(&more)
