@@ -30,9 +30,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 const missing = "This binary was built without its page, because web/dist was empty. `make build` builds both.\nThe HTTP API is at api/v1/.\n"
 
-// Handler serves the page: index.html at /, and what it loads below /assets/. Pages of the ancestors,
-// sources of the Content-Security-Policy, may embed /?embed, which shows one panel and nothing that
-// changes data. No page may embed another address.
+// Handler serves the page: index.html at /, and what it loads below /assets/. Pages of the
+// ancestors, sources of the Content-Security-Policy, may embed /?embed, which shows one panel and
+// nothing that changes data. No page may embed another address.
 func Handler(ancestors ...string) http.Handler {
 	dist, err := fs.Sub(embedded, "dist")
 	if err != nil {

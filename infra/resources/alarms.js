@@ -2,9 +2,10 @@
 
 const crypto = require('node:crypto');
 
-// The alarms, which need a person, and the budget. The invokers retry failures of functions, so failures count only
-// if they persist. An alarm costs money, so none watches what another one covers: failures of
-// ingest and query are 5xx at their entrances, and throttled consumers and planners are late.
+// The alarms, which need a person, and the budget. The invokers retry failures of functions, so
+// failures count only if they persist. An alarm costs money, so none watches what another one
+// covers: failures of ingest and query are 5xx at their entrances, and throttled consumers and
+// planners are late.
 
 const FAILING = ['flush', 'plan', 'compact', 'rules'];
 const THROTTLED = ['ingest', 'query', 'rules']; // at their URLs, callers get 429
@@ -79,8 +80,8 @@ const refusals = (entrance, actions) => {
   };
 };
 
-// budget notifies when the costs of the month are forecast to exceed their limit, and when they have
-// reached 80 % of it. They are the costs of what has both tags. A change of the notifications
+// budget notifies when the costs of the month are forecast to exceed their limit, and when they
+// have reached 80 % of it. They are the costs of what has both tags. A change of the notifications
 // replaces a budget, which therefore must get another name.
 const budget = ({ dollars, subscribers }, stage) => {
   const hash = crypto.createHash('sha256').update(JSON.stringify(subscribers)).digest('hex').slice(0, 8);

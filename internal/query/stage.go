@@ -182,8 +182,8 @@ func (s *Stage) Run(ctx context.Context, fn func(ctx context.Context) error) err
 }
 
 // Weigh calls visit with each series that matches one of sets, with the samples and bytes that are
-// stored of it in [mint, maxt] (ms, inclusive), and with the time (ms) of the last of them. It takes
-// its turn among the queries and has their limits.
+// stored of it in [mint, maxt] (ms, inclusive), and with the time (ms) of the last of them. It
+// takes its turn among the queries and has their limits.
 func (s *Stage) Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64, visit func(lset labels.Labels, samples int64, bytes float64, last int64)) error {
 	return s.engine.Run(ctx, func(ctx context.Context) error {
 		series, err := s.Storage.Weigh(ctx, sets, mint, maxt)

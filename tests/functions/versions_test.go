@@ -14,8 +14,9 @@ import (
 )
 
 // TestMessagesAcrossVersions: messages wait on queues while functions are replaced by those of
-// another release. Each release consumes the messages of all releases before it, and leaves those of
-// a later one on the queue: the alarms on the age of messages and on dead letters see them there.
+// another release. Each release consumes the messages of all releases before it, and leaves those
+// of a later one on the queue: the alarms on the age of messages and on dead letters see them
+// there.
 func TestMessagesAcrossVersions(t *testing.T) {
 	s := start(t, "PROMLAKE_INGEST_MODE=direct", "PROMLAKE_COMPACTOR_QUEUE_URL=http://127.0.0.1:1/jobs")
 	pinned := func(name string) string {

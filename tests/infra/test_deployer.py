@@ -29,7 +29,8 @@ DATA = f"arn:aws:s3:::{OURS}bucket-1q2w3e4r5t6y"
 FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{OURS}ingest"
 CONTEXT = {"lambda:FunctionArn": FUNCTION, "iam:PassedToService": "lambda.amazonaws.com"}
 
-# What a request is about: by its action, else by its service and the type of the resource, else by its service.
+# What a request is about: by its action, else by its service and the type of the resource, else by
+# its service.
 RESOURCES = {
     "iam:PassRole": f"arn:aws:iam::{ACCOUNT}:role/{OURS}IngestRole-1Q2W3E4R5T6Y",
     "lambda:PassCapacityProvider": f"arn:aws:lambda:{REGION}:{ACCOUNT}:capacity-provider:x",
@@ -71,7 +72,8 @@ TOOLS = {
 # These have no resource that a policy could name, or read only what names tell.
 EVERYWHERE = re.compile(r"\w+:(Get|Describe|List)|logs:(CreateLogDelivery|PutResourcePolicy)")
 
-# Actions of CloudFormation for properties that no resource of the stack has. Of API Gateway, IAM knows no TagResource: tags take PUT.
+# Actions of CloudFormation for properties that no resource of the stack has. Of API Gateway, IAM
+# knows no TagResource: tags take PUT.
 UNUSED = (
     "apigateway:*Certificate*", "apigateway:*agResource", "elasticfilesystem:*", "firehose:*", "iam:AttachRolePolicy",
     "iam:DetachRolePolicy", "iam:UpdateRoleDescription", "lambda:*CodeSigning*", "lambda:*LayerVersion",

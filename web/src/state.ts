@@ -38,7 +38,8 @@ export function initial(): State {
   return { view: "dashboards", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", dash: "", vars: {}, panel: "", panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "", compare: false };
 }
 
-// parts are what only some views show. The address has those of its view; the page keeps the others.
+// parts are what only some views show. The address has those of its view; the page keeps the
+// others.
 const parts: Partial<Record<View, readonly (keyof State)[]>> = {
   dashboards: ["dash", "vars", "panel"],
   explore: ["panels"],
@@ -90,8 +91,8 @@ export function encode(state: State): string {
   return `#/${s.view}${text && `?${text}`}`;
 }
 
-// decode reads what encode wrote. What it cannot read keeps its default; what the view does not show
-// is that of the state before.
+// decode reads what encode wrote. What it cannot read keeps its default; what the view does not
+// show is that of the state before.
 export function decode(hash: string, before = initial()): State {
   const s = initial();
   const m = /^#\/([a-z]+)(?:\?(.*))?$/s.exec(hash);

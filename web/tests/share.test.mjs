@@ -1,5 +1,5 @@
-// Sharing and saving: files of panels, links, pages that embed a panel, dashboards on the server, in
-// a real browser before a real server.
+// Sharing and saving: files of panels, links, pages that embed a panel, dashboards on the server,
+// in a real browser before a real server.
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";

@@ -218,8 +218,8 @@ func live(t *testing.T, s objstore.Store) {
 }
 
 // TestCopyMutable: the rules of a tenant, the counts of its queries, the states of its groups of
-// pushed metrics and its dashboards are copied as they are when its data is, also by a copy that finds those of one
-// that did not finish. Those of a destination in use are not replaced.
+// pushed metrics and its dashboards are copied as they are when its data is, also by a copy that
+// finds those of one that did not finish. Those of a destination in use are not replaced.
 func TestCopyMutable(t *testing.T) {
 	from, to := memstore.New(memstore.Settings{}), memstore.New(memstore.Settings{})
 	put := func(store objstore.Store, k, text string) {

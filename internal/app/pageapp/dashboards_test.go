@@ -129,8 +129,8 @@ func TestHandlers(t *testing.T) {
 	require.NotContains(t, w.Body.String(), "Secret")
 }
 
-// TestSave: of two who change the same version of a dashboard, the second one is refused. Tenants do
-// not see what others saved.
+// TestSave: of two who change the same version of a dashboard, the second one is refused. Tenants
+// do not see what others saved.
 func TestSave(t *testing.T) {
 	store := memstore.New(memstore.Settings{})
 	h := serve(t, folder(t), store, prometheus.NewRegistry())

@@ -58,8 +58,8 @@ func (w *sheet) schedule() {
 	w.add(Plan, "GET", minutes*t*w.m.TickGets.Value, S3Get, "each tenant's manifest, when it has changed")
 }
 
-// key adds the key of KMS that encrypts bucket and queues. The requests for the bucket are too few to
-// count, because it has a bucket key.
+// key adds the key of KMS that encrypts bucket and queues. The requests for the bucket are too few
+// to count, because it has a bucket key.
 func (w *sheet) key() {
 	if !w.KMS {
 		return

@@ -53,8 +53,8 @@ export class Browser {
       .finally(() => this.running === run && this.list.setAttribute("aria-busy", "false"));
   }
 
-  // load shows the metrics when their names are there, and again with what is stored of them. The list
-  // is useful without these, and without metadata.
+  // load shows the metrics when their names are there, and again with what is stored of them. The
+  // list is useful without these, and without metadata.
   private async load(signal: AbortSignal): Promise<void> {
     const { api } = this.ctx;
     const span = spanOf(this.ctx);

@@ -5,8 +5,8 @@ import { senders } from "./senders";
 // machine is the dashboard that the demo fills.
 const machine = "#/dashboards?range=15m&refresh=5s&dash=machine";
 
-// demo says how to see the metrics of the server's own machine: by a button, if the server lets this
-// user start the demo, and the tenant is that of the demo.
+// demo says how to see the metrics of the server's own machine: by a button, if the server lets
+// this user start the demo, and the tenant is that of the demo.
 function demo(api: Api): HTMLElement {
   const dom = h("div", { class: "muted" }, "To see the metrics of the server's own machine, start it with ", h("code", {}, "promlake serve --demo"), ".");
   const begin = async (e: Event) => {
