@@ -3,8 +3,8 @@
 // memory is refused; nothing may leak. With a third argument each round is repeated once per
 // allocation, which then fails, and the kernels must report it. Usage: driver [ROUNDS] [SEED]
 // [fail]. The linker needs --wrap=malloc, --wrap=calloc and --wrap=realloc.
-#include "../kernel/kernel.h"
-#include "../agg/windowstate.h"
+#include "../../internal/query/duck/promsql/kernel/kernel.h"
+#include "../../internal/query/duck/promsql/agg/windowstate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
