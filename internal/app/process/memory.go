@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/promlake/promlake/internal/app/selfwrite"
 	"github.com/promlake/promlake/internal/base/memory"
 )
 
@@ -55,19 +54,3 @@ func (w watch) Close() error { return w.End(context.Background()) }
 
 // writePath is where a write stage takes remote_write.
 const writePath = "/api/v1/write"
-
-// selfWriting lets a process write its own metrics as long as it serves. It implements Stage.
-type selfWriting struct {
-	Idle
-	*Work
-	writer *selfwrite.Writer
-}
-
-// Drain implements Stage: the last values are written.
-func (s selfWriting) Drain(ctx context.Context) error {
-	if err := s.End(ctx); err != nil {
-		return err
-	}
-	s.writer.Flush(ctx)
-	return nil
-}

@@ -75,7 +75,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	all := made.stages
 	if made.self != nil {
 		// Started last, so that it ends first: the ingest stage still accepts its last write.
-		all = append(all, selfWriting{Work: Begin("the writing of own metrics", made.self.Run), writer: made.self})
+		all = append(all, background{Work: Begin("the writing of own metrics", made.self.Run), last: made.self.Flush})
 	}
 	// The first requests run without a collection, unless the operator has set its target.
 	if s.GCPercent == 0 && os.Getenv("GOGC") == "" {

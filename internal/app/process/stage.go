@@ -148,6 +148,7 @@ func (w *Work) End(ctx context.Context) error {
 type background struct {
 	Idle
 	*Work
+	last func(ctx context.Context) // is called once the work has ended; nil: nothing is
 }
 
 // InBackground returns a stage that calls f once the process is ready. The context of f ends when
@@ -163,7 +164,13 @@ func InBackground(p Parts, name string, f func(context.Context)) Stage {
 }
 
 // Drain implements Stage.
-func (b background) Drain(ctx context.Context) error { return b.End(ctx) }
+func (b background) Drain(ctx context.Context) error {
+	if err := b.End(ctx); err != nil || b.last == nil {
+		return err
+	}
+	b.last(ctx)
+	return nil
+}
 
 // Close implements Stage.
 func (b background) Close() error { return b.End(context.Background()) }
@@ -213,7 +220,7 @@ func NewExclusive(path, busy string, results *prometheus.CounterVec, work Exclus
 	return &Exclusive{path: path, busy: busy, work: work, results: results}
 }
 
-// Routes implements Exclusive.
+// Routes implements Stage.
 func (s *Exclusive) Routes() []Route {
 	return []Route{{Pattern: "GET " + s.path, Name: s.path, Access: auth.Operate, Handler: s}}
 }
