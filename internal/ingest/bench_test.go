@@ -39,6 +39,10 @@ func (s *discardStore) List(context.Context, string, string) iter.Seq2[objstore.
 	return func(func(objstore.Object, error) bool) {}
 }
 
+func (s *discardStore) ListFolders(context.Context, string) iter.Seq2[string, error] {
+	return func(func(string, error) bool) {}
+}
+
 func (s *discardStore) Delete(context.Context, string) error { return nil }
 
 func (s *discardStore) Now(context.Context) (time.Time, error) { return time.Now(), nil }

@@ -222,7 +222,7 @@ var allowed = map[string][]string{
 	"tests/support/compacttest":     {"internal/compact/blockio", "internal/format/block", "internal/format/key", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/objstore", "tests/support/segmenttest"},
 	"tests/support/emulator":        {},
 	"tests/support/freeaddr":        {},
-	"tests/support/laketest":        {"internal/access/tenant", "internal/format/block", "internal/format/key", "internal/format/rollup", "internal/format/segment", "internal/format/series", "internal/query", "internal/store/catalog", "internal/store/objstore", "internal/store/replica", "tests/support/segmenttest"},
+	"tests/support/laketest":        {"internal/access/tenant", "internal/format/block", "internal/format/key", "internal/format/rollup", "internal/format/segment", "internal/format/series", "internal/query", "internal/store/catalog", "internal/store/objstore", "internal/store/replica", "tests/support/memstore", "tests/support/segmenttest"},
 	"tests/support/lambdatest":      {"tests/support/emulator"},
 	"tests/support/livetest":        {},
 	"tests/support/memqueue":        {"internal/store/queue"},

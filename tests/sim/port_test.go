@@ -96,6 +96,10 @@ func (s *port) List(ctx context.Context, prefix, startAfter string) iter.Seq2[ob
 	}
 }
 
+func (s *port) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return memstore.Folders(prefix, s.List(ctx, prefix, ""))
+}
+
 func (s *port) Delete(ctx context.Context, k string) error {
 	ctx, failure, err := s.turn(ctx, memstore.Delete, k)
 	if err != nil {

@@ -121,11 +121,6 @@ func (s shifted) ListExcept(ctx context.Context, prefix, startAfter string, skip
 	return objstore.ListExcept(ctx, s.Store, prefix, startAfter, skip)
 }
 
-// ListFolders implements objstore.FolderLister.
-func (s shifted) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return objstore.ListFolders(ctx, s.Store, prefix)
-}
-
 // DeleteAll implements objstore.BatchDeleter.
 func (s shifted) DeleteAll(ctx context.Context, keys []string) (int, error) {
 	return objstore.DeleteAll(ctx, s.Store, keys)
@@ -171,6 +166,21 @@ func (v view) List(ctx context.Context, prefix, startAfter string) iter.Seq2[obj
 		return v.Store.List(ctx, v.prefix, startAfter)
 	default:
 		return func(func(objstore.Object, error) bool) {}
+	}
+}
+
+// ListFolders implements objstore.Store. It asks for nothing but the tenant's objects.
+func (v view) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	below, ok := strings.CutPrefix(v.prefix, prefix)
+	if !ok || below == "" {
+		return v.Store.ListFolders(ctx, prefix)
+	}
+	return func(yield func(string, error) bool) {
+		for _, err := range v.List(ctx, prefix, "") { // one object is enough
+			name, _, _ := strings.Cut(below, "/")
+			yield(prefix+name+"/", err)
+			return
+		}
 	}
 }
 

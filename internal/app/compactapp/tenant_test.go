@@ -62,7 +62,6 @@ func TestShiftHidesNothing(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Implements(t, (*objstore.Local)(nil), s)
-	require.Implements(t, (*objstore.FolderLister)(nil), s)
 	require.Implements(t, (*objstore.ExceptLister)(nil), s)
 	require.Implements(t, (*objstore.BatchDeleter)(nil), s)
 	require.Implements(t, (*objstore.BatchDeleter)(nil), only(s, "a"))

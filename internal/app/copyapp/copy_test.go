@@ -77,6 +77,11 @@ func (w watched) List(ctx context.Context, prefix, startAfter string) iter.Seq2[
 	return w.store.List(ctx, prefix, startAfter)
 }
 
+func (w watched) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	w.turn()
+	return w.store.ListFolders(ctx, prefix)
+}
+
 func (w watched) Delete(ctx context.Context, k string) error {
 	w.turn()
 	return w.store.Delete(ctx, k)

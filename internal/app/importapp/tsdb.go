@@ -154,7 +154,7 @@ type bucket struct {
 // list returns the blocks of the bucket.
 func (b bucket) list(ctx context.Context) ([]source, error) {
 	var out []source
-	for folder, err := range objstore.ListFolders(ctx, b.store, "") {
+	for folder, err := range b.store.ListFolders(ctx, "") {
 		if err != nil {
 			return nil, fmt.Errorf("list blocks: %w", err)
 		}

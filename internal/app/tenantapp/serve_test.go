@@ -83,11 +83,11 @@ func TestTenants(t *testing.T) {
 
 var errGone = errors.New("the store is gone")
 
-// gone is a store that lists nothing.
+// gone is a store that lists no tenants.
 type gone struct{ objstore.Store }
 
-func (gone) List(context.Context, string, string) iter.Seq2[objstore.Object, error] {
-	return func(yield func(objstore.Object, error) bool) { yield(objstore.Object{}, errGone) }
+func (gone) ListFolders(context.Context, string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) { yield("", errGone) }
 }
 
 // waiting is a store whose listings wait.

@@ -106,13 +106,11 @@ func kept[T any](all []T, keep func(T) bool) (out []T) {
 	return out
 }
 
-// Tenants returns the tenants that have objects, in ascending order. With a store that is an
-// objstore.FolderLister it costs one listing of the tenants' folders, with others one listing per
-// tenant.
-func Tenants(ctx context.Context, store objstore.Lister) ([]string, error) {
+// Tenants returns the tenants that have objects, in ascending order.
+func Tenants(ctx context.Context, store objstore.FolderLister) ([]string, error) {
 	const prefix = key.Version + "/"
 	var out []string
-	for folder, err := range objstore.ListFolders(ctx, store, prefix) {
+	for folder, err := range store.ListFolders(ctx, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("list tenants: %w", err)
 		}

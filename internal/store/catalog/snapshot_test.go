@@ -189,7 +189,7 @@ func TestTenants(t *testing.T) {
 	require.Equal(t, []string{"a", "a!", "a0", "ab", "b"}, got)
 
 	boom := errors.New("boom")
-	_, err = catalog.Tenants(t.Context(), &listing{err: boom})
+	_, err = catalog.Tenants(t.Context(), memstore.New(memstore.Settings{Faults: func(memstore.Call) memstore.Fault { return memstore.Fault{Err: boom} }}))
 	require.ErrorIs(t, err, boom)
 }
 

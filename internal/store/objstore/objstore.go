@@ -90,6 +90,7 @@ type Store interface {
 	// ascending order of keys. It stops at the first error, which it yields. Any prefix is valid,
 	// also one that ends inside an element.
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Object, error]
+	FolderLister
 	// Delete removes key. Deleting an absent key is not an error.
 	Delete(ctx context.Context, key string) error
 	// Now returns a time that the store's clock, which sets Modified, has reached. It is at most
@@ -101,6 +102,15 @@ type Store interface {
 // Lister is the part of Store that lists objects.
 type Lister interface {
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Object, error]
+}
+
+// FolderLister is the part of Store that lists folders.
+type FolderLister interface {
+	// ListFolders yields, in ascending order, the folders directly below prefix: for the keys
+	// v1/a/x, v1/a/y and v1/b, and the prefix v1/, it yields v1/a/. prefix is "" or ends with a
+	// slash. The listing is as strongly consistent as List. It stops at the first error, which it
+	// yields.
+	ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error]
 }
 
 // Local is implemented by stores whose objects are files that other code of the process may open.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/tests/support/memstore"
 )
 
 // Dir is a store over a directory without the durability that tests do not need.
@@ -117,6 +118,11 @@ func (s *Dir) List(_ context.Context, prefix, startAfter string) iter.Seq2[objst
 			}
 		}
 	}
+}
+
+// ListFolders implements objstore.Store.
+func (s *Dir) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return memstore.Folders(prefix, s.List(ctx, prefix, ""))
 }
 
 // Delete implements objstore.Store.

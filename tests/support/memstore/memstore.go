@@ -210,13 +210,16 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 	}
 }
 
-var _ objstore.FolderLister = (*Store)(nil)
-
-// ListFolders implements objstore.FolderLister. It is one Call of Op List, whose Key is the prefix.
+// ListFolders implements objstore.Store. It is one Call of Op List, whose Key is the prefix.
 func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return Folders(prefix, s.List(ctx, prefix, ""))
+}
+
+// Folders yields the folders directly below prefix of the objects of its listing.
+func Folders(prefix string, objects iter.Seq2[objstore.Object, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		last := ""
-		for o, err := range s.List(ctx, prefix, "") {
+		for o, err := range objects {
 			if err != nil {
 				yield("", err)
 				return

@@ -13,7 +13,7 @@ import (
 func folders(t *testing.T, s objstore.Store, prefix string) []string {
 	t.Helper()
 	out := []string{}
-	for f, err := range objstore.ListFolders(t.Context(), s, prefix) {
+	for f, err := range s.ListFolders(t.Context(), prefix) {
 		require.NoError(t, err)
 		out = append(out, f)
 	}
@@ -47,7 +47,7 @@ func testListFolders(t *testing.T, s objstore.Store) {
 	put(t, s, "v1/aa/x", "x")
 	assert.Equal(t, []string{"v1/a/", "v1/a0/", "v1/aa/", "v1/b c/", "v1/z\u00e9/"}, folders(t, s, "v1/"))
 
-	for f, err := range objstore.ListFolders(t.Context(), s, "v1/") { // a caller may stop early
+	for f, err := range s.ListFolders(t.Context(), "v1/") { // a caller may stop early
 		require.NoError(t, err)
 		assert.Equal(t, "v1/a/", f)
 		break
@@ -55,7 +55,7 @@ func testListFolders(t *testing.T, s objstore.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	errs := 0
-	for _, err := range objstore.ListFolders(ctx, s, "v1/") {
+	for _, err := range s.ListFolders(ctx, "v1/") {
 		require.ErrorIs(t, err, context.Canceled)
 		errs++
 	}

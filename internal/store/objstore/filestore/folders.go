@@ -12,10 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
-var _ objstore.FolderLister = (*Store)(nil)
-
-// ListFolders implements objstore.FolderLister. It reads one folder, and its subfolders only until
-// it finds an object.
+// ListFolders implements objstore.Store. It reads one folder, and its subfolders only until it
+// finds an object.
 func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := s.listFolders(ctx, prefix, yield); err != nil {

@@ -88,13 +88,8 @@ func (s *instrumented) ListExcept(ctx context.Context, prefix, startAfter string
 	return listed(s.metrics, objstore.ListExcept(ctx, s.Store, prefix, startAfter, skip))
 }
 
-// ListFolders implements objstore.FolderLister.
 func (s *instrumented) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	if f, ok := s.Store.(objstore.FolderLister); ok {
-		return listed(s.metrics, f.ListFolders(ctx, prefix))
-	}
-	// counts each of its listings
-	return objstore.ListFolders(ctx, struct{ objstore.Lister }{s}, prefix)
+	return listed(s.metrics, s.Store.ListFolders(ctx, prefix))
 }
 
 // listed returns a listing that is counted when it ends.

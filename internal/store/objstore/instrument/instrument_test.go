@@ -116,8 +116,6 @@ func TestLocal(t *testing.T) {
 	l, ok := instrument.New(f, reg, nil).(objstore.Local)
 	require.True(t, ok)
 	assert.Equal(t, f.LocalPath("a/b"), l.LocalPath("a/b"))
-	_, ok = l.(objstore.FolderLister)
-	require.True(t, ok, "the folders of a directory are listed at once")
 	_, err = objstore.DeleteAll(t.Context(), l.(objstore.Store), []string{"a/b", "a/c"})
 	require.NoError(t, err)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`

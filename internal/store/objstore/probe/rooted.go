@@ -277,9 +277,9 @@ func (s *Rooted) ListExcept(ctx context.Context, prefix, startAfter string, skip
 	return listed(ctx, s, objstore.ListExcept(ctx, s.Store, prefix, startAfter, skip))
 }
 
-// ListFolders implements objstore.FolderLister.
+// ListFolders implements objstore.Store.
 func (s *Rooted) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return listed(ctx, s, objstore.ListFolders(ctx, s.Store, prefix))
+	return listed(ctx, s, s.Store.ListFolders(ctx, prefix))
 }
 
 // listed returns a listing that fails if the root is another one before or, of an empty listing,

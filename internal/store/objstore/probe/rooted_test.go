@@ -62,7 +62,7 @@ func refused(t *testing.T, s objstore.Store) {
 	ctx := t.Context()
 	_, err := list(ctx, s, "v1/none/")
 	require.ErrorIs(t, err, probe.ErrRoot)
-	for _, err := range objstore.ListFolders(ctx, s, "v1/") {
+	for _, err := range s.ListFolders(ctx, "v1/") {
 		require.ErrorIs(t, err, probe.ErrRoot)
 	}
 	_, _, err = s.Get(ctx, "v1/a/manifest.json", 0, -1)

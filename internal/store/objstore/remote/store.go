@@ -92,10 +92,7 @@ type Store struct {
 	policy   Policy
 }
 
-var (
-	_ objstore.Store        = (*Store)(nil)
-	_ objstore.FolderLister = (*Store)(nil)
-)
+var _ objstore.Store = (*Store)(nil)
 
 // New returns the store of the objects below prefix, whose leading and trailing slashes do not
 // count.
@@ -345,8 +342,8 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 	return s.list(ctx, prefix, startAfter, false)
 }
 
-// ListFolders implements objstore.FolderLister. A folder that contains only the marker object of a
-// console is listed, too.
+// ListFolders implements objstore.Store. A folder that contains only the marker object of a console
+// is listed, too.
 func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for o, err := range s.list(ctx, prefix, "", true) {
