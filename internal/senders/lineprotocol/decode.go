@@ -144,7 +144,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 		d.key = remotewrite.AppendKey(d.key[:database], l.Series)
 		d.prefix = len(d.key)
 		for _, f := range l.Fields {
-			if f.Kind == String {
+			if f.String {
 				d.strings++
 				c.Skip(remotewrite.ReasonString, 1)
 				continue

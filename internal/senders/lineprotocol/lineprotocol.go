@@ -17,23 +17,11 @@ import (
 	"github.com/promlake/promlake/internal/format/remotewrite"
 )
 
-// Kind is the type of a field's value.
-type Kind uint8
-
-// The kinds. The value of a Bool is 0 or 1; that of a String is not kept.
-const (
-	Float Kind = iota
-	Integer
-	Unsigned
-	Bool
-	String
-)
-
 // Field is a field of a line.
 type Field struct {
-	Name  []byte // as it stands in the line, with its escapes: see Unescape
-	Kind  Kind
-	Value float64 // integers beyond 2^53 are rounded
+	Name   []byte  // as it stands in the line, with its escapes: see Unescape
+	Value  float64 // integers beyond 2^53 are rounded; a boolean is 0 or 1
+	String bool    // the value is a string, which is not kept
 }
 
 // Line is one point. Its slices are valid until the next call of Next.
@@ -213,7 +201,7 @@ func (p *Parser) field() error {
 	f := Field{Name: p.rest[:n:n]}
 	p.rest = p.rest[n+1:]
 	if len(p.rest) > 0 && p.rest[0] == '"' {
-		f.Kind = String
+		f.String = true
 		i := 1
 		for ; i < len(p.rest) && p.rest[i] != '"'; i++ {
 			switch p.rest[i] {
@@ -236,7 +224,7 @@ func (p *Parser) field() error {
 			return errField
 		}
 		var err error
-		if f.Kind, f.Value, err = number(p.rest[:n]); err != nil {
+		if f.Value, err = number(p.rest[:n]); err != nil {
 			return err
 		}
 		p.rest = p.rest[n:]
@@ -246,38 +234,38 @@ func (p *Parser) field() error {
 }
 
 // number reads a value that is not a string.
-func number(b []byte) (Kind, float64, error) {
+func number(b []byte) (float64, error) {
 	text := remotewrite.View(b)
 	switch last := b[len(b)-1]; last {
 	case 'i':
 		v, err := strconv.ParseInt(text[:len(text)-1], 10, 64)
 		if err != nil || text[0] == '+' {
-			return 0, 0, fmt.Errorf("value %s is not a 64-bit integer", remotewrite.Quote(string(b)))
+			return 0, fmt.Errorf("value %s is not a 64-bit integer", remotewrite.Quote(string(b)))
 		}
-		return Integer, float64(v), nil
+		return float64(v), nil
 	case 'u':
 		v, err := strconv.ParseUint(text[:len(text)-1], 10, 64)
 		if err != nil {
-			return 0, 0, fmt.Errorf("value %s is not a 64-bit unsigned integer", remotewrite.Quote(string(b)))
+			return 0, fmt.Errorf("value %s is not a 64-bit unsigned integer", remotewrite.Quote(string(b)))
 		}
-		return Unsigned, float64(v), nil
+		return float64(v), nil
 	}
 	switch text {
 	case "t", "T", "true", "True", "TRUE":
-		return Bool, 1, nil
+		return 1, nil
 	case "f", "F", "false", "False", "FALSE":
-		return Bool, 0, nil
+		return 0, nil
 	}
 	for _, c := range b { // ParseFloat also reads infinities, NaN, hexadecimals and underscores
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
-			return 0, 0, fmt.Errorf("value %s is neither a number, a boolean nor a string in quotes", remotewrite.Quote(string(b)))
+			return 0, fmt.Errorf("value %s is neither a number, a boolean nor a string in quotes", remotewrite.Quote(string(b)))
 		}
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(v, 0) || b[0] == '+' {
-		return 0, 0, fmt.Errorf("value %s is not a 64-bit floating-point number", remotewrite.Quote(string(b)))
+		return 0, fmt.Errorf("value %s is not a 64-bit floating-point number", remotewrite.Quote(string(b)))
 	}
-	return Float, v, nil
+	return v, nil
 }
 
 // time reads the timestamp, if there is one.

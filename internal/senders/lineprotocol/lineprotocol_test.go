@@ -44,10 +44,10 @@ func text(l *ours.Line) string {
 	b.WriteString(" |")
 	for _, f := range l.Fields {
 		fmt.Fprintf(&b, " %q=", ours.Unescape(f.Name))
-		if f.Kind == ours.String {
+		if f.String {
 			b.WriteString("string")
 		} else {
-			fmt.Fprintf(&b, "%d:%v", f.Kind, f.Value)
+			fmt.Fprint(&b, f.Value)
 		}
 	}
 	if l.HasTime {
@@ -63,20 +63,20 @@ func TestParser(t *testing.T) {
 	}{
 		{"", nil},
 		{"\n \n# a comment\n", nil},
-		{"cpu v=1", []string{`"cpu" | "v"=0:1`}},
+		{"cpu v=1", []string{`"cpu" | "v"=1`}},
 		{"cpu,host=a,mode=user v=1,w=2i,x=3u,y=t,z=FALSE,s=\"a, b=\\\"c\\\" d\" 1700000000000000000\r\nmem v=-1.5e3 -5\n", []string{
-			`"cpu" "host"="a" "mode"="user" | "v"=0:1 "w"=1:2 "x"=2:3 "y"=3:1 "z"=3:0 "s"=string @1700000000000000000`,
-			`"mem" | "v"=0:-1500 @-5`,
+			`"cpu" "host"="a" "mode"="user" | "v"=1 "w"=2 "x"=3 "y"=1 "z"=0 "s"=string @1700000000000000000`,
+			`"mem" | "v"=-1500 @-5`,
 		}},
-		{`a\,b\ c,k\=\,=v\ \,\= f\ \==1`, []string{`"a,b c" "k=,"="v ,=" | "f ="=0:1`}},
+		{`a\,b\ c,k\=\,=v\ \,\= f\ \==1`, []string{`"a,b c" "k=,"="v ,=" | "f ="=1`}},
 		{`a=b,c=d\x\ v=1`, []string{`line 1: missing fields`}},
-		{`a=b,c=d\x v=1`, []string{`"a=b" "c"="d\\x" | "v"=0:1`}},
-		{"a s=\"two\nlines\" 7\nb v=x\nc v=2", []string{`"a" | "s"=string @7`, `line 3: value "x" is neither a number, a boolean nor a string in quotes`, `"c" | "v"=0:2`}},
-		{"ünïts,städt=köln wért=1", []string{`"ünïts" "städt"="köln" | "wért"=0:1`}},
+		{`a=b,c=d\x v=1`, []string{`"a=b" "c"="d\\x" | "v"=1`}},
+		{"a s=\"two\nlines\" 7\nb v=x\nc v=2", []string{`"a" | "s"=string @7`, `line 3: value "x" is neither a number, a boolean nor a string in quotes`, `"c" | "v"=2`}},
+		{"ünïts,städt=köln wért=1", []string{`"ünïts" "städt"="köln" | "wért"=1`}},
 		{",a=b v=1", []string{"line 1: missing measurement"}},
 		{"a", []string{"line 1: missing fields"}},
 		{"a ", []string{"line 1: missing fields"}},
-		{"a\nb v=1", []string{"line 1: missing fields", `"b" | "v"=0:1`}},
+		{"a\nb v=1", []string{"line 1: missing fields", `"b" | "v"=1`}},
 		{"a,b v=1", []string{"a tag must have the form key=value, and neither may be empty"}},
 		{"a,b= v=1", []string{"a tag must have the form key=value, and neither may be empty"}},
 		{"a,b=c=d v=1", []string{"a tag must have the form key=value, and neither may be empty"}},
@@ -94,8 +94,8 @@ func TestParser(t *testing.T) {
 		{"a v=0x10", []string{`line 1: value "0x10" is neither a number, a boolean nor a string in quotes`}},
 		{"a v=1.5i", []string{`line 1: value "1.5i" is not a 64-bit integer`}},
 		{"a v=-1u", []string{`line 1: value "-1u" is not a 64-bit unsigned integer`}},
-		{"a v=9223372036854775807i", []string{`"a" | "v"=1:9.223372036854776e+18`}},
-		{"a\xff v=1\nb v=1", []string{"line 1: the line is not valid UTF-8", `"b" | "v"=0:1`}},
+		{"a v=9223372036854775807i", []string{`"a" | "v"=9.223372036854776e+18`}},
+		{"a\xff v=1\nb v=1", []string{"line 1: the line is not valid UTF-8", `"b" | "v"=1`}},
 	} {
 		require.Equal(t, tc.want, read(tc.body), "%q", tc.body)
 	}
@@ -172,20 +172,20 @@ func upstream(body []byte) (string, error) {
 		case lineprotocol.String:
 			b.WriteString("string")
 		case lineprotocol.Int:
-			fmt.Fprintf(&b, "1:%v", float64(value.IntV()))
+			fmt.Fprint(&b, float64(value.IntV()))
 		case lineprotocol.Uint:
-			fmt.Fprintf(&b, "2:%v", float64(value.UintV()))
+			fmt.Fprint(&b, float64(value.UintV()))
 		case lineprotocol.Bool:
 			n := 0
 			if value.BoolV() {
 				n = 1
 			}
-			fmt.Fprintf(&b, "3:%d", n)
+			fmt.Fprint(&b, n)
 		case lineprotocol.Float:
 			if math.IsInf(value.FloatV(), 0) || math.IsNaN(value.FloatV()) {
 				return "", fmt.Errorf("not finite")
 			}
-			fmt.Fprintf(&b, "0:%v", value.FloatV())
+			fmt.Fprint(&b, value.FloatV())
 		}
 	}
 	at, err := d.TimeBytes()
