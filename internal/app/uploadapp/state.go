@@ -148,13 +148,7 @@ func (s *State) next(r Result) State {
 }
 
 // Encode returns the state as it is stored, with a checksum.
-func (s *State) Encode() ([]byte, error) {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("encode state of an upload: %w", err)
-	}
-	return checksum.Append(b)
-}
+func (s *State) Encode() ([]byte, error) { return checksum.Marshal(s) }
 
 // ErrState reports bytes that are no state of an upload, or one of another version.
 var ErrState = errors.New("decode state of an upload")
@@ -162,13 +156,7 @@ var ErrState = errors.New("decode state of an upload")
 // Decode is the inverse of State.Encode. Errors: ErrState; for damaged bytes also
 // checksum.ErrDamaged.
 func Decode(b []byte) (s State, err error) {
-	present, err := checksum.Verify(b)
-	if err == nil && !present {
-		err = fmt.Errorf("%w: there is no checksum", checksum.ErrDamaged)
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &s)
-	}
+	err = checksum.Unmarshal(b, &s)
 	if err == nil && s.Version != Version {
 		err = fmt.Errorf("version %d, this program reads %d", s.Version, Version)
 	}

@@ -6,6 +6,7 @@ package checksum
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -99,4 +100,26 @@ func Verify(raw []byte) (present bool, err error) {
 		return true, fmt.Errorf("%w: %d bytes of JSON have CRC-32C %08x, the object has %s", ErrDamaged, len(body), crc, stored)
 	}
 	return true, nil
+}
+
+// Marshal returns the JSON object of v with its checksum.
+func Marshal(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return Append(b)
+}
+
+// Unmarshal decodes a JSON object, which must have a checksum. Errors: ErrDamaged; others mean that
+// the object is not what v is for.
+func Unmarshal(raw []byte, v any) error {
+	present, err := Verify(raw)
+	switch {
+	case err != nil:
+		return err
+	case !present:
+		return fmt.Errorf("%w: there is no checksum", ErrDamaged)
+	}
+	return json.Unmarshal(raw, v)
 }

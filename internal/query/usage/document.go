@@ -48,13 +48,7 @@ func decode(b []byte) (d document, err error) {
 	return d, nil
 }
 
-func (d *document) encode() ([]byte, error) {
-	b, err := json.Marshal(d)
-	if err != nil {
-		return nil, fmt.Errorf("encode counts of queries: %w", err)
-	}
-	return checksum.Append(b)
-}
+func (d *document) encode() ([]byte, error) { return checksum.Marshal(d) }
 
 func (d *document) tally() tally { return tally{d.Names, d.Patterns, d.Labels} }
 

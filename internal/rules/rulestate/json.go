@@ -27,15 +27,8 @@ var ErrState = errors.New("decode rule state")
 
 // Decode reads a document. Errors: ErrState; for damaged bytes also checksum.ErrDamaged.
 func Decode(b []byte) (*Group, error) {
-	present, err := checksum.Verify(b)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrState, err)
-	}
-	if !present {
-		return nil, fmt.Errorf("%w: %w: there is no checksum", ErrState, checksum.ErrDamaged)
-	}
 	g := &Group{}
-	if err := json.Unmarshal(b, g); err != nil {
+	if err := checksum.Unmarshal(b, g); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrState, err)
 	}
 	if g.Version != Version {

@@ -26,15 +26,8 @@ func Encode(r Rules) ([]byte, error) {
 // Decode reads a document. It returns checksum.ErrDamaged for damaged bytes, and an error for a
 // version that it does not know.
 func Decode(b []byte) (Rules, error) {
-	present, err := checksum.Verify(b)
-	if err != nil {
-		return Rules{}, fmt.Errorf("decode rules: %w", err)
-	}
-	if !present {
-		return Rules{}, fmt.Errorf("decode rules: %w: there is no checksum", checksum.ErrDamaged)
-	}
 	var r Rules
-	if err := json.Unmarshal(b, &r); err != nil {
+	if err := checksum.Unmarshal(b, &r); err != nil {
 		return Rules{}, fmt.Errorf("decode rules: %w", err)
 	}
 	if r.Version != Version {

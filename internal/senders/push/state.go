@@ -40,13 +40,7 @@ type Members struct {
 }
 
 // Encode returns the state as it is stored, with a checksum.
-func (s State) Encode() ([]byte, error) {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("encode state of a group: %w", err)
-	}
-	return checksum.Append(b)
-}
+func (s State) Encode() ([]byte, error) { return checksum.Marshal(s) }
 
 // ErrVersion reports a state of another version of Promlake.
 var ErrVersion = errors.New("another version of Promlake wrote the state of the group")

@@ -207,10 +207,7 @@ func (s *Rooted) identify(ctx context.Context) {
 	}
 	s.tried = s.now()
 	d := document{identityVersion, rand.Text()}
-	b, err := json.Marshal(d)
-	if err == nil {
-		b, err = checksum.Append(b)
-	}
+	b, err := checksum.Marshal(d)
 	if err == nil {
 		_, err = s.Store.Put(ctx, key.Identity, bytes.NewReader(append(b, '\n')), objstore.Condition{IfAbsent: true})
 	}
