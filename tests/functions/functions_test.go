@@ -35,9 +35,13 @@ func (s *stack) requireAnswers(t *testing.T) {
 	require.Equal(t, load1, series(t, plain(t, ask(t, s.query, recorded(t, "function-url-query")))))
 }
 
-// plain decompresses an answer; the recorded clients accept gzip.
+// plain decompresses an answer; the recorded clients accept gzip, which short answers do not have.
 func plain(t *testing.T, a answer) answer {
 	t.Helper()
+	if a.Headers["Content-Encoding"] == "" {
+		require.Less(t, len(a.Body), 1<<10)
+		return a
+	}
 	require.Equal(t, "gzip", a.Headers["Content-Encoding"])
 	r, err := gzip.NewReader(strings.NewReader(a.Body))
 	require.NoError(t, err)

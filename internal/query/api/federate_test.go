@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,10 +59,10 @@ func federationPoints() []point {
 	}
 }
 
-func newFederation(t *testing.T) http.Handler {
+func newFederation(t *testing.T, more ...point) http.Handler {
 	t.Helper()
 	backend := newEmptyBackend(t)
-	backend.append(t, federationPoints()...)
+	backend.append(t, append(federationPoints(), more...)...)
 	h, err := api.New(testSettings(), backend, nil, func() time.Time { return time.UnixMilli(federationTime) }, slog.New(slog.DiscardHandler), nil)
 	require.NoError(t, err)
 	return h
@@ -209,10 +210,11 @@ func TestFederateProtobuf(t *testing.T) {
 }
 
 func TestFederateIsCompressed(t *testing.T) {
-	req := httptest.NewRequest(http.MethodGet, "/federate?match[]=a", nil)
+	long := point{labels: labels.FromStrings("__name__", "long", "text", strings.Repeat("x", 2_000)), t: minutesAgo(1), v: 1}
+	req := httptest.NewRequest(http.MethodGet, "/federate?match[]=long", nil)
 	req.Header.Set("Accept-Encoding", "gzip")
 	rec := httptest.NewRecorder()
-	newFederation(t).ServeHTTP(rec, req)
+	newFederation(t, long).ServeHTTP(rec, req)
 	require.Equal(t, "gzip", rec.Header().Get("Content-Encoding"))
 	require.Equal(t, []byte{0x1f, 0x8b}, rec.Body.Bytes()[:2])
 }

@@ -1,12 +1,9 @@
 package answers
 
 import (
-	"compress/gzip"
-	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -65,11 +62,7 @@ func TestStreamedAnswersAreUpstreams(t *testing.T) {
 		})}
 		srv := httptest.NewServer(Handler(upstream))
 		defer srv.Close()
-		for encoding, reader := range map[string]func(io.Reader) (io.Reader, error){
-			"identity": func(r io.Reader) (io.Reader, error) { return r, nil },
-			"gzip":     func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
-			"deflate":  func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) },
-		} {
+		for _, encoding := range []string{"identity", "gzip", "deflate"} {
 			for range 2 { // the second one in the memory of the first
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL, nil)
 				require.NoError(t, err)
@@ -81,9 +74,7 @@ func TestStreamedAnswersAreUpstreams(t *testing.T) {
 				if encoding == "identity" {
 					require.Equal(t, c.parts, resp.ContentLength < 0, "%d points", c.series*c.points)
 				}
-				plain, err := reader(resp.Body)
-				require.NoError(t, err)
-				got, err := io.ReadAll(plain)
+				got, err := unzipped(resp.Header, resp.Body)
 				require.NoError(t, err)
 				require.NoError(t, resp.Body.Close())
 				require.Equal(t, string(want), string(got), encoding)
