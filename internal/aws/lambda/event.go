@@ -103,7 +103,7 @@ func (e *event) classify(sh shape) error {
 	case sh.version == "2.0" && e.request.Context.HTTP.Method != "":
 		// The domain name is the only reliable difference.
 		switch domain := e.request.Context.DomainName; {
-		case domain == "":
+		case domain == directDomain:
 			e.kind = Direct
 		case strings.Contains(domain, ".lambda-url."):
 			e.kind = FunctionURL

@@ -56,7 +56,7 @@ type Event string
 const (
 	HTTPAPI     Event = "http_api"     // API Gateway HTTP API, payload format 2.0
 	FunctionURL Event = "function_url" // Function URL
-	Direct      Event = "invoke"       // HTTP request of a Remote: payload format 2.0 without a domain name
+	Direct      Event = "invoke"       // HTTP request of a Remote: payload format 2.0 with a domain name of its own
 	SQS         Event = "sqs"          // batch of messages
 	Schedule    Event = "schedule"     // EventBridge rule or EventBridge Scheduler
 )

@@ -22,6 +22,10 @@ import (
 // maxPayload is the largest event, and the largest answer that is not streamed, in bytes.
 const maxPayload = 6_291_556
 
+// directDomain is the domain name of events of kind Direct. No domain of an API or a URL is in a
+// zone of this name.
+const directDomain = "invoke.promlake.internal"
+
 // ErrRequestTooLarge reports an event that Lambda does not accept.
 var ErrRequestTooLarge = errors.New("event is larger than AWS Lambda accepts")
 
@@ -76,7 +80,7 @@ func (r *Remote) RoundTrip(req *http.Request) (*http.Response, error) {
 		Version: "2.0", RawPath: req.URL.Path, RawQueryString: req.URL.RawQuery, Headers: map[string]string{},
 		Body: base64.StdEncoding.EncodeToString(body), IsBase64Encoded: true,
 	}
-	e.RequestContext.HTTP.Method = req.Method
+	e.RequestContext.DomainName, e.RequestContext.HTTP.Method = directDomain, req.Method
 	for name, values := range req.Header {
 		e.Headers[name] = strings.Join(values, ", ")
 	}
