@@ -81,7 +81,10 @@ def running(stack: Stack, functions: Iterable[str]) -> set[int]:
 
 @pytest.fixture(scope="session")
 def quiet(stack: Stack) -> Iterator[Stack]:
-    """The stack without background activity: no schedule, no own metrics of functions, no batch windows."""
+    """The stack without background activity: no schedule, no own metrics of functions, no batch windows.
+
+    It stays so until the end. So files with its tests must come after test_flow.py, which needs all of that.
+    """
     events, functions = stack.client("events"), ("ingest", "flush", "plan", "compact", "query")
     rules = [rule["Name"] for rule in events.list_rules()["Rules"]]
     for rule in rules:
