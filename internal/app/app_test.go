@@ -264,6 +264,13 @@ func TestDemoOnRequest(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, code)
 	_, body = get(t, srv.url+"/api/v1/scrape_pools")
 	require.NotContains(t, body, "node")
+	foreign, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.url+"/api/v1/demo", nil)
+	require.NoError(t, err)
+	foreign.Header.Set("Origin", "https://other.example")
+	refused, err := http.DefaultClient.Do(foreign)
+	require.NoError(t, err)
+	require.NoError(t, refused.Body.Close())
+	require.Equal(t, http.StatusForbidden, refused.StatusCode, "a page of another origin")
 	for range 2 {
 		resp, err := http.Post(srv.url+"/api/v1/demo", "", nil)
 		require.NoError(t, err)
@@ -277,6 +284,8 @@ func TestDemoOnRequest(t *testing.T) {
 	require.Contains(t, body, `"running":true`)
 	_, body = get(t, srv.url+"/api/v1/scrape_pools")
 	require.Contains(t, body, "node")
+	_, body = get(t, srv.url+"/api/v1/status/config")
+	require.Contains(t, body, demo.NodePath)
 	srv.end(t)
 }
 

@@ -63,7 +63,8 @@ func (d demonstration) Routes() []process.Route {
 	})
 	return []process.Route{
 		{Pattern: "GET " + demoPath, Name: demoPath, Access: auth.Operate, Handler: d},
-		{Pattern: "POST " + demoPath, Name: demoPath, Access: auth.Operate, Handler: d},
+		// Pages of other origins can reach a loopback address, too: their browsers say so.
+		{Pattern: "POST " + demoPath, Name: demoPath, Access: auth.Operate, Handler: http.NewCrossOriginProtection().Handler(d)},
 		{Pattern: "GET " + demo.NodePath, Name: demo.NodePath, Access: auth.Operate, Handler: node},
 	}
 }

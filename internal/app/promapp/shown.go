@@ -106,7 +106,7 @@ func (m *Monitor) ExternalLabels(ctx context.Context) labels.Labels {
 
 // ConfigYAML implements api.Monitoring. Secrets are hidden.
 func (m *Monitor) ConfigYAML() string {
-	if c := m.current.Load(); c != nil && m.set.Configured() {
+	if c := m.current.Load(); c != nil && m.Configured() {
 		return c.String()
 	}
 	return ""
