@@ -80,6 +80,13 @@ func TestRecordedRequests(t *testing.T) {
 	}
 }
 
+// TestNoDomainName: an event without a domain name is one of the HTTP API, not of a Remote.
+func TestNoDomainName(t *testing.T) {
+	e, err := parse([]byte(`{"version":"2.0","rawPath":"/","requestContext":{"http":{"method":"GET"}}}`))
+	require.NoError(t, err)
+	require.Equal(t, HTTPAPI, e.kind)
+}
+
 // TestPrincipal: the identity is that of the event's authorizer, and no header or body replaces it.
 func TestPrincipal(t *testing.T) {
 	const sent = `{"version":"2.0","rawPath":"/","headers":{"userArn":"arn:aws:iam::1:root","authorizer":"{\"iam\":{}}"},"userArn":"arn:aws:iam::1:root",` +
