@@ -207,9 +207,10 @@ test("exemplars, a shifted time, names by a pattern, and series out of the legen
   ], { more: { links: [{ type: "link", title: "Wiki", url: "https://example.org/wiki" }] } });
   assert.deepEqual(page.asked.filter((u) => u.pathname.endsWith("query_exemplars")).map((u) => u.searchParams.get("query")), ["dotted_total"]);
   await card(page, "Dots").scrollIntoViewIfNeeded();
-  const box = await card(page, "Dots").locator(".u-over").boundingBox();
-  const { start, end } = Object.fromEntries(page.asked.find((u) => u.searchParams.get("query") === "dotted_total" && u.pathname.endsWith("query_range")).searchParams);
+  // The graph spans the time of its exemplars; that of its samples is on their steps.
+  const { start, end } = Object.fromEntries(page.asked.find((u) => u.pathname.endsWith("query_exemplars")).searchParams);
   await until("the pointer meets the exemplar", async () => {
+    const box = await card(page, "Dots").locator(".u-over").boundingBox();
     for (let y = 0; y < box.height; y += 6) {
       await page.mouse.move(box.x + (box.width * (at / 1000 - 30 - start)) / (end - start), box.y + y);
       if (/Exemplar.*trace_id="abc"/.test(await card(page, "Dots").locator(".tip").textContent())) return true;
