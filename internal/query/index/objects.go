@@ -188,19 +188,27 @@ func loadSegment(in io.ReaderAt, size int64, seed uint64, known *recent.Segment)
 	return l.table, l.lists(columns)
 }
 
-// lists reads the number of samples of each row of a segment, and their first and last times.
+// lists reads the number of samples of each row of a segment, and their first and last times. Those
+// of exemplars are for tables of all rows.
 func (l *loader) lists(columns *segment.Columns) error {
 	t := l.table
 	var all [][]int64
 	var each [][]int
+	alone := true // no row has histograms or exemplars
 	for _, c := range []struct {
 		name  string
 		spans *spans
 	}{{segment.ColTS, &t.floats}, {segment.ColHistTS, &t.hists}, {segment.ColExTS, &t.exs}} {
-		if c.name != segment.ColTS && !columns.Has(c.name) {
+		if c.name != segment.ColTS {
+			if !columns.Has(c.name) {
+				continue
+			}
+			alone = false
+		}
+		if c.spans == &t.exs && t.some != nil {
 			continue
 		}
-		counts, ts, err := columns.Times(c.name, nil)
+		counts, ts, err := columns.Times(c.name, t.some)
 		if err != nil {
 			return err
 		}
@@ -216,7 +224,7 @@ func (l *loader) lists(columns *segment.Columns) error {
 			base = min(base, t)
 		}
 	}
-	if len(all) == 1 && t.floats.n == l.rows {
+	if alone && t.floats.n == l.rows { // as after a scrape
 		if t.near = nearOf(all[0], base); t.near != nil {
 			t.base = base
 			return nil

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/prometheus/common/model"
@@ -326,49 +325,6 @@ func (l *someLoader) places(start, count string, total int64) (s spans, err erro
 		s.to[i] = s.from[i] + uint64(n)
 		return nil
 	})
-}
-
-// lists reads the numbers of samples of the rows of a segment, and their first and last times.
-func (l *someLoader) lists(columns *segment.Columns) error {
-	from, upto := slices.Repeat([]int64{math.MaxInt64}, l.rows), slices.Repeat([]int64{math.MinInt64}, l.rows)
-	others := columns.Has(segment.ColHistTS) || columns.Has(segment.ColExTS)
-	for _, c := range []struct {
-		name  string
-		spans *spans
-	}{{segment.ColTS, &l.table.floats}, {segment.ColHistTS, &l.table.hists}} {
-		if c.name != segment.ColTS && !columns.Has(c.name) {
-			continue
-		}
-		counts, ts, err := columns.Times(c.name, l.table.some)
-		if err != nil {
-			return err
-		}
-		if *c.spans = runningOf(counts); c.spans.n == l.rows && !others { // as after a scrape
-			base := slices.Min(ts)
-			if l.table.near = nearOf(ts, base); l.table.near != nil {
-				l.table.base = base
-				return nil
-			}
-		}
-		ends := make([]uint64, 1, l.rows+1)
-		for i, n := range counts {
-			ends = append(ends, ends[i]+uint64(n))
-			if n > 0 {
-				from[i], upto[i] = min(from[i], ts[ends[i]]), max(upto[i], ts[ends[i+1]-1])
-			}
-		}
-		*c.spans = running(ends)
-	}
-	b := newBounds(slices.Min(from), l.rows)
-	for i := range from {
-		if from[i] <= upto[i] { // else the row has no samples
-			if err := b.see(i, from[i], upto[i]); err != nil {
-				return err
-			}
-		}
-	}
-	b.store(l.table)
-	return nil
 }
 
 // Some returns the rows that a partial table knows, ascending, and nil for a table of all rows.
