@@ -138,7 +138,7 @@ var allowed = map[string][]string{
 	"internal/rules/ruletemplate": {"internal/base/settings", "internal/base/telemetry", "internal/prom/expression"},
 	"internal/rules/ruletest":     {"internal/rules/ruletemplate"},
 
-	"internal/query/admin":               {"internal/access/tenant", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/expression", "internal/prom/timeparam", "internal/store/catalog"},
+	"internal/query/admin":               {"internal/access/tenant", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/expression", "internal/prom/timeparam", "internal/query/api/respond", "internal/store/catalog"},
 	"internal/query/api":                 {"internal/base/memory", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/expression", "internal/prom/timeparam", "internal/query/api/answers", "internal/query/api/guard", "internal/query/api/respond", "internal/query/api/weights", "internal/query/divide", "internal/query/request"},
 	"internal/query/api/answers":         {"internal/base/telemetry", "internal/query/request"},
 	"internal/query/api/guard":           {"internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/prom/expression", "internal/query/api/respond"},

@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/prom/expression"
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/store/catalog"
 )
 
@@ -65,6 +66,7 @@ type api struct {
 	counter  Counter
 	parser   parser.Parser
 	logger   *slog.Logger
+	respond  respond.Responder
 	limited  *prometheus.CounterVec
 }
 
@@ -78,7 +80,7 @@ func New(s Settings, store catalog.Store, counter Counter, logger *slog.Logger, 
 	c := telemetry.Metrics{Registerer: reg, Prefix: "promlake_admin_"}.CountersOf("limited_total",
 		"Deletions that were refused because of a limit: selectors and expression of a request, matcher_bytes of a deletion, tombstones, tombstone_bytes and sealed of a manifest.",
 		"limit", limitSelectors, limitMatch, "matcher_bytes", "tombstones", "tombstone_bytes", "sealed")
-	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), logger: logger, limited: c}
+	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), logger: logger, respond: respond.Responder{Logger: logger}, limited: c}
 	instrument := telemetry.Instrument(reg)
 	mux := http.NewServeMux()
 	for path, f := range map[string]func(*http.Request) (any, error){deletePath: a.deleteSeries, cleanPath: a.cleanTombstones} {

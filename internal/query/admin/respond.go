@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,59 +9,45 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/prom/expression"
+	"github.com/promlake/promlake/internal/query/api/respond"
 	"github.com/promlake/promlake/internal/store/catalog"
 )
 
-// failure is an error with upstream's type and the HTTP status that goes with it.
+// failure is an error with the answer to it.
 type failure struct {
-	kind string
-	code int
-	err  error
+	error
+	answer respond.Failure
 }
 
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
+func (f *failure) Unwrap() error { return f.error }
 
-func badData(err error) error { return &failure{"bad_data", http.StatusBadRequest, err} }
+func badData(err error) error { return &failure{err, respond.BadData} }
 
 // errDisabled is upstream's answer while the API is off.
-var errDisabled = &failure{"unavailable", http.StatusServiceUnavailable, errors.New("admin APIs disabled")}
+var errDisabled = &failure{errors.New("admin APIs disabled"), respond.Failure{Kind: "unavailable", Code: http.StatusServiceUnavailable}}
 
 // failureOf returns the answer to an error.
-func failureOf(err error) *failure {
-	var (
-		f     *failure
-		limit interface{ QueryLimit() bool }
-	)
+func failureOf(err error) respond.Failure {
+	var f *failure
 	switch {
 	case errors.As(err, &f):
-		return f
-	case errors.As(err, &limit) && limit.QueryLimit():
-		return &failure{"execution", http.StatusUnprocessableEntity, err}
+		return f.answer
 	case errors.Is(err, catalog.ErrInvalid):
-		return &failure{"bad_data", http.StatusBadRequest, err}
+		return respond.BadData
 	case errors.Is(err, catalog.ErrFull):
-		return &failure{"unavailable", http.StatusTooManyRequests, err}
+		return respond.Failure{Kind: "unavailable", Code: http.StatusTooManyRequests}
 	case errors.Is(err, catalog.ErrConflict):
-		return &failure{"unavailable", http.StatusServiceUnavailable, err}
+		return respond.Failure{Kind: "unavailable", Code: http.StatusServiceUnavailable}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &failure{"timeout", http.StatusServiceUnavailable, err}
+		return respond.Failure{Kind: "timeout", Code: http.StatusServiceUnavailable}
 	default:
-		return &failure{"internal", http.StatusInternalServerError, err}
+		return respond.FailureOf(err)
 	}
 }
 
 // retryAfter is the header's value in seconds when a manifest is full: about the time from one
 // compaction to the next.
 const retryAfter = "60"
-
-// response is upstream's envelope.
-type response struct {
-	Status    string `json:"status"`
-	Data      any    `json:"data,omitempty"`
-	ErrorType string `json:"errorType,omitempty"`
-	Error     string `json:"error,omitempty"`
-}
 
 // handler makes an HTTP handler of f, which answers with data, or with none (204).
 func (a *api) handler(f func(*http.Request) (data any, err error)) http.Handler {
@@ -94,17 +79,17 @@ func (a *api) handler(f func(*http.Request) (data any, err error)) http.Handler 
 			case errors.As(err, &full):
 				a.limited.WithLabelValues(full.Limit).Inc()
 			}
-			if f.code >= http.StatusInternalServerError && f != errDisabled {
+			if f.Code >= http.StatusInternalServerError && err != error(errDisabled) {
 				a.logger.Error("admin request failed", "path", r.URL.Path, "err", err)
 			}
-			if f.code == http.StatusTooManyRequests {
+			if f.Code == http.StatusTooManyRequests {
 				w.Header().Set("Retry-After", retryAfter)
 			}
-			a.write(w, r, f.code, response{Status: "error", ErrorType: f.kind, Error: err.Error()})
+			a.respond.Error(w, r, f, err)
 		case data == nil:
 			w.WriteHeader(http.StatusNoContent)
 		default:
-			a.write(w, r, http.StatusOK, response{Status: "success", Data: data})
+			a.respond.Data(w, r, data)
 		}
 	})
 }
@@ -124,25 +109,11 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, f func(*http.Reques
 	r.Body = http.MaxBytesReader(w, r.Body, a.settings.MaxBodyBytes)
 	if err := r.ParseForm(); err != nil {
 		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, &failure{"bad_data", http.StatusRequestEntityTooLarge, fmt.Errorf("request body exceeds the limit of %d bytes", tooLarge.Limit)}
+			return nil, &failure{fmt.Errorf("request body exceeds the limit of %d bytes", tooLarge.Limit), respond.Failure{Kind: respond.BadData.Kind, Code: http.StatusRequestEntityTooLarge}}
 		}
 		return nil, badData(fmt.Errorf("error parsing form values: %w", err))
 	}
 	return f(r)
-}
-
-func (a *api) write(w http.ResponseWriter, r *http.Request, code int, resp response) {
-	body, err := json.Marshal(resp)
-	if err != nil {
-		a.logger.Error("encode response", "path", r.URL.Path, "err", err)
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	if _, err := w.Write(body); err != nil {
-		a.logger.Debug("write response", "path", r.URL.Path, "err", err)
-	}
 }
 
 // Limits of a request, by their names in metrics. Those of a manifest are named by
