@@ -225,7 +225,7 @@ func (x *execution) execute() error {
 	types, names := rows.Types(), rows.Names()
 	columns := make([]encode.Column, len(types))
 	for i := range types {
-		columns[i] = encode.Column{Name: names[i], Type: typeName(types[i])}
+		columns[i] = encode.Column{Name: names[i], Type: duck.TypeName(types[i])}
 		defer mapping.DestroyLogicalType(&types[i])
 	}
 	conv, err := encode.NewConverter(rows.Connection(), names, types)

@@ -55,7 +55,7 @@ func Run(ctx context.Context, s Settings, sql string, w io.Writer) (err error) {
 	// The result goes through a file, for DuckDB writes every type of it as text.
 	out := filepath.Join(dir, "result")
 	text := fmt.Sprintf("COPY (%s\n) TO %s (%s)", sql, duck.Literal(out), options)
-	if err := db.Each(ctx, text, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }); err != nil {
+	if err := db.Each(ctx, text, nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }); err != nil {
 		return err
 	}
 	f, err := os.Open(out)

@@ -32,7 +32,7 @@ func TestViews(t *testing.T) {
 		(18446744073709551615::UBIGINT, 4294967295::UINTEGER, NULL, 'nan'::DOUBLE, '', NULL, [])) ORDER BY 1`
 	types := []string{duck.UBigInt, duck.UInteger, duck.BigInt, duck.Double, duck.Varchar, duck.Varchar, duck.Doubles}
 	rows := 0
-	err := db.Each(t.Context(), sql, types, func(n int, c []duck.Vector) error {
+	err := db.Each(t.Context(), sql, nil, types, func(n int, c []duck.Vector) error {
 		rows += n
 		require.Equal(t, []uint64{1, math.MaxUint64}, c[0].Uint64s())
 		require.Equal(t, []uint32{7, math.MaxUint32}, c[1].Uint32s())
@@ -57,12 +57,12 @@ func TestViews(t *testing.T) {
 func TestWrongTypesAreRefused(t *testing.T) {
 	db := open(t, 1)
 	for _, types := range [][]string{{duck.Varchar}, {duck.UBigInt}, {duck.BigInt, duck.BigInt}, nil} {
-		_, err := db.Query(t.Context(), "SELECT 1::BIGINT", types...)
+		_, err := db.Query(t.Context(), "SELECT 1::BIGINT", nil, types...)
 		require.ErrorContains(t, err, "expected", "%v", types)
 	}
-	_, err := db.Query(t.Context(), "SELECT [1::INTEGER]", duck.Doubles)
+	_, err := db.Query(t.Context(), "SELECT [1::INTEGER]", nil, duck.Doubles)
 	require.ErrorContains(t, err, "expected DOUBLE[]")
-	rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", duck.BigInt) // the connection is usable again
+	rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", nil, duck.BigInt) // the connection is usable again
 	require.NoError(t, err)
 	rows.Close()
 	rows.Close()
@@ -70,16 +70,16 @@ func TestWrongTypesAreRefused(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	db := open(t, 1)
-	_, err := db.Query(t.Context(), "SELEC 1")
+	_, err := db.Query(t.Context(), "SELEC 1", nil)
 	var derr *duck.Error
 	require.ErrorAs(t, err, &derr)
 	require.Equal(t, "SELEC 1", derr.SQL)
 	// An error in the middle of a stream.
-	err = db.Each(t.Context(), "SELECT CASE WHEN range = 900000 THEN error('midway')::BIGINT ELSE range END FROM range(1000000)", []string{duck.BigInt},
+	err = db.Each(t.Context(), "SELECT CASE WHEN range = 900000 THEN error('midway')::BIGINT ELSE range END FROM range(1000000)", nil, []string{duck.BigInt},
 		func(int, []duck.Vector) error { return nil })
 	require.ErrorContains(t, err, "midway")
 	stop := errors.New("enough")
-	require.ErrorIs(t, db.Each(t.Context(), "SELECT range FROM range(1000000)", []string{duck.BigInt}, func(int, []duck.Vector) error { return stop }), stop)
+	require.ErrorIs(t, db.Each(t.Context(), "SELECT range FROM range(1000000)", nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return stop }), stop)
 }
 
 // endless is a statement that would run for hours.
@@ -90,12 +90,12 @@ func TestCancel(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := db.Query(ctx, endless, duck.BigInt)
+		_, err := db.Query(ctx, endless, nil, duck.BigInt)
 		require.ErrorIs(t, err, context.Canceled)
 	})
 	t.Run("while running", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		rows, err := db.Query(ctx, "SELECT range FROM range(1000000000000)", duck.BigInt)
+		rows, err := db.Query(ctx, "SELECT range FROM range(1000000000000)", nil, duck.BigInt)
 		require.NoError(t, err)
 		require.True(t, rows.Next())
 		cancel()
@@ -107,18 +107,18 @@ func TestCancel(t *testing.T) {
 	t.Run("without a row", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
-		require.ErrorIs(t, db.Each(ctx, endless, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }), context.Canceled)
+		require.ErrorIs(t, db.Each(ctx, endless, nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }), context.Canceled)
 	})
 	t.Run("while waiting for a connection", func(t *testing.T) {
-		rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", duck.BigInt)
+		rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", nil, duck.BigInt)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
-		_, err = db.Query(ctx, "SELECT 1::BIGINT", duck.BigInt)
+		_, err = db.Query(ctx, "SELECT 1::BIGINT", nil, duck.BigInt)
 		require.ErrorIs(t, err, context.Canceled)
 		rows.Close()
 	})
-	require.NoError(t, db.Each(t.Context(), "SELECT 1::BIGINT", []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }))
+	require.NoError(t, db.Each(t.Context(), "SELECT 1::BIGINT", nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }))
 }
 
 // TestBrokenStatementsLeaveNoConnection: only a statement whose result was read to its end leaves its
@@ -126,10 +126,10 @@ func TestCancel(t *testing.T) {
 func TestBrokenStatementsLeaveNoConnection(t *testing.T) {
 	db := open(t, 1)
 	ask := func(ctx context.Context, sql string) error {
-		return db.Each(ctx, sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+		return db.Each(ctx, sql, nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
 	}
 	kept := func() (kept bool) {
-		require.NoError(t, db.Each(t.Context(), "SELECT coalesce(getvariable('kept'), 0)::BIGINT", []string{duck.BigInt}, func(_ int, c []duck.Vector) error {
+		require.NoError(t, db.Each(t.Context(), "SELECT coalesce(getvariable('kept'), 0)::BIGINT", nil, []string{duck.BigInt}, func(_ int, c []duck.Vector) error {
 			kept = c[0].Int64s()[0] == 1
 			return nil
 		}))
@@ -138,13 +138,13 @@ func TestBrokenStatementsLeaveNoConnection(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"cancelled": func() error {
 			ctx, cancel := context.WithCancel(t.Context())
-			return db.Each(ctx, "SELECT range FROM range(1000000000000)", []string{duck.BigInt}, func(int, []duck.Vector) error { cancel(); return nil })
+			return db.Each(ctx, "SELECT range FROM range(1000000000000)", nil, []string{duck.BigInt}, func(int, []duck.Vector) error { cancel(); return nil })
 		},
 		"failed":       func() error { return ask(t.Context(), "SELECT error('here')::BIGINT") },
 		"not bound":    func() error { return ask(t.Context(), "SELECT nothing") },
 		"not expected": func() error { return ask(t.Context(), "SELECT 'text'") },
 		"left": func() error {
-			return db.Each(t.Context(), "SELECT range FROM range(100000)", []string{duck.BigInt}, func(int, []duck.Vector) error { return errors.New("enough") })
+			return db.Each(t.Context(), "SELECT range FROM range(100000)", nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return errors.New("enough") })
 		},
 	} {
 		require.NoError(t, db.With(t.Context(), func(c mapping.Connection) error {
@@ -167,7 +167,7 @@ func TestLazyAndClosed(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			err := db.Each(t.Context(), "SELECT 1::BIGINT", []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+			err := db.Each(t.Context(), "SELECT 1::BIGINT", nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
 			if err != nil {
 				t.Error(err)
 			}
@@ -177,7 +177,7 @@ func TestLazyAndClosed(t *testing.T) {
 	require.Equal(t, 1, opened)
 	require.NoError(t, db.Close())
 	require.NoError(t, db.Close())
-	_, err := db.Query(t.Context(), "SELECT 1")
+	_, err := db.Query(t.Context(), "SELECT 1", nil)
 	require.ErrorIs(t, err, duck.ErrClosed)
 }
 
@@ -185,10 +185,10 @@ func TestOpenFailureIsNotRemembered(t *testing.T) {
 	dir := ""
 	db := duck.New(duck.Settings{MemoryLimitBytes: 64 << 20, Threads: 1, Connections: 1, TempDir: func() (string, error) { return dir, nil }})
 	defer func() { require.NoError(t, db.Close()) }()
-	_, err := db.Query(t.Context(), "SELECT 1::BIGINT", duck.BigInt)
+	_, err := db.Query(t.Context(), "SELECT 1::BIGINT", nil, duck.BigInt)
 	require.ErrorContains(t, err, "not absolute")
 	dir = t.TempDir()
-	rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", duck.BigInt)
+	rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", nil, duck.BigInt)
 	require.NoError(t, err)
 	rows.Close()
 }
@@ -197,7 +197,7 @@ func TestLiteral(t *testing.T) {
 	db := open(t, 1)
 	for _, s := range []string{"", "a", "'", "''", `\`, `\'`, "a\x00b", "\x00", "\n", "日本", "--", "/*", "$1", "?", strings.Repeat("x", 5000)} {
 		sql := "SELECT " + duck.Literal(s) + ", (" + duck.Literal(s) + " IN (" + "'other', " + duck.Literal(s) + "))::BIGINT"
-		err := db.Each(t.Context(), sql, []string{duck.Varchar, duck.BigInt}, func(_ int, c []duck.Vector) error {
+		err := db.Each(t.Context(), sql, nil, []string{duck.Varchar, duck.BigInt}, func(_ int, c []duck.Vector) error {
 			require.Equal(t, s, c[0].Strings()[0].String())
 			require.Equal(t, int64(1), c[1].Int64s()[0])
 			return nil
@@ -214,13 +214,13 @@ func TestFileIndex(t *testing.T) {
 	var list []string
 	for i, cols := range []string{"3 AS n", "1 AS n, 'x' AS extra", "2 AS n", "0 AS n"} {
 		path := filepath.Join(dir, string(rune('z'-i))+".parquet") // names descend: the list's order is not the names'
-		rows, err := db.Query(t.Context(), "COPY (SELECT "+cols+", "+string(rune('0'+i))+"::UBIGINT AS idx FROM range(5000)) TO "+duck.Literal(path)+" (FORMAT parquet)", duck.BigInt)
+		rows, err := db.Query(t.Context(), "COPY (SELECT "+cols+", "+string(rune('0'+i))+"::UBIGINT AS idx FROM range(5000)) TO "+duck.Literal(path)+" (FORMAT parquet)", nil, duck.BigInt)
 		require.NoError(t, err)
 		rows.Close()
 		list = append(list, duck.Literal(path))
 	}
 	seen := 0
-	err := db.Each(t.Context(), "SELECT file_index, idx FROM read_parquet(["+strings.Join(list, ", ")+"], union_by_name = true) WHERE n > 0", []string{duck.UBigInt, duck.UBigInt},
+	err := db.Each(t.Context(), "SELECT file_index, idx FROM read_parquet(["+strings.Join(list, ", ")+"], union_by_name = true) WHERE n > 0", nil, []string{duck.UBigInt, duck.UBigInt},
 		func(n int, c []duck.Vector) error {
 			seen += n
 			require.Equal(t, c[1].Uint64s(), c[0].Uint64s())
@@ -235,7 +235,7 @@ func TestArguments(t *testing.T) {
 	blobs := [][]byte{{}, {0, 1, 255}, []byte(strings.Repeat("long", 1<<18))}
 	for _, want := range blobs {
 		got := ""
-		err := db.EachWith(t.Context(), "SELECT hex($2), octet_length($1) FROM range(1)", [][]byte{blobs[1], want}, []string{duck.Varchar, duck.BigInt}, func(_ int, c []duck.Vector) error {
+		err := db.Each(t.Context(), "SELECT hex($2), octet_length($1) FROM range(1)", [][]byte{blobs[1], want}, []string{duck.Varchar, duck.BigInt}, func(_ int, c []duck.Vector) error {
 			got += c[0].Strings()[0].String()
 			require.Equal(t, []int64{3}, c[1].Int64s())
 			return nil
@@ -244,7 +244,7 @@ func TestArguments(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("%X", want), got)
 	}
 	for _, args := range [][][]byte{nil, {{}}, {{}, {}, {}}} {
-		err := db.EachWith(t.Context(), "SELECT $1, $2", args, []string{duck.Varchar, duck.Varchar}, nil)
+		err := db.Each(t.Context(), "SELECT $1, $2", args, []string{duck.Varchar, duck.Varchar}, nil)
 		require.ErrorContains(t, err, "a statement with 2 parameters")
 	}
 }
@@ -263,9 +263,9 @@ func TestSetup(t *testing.T) {
 	})
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	none := func(int, []duck.Vector) error { return nil }
-	require.ErrorContains(t, db.Each(t.Context(), "SELECT 1::BIGINT", []string{duck.BigInt}, none), "not today")
+	require.ErrorContains(t, db.Each(t.Context(), "SELECT 1::BIGINT", nil, []string{duck.BigInt}, none), "not today")
 	for range 2 {
-		require.NoError(t, db.Each(t.Context(), "SELECT 1::BIGINT", []string{duck.BigInt}, none))
+		require.NoError(t, db.Each(t.Context(), "SELECT 1::BIGINT", nil, []string{duck.BigInt}, none))
 	}
 	require.Equal(t, 2, calls)
 }
@@ -280,12 +280,12 @@ func TestOutOfMemoryIsTyped(t *testing.T) {
 		"SELECT len(list(range)) FROM range(20000000)",
 		"SELECT range FROM range(20000000) ORDER BY hash(range)",
 	} {
-		err := db.Each(t.Context(), sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+		err := db.Each(t.Context(), sql, nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
 		var derr *duck.Error
 		require.ErrorAs(t, err, &derr, sql)
 		require.True(t, derr.OutOfMemory, "%s: %s", sql, derr.Message)
 	}
-	err := db.Each(t.Context(), "SELECT error('Out of Memory Error')::BIGINT", []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+	err := db.Each(t.Context(), "SELECT error('Out of Memory Error')::BIGINT", nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
 	var derr *duck.Error
 	require.ErrorAs(t, err, &derr)
 	require.False(t, derr.OutOfMemory, "the text does not decide")

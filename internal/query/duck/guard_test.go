@@ -36,7 +36,7 @@ func TestGuard(t *testing.T) {
 		g.Close()
 	}()
 	sum := func(statement string) (n int64, err error) {
-		err = db.Each(t.Context(), statement, []string{duck.BigInt}, func(_ int, c []duck.Vector) error {
+		err = db.Each(t.Context(), statement, nil, []string{duck.BigInt}, func(_ int, c []duck.Vector) error {
 			n += c[0].Int64s()[0]
 			return nil
 		})

@@ -45,16 +45,11 @@ type Rows struct {
 	whole   bool // the result was read to its end
 }
 
-// Query runs one statement and streams its result, so that memory is bounded by what the caller
-// keeps. types are the SQL types of the result's columns, such as BigInt; another type is an error,
-// so no view misreads memory. When ctx ends, the statement is interrupted and the error wraps
-// ctx's.
-func (d *DB) Query(ctx context.Context, sql string, types ...string) (*Rows, error) {
-	return d.QueryWith(ctx, sql, nil, types...)
-}
-
-// QueryWith is Query for a statement whose parameters $1, $2, ... are the BLOBs args.
-func (d *DB) QueryWith(ctx context.Context, sql string, args [][]byte, types ...string) (*Rows, error) {
+// Query runs one statement, whose parameters $1, $2, ... are the BLOBs args, and streams its result,
+// so that memory is bounded by what the caller keeps. types are the SQL types of the result's
+// columns, such as BigInt; another type is an error, so no view misreads memory. When ctx ends, the
+// statement is interrupted and the error wraps ctx's.
+func (d *DB) Query(ctx context.Context, sql string, args [][]byte, types ...string) (*Rows, error) {
 	return d.query(&Rows{db: d, ctx: ctx, sql: sql, args: args}, types...)
 }
 
@@ -76,14 +71,9 @@ func (d *DB) query(r *Rows, types ...string) (_ *Rows, err error) {
 	return r, nil
 }
 
-// Each runs a statement and calls fn for every chunk of its result.
-func (d *DB) Each(ctx context.Context, sql string, types []string, fn func(n int, cols []Vector) error) error {
-	return d.EachWith(ctx, sql, nil, types, fn)
-}
-
-// EachWith is Each for a statement whose parameters $1, $2, ... are the BLOBs args.
-func (d *DB) EachWith(ctx context.Context, sql string, args [][]byte, types []string, fn func(n int, cols []Vector) error) error {
-	rows, err := d.QueryWith(ctx, sql, args, types...)
+// Each runs a statement as Query does, and calls fn for every chunk of its result.
+func (d *DB) Each(ctx context.Context, sql string, args [][]byte, types []string, fn func(n int, cols []Vector) error) error {
+	rows, err := d.Query(ctx, sql, args, types...)
 	if err != nil {
 		return err
 	}
@@ -143,7 +133,7 @@ func (r *Rows) check(types []string) error {
 	}
 	for i, want := range types {
 		lt := mapping.ColumnLogicalType(&r.res, mapping.IdxT(i))
-		got := typeName(lt)
+		got := TypeName(lt)
 		mapping.DestroyLogicalType(&lt)
 		if got != want {
 			return fmt.Errorf("read query result: column %s is %s, expected %s", mapping.ColumnName(&r.res, mapping.IdxT(i)), got, want)

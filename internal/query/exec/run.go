@@ -204,7 +204,7 @@ func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []vector.Row,
 	scans, release := Published(leaves)
 	defer release()
 	stmt := s.Statement(scans, strconv.Itoa(r.Budget.ID()))
-	err = r.DB.EachWith(ctx, stmt.SQL, stmt.Args, []string{duck.UInteger, duck.Doubles}, func(n int, cols []duck.Vector) error {
+	err = r.DB.Each(ctx, stmt.SQL, stmt.Args, []string{duck.UInteger, duck.Doubles}, func(n int, cols []duck.Vector) error {
 		is := cols[0].Uint32s()
 		lists, elems := cols[1].List()
 		total := 0

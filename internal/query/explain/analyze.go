@@ -79,7 +79,7 @@ func (e *explainer) profile(ctx context.Context, r *exec.Run, s *plan.Pushed, le
 	defer release()
 	st := s.Statement(scans, strconv.Itoa(r.Budget.ID()))
 	var profile strings.Builder
-	err := e.DB.EachWith(ctx, "EXPLAIN (ANALYZE, FORMAT json) "+st.SQL, st.Args, []string{duck.Varchar, duck.Varchar}, func(n int, cols []duck.Vector) error {
+	err := e.DB.Each(ctx, "EXPLAIN (ANALYZE, FORMAT json) "+st.SQL, st.Args, []string{duck.Varchar, duck.Varchar}, func(n int, cols []duck.Vector) error {
 		for _, v := range cols[1].Strings()[:n] {
 			profile.WriteString(v.String())
 		}

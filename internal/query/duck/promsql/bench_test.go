@@ -29,7 +29,7 @@ func BenchmarkRange(b *testing.B) {
 			before := cpu(b)
 			for b.Loop() {
 				rows := 0
-				require.NoError(b, db.Each(b.Context(), sql, types, func(n int, _ []duck.Vector) error { rows += n; return nil }))
+				require.NoError(b, db.Each(b.Context(), sql, nil, types, func(n int, _ []duck.Vector) error { rows += n; return nil }))
 				require.NotZero(b, rows)
 			}
 			b.ReportMetric((cpu(b)-before)*1e3/float64(b.N), "cpu-ms/op")

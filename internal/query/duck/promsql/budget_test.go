@@ -20,7 +20,7 @@ func rates(b *promsql.Budget, series, rows int) string {
 }
 
 func exec(ctx context.Context, db *duck.DB, sql string) error {
-	return db.Each(ctx, sql, []string{duck.UBigInt, duck.Doubles}, func(int, []duck.Vector) error { return nil })
+	return db.Each(ctx, sql, nil, []string{duck.UBigInt, duck.Doubles}, func(int, []duck.Vector) error { return nil })
 }
 
 func TestBudgetCounts(t *testing.T) {
@@ -101,7 +101,7 @@ func TestBudgetCancel(t *testing.T) {
 	})
 	t.Run("result not read to its end", func(t *testing.T) {
 		b := promsql.NewBudget(0)
-		rows, err := db.Query(t.Context(), rates(b, 20_000, 100_000), duck.UBigInt, duck.Doubles)
+		rows, err := db.Query(t.Context(), rates(b, 20_000, 100_000), nil, duck.UBigInt, duck.Doubles)
 		require.NoError(t, err)
 		require.True(t, rows.Next())
 		rows.Close()

@@ -118,7 +118,7 @@ func bytesOf(v float64) string {
 // run runs a statement that returns a count.
 func run(t testing.TB, db *duck.DB, sql string) {
 	t.Helper()
-	require.NoError(t, db.Each(t.Context(), sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }), sql)
+	require.NoError(t, db.Each(t.Context(), sql, nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }), sql)
 }
 
 // lists runs a statement with the columns id and list and returns the values of every row that has
@@ -126,7 +126,7 @@ func run(t testing.TB, db *duck.DB, sql string) {
 func lists(t testing.TB, db *duck.DB, sql string) map[uint64][]float64 {
 	t.Helper()
 	out := map[uint64][]float64{}
-	err := db.Each(t.Context(), sql, []string{duck.UBigInt, duck.Doubles}, func(n int, c []duck.Vector) error {
+	err := db.Each(t.Context(), sql, nil, []string{duck.UBigInt, duck.Doubles}, func(n int, c []duck.Vector) error {
 		entries, elems := c[1].List()
 		for i, id := range c[0].Uint64s() {
 			if c[1].Valid(i) {

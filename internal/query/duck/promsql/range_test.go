@@ -336,7 +336,7 @@ func TestSpecErrors(t *testing.T) {
 		{"double_exponential_smoothing", good + " sf=0.5 tf=1", "tf is not between 0 and 1"},
 	} {
 		sql := fmt.Sprintf("SELECT 1::UBIGINT, prom_%s(make_timestamptz(range), 1.0::DOUBLE, %s) FROM range(3)", c.fn, duck.Literal(c.spec))
-		err := db.Each(t.Context(), sql, []string{duck.UBigInt, duck.Doubles}, func(int, []duck.Vector) error { return nil })
+		err := db.Each(t.Context(), sql, nil, []string{duck.UBigInt, duck.Doubles}, func(int, []duck.Vector) error { return nil })
 		require.ErrorContains(t, err, "parse spec: ", "%q", c.spec)
 		require.ErrorContains(t, err, c.want, "%q", c.spec)
 	}

@@ -41,7 +41,7 @@ func randomRows(rng *rand.Rand, n, steps int) (i []uint32, v [][]float64) {
 func readRows(t testing.TB, db *duck.DB, sql string) map[uint32][]float64 {
 	t.Helper()
 	out := map[uint32][]float64{}
-	err := db.Each(t.Context(), sql, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
+	err := db.Each(t.Context(), sql, nil, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
 		entries, elems := c[1].List()
 		for k, i := range c[0].Uint32s() {
 			_, twice := out[i]
@@ -83,7 +83,7 @@ func TestPublishedRows(t *testing.T) {
 func number(t testing.TB, db *duck.DB, sql string) (x int64) {
 	t.Helper()
 	rows := 0
-	require.NoError(t, db.Each(t.Context(), sql, []string{duck.BigInt}, func(n int, c []duck.Vector) error {
+	require.NoError(t, db.Each(t.Context(), sql, nil, []string{duck.BigInt}, func(n int, c []duck.Vector) error {
 		rows, x = rows+n, c[0].Int64s()[0]
 		return nil
 	}), sql)
@@ -128,7 +128,7 @@ func TestPublishedCardinality(t *testing.T) {
 	i, v := randomRows(rand.New(rand.NewPCG(7, 7)), 12_345, 1)
 	p := publish(t, i, v)
 	plan := ""
-	require.NoError(t, db.Each(t.Context(), "EXPLAIN SELECT i FROM "+table(p), []string{duck.Varchar, duck.Varchar}, func(n int, c []duck.Vector) error {
+	require.NoError(t, db.Each(t.Context(), "EXPLAIN SELECT i FROM "+table(p), nil, []string{duck.Varchar, duck.Varchar}, func(n int, c []duck.Vector) error {
 		for k := range n {
 			plan += c[1].Strings()[k].String()
 		}
@@ -168,7 +168,7 @@ func TestPublishedInFunctions(t *testing.T) {
 func TestPublishedNotThere(t *testing.T) {
 	db := openRange(t, 2)
 	read := func(id string) error {
-		return db.Each(t.Context(), "SELECT i FROM prom_rows("+id+")", []string{duck.UInteger}, func(int, []duck.Vector) error { return nil })
+		return db.Each(t.Context(), "SELECT i FROM prom_rows("+id+")", nil, []string{duck.UInteger}, func(int, []duck.Vector) error { return nil })
 	}
 	p := publish(t, []uint32{1}, [][]float64{{1}})
 	q := publish(t, []uint32{1}, [][]float64{{1}})
@@ -199,7 +199,7 @@ func closeDuringScan(t *testing.T, threads int) error {
 		v[row] = list
 	}
 	p := publish(t, i, v)
-	rows, err := db.Query(t.Context(), "SELECT i, v FROM "+table(p), duck.UInteger, duck.Doubles)
+	rows, err := db.Query(t.Context(), "SELECT i, v FROM "+table(p), nil, duck.UInteger, duck.Doubles)
 	require.NoError(t, err)
 	defer rows.Close()
 	require.True(t, rows.Next())
@@ -225,7 +225,7 @@ func TestManyScans(t *testing.T) {
 					wg.Go(p.Close)
 				}
 				rows := 0
-				err := db.Each(t.Context(), "SELECT i, v FROM "+table(p), []string{duck.UInteger, duck.Doubles}, func(n int, _ []duck.Vector) error { rows += n; return nil })
+				err := db.Each(t.Context(), "SELECT i, v FROM "+table(p), nil, []string{duck.UInteger, duck.Doubles}, func(n int, _ []duck.Vector) error { rows += n; return nil })
 				p.Close()
 				if err != nil || rows != len(i) {
 					if !early || err == nil {

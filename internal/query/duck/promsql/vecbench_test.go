@@ -46,7 +46,7 @@ func BenchmarkVectors(b *testing.B) {
 			b.Run(fmt.Sprintf("fn=%s/rows=%d", c.name, rows), func(b *testing.B) {
 				before := vecCPU(b)
 				for b.Loop() {
-					if err := db.Each(b.Context(), c.sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }); err != nil {
+					if err := db.Each(b.Context(), c.sql, nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }); err != nil {
 						b.Fatal(err)
 					}
 				}

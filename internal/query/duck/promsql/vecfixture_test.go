@@ -87,7 +87,7 @@ func (w vecWorld) table(t testing.TB, db *duck.DB, name string) {
 
 func vecExec(t testing.TB, db *duck.DB, sql string) {
 	t.Helper()
-	rows, err := db.Query(t.Context(), sql, duck.BigInt)
+	rows, err := db.Query(t.Context(), sql, nil, duck.BigInt)
 	require.NoError(t, err, sql)
 	for rows.Next() {
 	}
@@ -100,7 +100,7 @@ func vecExec(t testing.TB, db *duck.DB, sql string) {
 func vecLists(t testing.TB, db *duck.DB, sql string) map[string][]float64 {
 	t.Helper()
 	out := map[string][]float64{}
-	err := db.Each(t.Context(), sql, []string{duck.Varchar, duck.Doubles}, func(n int, c []duck.Vector) error {
+	err := db.Each(t.Context(), sql, nil, []string{duck.Varchar, duck.Doubles}, func(n int, c []duck.Vector) error {
 		entries, elems := c[1].List()
 		keys := c[0].Strings()
 		for i := range n {
@@ -120,7 +120,7 @@ func vecLists(t testing.TB, db *duck.DB, sql string) map[string][]float64 {
 
 func vecError(t testing.TB, db *duck.DB, sql string) error {
 	t.Helper()
-	err := db.Each(t.Context(), sql, []string{duck.Doubles}, func(int, []duck.Vector) error { return nil })
+	err := db.Each(t.Context(), sql, nil, []string{duck.Doubles}, func(int, []duck.Vector) error { return nil })
 	require.Error(t, err, sql)
 	return err
 }

@@ -33,7 +33,7 @@ func memoryTable(t *testing.T, db *duck.DB) {
 }
 
 func drain(t *testing.T, db *duck.DB, sql string) error {
-	return db.Each(t.Context(), sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+	return db.Each(t.Context(), sql, nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
 }
 
 func TestBudgets(t *testing.T) {

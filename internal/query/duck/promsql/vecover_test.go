@@ -96,7 +96,7 @@ func TestOrdinals(t *testing.T) {
 		sql += "," + fmt.Sprint(k)
 	}
 	sql += `]::UBIGINT[]) AS k)`
-	err := db.EachWith(t.Context(), sql, [][]byte{pick}, []string{duck.Varchar, duck.Doubles}, func(n int, c []duck.Vector) error {
+	err := db.Each(t.Context(), sql, [][]byte{pick}, []string{duck.Varchar, duck.Doubles}, func(n int, c []duck.Vector) error {
 		lists, elems := c[1].List()
 		for i := range n {
 			k := slices.IndexFunc(keys, func(k uint64) bool { return fmt.Sprint(k) == c[0].Strings()[i].String() })
@@ -108,7 +108,7 @@ func TestOrdinals(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, len(keys)-1, seen)
-	err = db.EachWith(t.Context(), "SELECT i::UBIGINT, coalesce(prom_at(i::UINTEGER, $1), 7777777)::UBIGINT FROM range(5000) t(i)", [][]byte{at}, []string{duck.UBigInt, duck.UBigInt}, func(n int, c []duck.Vector) error {
+	err = db.Each(t.Context(), "SELECT i::UBIGINT, coalesce(prom_at(i::UINTEGER, $1), 7777777)::UBIGINT FROM range(5000) t(i)", [][]byte{at}, []string{duck.UBigInt, duck.UBigInt}, func(n int, c []duck.Vector) error {
 		for i, x := range c[0].Uint64s() {
 			want := x ^ 1
 			if x == 10 || x >= uint64(len(keys)) {

@@ -30,7 +30,7 @@ func slideOver(db *duck.DB, t testing.TB, rows, series int, width string) (sum f
 	text := fmt.Sprintf(`SELECT sum(v) FROM (SELECT prom_count_over_time(ts, value, INTERVAL '%[3]s')
 		OVER (PARTITION BY s ORDER BY ts RANGE INTERVAL '%[3]s' PRECEDING) AS v
 		FROM (SELECT i %% %[2]d AS s, make_timestamptz(i // %[2]d * 15000000) AS ts, i::DOUBLE AS value FROM range(%[1]d) t(i)))`, rows, series, width)
-	err = db.Each(t.Context(), text, []string{duck.Double}, func(_ int, c []duck.Vector) error {
+	err = db.Each(t.Context(), text, nil, []string{duck.Double}, func(_ int, c []duck.Vector) error {
 		sum = c[0].Float64s()[0]
 		return nil
 	})
@@ -78,7 +78,7 @@ func TestWindowsOfOneCall(t *testing.T) {
 		require.NoError(t, b.Close())
 	})
 	err := db.Each(t.Context(), "SELECT len(prom_over('count_over_time', [1.0::DOUBLE], 'start=0 step=1 n=100000', 'start=0 step=1 n=100000 range=100000'))",
-		[]string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+		nil, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
 	require.ErrorContains(t, err, "more than 4294967296 together")
 }
 

@@ -45,7 +45,7 @@ func TestLookup(t *testing.T) {
 }
 
 func one(t *testing.T, db *duck.DB, text string) (out string, err error) {
-	err = db.Each(t.Context(), text, []string{duck.Varchar}, func(_ int, columns []duck.Vector) error {
+	err = db.Each(t.Context(), text, nil, []string{duck.Varchar}, func(_ int, columns []duck.Vector) error {
 		if !columns[0].Valid(0) {
 			out = "NULL"
 			return nil

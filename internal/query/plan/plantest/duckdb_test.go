@@ -185,7 +185,7 @@ func (e *executed) statement(ctx context.Context, p *plan.Pushed) (plan.Statemen
 	budget := promsql.NewBudget(1 << 28)
 	s := p.Statement(scans, fmt.Sprint(budget.ID()))
 	lists := make([][]float64, len(p.Root.Shape().Labels))
-	err := e.db.EachWith(ctx, s.SQL, s.Args, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
+	err := e.db.Each(ctx, s.SQL, s.Args, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
 		at, values := c[1].List()
 		for k, i := range c[0].Uint32s()[:n] {
 			require.Nil(e.t, lists[i], "two rows of one series: %s", s.SQL)

@@ -43,7 +43,7 @@ func (l *lake) rows(t testing.TB, p *plan.Pushed) []vector.Row {
 	budget := promsql.NewBudget(1 << 28)
 	s := p.Statement(scans, fmt.Sprint(budget.ID()))
 	var out []vector.Row
-	err := l.db.EachWith(t.Context(), s.SQL, s.Args, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
+	err := l.db.Each(t.Context(), s.SQL, s.Args, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
 		at, values := c[1].List()
 		for k, i := range c[0].Uint32s()[:n] {
 			require.Less(t, int(i), len(p.Labels), "%s\n%s", p, s.SQL)
