@@ -254,7 +254,7 @@ include infra/infra.mk
 include infra/localstack/localstack.mk
 
 PROMSQL := internal/query/duck/promsql
-PROMSQL_PURE_C = tests/sanitize/driver.c $(PROMSQL)/agg/windowstate.c $(wildcard $(PROMSQL)/kernel/*.c)
+PROMSQL_PURE_C = tests/sanitize/driver.c $(PROMSQL)/vec/windowstate.c $(wildcard $(PROMSQL)/kernel/*.c)
 
 # The sanitizers check every access and overflow of the plain C code; 20000 rounds of random series
 # take a minute. Then each allocation of 100 rounds fails in turn.

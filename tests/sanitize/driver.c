@@ -4,7 +4,7 @@
 // allocation, which then fails, and the kernels must report it. Usage: driver [ROUNDS] [SEED]
 // [fail]. The linker needs --wrap=malloc, --wrap=calloc and --wrap=realloc.
 #include "../../internal/query/duck/promsql/kernel/kernel.h"
-#include "../../internal/query/duck/promsql/agg/windowstate.h"
+#include "../../internal/query/duck/promsql/vec/windowstate.h"
 
 #include <inttypes.h>
 #include <stdio.h>

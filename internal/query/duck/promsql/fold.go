@@ -1,7 +1,7 @@
 package promsql
 
 /*
-#include "agg/fold.h"
+#include "vec/fold.h"
 */
 import "C"
 

@@ -1,7 +1,7 @@
 package promsql
 
 /*
-#include "agg/lists.h"
+#include "vec/lists.h"
 #include "vec/functions.h"
 #include "vec/gomath.h"
 #include "vec/operators.h"

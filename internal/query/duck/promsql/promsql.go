@@ -13,8 +13,7 @@ package promsql
 /*
 #cgo CFLAGS: -DDUCKDB_STATIC_BUILD
 
-#include "agg/register.h"
-#include "agg/windows.h"
+#include "vec/windows.h"
 */
 import "C"
 
@@ -25,7 +24,6 @@ import (
 	_ "github.com/duckdb/duckdb-go-bindings" // links DuckDB
 	"github.com/duckdb/duckdb-go/v2/mapping"
 
-	_ "github.com/promlake/promlake/internal/query/duck/promsql/agg"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/vec"
 	"github.com/promlake/promlake/internal/query/duck/table"
@@ -54,16 +52,14 @@ func RegisterLists(conn mapping.Connection, budget *Budget, functions []string) 
 // registerOver registers one of the functions over lists, or all of them. budget 0: specs name one.
 func registerOver(conn mapping.Connection, only string, budget int) error {
 	var msg message
-	db, id := C.duckdb_connection(conn.Ptr), C.int64_t(budget)
-	if C.prom_register_vec(db, textOf(only), id, &msg[0]) != 0 || C.prom_register_agg(db, textOf(only), id, &msg[0]) != 0 {
+	if C.prom_register_vec(C.duckdb_connection(conn.Ptr), textOf(only), C.int64_t(budget), &msg[0]) != 0 {
 		return fmt.Errorf("register functions: %w", msg.error())
 	}
 	return nil
 }
 
 // RegisterWindows adds to the database of conn the aggregates of some range functions ("rate"), see
-// agg/windows.h. The budget counts their memory until the database is
-// closed.
+// vec/windows.h. The budget counts their memory until the database is closed.
 func RegisterWindows(conn mapping.Connection, budget *Budget, functions []string) error {
 	var msg message
 	for _, f := range functions {

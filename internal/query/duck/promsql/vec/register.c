@@ -1,5 +1,5 @@
-// Registration of the functions over lists of values. Aggregates are function sets, for most have
-// overloads.
+// Registration of the functions over lists of values, and of the aggregates across series.
+// Aggregates are function sets, for most have overloads.
 #include "register.h"
 
 #include <stdio.h>
@@ -226,6 +226,7 @@ int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *
 }
 
 extern const vec_scalar vec_scalars_pick[], vec_scalars_math[], vec_scalars_time[], vec_scalars_over[], vec_scalars_pack[], vec_scalars_points[];
+extern const vec_aggregate agg_table_planes[], agg_table_quantile[], agg_table_topk[], agg_table_histogram[];
 
 int prom_register_vec(duckdb_connection conn, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]) {
 	const vec_scalar *const tables[] = {vec_scalars_pick, vec_scalars_math, vec_scalars_time, vec_scalars_over, vec_scalars_pack, vec_scalars_points, NULL};
@@ -237,5 +238,6 @@ int prom_register_vec(duckdb_connection conn, vec_text only, int64_t budget, cha
 			}
 		}
 	}
-	return 0;
+	const vec_aggregate *const aggregates[] = {agg_table_planes, agg_table_quantile, agg_table_topk, agg_table_histogram, NULL};
+	return vec_register_aggregates(conn, aggregates, only, budget, err);
 }

@@ -70,5 +70,6 @@ VEC_INLINE prom_budget *vec_budget_of(const vec_extra *x) { return x->own != NUL
 // budget, 0 for none. Returns 0, or 1 with a message.
 int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);
 
-// Registers the scalar functions over lists of values, once per database, likewise.
+// Registers the scalar functions over lists of values and the aggregates across series, once per
+// database, likewise.
 int prom_register_vec(duckdb_connection conn, vec_text only, int64_t budget, char err[PROM_ERROR_BYTES]);

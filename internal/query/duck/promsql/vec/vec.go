@@ -1,4 +1,7 @@
-// Package vec has the SQL functions over lists of values, in C, and registers tables of functions.
+// Package vec has the SQL functions over lists of values, in C, and SQL aggregates: those across
+// series, and those that statements of users call (windows.h): a range function over one window,
+// whose bounds or length are arguments, or over the windows of a grid. The latter are also window
+// functions of SQL.
 package vec
 
 /*

@@ -1,5 +1,5 @@
 // Shared by the functions over lists of values: reading lists from DuckDB's vectors and writing
-// them. Every C file of vec and agg includes this first. The compiler vectorises the loops: a loop
+// them. Every C file here includes this first. The compiler vectorises the loops: a loop
 // computes both sides of a choice and then chooses, so the compiler must know that arithmetic
 // neither traps nor sets errno.
 #pragma once

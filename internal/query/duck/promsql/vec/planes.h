@@ -2,7 +2,7 @@
 // avg, min, max and others.
 #pragma once
 
-#include "../vec/register.h"
+#include "register.h"
 
 // The state consists of planes: number j of step k is p[j*pitch + k]. The functions process n steps
 // from p on.

@@ -1,7 +1,7 @@
 // Series that an aggregate has to keep until it has seen all of them.
 #pragma once
 
-#include "../vec/register.h"
+#include "register.h"
 
 typedef struct {
 	uint32_t i; // ordinal

@@ -44,10 +44,9 @@ static window_function window_of(duckdb_function_info info) {
 
 typedef struct {
 	window_columns at;
-	const void *data[WINDOW_COLUMNS];
-	uint64_t *valid[WINDOW_COLUMNS]; // NULL: all rows are
-	bool nulls;                      // any is not NULL
-	vec_specs grids;                 // of a grid
+	vec_column columns[WINDOW_COLUMNS];
+	bool nulls;      // any of them may have a NULL
+	vec_specs grids; // of a grid
 } chunk;
 
 static chunk open_chunk(duckdb_data_chunk in, const window_function *f) {
@@ -56,20 +55,16 @@ static chunk open_chunk(duckdb_data_chunk in, const window_function *f) {
 		vec_specs_open(&c.grids, in, (idx_t)c.at.end, prom_range_keys(f->fn), 0, f->budget);
 	}
 	for (int i = 0; i < c.at.count; i++) {
-		duckdb_vector v = duckdb_data_chunk_get_vector(in, (idx_t)i);
-		c.data[i] = duckdb_vector_get_data(v);
-		c.valid[i] = duckdb_vector_get_validity(v);
-		c.nulls |= c.valid[i] != NULL;
+		c.columns[i] = vec_column_of(in, (idx_t)i);
+		c.nulls |= c.columns[i].validity != NULL;
 	}
 	return c;
 }
 
-static bool is_null(const chunk *c, int column, idx_t i) { return c->valid[column] != NULL && !(c->valid[column][i / 64] >> (i % 64) & 1); }
-
 // Milliseconds of a time or a length in µs, rounded down.
 static int64_t ms_of(int64_t us) { return us / 1000 - (us % 1000 < 0); }
 
-static int64_t time_at(const chunk *c, int column, idx_t i) { return ms_of(((const int64_t *)c->data[column])[i]); }
+static int64_t time_at(const chunk *c, int column, idx_t i) { return ms_of(((const int64_t *)c->columns[column].data)[i]); }
 
 // The windows with the function's parameters.
 static prom_spec spec_of(const window_function *f, const window_shape *w) {
@@ -92,7 +87,7 @@ static bool fail(char err[PROM_ERROR_BYTES], const char *why) {
 static bool shape_at(chunk *c, const window_function *f, idx_t i, window_shape *w, char err[PROM_ERROR_BYTES]) {
 	*w = (window_shape){.step = 1, .n = 1};
 	for (int k = 0; k < 2; k++) {
-		w->parameters[k] = c->at.parameters[k] < 0 ? 0 : ((const double *)c->data[c->at.parameters[k]])[i];
+		w->parameters[k] = c->at.parameters[k] < 0 ? 0 : ((const double *)c->columns[c->at.parameters[k]].data)[i];
 	}
 	if (f->form == WINDOW_GRID) {
 		const prom_spec *g = vec_specs_at(&c->grids, i, err);
@@ -112,7 +107,7 @@ static bool shape_at(chunk *c, const window_function *f, idx_t i, window_shape *
 		return true;
 	}
 	if (f->form == WINDOW_SLIDES) {
-		duckdb_interval range = ((const duckdb_interval *)c->data[c->at.end])[i];
+		duckdb_interval range = ((const duckdb_interval *)c->columns[c->at.end].data)[i];
 		if (range.months != 0) {
 			return fail(err, "the range of a window has months, which differ in length; want days or less");
 		}
@@ -129,7 +124,7 @@ static bool shape_at(chunk *c, const window_function *f, idx_t i, window_shape *
 // Adds a row to its state. false: with a message.
 static bool add_row(chunk *c, const window_function *f, window_state *s, idx_t i, char err[PROM_ERROR_BYTES]) {
 	for (int k = 0; c->nulls && k < c->at.count; k++) { // a row without a value has a time, to which a window slides
-		if (is_null(c, k, i) && (k != c->at.value || f->form != WINDOW_SLIDES)) {
+		if (!vec_valid(c->columns[k].validity, i) && (k != c->at.value || f->form != WINDOW_SLIDES)) {
 			return true;
 		}
 	}
@@ -148,8 +143,8 @@ static bool add_row(chunk *c, const window_function *f, window_state *s, idx_t i
 		return fail(err, f->form == WINDOW_SLIDES ? "the range and the parameters differ among the rows of a window" : "the bounds or the grid, and the parameters of the window differ among the rows of a group");
 	}
 	int64_t ts = time_at(c, c->at.ts, i);
-	double v = ((const double *)c->data[c->at.value])[i];
-	if (is_null(c, c->at.value, i) || (prom_is_absent(v) && !prom_range_sees_stale(f->fn)) || ts > s->shape.end) {
+	double v = ((const double *)c->columns[c->at.value].data)[i];
+	if (!vec_valid(c->columns[c->at.value].validity, i) || (prom_is_absent(v) && !prom_range_sees_stale(f->fn)) || ts > s->shape.end) {
 		return true;
 	}
 	return window_add(s, f->budget, &ts, &v, 1) || prom_memory_error(f->budget, err);
@@ -238,8 +233,7 @@ static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, 
 		} else if (lists) {
 			vec_out_put(&out, offset + i, (uint32_t)s->shape.n, present > 0);
 		} else if (present == 0) {
-			duckdb_vector_ensure_validity_writable(result);
-			duckdb_validity_set_row_invalid(duckdb_vector_get_validity(result), offset + i);
+			vec_set_null(result, offset + i);
 		}
 	}
 	prom_kernel_clear(&kernel);

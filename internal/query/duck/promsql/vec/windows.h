@@ -8,7 +8,7 @@
 // are keys of the spec.
 #pragma once
 
-#include "../vec/register.h"
+#include "register.h"
 
 // Registers the aggregates of a range function, whose memory the budget counts. Returns 0, or 1
 // with a message.
