@@ -33,8 +33,8 @@ var functions = func() map[string]statement.Function {
 		max_over_time min_over_time present_over_time rate resets stddev_over_time stdvar_over_time sum_over_time timestamp
 		ts_of_first_over_time ts_of_last_over_time ts_of_max_over_time ts_of_min_over_time`: {},
 		`absent avg binary bottomk count group histogram_quantile limitk math max min over points quantile scalar stddev stdvar sum time
-		timestamps topk`: {Kind: statement.Lists},
-		"by grid include label label_replace labels order window without": {Kind: statement.Macro},
+		topk`: {Kind: statement.Lists},
+		"by grid include label label_replace labels order timestamps window without": {Kind: statement.Macro},
 	} {
 		for name := range strings.FieldsSeq(names) {
 			out[functionPrefix+name] = f
@@ -43,12 +43,14 @@ var functions = func() map[string]statement.Function {
 	return out
 }()
 
-// macros define the functions of grids, and of maps of labels, whose keys ascend.
+// macros define the functions of grids, and of maps of labels, whose keys ascend. The time is a value
+// at each step, which the operator and keeps where v has a value.
 const macros = `
 CREATE MACRO prom_grid(start, stop, step) AS
 	'start=' || epoch_ms(start::TIMESTAMPTZ) || ' step=' || epoch_ms(step::INTERVAL) || ' n=' || ((epoch_ms(stop::TIMESTAMPTZ) - epoch_ms(start::TIMESTAMPTZ)) // epoch_ms(step::INTERVAL) + 1);
 CREATE MACRO prom_window(grid, width) AS grid || ' range=' || epoch_ms(width::INTERVAL),
 	(grid, width, back) AS grid || ' range=' || epoch_ms(width::INTERVAL) || ' offset=' || epoch_ms(back::INTERVAL);
+CREATE MACRO prom_timestamps(v, grid) AS prom_binary('and', prom_time(grid), v);
 CREATE MACRO prom_order(labels) AS (row_number() OVER (ORDER BY labels))::UINTEGER, (metric, labels) AS (row_number() OVER (ORDER BY metric, labels))::UINTEGER;
 CREATE MACRO prom_labels(names, vals) AS map(names::VARCHAR[], vals::VARCHAR[]);
 CREATE MACRO prom_by(labels, names) AS map_from_entries(list_filter(map_entries(labels), lambda e: list_contains(names::VARCHAR[], e.key)));

@@ -25,11 +25,11 @@ type joinNode struct {
 	manyLeft bool
 	// to is the output of each series of the "many" side (the left one, if both are "one").
 	to []uint32
-	// pairs, if not nil, replaces to: it holds the output of each pair of a left and a right
-	// series. It is used if several series of the one side have a key, of which at most one has a
-	// value at a step. merged: several pairs have one output.
-	pairs  map[uint64]uint32
-	merged bool
+	// place, if not nil, is the position of each series of the one side among those with its key: of
+	// several, at most one has a value at a step. Then to is where the outputs of a series of the many
+	// side begin in pairs, which has one for each of these positions.
+	place, pairs []uint32
+	merged       bool // several pairs have one output
 }
 
 // compileJoin compiles arithmetic and comparisons between vectors.
@@ -106,13 +106,21 @@ type output struct {
 func (p *pairing) pair(n *joinNode) string {
 	simple := p.one.unique()
 	if !simple {
-		n.pairs = map[uint64]uint32{}
+		n.place = make([]uint32, len(p.one.keys))
+		for _, members := range p.one.members {
+			for x, j := range members {
+				n.place[j] = uint32(x)
+			}
+		}
 	}
 	manyClass, oneClass := classes(p.manyNode), classes(p.oneNode)
 	seen := map[uint64]output{}
 	n.to = make([]uint32, len(p.many.keys))
 	for i, k := range p.many.keys {
 		n.to[i] = vector.NoOrdinal
+		if !simple && len(p.one.members[k]) > 0 {
+			n.to[i] = uint32(len(n.pairs))
+		}
 		for _, j := range p.one.members[k] {
 			ls := p.labels(p.manyNode.Shape().Labels[i], p.oneNode.Shape().Labels[j])
 			o := output{ordinal: uint32(len(n.shape.Labels)), many: class(manyClass, uint32(i)), one: class(oneClass, j), key: k}
@@ -133,11 +141,7 @@ func (p *pairing) pair(n *joinNode) string {
 			if len(n.pairs) == maxPairs {
 				return fmt.Sprintf("more than %d pairs of series may match", maxPairs)
 			}
-			left, right := j, uint32(i)
-			if n.manyLeft {
-				left, right = right, left
-			}
-			n.pairs[uint64(left)<<32|uint64(right)] = o.ordinal
+			n.pairs = append(n.pairs, o.ordinal)
 		}
 	}
 	return ""
@@ -166,7 +170,7 @@ func joinText(e *parser.BinaryExpr) string {
 }
 
 func (n *joinNode) feeds(child int) []uint32 {
-	if n.pairs != nil || n.merged {
+	if n.place != nil || n.merged {
 		return nil
 	}
 	if (child == 0) == n.manyLeft {
@@ -210,18 +214,15 @@ func (n *joinNode) sql(b *builder) string {
 
 // output returns the SQL expression of the output of a pair.
 func (n *joinNode) output(b *builder) string {
-	if n.pairs == nil {
-		side := "r"
-		if n.manyLeft {
-			side = "l"
-		}
-		return fmt.Sprintf("prom_at(%s.i, %s)", side, b.blob(vector.OrdinalArray(n.to)))
+	many, one := "r", "l"
+	if n.manyLeft {
+		many, one = one, many
 	}
-	pairs, to := make([]uint64, 0, len(n.pairs)), make([]uint32, 0, len(n.pairs))
-	for p, o := range n.pairs { // Map sorts
-		pairs, to = append(pairs, p), append(to, o)
+	to := fmt.Sprintf("prom_at(%s.i, %s)", many, b.blob(vector.OrdinalArray(n.to)))
+	if n.place == nil {
+		return to
 	}
-	return fmt.Sprintf("prom_pick((l.i::UBIGINT << 32) | r.i::UBIGINT, %s)", b.blob(vector.OrdinalMap(pairs, to)))
+	return fmt.Sprintf("prom_at(%s + prom_at(%s.i, %s), %s)", to, one, b.blob(vector.OrdinalArray(n.place)), b.blob(vector.OrdinalArray(n.pairs)))
 }
 
 func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
@@ -234,23 +235,20 @@ func (n *joinNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	out := make([]vector.Row, 0, max(len(in[0]), len(in[1])))
 	for _, l := range in[0] {
 		for _, r := range byKey[n.lk[l.I]] {
-			if to, ok := n.outputOf(l.I, r.I); ok {
-				out = vector.Join(out, to, f, l.V, r.V, t.Room)
-			}
+			out = vector.Join(out, n.outputOf(l.I, r.I), f, l.V, r.V, t.Room)
 		}
 	}
 	return vector.Union(out, t.Room), nil
 }
 
-// outputOf returns the output of a left and a right series with the same key, false if there is
-// none.
-func (n *joinNode) outputOf(l, r uint32) (to uint32, ok bool) {
-	switch {
-	case n.pairs != nil:
-		to, ok = n.pairs[uint64(l)<<32|uint64(r)]
-		return to, ok
-	case n.manyLeft:
-		return n.to[l], true
+// outputOf returns the output of a left and a right series with the same key.
+func (n *joinNode) outputOf(l, r uint32) uint32 {
+	many, one := r, l
+	if n.manyLeft {
+		many, one = l, r
 	}
-	return n.to[r], true
+	if n.place == nil {
+		return n.to[many]
+	}
+	return n.pairs[n.to[many]+n.place[one]]
 }

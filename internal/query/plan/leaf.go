@@ -70,11 +70,11 @@ func compileTimestamp(b *building, e *parser.Call, at place) (Node, string) {
 		if reason != "" {
 			return nil, reason
 		}
-		n := &timesNode{unary: unary{shaped: shaped{Shape{Grid: at.grid()}}}}
-		if n.in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason != "" {
+		n := &scaleNode{binary: binary{shaped: shaped{Shape{Grid: at.grid()}}, l: &timeNode{shaped: shaped{scalarShape(at.grid())}}}, op: "and", swap: true}
+		if n.r, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason != "" {
 			return nil, reason
 		}
-		n.shape.notes = n.in.Shape().notes
+		n.shape.notes = n.r.Shape().notes
 		return n, ""
 	}
 	if sel.Timestamp != nil && sel.OriginalOffset != 0 {

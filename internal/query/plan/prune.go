@@ -120,14 +120,16 @@ func ofKeys(keys, others []uint32, need []bool) []bool {
 }
 
 func (n *joinNode) needs(child int, need []bool) []bool {
-	if n.pairs != nil {
-		out := make([]bool, len(n.Children()[child].Shape().Labels))
-		for p, o := range n.pairs {
-			i := p >> 32
-			if child == 1 {
-				i = p & 0xFFFFFFFF
+	if n.place != nil {
+		out, right := make([]bool, len(n.Children()[child].Shape().Labels)), byKey(n.rk)
+		for l, k := range n.lk {
+			for _, r := range right[k] {
+				i := uint32(l)
+				if child == 1 {
+					i = r
+				}
+				out[i] = out[i] || need[n.outputOf(uint32(l), r)]
 			}
-			out[i] = out[i] || need[o]
 		}
 		return out
 	}

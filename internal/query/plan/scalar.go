@@ -69,29 +69,6 @@ func (n *timeNode) compute(_ [][]vector.Row, t *Tools) ([]vector.Row, error) {
 	return []vector.Row{n.shape.Grid.seconds(t.Room)}, nil
 }
 
-// timesNode has, at each step at which in has a value, the time of the step.
-type timesNode struct {
-	unary
-}
-
-// String implements Node.
-func (n *timesNode) String() string { return "timestamps " + n.shape.Grid.String() }
-
-func (n *timesNode) feeds(int) []uint32 { return all(len(n.shape.Labels)) }
-
-func (n *timesNode) sql(b *builder) string {
-	return fmt.Sprintf("SELECT i, prom_timestamps(v, %s) AS v FROM %s", b.spec(n.shape.Grid.String()), b.rel(n.in))
-}
-
-func (n *timesNode) compute(in [][]vector.Row, t *Tools) ([]vector.Row, error) {
-	and := promsql.OperatorOf("and")
-	times, out := n.shape.Grid.seconds(t.Room).V, make([]vector.Row, 0, len(in[0]))
-	for _, r := range in[0] {
-		out = vector.Join(out, r.I, and, times, r.V, t.Room)
-	}
-	return out, nil
-}
-
 // Constant returns the value of a scalar expression whose value is the same at every step; false if
 // expr is none.
 func Constant(expr parser.Expr) (float64, bool) {

@@ -317,7 +317,7 @@ SELECT prom_sum([value]) OVER (ORDER BY ts) FROM samples
 SELECT prom_sum([value] ORDER BY ts) FROM samples
 SELECT prom_grid('2026-01-01', '2026-01-02', INTERVAL 1 DAY) OVER (ORDER BY ts) FROM samples
 SELECT prom_unpack(''::BLOB)
-SELECT prom_pick(1, 'x'::BLOB)
+SELECT prom_at(1::UINTEGER, 'x'::BLOB)
 SELECT prom_rate(0::UBIGINT, ts::TIMESTAMP, 1, 1.0, 'start=0 step=1 n=1 range=1 budget=1') FROM samples
 -- More than one statement, and none
 SELECT 1; SELECT 2
