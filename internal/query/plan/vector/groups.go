@@ -92,18 +92,19 @@ func listsOf(members []Row, bound func(Row) float64, m Memory) (*promsql.Lists, 
 	return promsql.NewLists(lists, bounds, m.Budget)
 }
 
-// Quantile returns the quantile phi of each group that has a value. to has the group of each ordinal.
-func Quantile(phi float64, rows []Row, to []uint32, m Memory) (out []Row, err error) {
+// ofGroups returns what of writes of the lists of each group, if it reports that there is a value. to
+// has the group of each ordinal, and bound is as in listsOf.
+func ofGroups(rows []Row, to []uint32, bound func(Row) float64, m Memory, of func(l *promsql.Lists, out []float64) (present bool, err error)) (out []Row, err error) {
 	for g, members := range byGroup(rows, to) {
 		if len(members) == 0 {
 			continue
 		}
-		l, err := listsOf(members, nil, m)
+		l, err := listsOf(members, bound, m)
 		if err != nil {
 			return nil, err
 		}
 		v := m.Room(len(members[0].V))
-		present, err := l.Quantile(phi, v)
+		present, err := of(l, v)
 		l.Close()
 		if err != nil {
 			return nil, err
@@ -113,6 +114,11 @@ func Quantile(phi float64, rows []Row, to []uint32, m Memory) (out []Row, err er
 		}
 	}
 	return out, nil
+}
+
+// Quantile returns the quantile phi of each group that has a value. to has the group of each ordinal.
+func Quantile(phi float64, rows []Row, to []uint32, m Memory) ([]Row, error) {
+	return ofGroups(rows, to, nil, m, func(l *promsql.Lists, out []float64) (bool, error) { return l.Quantile(phi, out) })
 }
 
 // Top returns the values that topk, bottomk or limitk chooses: k of each group at each step. to has
@@ -148,25 +154,12 @@ type Histograms struct {
 // buckets of one are not monotonic at some step, so that upstream would annotate the answer.
 func (h *Histograms) Quantile(phi float64, rows []Row, m Memory) (out []Row, forced bool, err error) {
 	bound := func(r Row) float64 { return h.Bounds[h.Bound[r.I]] }
-	for g, members := range byGroup(rows, h.To) {
-		if len(members) == 0 {
-			continue
-		}
-		l, err := listsOf(members, bound, m)
-		if err != nil {
-			return nil, false, err
-		}
-		v := m.Room(len(members[0].V))
+	out, err = ofGroups(rows, h.To, bound, m, func(l *promsql.Lists, v []float64) (bool, error) {
 		present, changed, err := l.HistogramQuantile(phi, v)
-		l.Close()
-		if err != nil {
-			return nil, false, err
-		}
-		if forced = forced || changed; present {
-			out = append(out, Row{uint32(g), v})
-		}
-	}
-	return out, forced, nil
+		forced = forced || changed
+		return present, err
+	})
+	return out, forced, err
 }
 
 // Merge aggregates the aggregates of parts, whose groups have the same ordinals in all of them. A
