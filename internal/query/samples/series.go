@@ -58,56 +58,45 @@ func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.Sel
 	s.metrics.Samples.Add(float64(r.size.Load()))
 	as := r.view(hints)
 	if m.Replicas != nil {
-		groups := slices.Clone(r.Replicas.Groups)
-		if hints != nil && hints.ShardCount > 0 {
-			groups = slices.DeleteFunc(groups, func(g lookup.Group) bool { return labels.StableHash(g.Labels)%hints.ShardCount != hints.ShardIndex })
-		}
-		slices.SortFunc(groups, func(a, b lookup.Group) int { return labels.Compare(a.Labels, b.Labels) })
-		var out []*Series
-		for i := range groups {
-			if hints != nil && hints.Limit > 0 && len(out) == hints.Limit {
-				break
-			}
-			p, err := as.of(groups[i].Labels, r.chosenPoints(&groups[i]))
-			if err != nil {
-				return nil, err
-			}
-			if len(p.t) > 0 {
-				out = append(out, &Series{groups[i].Labels, p})
-			}
-		}
-		return out, nil
+		return chosen(slices.Clone(r.Replicas.Groups), func(g lookup.Group) labels.Labels { return g.Labels }, hints, func(g lookup.Group) (points, error) {
+			return as.of(g.Labels, r.chosenPoints(&g))
+		})
 	}
 	series := slices.DeleteFunc(r.got, func(s *collected) bool {
 		return len(s.floats) == 0 && !slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= m.MinT })
 	})
-	return merged(series, hints, as)
+	return chosen(series, (*collected).shown, hints, func(s *collected) (points, error) {
+		p, err := as.of(s.Labels, s.merge())
+		s.floats, s.hists = nil, nil
+		return p, err
+	})
 }
 
 // Labelled returns series without samples, by labels, as the hints choose them.
 func Labelled(found []lookup.Series, hints *storage.SelectHints) []*Series {
-	out, _ := merged(readable(found), hints, nil) // only views fail
+	out, _ := chosen(readable(found), (*collected).shown, hints, nil) // only the samples can fail
 	return out
 }
 
-// merged returns the series that the hints choose, with their samples in order. Without a view they
-// have none. The fragments are freed.
-func merged(series []*collected, hints *storage.SelectHints, as *view) ([]*Series, error) {
+// shown is the labels of the series.
+func (s *collected) shown() labels.Labels { return s.Labels }
+
+// chosen returns the series among all that the hints choose, by labels, with their samples. Those
+// without any are left out, unless samples is nil: then no series has any. It changes all.
+func chosen[T any](all []T, lset func(T) labels.Labels, hints *storage.SelectHints, samples func(T) (points, error)) ([]*Series, error) {
 	if hints != nil && hints.ShardCount > 0 {
-		series = slices.DeleteFunc(series, func(s *collected) bool {
-			return labels.StableHash(s.Labels)%hints.ShardCount != hints.ShardIndex
-		})
+		all = slices.DeleteFunc(all, func(s T) bool { return labels.StableHash(lset(s))%hints.ShardCount != hints.ShardIndex })
 	}
-	slices.SortFunc(series, func(a, b *collected) int { return labels.Compare(a.Labels, b.Labels) })
-	if hints != nil && hints.Limit > 0 && len(series) > hints.Limit {
-		series = series[:hints.Limit]
-	}
-	out := make([]*Series, 0, len(series))
-	backing := make([]Series, len(series))
-	for i, s := range series {
-		backing[i].lset = s.Labels
-		if as != nil {
-			p, err := as.of(s.Labels, s.merge())
+	slices.SortFunc(all, func(a, b T) int { return labels.Compare(lset(a), lset(b)) })
+	out := make([]*Series, 0, len(all))
+	backing := make([]Series, len(all))
+	for i, s := range all {
+		if hints != nil && hints.Limit > 0 && len(out) == hints.Limit {
+			break
+		}
+		backing[i].lset = lset(s)
+		if samples != nil {
+			p, err := samples(s)
 			if err != nil {
 				return nil, err
 			}
@@ -117,7 +106,6 @@ func merged(series []*collected, hints *storage.SelectHints, as *view) ([]*Serie
 			backing[i].points = p
 		}
 		out = append(out, &backing[i])
-		series[i] = nil
 	}
 	return out, nil
 }
