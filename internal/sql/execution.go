@@ -107,7 +107,7 @@ func (x *execution) plan() error {
 			if id := f.Arguments[0]; id != nil && viewOf(*id) != metadataView {
 				c := f.Constraint(views.Meaning)
 				if step, ok := views.RollupSteps[viewOf(*id)]; ok {
-					c = c.Buckets(step.Millis, key.MinTime, key.MaxTime)
+					c = c.Buckets(step, key.MinTime, key.MaxTime)
 				}
 				t, err := x.bindScan(f.Arguments)
 				if err != nil {

@@ -170,7 +170,7 @@ var allowed = map[string][]string{
 	"internal/sql":           {"internal/access/tenant", "internal/base/memory", "internal/base/tempdir", "internal/format/key", "internal/prom/timeparam", "internal/query/duck", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/engine", "internal/query/request", "internal/query/snapshot", "internal/query/source", "internal/sql/encode", "internal/sql/pushdown", "internal/sql/statement", "internal/sql/views", "internal/store/catalog", "internal/store/objstore"},
 	"internal/sql/encode":    {"third_party/duckdb"},
 	"internal/sql/flightsql": {"internal/base/memory"},
-	"internal/sql/pushdown":  {"internal/prom/expression", "internal/sql/statement"},
+	"internal/sql/pushdown":  {"internal/format/rollup", "internal/prom/expression", "internal/sql/statement"},
 	"internal/sql/statement": {},
 	"internal/sql/views":     {"internal/format/rollup", "internal/query/buckets", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/source", "internal/sql/pushdown", "internal/store/catalog"},
 

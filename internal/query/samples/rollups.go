@@ -106,8 +106,8 @@ const rollupGroup = 64 << 10
 func choose(spec plan.Spec, m *block.Meta, of share, mint, maxt int64) rollupPart {
 	for _, step := range slices.Backward(rollup.Steps()) {
 		file, width := m.File(step.Name), step.Millis
-		lo, hi, ok := interior(spec, width)
-		lo, hi = max(lo, upTo(mint-1, width)), min(hi, downTo(maxt, width))
+		lo, hi, ok := interior(spec, step)
+		lo, hi = max(lo, step.EndOf(mint-1)), min(hi, step.BucketOf(maxt+1))
 		from, upto := max(lo+1, m.MinT), min(hi, m.MaxT)
 		if file == nil || !ok || from > upto {
 			continue
@@ -122,30 +122,19 @@ func choose(spec plan.Spec, m *block.Meta, of share, mint, maxt int64) rollupPar
 	return rollupPart{}
 }
 
-// interior returns the times (lo, hi] (ms), multiples of width, in which each window of a spec
-// holds a whole bucket of that width or nothing of it: all times if the windows begin and end on
-// such multiples, otherwise those that all windows have in common. ok is false if there is no
+// interior returns the times (lo, hi] (ms), multiples of the width of a step, in which each window of
+// a spec holds a whole bucket of that width or nothing of it: all times if the windows begin and end
+// on such multiples, otherwise those that all windows have in common. ok is false if there is no
 // bucket.
-func interior(s plan.Spec, width int64) (lo, hi int64, ok bool) {
-	first := s.Grid.Start - s.Offset
+func interior(s plan.Spec, step rollup.Step) (lo, hi int64, ok bool) {
+	first, width := s.Grid.Start-s.Offset, step.Millis
 	last := first + int64(s.Grid.N-1)*s.Grid.Step
 	if first%width == 0 && (s.Grid.N == 1 || s.Grid.Step%width == 0) && s.Window%width == 0 {
 		return first - s.Window, last, s.Window > 0
 	}
-	lo, hi = upTo(last-s.Window, width), downTo(first, width)
+	lo, hi = step.EndOf(last-s.Window), step.BucketOf(first+1)
 	return lo, hi, hi > lo
 }
-
-// downTo and upTo return the nearest multiple of width that is not after, or not before, t.
-func downTo(t, width int64) int64 {
-	r := t % width
-	if r < 0 {
-		r += width
-	}
-	return t - r
-}
-
-func upTo(t, width int64) int64 { return -downTo(-t, width) }
 
 // File returns the rollup that is read of an object, nil if its samples are read.
 func (x *Rollups) File(object int) *block.File { return x.blocks[object].file }

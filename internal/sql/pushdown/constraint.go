@@ -10,6 +10,7 @@ import (
 	"github.com/grafana/regexp"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/promlake/promlake/internal/format/rollup"
 	"github.com/promlake/promlake/internal/prom/expression"
 )
 
@@ -67,25 +68,14 @@ func (c Constraint) Or(o Constraint) Constraint {
 	return out
 }
 
-// Buckets returns, for a constraint of the ends of buckets of step ms, that of the samples in them.
-// A bucket excludes its start, and includes its end, which is a multiple of step. No sample is
-// outside of [least, most] (ms).
-func (c Constraint) Buckets(step, least, most int64) Constraint {
+// Buckets returns, for a constraint of the ends of buckets, that of the samples in them. No sample
+// is outside of [least, most] (ms).
+func (c Constraint) Buckets(step rollup.Step, least, most int64) Constraint {
 	if c.MinT > c.MaxT {
 		return c
 	}
-	first := downTo(max(c.MinT, least)+step-1, step) // the end of the first bucket
-	c.MinT, c.MaxT = first-step+1, downTo(min(c.MaxT, most+step), step)
+	c.MinT, c.MaxT = step.BucketOf(max(c.MinT, least))+1, step.BucketOf(min(c.MaxT, most+step.Millis)+1)
 	return c
-}
-
-// downTo returns the latest multiple of step that is not after t.
-func downTo(t, step int64) int64 {
-	r := t % step
-	if r < 0 {
-		r += step
-	}
-	return t - r
 }
 
 // String describes the constraint for explain.
