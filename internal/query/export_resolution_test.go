@@ -10,12 +10,11 @@ import (
 
 // Resolved is a resolution as tests see it.
 type Resolved struct {
-	Labels                  []labels.Labels
-	IDs                     []uint64
-	Places                  [][][5]int64 // by series: object, row, first, n, hists
-	Rows                    int64
-	IDsAgree, Hists, Starts bool
-	Objects                 int
+	Labels        []labels.Labels
+	Places        [][][5]int64 // by series: object, row, first, n, hists
+	Rows          int64
+	Hists, Starts bool
+	Objects       int
 }
 
 // Resolve resolves a selector.
@@ -26,9 +25,9 @@ func (s *Stage) Resolve(ctx context.Context, mint, maxt int64, ms ...*labels.Mat
 			return err
 		}
 		r := m.Resolution()
-		out = Resolved{Rows: r.Samples, IDsAgree: r.IDsAgree, Hists: r.HasHists, Starts: r.Starts, Objects: len(r.Objects)}
+		out = Resolved{Rows: r.Samples, Hists: r.HasHists, Starts: r.Starts, Objects: len(r.Objects)}
 		for _, x := range r.Series {
-			out.Labels, out.IDs = append(out.Labels, x.Labels), append(out.IDs, x.ID)
+			out.Labels = append(out.Labels, x.Labels)
 			var at [][5]int64
 			for _, p := range x.At {
 				first, n := r.Floats(p)

@@ -73,7 +73,6 @@ func testRecentSegments(t *testing.T, room int64) {
 	same, err := reading.Resolve(t.Context(), 0, 2_000_000, laketest.Equal(model.MetricNameLabel, "m"))
 	require.NoError(t, err)
 	require.Equal(t, same, resolved)
-	require.True(t, resolved.IDsAgree)
 	require.Len(t, resolved.Labels, 20)
 	for _, text := range []string{`m`, `m{i="3"}`, `m{i=~"1|17",i!="1"}`, `{i="7"}`, `{__name__=~"m|n",i!~"[02-9]|1.+"}`, `m{i="3",absent=""}`, `m{i="none"}`, `m{absent="3"}`, `n`, `sum(rate(m[6m]))`, `count_over_time(m{i=~"[3-6]"}[20m])`, `m[20m]`, `timestamp(m)`} {
 		for _, end := range []int64{350_000, 800_000, 1_199_000} {

@@ -38,10 +38,8 @@ func TestResolve(t *testing.T) {
 	r, err := l.Resolve(t.Context(), 0, 100, m)
 	require.NoError(t, err)
 	require.Equal(t, []labels.Labels{a, b, c}, r.Labels)
-	require.Equal(t, []uint64{series.ID(a), series.ID(b), series.ID(c)}, r.IDs)
 	require.Equal(t, [][][5]int64{{{0, 0, 0, 1, 0}, {1, 0, -1, 2, 0}}, {{1, 1, -1, 3, 1}}, {{0, 1, 1, 5, 0}}}, r.Places)
 	require.Equal(t, int64(1+2+3+5), r.Rows)
-	require.True(t, r.IDsAgree)
 	require.True(t, r.Hists)
 	require.False(t, r.Starts)
 
@@ -62,8 +60,8 @@ func TestResolve(t *testing.T) {
 	require.True(t, r.Starts)
 }
 
-// TestResolveIDs: with IDs of one bit, different label sets have equal IDs, and a block replaces
-// those that are taken.
+// TestResolveIDs: series are told apart by their labels. With IDs of one bit, different label sets
+// have equal IDs, and a block replaces those that are taken.
 func TestResolveIDs(t *testing.T) {
 	rows := func(ids ...int) (out []segment.Row) {
 		for _, i := range ids {
@@ -80,25 +78,26 @@ func TestResolveIDs(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct {
-		name  string
-		write func(l *laketest.Lake)
-		agree bool
+		name   string
+		write  func(l *laketest.Lake)
+		series []int
+		places int // of each
 	}{
-		{"two series, two ids", func(l *laketest.Lake) { l.Write(tenant.Default, rows(even, odd)) }, true},
-		{"three series, two ids", func(l *laketest.Lake) { l.Write(tenant.Default, rows(0, 1, 2)) }, false},
+		{"two series, two ids", func(l *laketest.Lake) { l.Write(tenant.Default, rows(even, odd)) }, []int{even, odd}, 1},
+		{"three series, two ids", func(l *laketest.Lake) { l.Write(tenant.Default, rows(0, 1, 2)) }, []int{0, 1, 2}, 1},
 		{"in two segments", func(l *laketest.Lake) {
 			for i := range 3 {
 				l.Write(tenant.Default, rows(i))
 			}
-		}, false},
+		}, []int{0, 1, 2}, 1},
 		{"the same twice", func(l *laketest.Lake) {
 			l.Write(tenant.Default, rows(even, odd))
 			l.Write(tenant.Default, rows(even, odd))
-		}, true},
+		}, []int{even, odd}, 2},
 		{"a series under two ids", func(l *laketest.Lake) {
 			l.Write(tenant.Default, rows(even))
 			l.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L2h}, rows(even))
-		}, false},
+		}, []int{even}, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := laketest.New(t, laketest.NewDir(t), query.Settings{})
@@ -106,8 +105,15 @@ func TestResolveIDs(t *testing.T) {
 			tc.write(l)
 			r, err := l.Resolve(t.Context(), 0, 100, laketest.Equal(model.MetricNameLabel, "m"))
 			require.NoError(t, err)
-			require.Equal(t, tc.agree, r.IDsAgree)
-			require.True(t, slices.IsSortedFunc(r.Labels, labels.Compare))
+			var want []labels.Labels
+			for _, row := range rows(tc.series...) {
+				want = append(want, row.Labels)
+			}
+			slices.SortFunc(want, labels.Compare)
+			require.Equal(t, want, r.Labels)
+			for _, at := range r.Places {
+				require.Len(t, at, tc.places)
+			}
 		})
 	}
 }

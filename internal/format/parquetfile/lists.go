@@ -118,14 +118,6 @@ func allLevels(b []byte, n, level int) bool {
 	return err == nil && all
 }
 
-// WordsIn appends the values of a PLAIN page of n 8-byte values at positions [from, to), as bits.
-func (p *DataPage) WordsIn(dst []uint64, n, from, to int) ([]uint64, error) {
-	if p.Encoding != format.Plain || len(p.Values) != 8*n || from > to || to > n {
-		return nil, fmt.Errorf("%w: values %d to %d of %d in %d bytes and encoding %v", ErrFormat, from, to, n, len(p.Values), p.Encoding)
-	}
-	return appendWords(dst, p.Values[8*from:8*to], to-from)
-}
-
 // WordsAt appends 8-byte values of a PLAIN page of n: those at ascending positions less first.
 func WordsAt[T word](p *DataPage, dst []T, n int, at []uint32, first uint32) ([]T, error) {
 	if p.Encoding != format.Plain || len(p.Values) != 8*n {

@@ -198,36 +198,19 @@ func (x *scratch) seen(r *lookup.Resolution) *plan.Resolution {
 	}
 	begin, all := len(x.series), slices.Grow(x.series, len(r.Series))
 	for i := range r.Series {
-		all = append(all, plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: place(i)})
+		all = append(all, plan.Series{ID: uint64(i), Labels: r.Series[i].Labels, Place: place(i)})
 	}
 	x.series, to.Series = all, slices.Clip(all[begin:])
 	return to
 }
 
-// maxDeletions is the number of tombstones that a statement can leave out, each by a condition on
-// every sample.
-const maxDeletions = 32
-
-// Refused returns the reason why SQL cannot evaluate over a resolution's series, "" if it can.
+// Refused returns the reason why a resolution's series are the engine's, "" if they are not.
 func Refused(r *lookup.Resolution) string {
-	var deleting map[int]bool
-	for i := range r.Series {
-		for _, k := range r.Series[i].Tombstones {
-			if deleting == nil {
-				deleting = map[int]bool{}
-			}
-			deleting[k] = true
-		}
-	}
 	switch {
 	case r.HasDeltas:
 		return "there are series of delta temporality"
 	case r.HasHists:
 		return "there are native histograms among the series"
-	case !r.IDsAgree:
-		return "an id stands for different series"
-	case len(deleting) > maxDeletions:
-		return fmt.Sprintf("more than %d deletions concern it", maxDeletions)
 	default:
 		return ""
 	}

@@ -33,23 +33,16 @@ type Input struct {
 	Rollups []source.Parts       // parts of them
 }
 
-// Wanted returns the resolution of a leaf's selector, and the positions of the leaf's series in it.
-// These are some of the selector's series, in the same order.
+// Wanted returns the resolution of a leaf's selector, and the positions of the leaf's series in it,
+// which ascend.
 func (p *Attempt) Wanted(l *plan.Leaf) (res *lookup.Resolution, wanted []int, err error) {
 	res = p.Resolution(l.Selector.Expr)
 	if res == nil {
 		return nil, nil, fmt.Errorf("plan the read of %s: its series are not known", l)
 	}
-	wanted = make([]int, 0, len(l.Resolution.Series))
-	i := 0
-	for _, s := range l.Resolution.Series {
-		for i < len(res.Series) && res.Series[i].ID != s.ID {
-			i++
-		}
-		if i == len(res.Series) {
-			return nil, nil, fmt.Errorf("plan the read of %s: series %s is not among those of its selector", l, s.Labels)
-		}
-		wanted = append(wanted, i)
+	wanted = make([]int, len(l.Resolution.Series))
+	for i, s := range l.Resolution.Series {
+		wanted[i] = int(s.ID)
 	}
 	return res, wanted, nil
 }

@@ -38,7 +38,7 @@ func (s Some) Known(ctx context.Context, known *recent.Segment) (t *Table, ok bo
 	}
 	t.base, t.floats = base, spans{n: l.rows}
 	for _, row := range t.some {
-		t.ids, t.near = append(t.ids, l.view.ID(known.Rows[row])), append(t.near, near[row])
+		t.near = append(t.near, near[row])
 	}
 	return t, true, nil
 }

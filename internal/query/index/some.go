@@ -59,11 +59,6 @@ func (s Some) segment(ctx context.Context, in io.ReaderAt, size int64) (*Table, 
 	if err := l.identify(); err != nil {
 		return nil, err
 	}
-	if idShare*int64(l.rows) > columns.Layout.Rows {
-		if err := l.storedIDs(); err != nil {
-			return nil, err
-		}
-	}
 	l.table.layout = columns.Layout
 	return l.table, l.lists(columns)
 }
@@ -93,9 +88,6 @@ func (s Some) block(ctx context.Context, in io.ReaderAt, size int64, m *block.Me
 		return l.partial(found), err
 	}
 	if err := l.identify(); err != nil {
-		return nil, err
-	}
-	if err := l.storedIDs(); err != nil {
 		return nil, err
 	}
 	if l.table.floats, err = l.places(block.ColRowStart, block.ColRowCount, m.Floats); err != nil {
@@ -264,42 +256,6 @@ func (l *someLoader) identify() error {
 		}
 	}
 	return l.sort()
-}
-
-// idShare is the inverse of the share of a segment's rows up to which the identifiers of all rows,
-// its largest column, are not read: they are the hashes of the labels. Those of a block may differ
-// from these.
-const idShare = 64
-
-// storedIDs reads the identifiers of the rows.
-func (l *someLoader) storedIDs() error {
-	leaf := l.layout.Column(segment.ColSeriesID)
-	if leaf < 0 {
-		return fmt.Errorf("%w: column %s is missing", parquetfile.ErrFormat, segment.ColSeriesID)
-	}
-	var rows []Range
-	first := uint32(0) // row of a page in its group
-	begin := func(group int) error {
-		rows, first = l.picked[group], 0
-		return nil
-	}
-	err := l.pages(leaf, begin, func(p *parquetfile.DataPage) (err error) {
-		for _, r := range rows {
-			from, to := max(r.From, first), min(r.To, first+uint32(p.Entries))
-			if from < to && err == nil {
-				l.table.ids, err = p.WordsIn(l.table.ids, p.Entries, int(from-first), int(to-first))
-			}
-		}
-		first += uint32(p.Entries)
-		return err
-	})
-	if err == nil && len(l.table.ids) != l.rows {
-		err = fmt.Errorf("%w: %w: %d values for %d series", parquetfile.ErrFormat, errShape, len(l.table.ids), l.rows)
-	}
-	if err != nil {
-		return fmt.Errorf("column %s: %w", segment.ColSeriesID, err)
-	}
-	return nil
 }
 
 // places reads the positions of series in the files of a kind, which have total rows.

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/format/segment"
-	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/store/recent"
 	"github.com/promlake/promlake/tests/support/segmenttest"
@@ -122,17 +121,7 @@ func scraped(t *testing.T, rows []segment.Row) bool {
 type said struct {
 	labels                  string
 	key                     index.Key
-	id                      uint64
 	floatsAt, floats, hists int64
-}
-
-// idOf returns the identifier of a row.
-func idOf(t *index.Table, row int) uint64 {
-	id, known := t.ID(row)
-	if !known {
-		id = series.ID(t.NewReader().Labels(row))
-	}
-	return id
 }
 
 func compareSome(t *testing.T, segment bool, whole, got *index.Table, rows []index.Range) {
@@ -141,7 +130,7 @@ func compareSome(t *testing.T, segment bool, whole, got *index.Table, rows []ind
 	all, some := whole.NewReader(), got.NewReader()
 	for _, r := range rows {
 		for row := int(r.From); row < int(r.To); row++ {
-			want, have := said{labels: all.Labels(row).String(), key: whole.Key(row), id: idOf(whole, row)}, said{labels: some.Labels(row).String(), key: got.Key(row), id: idOf(got, row)}
+			want, have := said{labels: all.Labels(row).String(), key: whole.Key(row)}, said{labels: some.Labels(row).String(), key: got.Key(row)}
 			want.floatsAt, want.floats = whole.Floats(row)
 			have.floatsAt, have.floats = got.Floats(row)
 			if segment {
@@ -179,10 +168,6 @@ func TestSomeStops(t *testing.T) {
 		require.Equal(t, 100, got.Rows())
 		bare := got.WithoutLabels()
 		require.Less(t, bare.Bytes(), got.Bytes())
-		id, stored := got.ID(7)
-		bareID, bareStored := bare.ID(7)
-		require.Equal(t, stored, bareStored)
-		require.Equal(t, id, bareID)
 		ended, end := context.WithCancel(t.Context())
 		end()
 		_, err = some(ended, index.Some{Seed: seed, Sets: everything, Most: 100})

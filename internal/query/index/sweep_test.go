@@ -26,7 +26,8 @@ func tableText(t *index.Table) string {
 		hists, k := t.Hists(row)
 		exs, x := t.Exemplars(row)
 		from, upto := t.Times(row)
-		fmt.Fprintln(&out, r.Labels(row), idOf(t, row), t.Key(row), floats, n, hists, k, exs, x, from, upto)
+		id, _ := t.ID(row)
+		fmt.Fprintln(&out, r.Labels(row), id, t.Key(row), floats, n, hists, k, exs, x, from, upto)
 	}
 	return out.String()
 }

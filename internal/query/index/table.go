@@ -32,7 +32,7 @@ type Table struct {
 	rowsKey string   // identifies them; empty: all
 
 	// by row, or parallel to some
-	ids    []uint64 // as stored; nil: series.ID of the labels, as in segments
+	ids    []uint64 // as stored; nil: not known
 	keys   []Key    // nil: the columns have their hashes, as in segments, which soon are merged
 	floats spans    // of the float samples among the object's
 	hists  spans    // the same for native histograms; empty if there are none
@@ -123,7 +123,7 @@ func (t *Table) at(row int) int {
 // Names returns the label names of all series, sorted. Callers must not change it.
 func (t *Table) Names() []string { return t.names }
 
-// ID returns the stored series_id of a row. If known is false, it is series.ID of the row's labels.
+// ID returns the stored series_id of a row. Tables of all rows of a block know it.
 func (t *Table) ID(row int) (id uint64, known bool) {
 	if t.ids == nil {
 		return 0, false

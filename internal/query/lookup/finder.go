@@ -3,7 +3,6 @@ package lookup
 import (
 	"slices"
 
-	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
 )
@@ -58,8 +57,7 @@ func (f *finder) add(t *index.Table, ranges []index.Range, keep func(row int) bo
 					f.byKey[key] = k
 				}
 				f.keys = append(f.keys, key)
-				ls := reader.Labels(at)
-				f.series = append(f.series, Series{Labels: ls, Hash: series.ID(ls)})
+				f.series = append(f.series, Series{Labels: reader.Labels(at)})
 			}
 			guess = k + 1
 			rows = append(rows, Row{k, int32(at)})

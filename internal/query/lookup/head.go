@@ -29,7 +29,6 @@ type Room struct {
 	samples recent.Room
 	series  []ResolvedSeries
 	found   []Resolution
-	ids     map[uint64]struct{}
 }
 
 // keptSeries is the number of series up to which the memory of a room is used again.
@@ -39,7 +38,7 @@ const keptSeries = 4 << 10
 func (r *Room) Reset() {
 	r.samples.Reset()
 	if cap(r.series) > keptSeries || cap(r.found) > keptSeries {
-		r.series, r.found, r.ids = nil, nil, nil
+		r.series, r.found = nil, nil
 		return
 	}
 	clear(r.series)
@@ -152,33 +151,11 @@ func (r *Room) held(series []recent.Series) *Resolution {
 	begin, samples := len(all), int64(0)
 	for i := range series {
 		x := &series[i]
-		all = append(all, ResolvedSeries{Series: Series{Labels: x.Labels, Hash: x.ID, Head: x}, ID: x.ID})
+		all = append(all, ResolvedSeries{Series: Series{Labels: x.Labels, Head: x}})
 		samples += int64(len(x.T))
 	}
 	r.series = all
 	own := slices.Clip(all[begin:])
-	r.found = append(r.found, Resolution{Scope: Scope{FromHead: true}, Series: own, IDsAgree: r.distinct(own), Samples: samples})
+	r.found = append(r.found, Resolution{Scope: Scope{FromHead: true}, Series: own, Samples: samples})
 	return &r.found[len(r.found)-1]
-}
-
-// distinct reports whether no two series have the same id.
-func (r *Room) distinct(all []ResolvedSeries) bool {
-	if len(all) <= fewSeries {
-		for i := range all {
-			for k := range i {
-				if all[k].ID == all[i].ID {
-					return false
-				}
-			}
-		}
-		return true
-	}
-	if r.ids == nil {
-		r.ids = make(map[uint64]struct{}, len(all))
-	}
-	clear(r.ids)
-	for i := range all {
-		r.ids[all[i].ID] = struct{}{}
-	}
-	return len(r.ids) == len(all)
 }

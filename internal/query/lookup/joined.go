@@ -41,12 +41,11 @@ func (c *Chooser) newest(ctx context.Context, snap catalog.Snapshot, objects []s
 // and of newer, which has those from then on. It reports false if that is not the same as one of
 // objects alone.
 func join(older, newer *Resolution, from int64) (*Resolution, bool) {
-	if older.HasHists || older.Starts || !older.IDsAgree || !newer.IDsAgree {
+	if older.HasHists || older.Starts {
 		return nil, false
 	}
-	out := &Resolution{Scope: older.Scope, Samples: older.Samples + newer.Samples, IDsAgree: true}
+	out := &Resolution{Scope: older.Scope, Samples: older.Samples + newer.Samples}
 	out.HeadFrom = from
-	ids := make(map[uint64]struct{}, len(older.Series)+len(newer.Series))
 	out.Series = make([]ResolvedSeries, 0, max(len(older.Series), len(newer.Series)))
 	a, b := older.Series, newer.Series
 	for len(a)+len(b) > 0 {
@@ -61,18 +60,11 @@ func join(older, newer *Resolution, from int64) (*Resolution, bool) {
 			s, a = a[0], a[1:]
 		}
 		if order >= 0 {
-			if order == 0 && s.ID != b[0].ID {
-				return nil, false
-			}
 			if order > 0 {
 				s = b[0]
 			}
 			s.Head, b = b[0].Head, b[1:]
 		}
-		if _, taken := ids[s.ID]; taken {
-			return nil, false
-		}
-		ids[s.ID] = struct{}{}
 		out.Series = append(out.Series, s)
 	}
 	return out, true

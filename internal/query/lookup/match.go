@@ -44,8 +44,7 @@ type Match struct {
 // Series is a series that matches.
 type Series struct {
 	Labels     labels.Labels
-	Hash       uint64 // series.ID of the labels
-	Tombstones []int  // the tombstones that match it, by their positions in the deletions
+	Tombstones []int // the tombstones that match it, by their positions in the deletions
 
 	Head *recent.Series // its samples that are from a head, if the scope says that there are some; nil: none
 }

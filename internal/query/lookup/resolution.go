@@ -10,11 +10,10 @@ import (
 	"github.com/promlake/promlake/internal/store/replica"
 )
 
-// Resolution is a match as the planner needs it: the series by labels, with their ids and places.
+// Resolution is a match as the planner needs it: the series by labels, with their places.
 type Resolution struct {
 	Scope
 	Series    []ResolvedSeries // by labels, distinct; those that may have a sample in the range
-	IDsAgree  bool             // in all objects equal ids stand for equal labels, and equal labels for equal ids
 	HasHists  bool             // a series has native histograms in an object that overlaps the range
 	HasDeltas bool             // a series has delta temporality
 	Starts    bool             // an object has start timestamps
@@ -31,7 +30,6 @@ type Resolution struct {
 // ResolvedSeries is one series of a resolution.
 type ResolvedSeries struct {
 	Series
-	ID uint64  // as stored; in the first of its objects, if they do not agree
 	At []Place // ascending objects; those of replicas may be of one object
 }
 
@@ -75,30 +73,10 @@ func (m *Match) Resolution() *Resolution {
 		out.Series[i].Series = m.Series[i]
 		out.Series[i].At, places = places[:0:n], places[n:]
 	}
-	out.IDsAgree = true
-	taken := out.hasID
-	if len(m.Series) > fewSeries {
-		owner := make(map[uint64]bool, len(m.Series))
-		taken = func(id uint64) bool {
-			was := owner[id]
-			owner[id] = true
-			return was
-		}
-	}
 	for i, members := range m.Rows {
 		t := m.Tables[i]
 		for _, x := range members {
 			s := &out.Series[x.Series]
-			id, stored := t.ID(int(x.N))
-			if !stored {
-				id = s.Hash
-			}
-			if len(s.At) > 0 {
-				out.IDsAgree = out.IDsAgree && s.ID == id
-			} else {
-				out.IDsAgree = !taken(id) && out.IDsAgree
-				s.ID = id
-			}
 			_, n := t.Floats(int(x.N))
 			_, hists := t.Hists(int(x.N))
 			out.HasHists = out.HasHists || hists > 0
@@ -139,14 +117,8 @@ func (m *Match) Resolution() *Resolution {
 	return out
 }
 
-// fewSeries is the number of series that are compared one by one, and whose order in the objects is
-// not worth knowing.
+// fewSeries is the number of series whose order in the objects is not worth knowing.
 const fewSeries = 16
-
-// hasID reports whether a series that has a place has an id.
-func (r *Resolution) hasID(id uint64) bool {
-	return slices.ContainsFunc(r.Series, func(s ResolvedSeries) bool { return s.ID == id && len(s.At) > 0 })
-}
 
 // group replaces the series of a resolution by those that are shown of their replicas.
 func (r *Resolution) group(of *Replicas) {
@@ -155,7 +127,7 @@ func (r *Resolution) group(of *Replicas) {
 	r.Series, r.Replicas, r.Rule = make([]ResolvedSeries, len(groups)), make([][]ResolvedSeries, len(groups)), of.Rule
 	for i, g := range groups {
 		members := stored[g.From:g.To]
-		s := ResolvedSeries{Series: Series{Labels: g.Labels}, ID: members[0].ID, At: members[0].At}
+		s := ResolvedSeries{Series: Series{Labels: g.Labels}, At: members[0].At}
 		for k := range members {
 			s.Tombstones = append(s.Tombstones, members[k].Tombstones...)
 			if k > 0 {

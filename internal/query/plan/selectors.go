@@ -25,7 +25,7 @@ type Selector struct {
 
 // Series is a stored series.
 type Series struct {
-	ID     uint64 // equal in all objects of the resolution
+	ID     uint64 // by which the caller knows it
 	Labels labels.Labels
 	// Place orders series as they are stored, so that a part of a subtree reads neighbours. All 0:
 	// the order is not known.
