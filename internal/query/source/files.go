@@ -16,7 +16,6 @@ import (
 	"github.com/promlake/promlake/internal/base/lru"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/base/tempdir"
-	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
@@ -38,7 +37,6 @@ type Settings struct {
 type Files struct {
 	store       objstore.Store
 	dir         objstore.Local // nil if the store is remote
-	globs       bool           // SQL would interpret the path of the directory as a pattern
 	cache       *fetch.Cache
 	metrics     *request.Metrics
 	concurrency int
@@ -60,7 +58,7 @@ const minMemoryBytes = 32 << 20
 func New(s Settings, store objstore.Store, dir *tempdir.WorkDir, stored *recent.Segments, m *request.Metrics) *Files {
 	local, _ := store.(objstore.Local)
 	return &Files{
-		store: store, dir: local, globs: local != nil && duck.HasGlob(local.LocalPath("x")), metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
+		store: store, dir: local, metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
 		footers: index.NewCache(s.FooterBytes, 0, time.Now), stored: stored, recent: lru.New[Identity, []Object](maxRecentObjects),
 		cache: fetch.New(fetch.Settings{
 			LimitBytes: s.CacheBytes, MemoryBytes: max(s.MemoryBytes, minMemoryBytes), Concurrency: s.Concurrency,
@@ -81,16 +79,9 @@ func (f *Files) Path(key string) string {
 	return key
 }
 
-// inPlace reports whether the object of key is a file that SQL can name. A path that SQL would
-// interpret as a pattern cannot be named: a tenant called a*b must not read the files of its
-// neighbours.
-func (f *Files) inPlace(key string) bool {
-	return f.dir != nil && !f.globs && !duck.HasGlob(key)
-}
-
 // Sharing returns ctx whose reads together keep to the limit of requests in flight.
 func (f *Files) Sharing(ctx context.Context) context.Context {
-	if f.dir != nil && !f.globs { // nothing is fetched
+	if f.Local() {
 		return ctx
 	}
 	return f.cache.Sharing(ctx)
@@ -98,15 +89,6 @@ func (f *Files) Sharing(ctx context.Context) context.Context {
 
 // Forget drops the local copies of an object, so that the next read asks the store.
 func (f *Files) Forget(object string) error { return f.cache.Forget(object) }
-
-// whole returns the local path of an object of size bytes, -1 if the size is not known. It is valid
-// until release.
-func (f *Files) whole(ctx context.Context, key string, size int64) (path string, release func(), err error) {
-	if f.inPlace(key) {
-		return f.dir.LocalPath(key), func() {}, nil
-	}
-	return f.cache.Whole(ctx, key, size)
-}
 
 // gone wraps the error of a file that does not exist in the store's error for that.
 func gone(key string, err error) error {

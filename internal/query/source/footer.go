@@ -112,7 +112,7 @@ func (f *Files) blockFooter(ctx context.Context, o *Ref) (*Footer, error) {
 	var b []byte
 	var m block.Meta
 	var err error
-	if f.inPlace(key) {
+	if f.Local() {
 		b, err = os.ReadFile(f.dir.LocalPath(key))
 		err = gone(key, err)
 	} else {
@@ -179,19 +179,14 @@ func newSegmentFooter(key string, info segment.Info) *Footer {
 	return ft
 }
 
-func (f *Files) segmentInfo(ctx context.Context, o *Ref) (segment.Info, error) {
-	if !f.inPlace(o.Series) && o.Size > WholeBytes {
+func (f *Files) segmentInfo(ctx context.Context, o *Ref) (info segment.Info, err error) {
+	if !f.Local() && o.Size > WholeBytes {
 		return segment.ReadInfo(objstore.ReaderAt(ctx, f.store, o.Series), o.Size)
 	}
-	path, release, err := f.whole(ctx, o.Series, o.Size)
-	if err != nil {
-		return segment.Info{}, err
+	in := f.Open(ctx, o.Series, o.Size)
+	err = in.Prefetch([][2]int64{{0, o.Size}})
+	if err == nil {
+		info, err = segment.ReadInfo(in, o.Size)
 	}
-	defer release()
-	file, err := os.Open(path)
-	if err != nil {
-		return segment.Info{}, gone(o.Series, err)
-	}
-	info, err := segment.ReadInfo(file, o.Size)
-	return info, errors.Join(err, file.Close())
+	return info, errors.Join(err, in.Close())
 }

@@ -99,13 +99,13 @@ func (f *Files) Warm(ctx context.Context, snap catalog.Snapshot) {
 		if len(tasks) >= maxWarm {
 			break
 		}
-		if f.inPlace(o.Series) || f.footers.Has(o.Series) {
+		if f.Local() || f.footers.Has(o.Series) {
 			continue
 		}
 		tasks = append(tasks, func(ctx context.Context) { _, _ = f.footer(ctx, o) })
 		if o.IsBlock() && small[o.Block.String()] {
 			tasks = append(tasks, func(ctx context.Context) {
-				if _, release, err := f.whole(ctx, o.Series, -1); err == nil {
+				if _, release, err := f.cache.Whole(ctx, o.Series, -1); err == nil {
 					release()
 				}
 			})

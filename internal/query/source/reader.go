@@ -28,7 +28,7 @@ type Reader interface {
 // are not local yet, each once while it is cached. ctx bounds all of its reads. Any of them may
 // fail with objstore.ErrNotFound.
 func (f *Files) Open(ctx context.Context, key string, size int64) Reader {
-	if f.inPlace(key) {
+	if f.Local() {
 		return &localReader{dir: f.dir, key: key}
 	}
 	return f.cache.Reader(ctx, key, size)
