@@ -76,19 +76,15 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	return c
 }
 
-// Query counts a query of a tenant, once for each of the things that it asks for.
-func (c *Counter) Query(tenant string, w *Wants) {
-	c.add(tenant, w)
-}
-
 // LabelValues counts a request of a tenant for the values of a label.
 func (c *Counter) LabelValues(tenant, label string) {
 	var w Wants
 	w.add(labelNames, label)
-	c.add(tenant, &w)
+	c.Query(tenant, &w)
 }
 
-func (c *Counter) add(tenant string, w *Wants) {
+// Query counts a query of a tenant, once for each of the things that it asks for.
+func (c *Counter) Query(tenant string, w *Wants) {
 	if c.settings.Bytes == 0 || len(w[metrics])+len(w[patterns])+len(w[labelNames]) == 0 {
 		return
 	}
