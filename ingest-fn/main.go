@@ -25,6 +25,8 @@ type cli struct {
 	Process process.Settings `embed:"" group:"Process"`
 	Ingest  ingest.Settings  `embed:"" group:"Ingest"`
 	Lambda  lambda.Settings  `embed:"" group:"AWS Lambda"`
+
+	Redriving ingestapp.Redriving `embed:"" group:"Ingest"`
 }
 
 func newCLI() *cli {
@@ -36,7 +38,7 @@ func newCLI() *cli {
 // Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
 	c.Process.Flags = vs
-	return process.Serve(ctx, c.Process, c.Lambda, io.Err, ingestapp.New(nil, c.Ingest))
+	return process.Serve(ctx, c.Process, c.Lambda, io.Err, ingestapp.New(nil, c.Ingest), ingestapp.OnCommand(c.Redriving, c.Ingest.QueueURL))
 }
 
 func main() {

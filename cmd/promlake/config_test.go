@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/base/settings"
 )
@@ -23,9 +24,10 @@ var update = flag.Bool("update", false, "write docs/configuration.md")
 
 // everything is the grammar of promlake serve and of the functions together.
 type everything struct {
-	Settings app.Settings       `embed:""`
-	Workers  compactapp.Workers `embed:"" group:"Compaction"`
-	Lambda   lambda.Settings    `embed:"" group:"AWS Lambda"`
+	Settings  app.Settings        `embed:""`
+	Redriving ingestapp.Redriving `embed:"" group:"Ingest"`
+	Workers   compactapp.Workers  `embed:"" group:"Compaction"`
+	Lambda    lambda.Settings     `embed:"" group:"AWS Lambda"`
 }
 
 // TestReference holds docs/configuration.md against the settings. With -update it writes the file.

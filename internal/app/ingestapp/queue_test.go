@@ -2,6 +2,8 @@ package ingestapp_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/store/queue"
 	"github.com/promlake/promlake/tests/support/memqueue"
 	"github.com/promlake/promlake/tests/support/memstore"
 	"github.com/promlake/promlake/tests/support/sqstest"
@@ -74,4 +77,24 @@ func TestBadQueue(t *testing.T) {
 	s.QueueURL = "nonsense"
 	_, err = ingestapp.New(nil, s)(t.Context(), parts)
 	require.ErrorContains(t, err, `start ingest: open queue: want https://host/account/name, got "nonsense"`)
+}
+
+// TestRedriveEndsInTime: with too little time left, a command moves nothing, and its answer has what
+// is left.
+func TestRedriveEndsInTime(t *testing.T) {
+	server, dead, to := sqstest.Start(t), memqueue.New(memqueue.Settings{}), memqueue.New(memqueue.Settings{})
+	require.NoError(t, dead.Send(t.Context(), queue.Message{Body: "x"}))
+	parts := process.Parts{Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)}
+	build := ingestapp.OnCommand(ingestapp.Redriving{QueueURL: server.Add("dead", dead)}, server.Add("write", to))
+	stage, err := build(t.Context(), parts)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	answer, err := stage.(process.Commanded).Command(ctx, []byte(`{"command": "redrive", "discard_unreadable": true}`))
+	require.NoError(t, err)
+	text, err := json.Marshal(answer)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"fates": [], "unreadable": [], "left": 1, "complete": false}`, string(text))
+	_, err = ingestapp.OnCommand(ingestapp.Redriving{QueueURL: server.Add("dead", dead)}, "")(t.Context(), parts)
+	require.ErrorContains(t, err, "ingest.queue-url: open queue: want https://host/account/name")
 }

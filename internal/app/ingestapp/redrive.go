@@ -27,8 +27,7 @@ type RedriveSettings struct {
 // if an error came before the first message.
 func Redrive(ctx context.Context, s RedriveSettings, now func() time.Time) (text string, err error) {
 	r := &redrive{RedriveSettings: s, seen: map[string]bool{}}
-	err = r.run(ctx)
-	if err != nil && len(r.found) == 0 {
+	if err = r.run(ctx); err != nil && len(r.found) == 0 {
 		return "", err // whether there are dead letters is not known
 	}
 	return r.text(now()), err
@@ -40,6 +39,7 @@ type redrive struct {
 	seen  map[string]bool  // by message
 	stay  []queue.Received // hidden until the end, so that nobody sees them twice
 	found []deadLetter
+	empty bool // no message was left to look at
 }
 
 // deadLetter is a message and what became of it.
@@ -67,17 +67,26 @@ const (
 	// hidden is the visibility timeout of a message while it is moved, or until all messages
 	// have been read.
 	hidden = 15 * time.Minute
+	// releasing is the time that the release of one message takes, at most: requests have ten.
+	releasing = 2 * time.Millisecond
 )
 
-// run receives the messages and handles one after another. It releases those that stay in the
-// queue, even after an error.
+// inTime reports whether the context's deadline leaves time for a batch, and for the release of
+// what stays.
+func (r *redrive) inTime(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return !ok || time.Until(end) > 2*emptyAfter+time.Duration(len(r.stay))*releasing
+}
+
+// run receives the messages and handles one after another, until shortly before the context's
+// deadline. It releases those that stay in the queue, even after an error.
 func (r *redrive) run(ctx context.Context) (err error) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		err = errors.Join(err, r.From.Release(ctx, 0, r.stay...))
 	}()
-	for r.Max == 0 || len(r.found) < r.Max {
+	for (r.Max == 0 || len(r.found) < r.Max) && r.inTime(ctx) {
 		n := queue.MaxBatch
 		if r.Max > 0 {
 			n = min(n, r.Max-len(r.found))
@@ -87,6 +96,7 @@ func (r *redrive) run(ctx context.Context) (err error) {
 			return fmt.Errorf("look for dead letters: %w", err)
 		}
 		if len(ms) == 0 {
+			r.empty = true
 			return nil
 		}
 		if err := r.take(ctx, ms); err != nil {
@@ -172,36 +182,65 @@ func (r *redrive) end(ctx context.Context, letters []*deadLetter, otherwise stri
 	return nil
 }
 
+// Fate is how many messages had the same fate.
+type Fate struct {
+	Fate     string `json:"fate"`
+	Messages int    `json:"messages"`
+	Samples  int64  `json:"samples"` // of those that can be read
+}
+
+// fates counts the messages by their fates, and leaves out those that no message had.
+func (r *redrive) fates() []Fate {
+	sums := []Fate{}
+	for _, f := range []string{fateMoved, fateReadable, fateFailed, fateTwice, fateStays, fateDiscarded} {
+		sum := Fate{Fate: f}
+		for _, d := range r.found {
+			if d.fate == f {
+				sum.Messages++
+				if d.message != nil {
+					sum.Samples += int64(d.message.Holds.Samples())
+				}
+			}
+		}
+		if sum.Messages > 0 {
+			sums = append(sums, sum)
+		}
+	}
+	return sums
+}
+
+// problems are the reasons for which messages cannot be read.
+func (r *redrive) problems() []string {
+	all := []string{}
+	for _, d := range r.found {
+		if d.unreadable != nil {
+			all = append(all, fmt.Sprintf("%s: %s", d.ID, d.unreadable))
+		}
+	}
+	return all
+}
+
 // text is a line for each message, why some cannot be read, and the totals.
 func (r *redrive) text(now time.Time) string {
 	var b strings.Builder
 	t := human.Table{Left: 3}
 	t.Row("MESSAGE", "TENANT", "", "SAMPLES", "BYTES", "DELIVERIES", "AGE")
-	fates := map[string]int{}
-	samples := map[string]int64{}
 	for _, d := range r.found {
-		fates[d.fate]++
 		tenant, count, bytes := "–", "–", "–"
 		if d.message != nil {
-			n := int64(d.message.Holds.Samples())
-			samples[d.fate] += n
-			tenant, count, bytes = d.message.Tenant, strconv.FormatInt(n, 10), human.Bytes(int64(d.message.Bytes))
+			tenant, count, bytes = d.message.Tenant, strconv.Itoa(d.message.Holds.Samples()), human.Bytes(int64(d.message.Bytes))
 		}
 		t.Row(d.ID, tenant, d.fate, count, bytes, strconv.Itoa(d.Receives), now.Sub(d.Sent).Round(time.Second).String())
 	}
 	if len(r.found) > 0 {
 		b.WriteString(t.String() + "\n")
 	}
-	for _, d := range r.found {
-		if d.unreadable != nil {
-			fmt.Fprintf(&b, "%s: %s\n", d.ID, d.unreadable)
-		}
+	for _, p := range r.problems() {
+		b.WriteString(p + "\n")
 	}
 	sums := human.Table{Left: 1}
-	for _, f := range []string{fateMoved, fateReadable, fateFailed, fateTwice, fateStays, fateDiscarded} {
-		if fates[f] > 0 {
-			sums.Row(f, human.Count(int64(fates[f]))+" messages", human.Count(samples[f])+" samples")
-		}
+	for _, f := range r.fates() {
+		sums.Row(f.Fate, human.Count(int64(f.Messages))+" messages", human.Count(f.Samples)+" samples")
 	}
 	if len(sums.Rows) == 0 {
 		return "no dead letters\n"

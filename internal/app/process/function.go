@@ -34,6 +34,13 @@ type Scheduled interface {
 	Tick(ctx context.Context, at time.Time) error
 }
 
+// Commanded is a stage that works when an operator invokes its function. At most one stage of a
+// function is one.
+type Commanded interface {
+	// Command does what an event of the kind lambda.Command orders.
+	Command(ctx context.Context, event []byte) (answer any, err error)
+}
+
 // Trailing is a stage that has work after requests. Only a function calls it; elsewhere a stage
 // works while no request is there.
 type Trailing interface {
@@ -132,6 +139,9 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 				return lambda.Handlers{}, errors.New("two stages take messages: one queue cannot tell them apart")
 			}
 			h.Messages = c.Consume
+		}
+		if c, ok := stage.(Commanded); ok {
+			h.Command = c.Command
 		}
 		if t, ok := stage.(Scheduled); ok {
 			ticks = append(ticks, t)

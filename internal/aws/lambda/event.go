@@ -26,6 +26,7 @@ type shape struct {
 	source     string // of EventBridge events, such as aws.events
 	detailType string
 	time       string
+	command    string
 	records    string // eventSource of the first record
 	rest       bool   // has httpMethod: payload format 1.0
 	keys       []string
@@ -63,6 +64,8 @@ func (e *event) member(p *jsontext.Parser, key string, sh *shape) (err error) {
 		sh.detailType, err = text(p)
 	case "time":
 		sh.time, err = text(p)
+	case "command":
+		sh.command, err = text(p)
 	case "httpMethod":
 		sh.rest = true
 		err = p.Skip()
@@ -100,6 +103,8 @@ func (e *event) classify(sh shape) error {
 		e.kind = SQS
 	case sh.records != "":
 		return fmt.Errorf("%w: records of %s", ErrEvent, sh.records)
+	case sh.command != "":
+		e.kind = Command
 	case sh.version == "2.0" && e.request.Context.HTTP.Method != "":
 		// The domain name is the only reliable difference.
 		switch domain := e.request.Context.DomainName; {
@@ -139,6 +144,9 @@ func (h Handlers) takes() string {
 	if h.Schedule != nil {
 		kinds = append(kinds, "schedules (EventBridge rule, EventBridge Scheduler)")
 	}
+	if h.Command != nil {
+		kinds = append(kinds, `commands such as {"command":"redrive"}`)
+	}
 	if kinds == nil {
 		return "no events"
 	}
@@ -165,6 +173,8 @@ func (h Handlers) has(e Event) bool {
 		return h.Messages != nil
 	case Schedule:
 		return h.Schedule != nil
+	case Command:
+		return h.Command != nil
 	default:
 		return h.HTTP != nil
 	}

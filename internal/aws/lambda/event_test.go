@@ -166,6 +166,7 @@ func TestOtherEventsAreRefusedByName(t *testing.T) {
 		{string(recorded(t, "unknown-ec2")), `"EC2 Instance State-change Notification" of "aws.ec2"`},
 		{string(recorded(t, "sqs-fifo")), "sqs; this function supports HTTP requests"},
 		{string(recorded(t, "eventbridge-rule")), "schedule; this function supports HTTP requests"},
+		{`{"command":"redrive"}`, "command; this function supports HTTP requests"},
 		{`{"Records":[]}`, "records of nothing"},
 		{`{"key1":"value1","key2":{}}`, `members ["key1" "key2"]; this function supports HTTP requests`},
 		{`{}`, "members []"},

@@ -50,6 +50,14 @@ func (f *function) handle(ctx context.Context, payload []byte) (whole []byte, st
 	case Schedule:
 		err = f.guarded(ctx, func() error { return f.h.Schedule(ctx, e.at) })
 		whole = []byte("null")
+	case Command:
+		err = f.guarded(ctx, func() error {
+			answer, err := f.h.Command(ctx, payload)
+			if err == nil {
+				whole, err = json.Marshal(answer)
+			}
+			return err
+		})
 	default:
 		whole, err = f.answer(ctx, &e)
 	}

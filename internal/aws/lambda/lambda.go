@@ -1,7 +1,7 @@
 // Package lambda converts the events of AWS Lambda to calls of ordinary Go handlers, and their
 // results to Lambda's answers. It supports HTTP requests of an API Gateway HTTP API (payload format
 // 2.0), of a Function URL and of a Remote, which invokes functions, batches of SQS messages, and
-// schedules of EventBridge. It is independent of what the handlers do.
+// schedules of EventBridge, and commands of operators. It is independent of what the handlers do.
 package lambda
 
 import (
@@ -28,6 +28,9 @@ type Handlers struct {
 	// Schedule runs scheduled work. at is the time of the schedule, not of the call. After an error
 	// Lambda tries again later.
 	Schedule func(ctx context.Context, at time.Time) error
+	// Command does what an operator orders with an event that has the member "command". event is
+	// the whole event, valid until Command returns. The answer is encoded as JSON.
+	Command func(ctx context.Context, event []byte) (answer any, err error)
 	// Before runs before each invocation.
 	Before func(ctx context.Context)
 	// After runs after the handler of each invocation and before its answer ends, because Lambda
@@ -59,6 +62,7 @@ const (
 	Direct      Event = "invoke"       // HTTP request of a Remote: payload format 2.0 with a domain name of its own
 	SQS         Event = "sqs"          // batch of messages
 	Schedule    Event = "schedule"     // EventBridge rule or EventBridge Scheduler
+	Command     Event = "command"      // `aws lambda invoke` with an object that has the member "command"
 )
 
 // Invocation describes the invocation of a context.

@@ -35,6 +35,7 @@ const (
 	opReceive = "receive"
 	opDelete  = "delete"
 	opRelease = "release"
+	opCount   = "count"
 )
 
 type payloadKey struct{}

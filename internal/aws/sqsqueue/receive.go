@@ -104,6 +104,33 @@ func notHidden(e types.BatchResultErrorEntry) bool {
 	return false
 }
 
+// Count returns about how many messages the queue has, hidden and delayed ones included.
+func (q *Queue) Count(ctx context.Context) (n int, err error) {
+	client, err := q.connect()
+	if err != nil {
+		return 0, fmt.Errorf("count messages of queue %s: %w", q.name, err)
+	}
+	out, err := client.GetQueueAttributes(withPayload(ctx, opCount, 0), &sqs.GetQueueAttributesInput{
+		QueueUrl: &q.url,
+		AttributeNames: []types.QueueAttributeName{
+			types.QueueAttributeNameApproximateNumberOfMessages,
+			types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+			types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+		},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count messages of queue %s: %w", q.name, err)
+	}
+	for name, value := range out.Attributes {
+		some, err := strconv.Atoi(value)
+		if err != nil {
+			return 0, fmt.Errorf("count messages of queue %s: %s: %w", q.name, name, err)
+		}
+		n += some
+	}
+	return n, nil
+}
+
 // attempt requests the end of deliveries and returns the entries that failed.
 type attempt func(*sqs.Client, []queue.Received) ([]types.BatchResultErrorEntry, error)
 

@@ -217,6 +217,8 @@ func (s *Server) do(r *http.Request, op string, q *memqueue.Queue, in request, f
 			_ = q.Release(r.Context(), time.Duration(e.VisibilityTimeout)*time.Second, queue.Received{Handle: e.ReceiptHandle})
 			return object{"Id": e.ID}
 		})
+	case "GetQueueAttributes":
+		return object{"Attributes": map[string]string{"ApproximateNumberOfMessages": strconv.Itoa(len(q.Messages()))}}
 	case "ReceiveMessage":
 		return receive(r, q, in)
 	}
