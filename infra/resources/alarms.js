@@ -112,7 +112,7 @@ module.exports = async ({ resolveVariable }) => {
   const actions = s.alarmActions;
   const Resources = {
     DeadLetterAlarm: alarm(
-      'Writes could not be made segments; they wait in the dead-letter queue for promlake redrive.',
+      'Writes could not be made segments; they wait in the dead-letter queue until they are redriven.',
       { ...ofQueue('DeadLetterQueue', 'ApproximateNumberOfMessagesVisible'), Threshold: 1, Period: 60, EvaluationPeriods: 1 },
       actions,
     ),

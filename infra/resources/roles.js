@@ -72,10 +72,11 @@ module.exports = async ({ resolveVariable }) => {
   const invokeItself = s.queryDivide ? [allow(['lambda:InvokeFunction'], queryFunction)] : [];
   const role = bounded(s.permissionsBoundary || s.noValue, s.allMay);
   const limits = s.runtimeConfigFile === 'store' ? [getRuntimeConfig] : [];
+  const redrive = [receive('DeadLetterQueue'), release('DeadLetterQueue'), send('WriteQueue')];
   return {
     Resources: {
       IngestRole: role('IngestLogGroup', [send('WriteQueue'), ...changeStates, ...write, ...limits, ...s.ingestMayRead]),
-      FlushRole: role('FlushLogGroup', [receive('WriteQueue'), release('WriteQueue'), putObjects, ...limits, ...s.othersMayRead]),
+      FlushRole: role('FlushLogGroup', [receive('WriteQueue'), release('WriteQueue'), ...redrive, putObjects, ...limits, ...s.othersMayRead]),
       PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       QueryRole: role('QueryLogGroup', [listObjects, getObjects, putUsage, changeDashboards, ...invokeItself, ...limits, ...s.queryMayRead]),

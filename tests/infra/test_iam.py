@@ -52,9 +52,13 @@ def received(queue: str) -> Rights:
     return {(f"sqs:{action}", queue) for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")}
 
 
+def released(queue: str) -> Rights:
+    return received(queue) | {("sqs:ChangeMessageVisibility", queue)}
+
+
 BUFFERED: dict[str, Rights] = {
     "ingest": {("sqs:SendMessage", "write queue")} | STATES_CHANGED | TOKENS_READ,
-    "flush": received("write queue") | {("sqs:ChangeMessageVisibility", "write queue")} | OBJECTS_WRITTEN,
+    "flush": released("write queue") | released("dead-letter queue") | {("sqs:SendMessage", "write queue")} | OBJECTS_WRITTEN,
     "plan": {("sqs:SendMessage", "job queue")} | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
     "compact": received("job queue") | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
     "query": OBJECTS_READ | QUERY_WRITTEN | TOKENS_READ,

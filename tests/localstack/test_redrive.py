@@ -1,8 +1,9 @@
-"""Messages that the flush function rejects go to the dead-letter queue, and promlake redrive returns the valid ones."""
+"""Messages that the flush function rejects go to the dead-letter queue, and its command redrive returns the valid ones."""
 
 import json
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from stack.running import Stack
@@ -11,6 +12,14 @@ from support.remote_write import series
 
 START = 1_760_000_400_000
 SECONDS = 300.0
+
+
+def redrive(stack: Stack, **options: bool) -> dict[str, Any]:
+    """Moves dead letters as an operator does, and returns the answer, with the messages by their fates."""
+    answer = stack.invoke("flush", {"command": "redrive", **options})
+    assert answer["error"] is None, answer
+    told = json.loads(answer["payload"])
+    return told | {"fates": {fate["fate"]: fate["messages"] for fate in told["fates"]}}
 
 
 @pytest.fixture
@@ -39,12 +48,13 @@ def test_poison_and_its_neighbours(hasty: Stack) -> None:
     (good,) = hasty.sent()[len(sent) :]
     wait_until(lambda: door.samples("revived", START - 1, START + 1) != {}, "the sample", SECONDS)
     hasty.sqs.send_message(QueueUrl=dead, MessageBody=good)
-    told = hasty.promlake("redrive", "--from", dead, "--dry-run")
-    assert hasty.waiting("DeadLetterQueueUrl") == 2, told
-    hasty.promlake("redrive", "--from", dead, "--to", write)
+    told = redrive(hasty, dry_run=True)
+    assert (told["fates"], told["left"], told["complete"]) == ({"readable": 1, "unreadable, stays": 1}, 2, True)
+    told = redrive(hasty)
+    assert (told["fates"], told["left"]) == ({"moved": 1, "unreadable, stays": 1}, 1)
     wait_until(lambda: hasty.waiting("WriteQueueUrl") == 0, "the write queue to be empty", SECONDS)
     assert hasty.waiting("DeadLetterQueueUrl") == 1
     assert list(door.samples("revived", START - 1, START + 1).values()) == [[(START, 2.0)]]
 
-    hasty.promlake("redrive", "--from", dead, "--to", write, "--discard-unreadable")
-    wait_until(lambda: hasty.waiting("DeadLetterQueueUrl") == 0, "the dead-letter queue to be empty", SECONDS)
+    assert redrive(hasty, discard_unreadable=True)["fates"] == {"unreadable, discarded": 1}
+    assert hasty.waiting("DeadLetterQueueUrl") == 0

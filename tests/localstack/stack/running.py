@@ -95,6 +95,10 @@ class Stack:
         time = (at or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
         event = {"version": "0", "id": "1", "source": "aws.events", "detail-type": "Scheduled Event", "account": "000000000000"}
         event |= {"time": time, "region": self.description["region"], "resources": [], "detail": {}}
+        return self.invoke(function, event)
+
+    def invoke(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
+        """Invokes a function with an event, and returns its answer."""
         answer = self.functions.invoke(FunctionName=self.name(function), Payload=json.dumps(event))
         return {"error": answer.get("FunctionError"), "payload": answer["Payload"].read()}
 
