@@ -1,8 +1,8 @@
 // Command compact-fn runs the compaction stage as a separate process or as an AWS Lambda function:
 // it merges segments into blocks. A POST to /-/compact, or a schedule's event, runs one cycle over
-// all tenants, or sends the cycle's jobs to a queue from which such functions receive them. It
-// reads the same PROMLAKE_* variables and flags as `promlake serve`. Several instances may compact
-// one store.
+// all tenants, or sends the cycle's jobs to a queue from which such functions receive them. It may
+// also publish Iceberg tables. It reads the same PROMLAKE_* variables and flags as `promlake serve`.
+// Several instances may compact one store.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/base/settings"
 )
@@ -26,6 +27,7 @@ type cli struct {
 	Process process.Settings    `embed:"" group:"Process"`
 	Compact compactapp.Settings `embed:"" group:"Compaction"`
 	Workers compactapp.Workers  `embed:"" group:"Compaction"`
+	Publish publishapp.Settings `embed:"" group:"Compaction"`
 	Lambda  lambda.Settings     `embed:"" group:"AWS Lambda"`
 }
 
@@ -41,7 +43,11 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 	if c.Process.Self.Enabled() {
 		c.Compact.OwnTenant = c.Process.Self.Tenant
 	}
-	return process.Serve(ctx, c.Process, c.Lambda, io.Err, compactapp.OnRequest(c.Compact, c.Workers))
+	stages := []process.Builder{compactapp.OnRequest(c.Compact, c.Workers)}
+	if c.Publish.Enabled {
+		stages = append(stages, publishapp.New(c.Publish, c.Process.Store, c.Compact.DeletionDelay))
+	}
+	return process.Serve(ctx, c.Process, c.Lambda, io.Err, stages...)
 }
 
 func main() {

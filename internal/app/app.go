@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/promapp"
+	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/ruleapp"
 	"github.com/promlake/promlake/internal/app/tenantapp"
@@ -36,7 +37,7 @@ type Settings struct {
 	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
 	Compact    compactapp.Settings `embed:"" group:"Compaction"`
 	Uploads    uploadapp.Settings  `embed:"" group:"Compaction"`
-	Publish    PublishSettings     `embed:"" group:"Compaction"`
+	Publish    publishapp.Settings `embed:"" group:"Compaction"`
 	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
 	Ruler      ruler.Settings      `embed:"" group:"Scraping and rules"`
 	Page       pageapp.Settings    `embed:"" group:"Page"`
@@ -80,8 +81,8 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("query.timeout: want less than compactor.deletion-delay (%s), after which replaced objects are deleted, got %s",
 			s.Compact.DeletionDelay, s.Query.Query.Timeout)
 	}
-	if s.Publish.Enabled && s.Publish.Interval >= s.Compact.DeletionDelay {
-		return fmt.Errorf("publish.interval: want less than compactor.deletion-delay (%s), after which files of published tables are deleted, got %s", s.Compact.DeletionDelay, s.Publish.Interval)
+	if err := s.Publish.Check(s.Compact.DeletionDelay); err != nil {
+		return err
 	}
 	// In a directory, objects appear in the order of their times, however long a put takes.
 	if _, local := storeurl.Directory(s.Process.Store); s.Compaction.Enabled && !local && s.Ingest.FlushTimeout >= s.Compact.SettleDelay {
@@ -146,7 +147,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 		all = append(all, compactapp.Background(kept, s.Compact, s.Prometheus.Configured(), s.Compaction.Interval))
 	}
 	if s.Publish.Enabled {
-		all = append(all, NewPublishing(s.Publish, s.Process.Store))
+		all = append(all, publishapp.New(s.Publish, s.Process.Store, s.Compact.DeletionDelay))
 	}
 	if monitor != nil {
 		// Its last samples are still stored, because it ends before the stages that it uses.

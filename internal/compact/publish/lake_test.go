@@ -40,6 +40,7 @@ type lake struct {
 	fault func(memstore.Call) memstore.Fault
 	puts  []string
 	old   bool // blocks are written as by earlier versions
+	keep  time.Duration
 }
 
 func newLake(t *testing.T) *lake {
@@ -62,7 +63,7 @@ func newLake(t *testing.T) *lake {
 }
 
 func (l *lake) publisher() *Publisher {
-	return New(l.store, Settings{Location: func(k string) string { return uri + k }, Entropy: l.ids})
+	return New(l.store, Settings{Location: func(k string) string { return uri + k }, Keep: l.keep, Entropy: l.ids})
 }
 
 func (l *lake) publish() Report {

@@ -67,8 +67,8 @@ func (v *version) next(metas []block.Meta) (*iceberg.Metadata, error) {
 	m.CurrentSnapshotID = s.ID
 	m.Refs = map[string]iceberg.Ref{"main": {SnapshotID: s.ID, Type: "branch"}}
 	m.Snapshots = append(slices.Clone(m.Snapshots), s)
-	expired := 0 // those that were replaced longer than Keep ago; they are in order of time
-	for expired+1 < len(m.Snapshots) && m.Snapshots[expired+1].Timestamp < v.now-Keep.Milliseconds() {
+	expired := 0 // those that were replaced longer than Settings.Keep ago; they are in order of time
+	for expired+1 < len(m.Snapshots) && m.Snapshots[expired+1].Timestamp < v.now-v.set.Keep.Milliseconds() {
 		expired++
 	}
 	m.Snapshots, m.SnapshotLog = m.Snapshots[expired:], nil

@@ -14,7 +14,7 @@
 //
 // A publication reads the manifest (package catalog), chooses the blocks (plan.go), and writes one
 // Iceberg manifest for each day whose blocks differ from those published before. It deletes
-// metadata that no version younger than Keep needs, and never a file of a block.
+// metadata that no version younger than Settings.Keep needs, and never a file of a block.
 package publish
 
 import (
@@ -47,6 +47,9 @@ const attempts = 6
 type Settings struct {
 	// Location returns the URI under which other engines find the object of a key.
 	Location func(key string) string
+	// Keep is how long metadata is kept after it was replaced, if that is longer than the constant
+	// Keep.
+	Keep time.Duration
 	// Entropy makes identifiers distinct. Default crypto/rand.
 	Entropy io.Reader
 }
@@ -59,7 +62,7 @@ type Publisher struct {
 
 // New returns a publisher for store.
 func New(store objstore.Store, s Settings) *Publisher {
-	s.Entropy = cmp.Or(s.Entropy, rand.Reader)
+	s.Keep, s.Entropy = max(s.Keep, Keep), cmp.Or(s.Entropy, rand.Reader)
 	return &Publisher{store: store, set: s}
 }
 
@@ -158,11 +161,11 @@ func (s *state) meta(ctx context.Context, b catalog.Block) (*block.Meta, error) 
 	return &m, nil
 }
 
-// Keep is how long metadata is kept after it was replaced, for readers that opened it before. The
+// Keep is how long metadata is kept at least after it was replaced, for readers that opened it before. The
 // files of blocks that it names may be deleted earlier, after --compactor.deletion-delay.
 const Keep = time.Hour
 
-// clean deletes the metadata that no version needs which was the newest within Keep. Younger
+// clean deletes the metadata that no version needs which was the newest within Settings.Keep. Younger
 // objects stay in any case: they may belong to a publication under way. current are the manifests
 // of the newest version.
 func (v *version) clean(ctx context.Context, current []iceberg.ManifestFile) error {
@@ -185,7 +188,7 @@ func (v *version) clean(ctx context.Context, current []iceberg.ManifestFile) err
 	}
 	written := map[int64]time.Time{} // versions
 	var old []string
-	until := time.UnixMilli(v.now).Add(-Keep)
+	until := time.UnixMilli(v.now).Add(-v.set.Keep)
 	for o, err := range v.store.List(ctx, v.prefix(), "") {
 		if err != nil {
 			return fmt.Errorf("clean: list metadata: %w", err)

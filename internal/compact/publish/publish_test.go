@@ -138,6 +138,19 @@ func TestClean(t *testing.T) {
 	require.Len(t, rest, 4*3, "no file of a block is deleted")
 }
 
+// TestKeep: longer jobs find the metadata that they began with.
+func TestKeep(t *testing.T) {
+	l := newLake(t)
+	l.keep = 3 * Keep
+	for day := range 4 {
+		l.now = l.now.Add(Keep/2 + time.Minute)
+		l.clear()
+		l.add(day, key.L24h, up("a"))
+		l.publish()
+	}
+	require.Len(t, l.read("samples").meta.Snapshots, 4)
+}
+
 // TestConcurrent: of several publishers at once, none loses the work of another.
 func TestConcurrent(t *testing.T) {
 	l := newLake(t)

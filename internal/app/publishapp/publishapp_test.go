@@ -1,4 +1,4 @@
-package app_test
+package publishapp_test
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/store/catalog"
@@ -69,7 +69,7 @@ func TestPublishes(t *testing.T) {
 		}
 		return memstore.Fault{}
 	})
-	stage, err := app.NewPublishing(app.PublishSettings{Interval: time.Millisecond}, "s3://bucket")(t.Context(), p)
+	stage, err := publishapp.New(publishapp.Settings{Interval: time.Millisecond}, "s3://bucket", time.Minute)(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, stage.Routes())
 	const counts = `
@@ -88,10 +88,37 @@ promlake_publish_total{result="ok"} 1
 	require.Contains(t, string(b), `"location":"s3://bucket/v1/a/iceberg/samples"`)
 }
 
+// TestTicks: in a function, the stage publishes at each tick, and a failure is that of the tick.
+func TestTicks(t *testing.T) {
+	var fails atomic.Bool
+	fails.Store(true)
+	p, store := compacted(t, func(c memstore.Call) memstore.Fault {
+		if c.Op == memstore.Put && c.Key == table && fails.Swap(false) {
+			return memstore.Fault{Err: errors.New("injected")}
+		}
+		return memstore.Fault{}
+	})
+	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
+	stage, err := publishapp.New(publishapp.Settings{}, "s3://bucket", time.Minute)(t.Context(), p)
+	require.NoError(t, err)
+	tick := stage.(process.Scheduled).Tick
+	require.ErrorContains(t, tick(t.Context(), time.Now()), "publish tenant a: table samples: ")
+	require.NoError(t, tick(t.Context(), time.Now()))
+	require.NoError(t, tick(t.Context(), time.Now()))
+	_, _, err = objstore.ReadAll(t.Context(), store, table)
+	require.NoError(t, err)
+}
+
+func TestInterval(t *testing.T) {
+	build := publishapp.New(publishapp.Settings{Enabled: true, Interval: time.Minute}, "s3://bucket", time.Minute)
+	_, err := build(t.Context(), process.Parts{})
+	require.ErrorContains(t, err, "publish.interval: want less than compactor.deletion-delay (1m0s), after which files of published tables are deleted, got 1m0s")
+}
+
 func TestEndsBeforeTheProcessIsReady(t *testing.T) {
 	store := memstore.New(memstore.Settings{})
 	p := process.Parts{Store: store, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Ready: make(chan struct{}), Now: time.Now}
-	stage, err := app.NewPublishing(app.PublishSettings{Interval: time.Millisecond}, "s3://bucket")(t.Context(), p)
+	stage, err := publishapp.New(publishapp.Settings{Interval: time.Millisecond}, "s3://bucket", time.Minute)(t.Context(), p)
 	require.NoError(t, err)
 	require.NoError(t, stage.Drain(t.Context()))
 	require.NoError(t, stage.Close())
@@ -103,12 +130,12 @@ func TestLocate(t *testing.T) {
 		{"", "s3://bucket/prefix?endpoint=http://localhost", "s3://bucket/prefix/k"}, {"s3a://bucket/prefix/", "s3://bucket", "s3a://bucket/prefix/k"},
 		{"", "/data", "file:///data/k"},
 	} {
-		f, err := app.Locate(tc[0], tc[1])
+		f, err := publishapp.Locate(tc[0], tc[1])
 		require.NoError(t, err)
 		require.Equal(t, tc[2], f("k"))
 	}
 	for _, tc := range [][2]string{{"bucket/prefix", "s3://bucket"}, {"", "s3://"}} {
-		_, err := app.Locate(tc[0], tc[1])
+		_, err := publishapp.Locate(tc[0], tc[1])
 		require.Error(t, err)
 	}
 }
