@@ -11,7 +11,7 @@ const API_URL = { 'Fn::Sub': 'https://${HttpApi}.execute-api.${AWS::Region}.${AW
 
 const HTTP_API_SECONDS = 30; // API Gateway waits no longer for a function
 const JOB_SECONDS = 15 * 60; // catalog.MaxJobAge: an older job may not commit
-const DELETION_SECONDS = 15 * 60; // --compactor.deletion-delay: a longer query may miss deleted objects
+const DELETION_SECONDS = 15 * 60; // least deletion-delay-minutes: a longer query may miss deleted objects
 const AFTER_SECONDS = 5; // of a function's time, reserved for the end of a query
 const COMMIT_SECONDS = 30; // of a function's time, reserved for the commit after a job's deadline
 
@@ -76,6 +76,8 @@ const PARAMETERS = {
   'rules-alert-relabel-configs': optional(relabeling),
   'rules-delay': integer(0, 240),
 
+  iceberg: oneOf('on', 'off'),
+  'deletion-delay-minutes': integer(DELETION_SECONDS / 60, 7 * 1440),
   retention: matching(PERIOD, 'a period such as 90d, 0 for ever'),
   versioning: oneOf('on', 'off'),
   'kms-key': optional(matching('arn:aws[\\w-]*:kms:[\\w-]+:\\d{12}:key/[\\w-]+', 'the ARN of a key of KMS')),
@@ -301,6 +303,8 @@ const derive = (p) => {
     rulesAlertRelabelConfigs: p.rulesAlertRelabelConfigs || NO_VALUE,
     // The API routes rules to their function, but the URL of the query function does not.
     rulerUrl: p.rules === 'on' ? API_URL : NO_VALUE,
+    publishIceberg: p.iceberg === 'on' ? 'true' : NO_VALUE,
+    deletionDelay: `${p.deletionDelayMinutes}m`,
     tenantRetention: p.tenantRetention || NO_VALUE,
     bucketVersioning: p.versioning === 'on' ? { Status: 'Enabled' } : NO_VALUE,
     versionDays: p.versioning === 'on' ? VERSION_DAYS : 1,

@@ -59,7 +59,7 @@ def x86(package: Package) -> Template:
     parameters = ("retention=90d", "tenant-retention=team-a=30d,team-b=0", "query-timeout=840", "flush-timeout=900", "compact-timeout=900",
                   "ingest-concurrency=50", "query-concurrency=20", "query-tmp=10240", "query-max-dollars=0.05", "self-metrics=on",
                   "system-log-level=info", "query-divide=8", "batch-seconds=300", "runtime-config=on", "tags=team=x,cost-center=y",
-                  "url-auth=iam", f"alarm-topic={TOPIC}")  # fmt: skip
+                  "url-auth=iam", f"alarm-topic={TOPIC}", "iceberg=on", "deletion-delay-minutes=720")  # fmt: skip
     return read(package("test-x86", "x86_64", *parameters) / "cloudformation.json")
 
 

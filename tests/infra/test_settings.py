@@ -87,6 +87,8 @@ def test_parameters_of_the_composed_environment() -> None:
         ({"flush_concurrency": "1"}, "parameter flush-concurrency: want a whole number from 2"),
         ({"retention": "90"}, 'parameter retention: want a period such as 90d, 0 for ever, got "90"'),
         ({"retention": ""}, "parameter retention"),
+        ({"iceberg": "glue"}, 'parameter iceberg: want one of on, off, got "glue"'),
+        ({"deletion_delay_minutes": "14"}, 'parameter deletion-delay-minutes: want a whole number from 15 to 10080, got "14"'),
         ({"tenant_retention": "team-a"}, "parameter tenant-retention: want TENANT=PERIOD"),
         ({"tenant_retention": "team-a=30d,team-b="}, "parameter tenant-retention"),
         ({"rules_alert_relabel_configs": "[{action: drop}]"}, "parameter rules-alert-relabel-configs: want rules=on, too"),

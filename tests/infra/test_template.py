@@ -17,7 +17,6 @@ from support.programs import ROOT, Programs
 REGIONS = ("us-east-1", "eu-central-1", "ap-southeast-2")
 PROGRAM = {"ingest": "ingest-fn", "flush": "ingest-fn", "plan": "compact-fn", "compact": "compact-fn", "query": "query-fn"}
 MAX_JOB_SECONDS = 15 * 60  # catalog.MaxJobAge
-DELETION_DELAY_SECONDS = 15 * 60  # --compactor.deletion-delay
 DAY = 86400
 
 
@@ -125,7 +124,9 @@ def check_times(t: Template) -> None:
     for limit in ("PROMLAKE_COMPACTOR_JOB_TIMEOUT", "PROMLAKE_COMPACTOR_MEMORY"):
         assert env["plan"][limit] == env["compact"][limit]
     assert int(env["compact"]["PROMLAKE_COMPACTOR_MEMORY"].removesuffix("MiB")) <= t.function("compact")["MemorySize"] / 3
-    assert 1 <= seconds(env["query"]["PROMLAKE_QUERY_TIMEOUT"]) < timeout["query"] < DELETION_DELAY_SECONDS
+    deletion = 60 * int(env["plan"]["PROMLAKE_COMPACTOR_DELETION_DELAY"].removesuffix("m"))
+    assert deletion == (720 if "PROMLAKE_PUBLISH_ICEBERG" in env["plan"] else 15) * 60
+    assert 1 <= seconds(env["query"]["PROMLAKE_QUERY_TIMEOUT"]) < timeout["query"] < deletion
     cache = int(env["query"]["PROMLAKE_QUERY_CACHE_BYTES"].removesuffix("MiB"))
     assert 0 < cache < t.function("query")["EphemeralStorage"]["Size"], "the cache fills all of /tmp"
 
