@@ -5,10 +5,9 @@ import { cp, mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import axe from "axe-core";
 import { exposition } from "./dashboards/series.mjs";
 import { cluster, goRuntime, hostile, kubernetes, legacy, nodeExporter, strange } from "./fixtures.mjs";
-import { open, Server, until, visit } from "./harness.mjs";
+import { open, serious, Server, until, visit } from "./harness.mjs";
 
 // Dashboards that people have from Grafana's collection: their structure, written after the
 // documentation of their exporters. What a panel cannot show is named on it.
@@ -293,10 +292,7 @@ test("accessible and within its width", async () => {
       await page.setViewportSize({ width, height: 900 });
       await until(`${dash} fits ${width} pixels`, () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
     }
-    await page.evaluate(axe.source);
-    const found = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
-    const serious = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
-    assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" | ")}`), [], dash);
+    assert.deepEqual(await serious(page, "body"), [], dash);
   }
   assert.deepEqual(page.faults, []);
 });

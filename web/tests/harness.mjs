@@ -104,10 +104,28 @@ export async function visit(browser, url, options = {}) {
   return page;
 }
 
-// serious are the faults that axe-core finds in what the page shows.
-export async function serious(page) {
+// reach moves the focus to an element by Tab, and presses keys there.
+export async function reach(page, element, ...keys) {
+  await element.waitFor();
+  for (let i = 0; !(await element.evaluate((e) => e === document.activeElement)); i++) {
+    assert.ok(i < 500, "the keyboard does not reach it");
+    await page.keyboard.press("Tab");
+  }
+  for (const key of keys) await page.keyboard.press(key);
+}
+
+// settled waits until everything is answered, and until drawings have the size of their boxes.
+export async function settled(page) {
+  await until("everything is answered", async () => (await page.locator('[aria-busy="true"]').count()) === 0);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+// serious are the faults that axe-core finds in a part of the page. The policy of the page keeps
+// scripts out of it, so axe-core runs through the debugger.
+export async function serious(page, part = "main") {
+  await settled(page);
   await page.evaluate(axe.source);
-  const { violations } = await page.evaluate(() => globalThis.axe.run("main", { resultTypes: ["violations"] }));
+  const { violations } = await page.evaluate((p) => globalThis.axe.run(p, { resultTypes: ["violations"] }), part);
   return violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" | ")}`);
 }
 
