@@ -1,6 +1,7 @@
 import operations from "../../infra/grafana/dashboards/promlake-operations.json";
-import type { Answer, Labels, Series } from "./answer";
+import type { Answer, Series } from "./answer";
 import { queryParams, type Api } from "./api";
+import { filled } from "./format";
 
 // What the server does now: rates and prices, from the metrics that Promlake stores of itself
 // (docs/grafana.md). The queries are those of the shipped operations dashboard, so both agree.
@@ -34,10 +35,8 @@ async function panel(api: Api, title: string, at: number, asOf: number | undefin
     targets.map(async (t) => {
       const expr = t.expr.replaceAll(/\$(job|instance)\b/g, ".*").replaceAll("$__rate_interval", "5m");
       const { data } = await api.get<Answer>("query", queryParams(expr, at, asOf));
-      return (data.result as Series[]).map((s) => ({ of: title, name: named(t.legendFormat, s.metric), value: Number(s.value?.[1]) })).filter((r) => Number.isFinite(r.value));
+      return (data.result as Series[]).map((s) => ({ of: title, name: filled(t.legendFormat, s.metric).trim() || "all", value: Number(s.value?.[1]) })).filter((r) => Number.isFinite(r.value));
     }),
   );
   return answers.flat().sort((a, b) => b.value - a.value);
 }
-
-const named = (legend: string, labels: Labels) => legend.replaceAll(/\{\{\s*(\w+)\s*\}\}/g, (_, l: string) => labels[l] ?? "").trim() || "all";

@@ -62,7 +62,7 @@ export class Api {
   async whole<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     const body = form(params);
     return this.slots.run(async () => {
-      const response = await this.request(path, body, body.length > 1500, signal);
+      const response = await this.send(...this.order(path, body, body.length > 1500), signal);
       const text = await reached(response.text(), signal);
       return parse(response, text) as T;
     }, signal);
@@ -84,7 +84,7 @@ export class Api {
   // stream passes a successful reply on in parts, as they arrive. It leaves the browser time to
   // draw and to react between them.
   async stream(path: string, params: Params, signal: AbortSignal, take: (part: string) => void): Promise<void> {
-    const response = await this.request(path, form(params), true, signal);
+    const response = await this.send(...this.order(path, form(params), true), signal);
     if (!response.ok || !response.body) {
       parse(response, await reached(response.text(), signal));
       return;
@@ -102,9 +102,7 @@ export class Api {
 
   // alertmanager asks the Alertmanager that the server notifies, by its API, version 2.
   async alertmanager<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const token = this.token;
-    const response = await reached(fetch(this.url(`alertmanager/api/v2/${path}`), { method, headers: { ...this.headers(), "Content-Type": "application/json" }, body: JSON.stringify(body) ?? null }));
-    this.authorized(response, token);
+    const response = await this.send(this.url(`alertmanager/api/v2/${path}`), { method, headers: { ...this.headers(), "Content-Type": "application/json" }, body: JSON.stringify(body) ?? null });
     const text = await reached(response.text());
     if (response.ok) return (text ? JSON.parse(text) : undefined) as T;
     const why = /^["{]/.test(text) ? (JSON.parse(text) as string | ReplyBody) : text;
@@ -114,17 +112,15 @@ export class Api {
   // dashboard reads, saves or deletes a dashboard of the server. The version is that of a dashboard
   // that was saved, "" of a file in the server's folder.
   async dashboard(method: string, name: string, headers: Record<string, string> = {}, body?: string): Promise<{ data: unknown; version: string }> {
-    const token = this.token;
     const path = name.endsWith(".json") ? name.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(name); // no folder has it
-    const response = await reached(fetch(this.url(`api/v1/dashboards/${path}`), { method, headers: { ...this.headers(), ...headers }, body: body ?? null }));
-    this.authorized(response, token);
+    const response = await this.send(this.url(`api/v1/dashboards/${path}`), { method, headers: { ...this.headers(), ...headers }, body: body ?? null });
     const { data } = parse(response, await reached(response.text())) as { data?: unknown };
     return { data, version: response.headers.get("ETag") ?? "" };
   }
 
   // post makes the server do what a path names.
   async post(path: string): Promise<void> {
-    const response = await this.request(path, "", true);
+    const response = await this.send(...this.order(path, "", true));
     parse(response, await reached(response.text()));
   }
 
@@ -148,8 +144,7 @@ export class Api {
     }
   }
 
-  private async request(path: string, body: string, post: boolean, signal?: AbortSignal): Promise<Response> {
-    const [url, init] = this.order(path, body, post);
+  private async send(url: string, init: RequestInit, signal?: AbortSignal): Promise<Response> {
     const token = this.token;
     const response = await reached(fetch(url, { ...init, ...(signal ? { signal } : {}) }), signal);
     this.authorized(response, token);

@@ -2,6 +2,7 @@ import { ApiError, spanParams, type Params } from "./api";
 import { alarm, cut, h, replace } from "./dom";
 import { count, dollars, formatValue } from "./format";
 import type { Context } from "./context";
+import { Latest } from "./latest";
 import type { State } from "./state";
 import { num, table, type Cell } from "./table";
 import { bounds, formatDuration, formatTime } from "./time";
@@ -46,7 +47,7 @@ export class CardinalityView {
   private readonly label: HTMLInputElement;
   private readonly status = h("div", { class: "status", role: "status" });
   private readonly body = h("div", { class: "lists" });
-  private running: AbortController | undefined;
+  private readonly latest = new Latest(this.body);
 
   constructor(
     private readonly ctx: Context,
@@ -67,25 +68,14 @@ export class CardinalityView {
   }
 
   destroy(): void {
-    this.running?.abort();
+    this.latest.end();
   }
 
   refresh(automatic = false): void {
-    if (automatic && this.running) return;
-    this.running?.abort();
-    const run = (this.running = new AbortController());
+    if (automatic && this.latest.busy) return;
     this.selector.value = this.state().filter;
     this.label.value = this.state().only;
-    this.body.setAttribute("aria-busy", "true");
-    void this.show(run.signal)
-      .catch((e: unknown) => {
-        if (!run.signal.aborted) replace(this.status, alarm(e));
-      })
-      .finally(() => {
-        if (this.running !== run) return;
-        this.running = undefined;
-        this.body.setAttribute("aria-busy", "false");
-      });
+    void this.latest.do((signal) => this.show(signal), (e) => replace(this.status, alarm(e)));
   }
 
   private async show(signal: AbortSignal): Promise<void> {
@@ -98,16 +88,13 @@ export class CardinalityView {
     const narrow = (matcher: string) => this.change({ filter: narrowed(filter, matcher) });
     const matcher = (name: string, value: string) => `${isName(name) ? name : JSON.stringify(name)}=${JSON.stringify(value)}`;
     const pair = (text: string) => [text.slice(0, text.indexOf("=")), text.slice(text.indexOf("=") + 1)] as const;
-    const lists = (x: Explored | undefined) => [x?.seriesCountByMetricName, x?.seriesCountByLabelName, x?.seriesCountByFocusLabelValue, x?.seriesCountByLabelValuePair, x?.labelValueCountByLabelName] as const;
-    const [metrics, labels, focus, pairs, values] = lists(now);
-    const [metrics0, labels0, focus0, pairs0, values0] = lists(before);
     replace(
       this.body,
-      list("Series by metric", "Metric", "Series", metrics, metrics0, (n) => narrow(matcher("__name__", n)), (n) => this.explore(isName(n) ? `count(${n})` : `count({${JSON.stringify(n)}})`)),
-      only ? list(`Series by ${only}`, only, "Series", focus ?? [], focus0, (v) => narrow(matcher(only, v))) : null,
-      list("Series by label", "Label", "Series", labels, labels0, (n) => this.change({ only: n })),
-      list("Series by label pair", "Label pair", "Series", pairs, pairs0, (text) => narrow(matcher(...pair(text)))),
-      list("Values by label", "Label", "Values", values, values0, (n) => this.change({ only: n })),
+      list("Series by metric", "Metric", "Series", now.seriesCountByMetricName, before?.seriesCountByMetricName, (n) => narrow(matcher("__name__", n)), (n) => this.explore(isName(n) ? `count(${n})` : `count({${JSON.stringify(n)}})`)),
+      only ? list(`Series by ${only}`, only, "Series", now.seriesCountByFocusLabelValue ?? [], before?.seriesCountByFocusLabelValue, (v) => narrow(matcher(only, v))) : null,
+      list("Series by label", "Label", "Series", now.seriesCountByLabelName, before?.seriesCountByLabelName, (n) => this.change({ only: n })),
+      list("Series by label pair", "Label pair", "Series", now.seriesCountByLabelValuePair, before?.seriesCountByLabelValuePair, (text) => narrow(matcher(...pair(text)))),
+      list("Values by label", "Label", "Values", now.labelValueCountByLabelName, before?.labelValueCountByLabelName, (n) => this.change({ only: n })),
       unasked && this.unaskedTable(unasked, (n) => narrow(matcher("__name__", n))),
     );
   }

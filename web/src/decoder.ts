@@ -1,8 +1,17 @@
 import type { Answer, Series } from "./answer";
 import { Compact } from "./compact";
-import type { Told } from "./messages";
 
 // Reads large replies in a worker (worker.ts), so that the page reacts to input meanwhile.
+
+// Order asks for a request; without a URL it aborts the one with this id.
+export interface Order {
+  id: number;
+  url?: string;
+  init?: RequestInit;
+}
+
+// Told is a part of a reply, its end, or why there is none.
+export type Told = { id: number } & ({ series: Series[] } | { response: { ok: boolean; status: number; statusText: string }; reply: unknown; text: string } | { failed: string });
 
 // Decoded is a reply that has arrived completely.
 export interface Decoded {

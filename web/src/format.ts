@@ -63,6 +63,9 @@ export function legend(labels: Record<string, string>, hidden: ReadonlySet<strin
   return pairs.length ? `${name}{${pairs.join(", ")}}` : name || "{}";
 }
 
+// filled writes the values of labels into a text such as "{{job}} of {{instance}}".
+export const filled = (text: string, labels: Record<string, string>) => text.replace(/\{\{\s*([^{}]+?)\s*\}\}/g, (_, l: string) => labels[l] ?? "");
+
 // shared returns the labels that have the same value in all of two or more series.
 export function shared(series: readonly { metric: Record<string, string> }[]): Set<string> {
   const out = new Set<string>();

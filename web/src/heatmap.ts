@@ -1,6 +1,6 @@
 import type { Series } from "./answer";
 import { h } from "./dom";
-import type { Graph } from "./graph";
+import { columns, type Graph } from "./graph";
 import { tiles } from "./tiles";
 import { formatTime, type Zone } from "./time";
 
@@ -24,8 +24,6 @@ interface Grid {
   step: number;
 }
 
-const gridTimes = (g: Grid) => Array.from({ length: Math.floor((g.end - g.start) / g.step) + 1 }, (_, i) => (g.start + i * g.step) / 1000);
-
 // isHistogram reports whether series are the buckets of classic histograms, or native histograms.
 export function isHistogram(series: readonly Series[]): boolean {
   return series.length > 0 && (series.every((s) => s.metric["le"] !== undefined && !Number.isNaN(Number(s.metric["le"].replace("Inf", "Infinity")))) || series.every((s) => (s.histograms?.length ?? 0) > 0));
@@ -34,21 +32,15 @@ export function isHistogram(series: readonly Series[]): boolean {
 const bound = (le: string) => Number(le.replace("Inf", "Infinity"));
 
 // cellsOf sums histograms of all series, by bucket. The counts of classic buckets are cumulative.
-export function cellsOf(series: readonly Series[], g: Grid, format: (v: number) => string): Cells {
-  const times = gridTimes(g);
-  const index = (t: number) => Math.round((t * 1000 - g.start) / g.step);
-  if (series.some((s) => s.histograms?.length)) return native(series, times, index, format);
+export function cellsOf(series: Series[], g: Grid, format: (v: number) => string): Cells {
+  const { times, values } = columns(series, { ...g, log: false });
+  if (series.some((s) => s.histograms?.length)) return native(series, times, (t) => Math.round((t * 1000 - g.start) / g.step), format);
   const sums = new Map<number, (number | null)[]>();
-  for (const s of series) {
+  series.forEach((s, j) => {
     const le = bound(s.metric["le"] ?? "Inf");
-    let row = sums.get(le);
-    if (!row) sums.set(le, (row = new Array<number | null>(times.length).fill(null)));
-    for (const [t, v] of s.values ?? []) {
-      const i = index(t);
-      const n = Number(v);
-      if (i >= 0 && i < times.length && Number.isFinite(n)) row[i] = (row[i] ?? 0) + n;
-    }
-  }
+    const below = sums.get(le);
+    sums.set(le, values[j]!.map((v, i) => (v === null ? (below?.[i] ?? null) : (below?.[i] ?? 0) + v)));
+  });
   const bounds = [...sums.keys()].sort((a, b) => a - b);
   const rows = bounds.map((le, j) => {
     const below = j ? sums.get(bounds[j - 1]!)! : undefined;

@@ -4,12 +4,13 @@ import { spanOf, type Context } from "./context";
 import { seriesRows } from "./csv";
 import { alarm, choice, cut, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
-import { exemplars, listed, type Dot } from "./exemplars";
+import { exemplars, listed } from "./exemplars";
 import { Builder } from "./explore/builder";
 import { advise } from "./explore/facts";
 import { formatValue, legend, unitOf } from "./format";
 import { drawn, graph, linesOf, type Graph, type GraphOptions, type Mark } from "./graph";
 import { cellsOf, heatmap, isHistogram } from "./heatmap";
+import { Latest } from "./latest";
 import { pause } from "./pause";
 import { Ranged } from "./ranged";
 import { shareMenu, type Shared } from "./share";
@@ -33,7 +34,7 @@ export class Result {
   answer: Answer | undefined;
   private readonly status = h("div", { class: "status", role: "status" });
   private readonly body = h("div", { class: "body" });
-  private running: AbortController | undefined;
+  private readonly latest: Latest;
   private drawing: Graph | undefined;
   private readonly values = new ValuesTable();
   private readonly query: Ranged;
@@ -48,38 +49,32 @@ export class Result {
     this.query = new Ranged(ctx);
     this.gate = new Gate(ctx.api, this.status);
     this.dom = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body, this.values.dom);
+    this.latest = new Latest(this.dom);
   }
 
   // ask runs the expression. An earlier run is cancelled. With refresh, only the end of a range
   // that moved on is asked again.
   async ask(g: PanelState, refresh = false): Promise<void> {
     // Refreshes that come faster than answers must not cancel each other for good.
-    if (refresh && (this.running || this.gate.waits)) return;
-    this.running?.abort();
-    const run = (this.running = new AbortController());
+    if (refresh && (this.latest.busy || this.gate.waits)) return;
     if (!g.expr.trim()) {
+      this.latest.end();
       this.gate.forget();
-      this.running = undefined;
-      this.clear();
-      return;
+      this.empty();
+      return replace(this.status);
     }
-    this.dom.setAttribute("aria-busy", "true");
-    try {
-      if (!refresh && (await this.weigh(g, run.signal))) return this.empty();
-      if (g.tab === "table") await this.instant(g, run.signal);
-      else await this.ranged(g, refresh, run.signal);
-      if (!refresh && !run.signal.aborted) this.focus.answered?.();
-    } catch (e) {
-      if (run.signal.aborted || this.focus.refused?.(e)) return;
+    const work = async (signal: AbortSignal) => {
+      if (!refresh && (await this.weigh(g, signal))) return this.empty();
+      if (g.tab === "table") await this.instant(g, signal);
+      else await this.ranged(g, refresh, signal);
+      if (!refresh && !signal.aborted) this.focus.answered?.();
+    };
+    await this.latest.do(work, (e) => {
+      if (this.focus.refused?.(e)) return;
       replace(this.status, alarm(e));
       // A refresh that fails keeps the last answer, with the error above it.
       if (!refresh) this.empty();
-    } finally {
-      if (this.running === run) {
-        this.running = undefined;
-        this.dom.setAttribute("aria-busy", "false");
-      }
-    }
+    });
   }
 
   // weigh reports whether the query is heavy and the user has not decided yet.
@@ -109,44 +104,33 @@ export class Result {
   private async ranged(g: PanelState, refresh: boolean, signal: AbortSignal): Promise<void> {
     const range = this.ctx.range();
     const step = this.step(g, range);
-    const [{ series: all, start, end, reply: r }, dots] = await Promise.all([this.query.ask(g.expr, range, step, refresh, signal), this.dots(g, signal)]);
+    const [{ series: all, start, end, reply: r }, dots] = await Promise.all([this.query.ask(g.expr, range, step, refresh, signal), g.exemplars && g.tab === "graph" ? exemplars(this.ctx.api, g.expr, spanOf(this.ctx), signal) : undefined]);
     const series = this.focus.chosen?.(all) ?? all;
     const unit = unitOf(g.expr);
     const zone = this.ctx.zone();
     const zoom = (s: number, e: number) => this.ctx.zoom(s, e);
     const how: GraphOptions = { unit, stacked: g.stacked, log: g.log, zone, start, end, step, height: this.height, zoom, marks: this.focus.marks?.() ?? [], ...(dots ? { dots: dots.dots } : {}) };
     const of = g.tab === "heatmap" ? undefined : linesOf(series, how);
+    if (of) of.names = of.names.map((n) => (n === "{}" ? g.expr : n));
     if (series.length > drawn) await pause(); // the browser may react to input
     if (signal.aborted) return;
     this.answer = { ...r.data, result: series };
     this.tell(r, series.length, step);
     this.drop();
-    if (!series.length) {
+    const none = !series.length ? h("p", { class: "muted" }, "No series in this time range.") : !of && !isHistogram(series) && h("p", { class: "warn" }, "A heatmap shows the buckets of histograms: sum by (le) (rate(name_bucket[5m])), or sum(rate(name[5m])) of a native histogram.");
+    if (none) {
       this.values.hide();
-      replace(this.body, h("p", { class: "muted" }, "No series in this time range."));
-      return;
+      return replace(this.body, none);
     }
-    if (!of) {
-      if (!isHistogram(series)) {
-        this.values.hide();
-        replace(this.body, h("p", { class: "warn" }, "A heatmap shows the buckets of histograms: sum by (le) (rate(name_bucket[5m])), or sum(rate(name[5m])) of a native histogram."));
-        return;
-      }
+    if (of) {
+      this.drawing = graph(of, how);
+      replace(this.body, this.drawing.dom, dots && listed(dots.dots, dots.total, zone));
+    } else {
       const bound = /_bytes/.test(g.expr) ? "bytes" : /_seconds/.test(g.expr) ? "seconds" : "number";
       this.drawing = heatmap(cellsOf(series, { start, end, step }, (v) => formatValue(v, bound)), { zone, height: this.height, format: (v) => formatValue(v), zoom });
       replace(this.body, this.drawing.dom);
-      this.values.show(g.expr, this.drawing.dom, this.drawing.values);
-      return;
     }
-    this.drawing = graph(of, how);
-    replace(this.body, this.drawing.dom, dots && listed(dots.dots, dots.total, zone));
     this.values.show(g.expr, this.drawing.dom, this.drawing.values);
-  }
-
-  // dots asks for exemplars if the panel shows them.
-  private async dots(g: PanelState, signal: AbortSignal): Promise<{ dots: Dot[]; total: number } | undefined> {
-    if (!g.exemplars || g.tab !== "graph") return undefined;
-    return exemplars(this.ctx.api, g.expr, spanOf(this.ctx), signal);
   }
 
   private tell(r: Reply<Answer>, series?: number, step?: number): void {
@@ -181,13 +165,8 @@ export class Result {
     replace(this.body);
   }
 
-  private clear(): void {
-    this.empty();
-    replace(this.status);
-  }
-
   destroy(): void {
-    this.running?.abort();
+    this.latest.end();
     this.empty();
   }
 }
@@ -286,7 +265,7 @@ export class Panel {
     const empty = /^(matrix|vector)$/.test(answer?.resultType ?? "") && !(answer!.result as unknown[]).length;
     const found = await advise(this.ctx.api, expr, span, this.result.step(this.state, range), empty, signal).catch(() => []); // the answer is there without hints
     if (signal.aborted) return;
-    const mend = (name: string, to: string) => h("button", { type: "button", class: "quiet", title: to, onclick: () => this.show(to) }, ...cut(name));
+    const mend = (name: string, to: string) => h("button", { type: "button", class: "quiet", "aria-label": name, title: to, onclick: () => this.show(to) }, ...cut(name));
     replace(this.hints, ...found.map(({ text, mends }) => h("p", {}, ...cut(text), ...(mends.length ? [" Use "] : []), ...mends.map((m) => mend(m.name, m.expr)))));
   }
 

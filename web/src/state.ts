@@ -57,6 +57,10 @@ function shownBy(view: View, of: State, others: State): State {
   return { ...of, ...Object.fromEntries(hidden.map((key) => [key, others[key]])) };
 }
 
+// The parameters that are texts of the state, and those of a panel that are "1" or not there.
+const texts = [["tenant", "tenant"], ["dash", "dash"], ["panel", "panel"], ["sql", "sql"], ["filter", "filter"], ["state", "only"]] as const;
+const flags = [["stacked", "stacked"], ["log", "log"], ["show_exemplars", "exemplars"]] as const;
+
 // encode writes what the view shows, as far as it differs from a new page. Names of parameters are
 // those of Prometheus' page where it has them.
 export function encode(state: State): string {
@@ -68,23 +72,16 @@ export function encode(state: State): string {
   if (s.zone === "utc") p.set("tz", "utc");
   if (s.asOf !== undefined) p.set("as_of", formatTime(s.asOf, "utc") + "Z");
   if (s.refresh) p.set("refresh", formatDuration(s.refresh));
-  if (s.tenant) p.set("tenant", s.tenant);
-  if (s.dash) p.set("dash", s.dash);
-  if (s.panel) p.set("panel", s.panel);
+  for (const [name, key] of texts) if (s[key]) p.set(name, s[key]);
   for (const [name, values] of Object.entries(s.vars)) for (const v of values) p.append(`var-${name}`, v);
   s.panels.forEach((g, i) => {
     if (!g.expr && s.panels.length === 1) return;
     p.set(`g${i}.expr`, g.expr);
     if (g.tab !== "graph") p.set(`g${i}.tab`, g.tab);
-    if (g.stacked) p.set(`g${i}.stacked`, "1");
-    if (g.log) p.set(`g${i}.log`, "1");
-    if (g.exemplars) p.set(`g${i}.show_exemplars`, "1");
+    for (const [name, key] of flags) if (g[key]) p.set(`g${i}.${name}`, "1");
     if (g.step !== undefined) p.set(`g${i}.step_input`, formatDuration(g.step));
   });
-  if (s.sql) p.set("sql", s.sql);
   if (s.chart) p.set("sql.tab", "chart");
-  if (s.filter) p.set("filter", s.filter);
-  if (s.only) p.set("state", s.only);
   if (s.compare) p.set("compare", "1");
   // Fragments may have these characters, and people read them.
   const text = p.toString().replace(/%(?:2[1489CF]|3[AD]|40|7E)/g, decodeURIComponent);
@@ -108,9 +105,7 @@ export function decode(hash: string, before = initial()): State {
   const asOf = parseTime(p.get("as_of") ?? "", "utc", Date.now());
   if (asOf !== undefined) s.asOf = asOf;
   s.refresh = parseDuration(p.get("refresh") ?? "") ?? 0;
-  s.tenant = p.get("tenant") ?? "";
-  s.dash = p.get("dash") ?? s.dash;
-  s.panel = p.get("panel") ?? s.panel;
+  for (const [name, key] of texts) s[key] = p.get(name) ?? s[key];
   s.vars = { ...s.vars };
   for (const key of new Set(p.keys())) if (key.startsWith("var-")) s.vars[key.slice(4)] = p.getAll(key);
   const panels: PanelState[] = [];
@@ -118,18 +113,13 @@ export function decode(hash: string, before = initial()): State {
     const g = emptyPanel(p.get(`g${i}.expr`) ?? "");
     const tab = p.get(`g${i}.tab`);
     if (tab === "table" || tab === "heatmap") g.tab = tab;
-    g.stacked = p.get(`g${i}.stacked`) === "1";
-    g.log = p.get(`g${i}.log`) === "1";
-    g.exemplars = p.get(`g${i}.show_exemplars`) === "1";
+    for (const [name, key] of flags) g[key] = p.get(`g${i}.${name}`) === "1";
     const step = parseDuration(p.get(`g${i}.step_input`) ?? "");
     if (step !== undefined) g.step = step;
     panels.push(g);
   }
   if (panels.length) s.panels = panels;
-  s.sql = p.get("sql") ?? s.sql;
   s.chart ||= p.get("sql.tab") === "chart";
-  s.filter = p.get("filter") ?? s.filter;
-  s.only = p.get("state") ?? s.only;
   s.compare ||= p.get("compare") === "1";
   return s;
 }

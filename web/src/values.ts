@@ -1,3 +1,4 @@
+import { reduce } from "./dashboards/reduce";
 import { h, replace } from "./dom";
 import { num, table } from "./table";
 import { formatTime, type Zone } from "./time";
@@ -21,6 +22,8 @@ export interface Row {
   format(v: number): string;
   shown(): boolean; // the legend does not hide it
 }
+
+const summary = ["lastNotNull", "min", "max"];
 
 // legendChanged is the event of a graph's element whose legend hides or shows series.
 export const legendChanged = "legendchange";
@@ -78,7 +81,7 @@ export class ValuesTable {
     this.time.value = String(i);
     const rows = v.rows.filter((r) => r.shown());
     const hidden = v.rows.length - rows.length;
-    const cells = (r: Row) => [r.name, ...[...summary(r.values), r.values[i]].map((x) => num(x ?? NaN, x === null || x === undefined ? "no sample" : r.format(x)))];
+    const cells = (r: Row) => [r.name, ...[...summary.map((c) => reduce(r.values.map((v) => v ?? null), c)), r.values[i]].map((x) => num(x ?? NaN, x === null || x === undefined ? "no sample" : r.format(x)))];
     const caption = `${rows.length.toLocaleString("en")} rows${hidden ? `, ${hidden.toLocaleString("en")} hidden by the legend` : ""}`;
     replace(this.rows, table(`Values of ${this.of}`, [v.of, "Last", "Minimum", "Maximum", this.name(i)], rows.map(cells), caption));
   }
@@ -99,16 +102,4 @@ export class ValuesTable {
     this.written.textContent = text;
     return text;
   }
-}
-
-// summary is the last, the smallest and the largest value.
-function summary(values: Row["values"]): (number | undefined)[] {
-  let last, min, max: number | undefined;
-  for (const v of values) {
-    if (v === null || v === undefined) continue;
-    last = v;
-    if (min === undefined || v < min) min = v;
-    if (max === undefined || v > max) max = v;
-  }
-  return [last, min, max];
 }

@@ -1,6 +1,6 @@
 import { Compact } from "./compact";
 import { MatrixReader } from "./matrix";
-import type { Order, Told } from "./messages";
+import type { Order, Told } from "./decoder";
 
 // The worker of the page: it makes the requests that decoder.ts orders, and sends the series of
 // the replies in parts. The numbers of a series are handed over, not copied.

@@ -1,4 +1,5 @@
 import type { Labels, Point, Series } from "../answer";
+import { order } from "../table";
 import { formatTime } from "../time";
 import { inText, type Scope } from "./interpolate";
 import type { Data, Line } from "./query";
@@ -189,8 +190,7 @@ function sortedBy(g: Grid, o: Json): Grid {
   const i = indexOf(g, text(first["field"]));
   if (i < 0) return g;
   const sign = first["desc"] === true ? -1 : 1;
-  const compare = (a: Cell, b: Cell) => (typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""), undefined, { numeric: true }));
-  return { ...g, rows: [...g.rows].sort((a, b) => sign * compare(a[i]!, b[i]!)) };
+  return { ...g, rows: [...g.rows].sort((a, b) => sign * order(a[i] ?? "", b[i] ?? "")) };
 }
 
 const indexOf = (g: Grid, name: string) => g.columns.findIndex((c) => c.title === name || c.name === name);
