@@ -26,12 +26,13 @@ export interface GraphOptions {
 }
 
 // Mark is a dashed line through a graph: across it at a value, or upright at a time in seconds; or
-// the area between two values.
+// the area between two of them.
 export interface Mark {
   at: number;
   to?: number;
   colour: string;
   upright?: boolean;
+  text?: string; // under the pointer, if it is upright
 }
 
 // Lines is what a graph draws: a row of values per line, over the times of all. null is a gap;
@@ -260,7 +261,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
     }
     const at = names.length === 1 ? 0 : nearest;
     const v = at >= 0 ? values[at]?.[i] : undefined;
-    frame.tell(p, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : written(at, v)), " ", h("code", {}, titles[at]!)));
+    frame.tell(p, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : written(at, v)), " ", h("code", {}, titles[at]!)), ...marksAt(p, o.marks ?? []).map((m) => h("div", {}, ...cut(m.text!))));
   }
 
   let ended = false;
@@ -352,14 +353,16 @@ function mixed(u: uPlot, scale: string, stops: readonly Stop[]): CanvasGradient 
 function drawMarks(u: uPlot, marks: readonly Mark[]): void {
   const { left, top, width, height } = u.bbox;
   for (const m of marks) {
+    const axis = m.upright ? "x" : "y";
     if (m.to !== undefined) {
-      const { min, max } = u.scales["y"]!;
-      const [a, z] = [m.at, m.to].map((v) => u.valToPos(Math.min(max!, Math.max(min!, v)), "y", true)) as [number, number];
+      const { min, max } = u.scales[axis]!;
+      const [a, z] = [m.at, m.to].map((v) => u.valToPos(Math.min(max!, Math.max(min!, v)), axis, true)) as [number, number];
       u.ctx.fillStyle = m.colour;
-      u.ctx.fillRect(left, z, width, a - z);
+      if (m.upright) u.ctx.fillRect(a, top, z - a, height);
+      else u.ctx.fillRect(left, z, width, a - z);
       continue;
     }
-    const at = u.valToPos(m.at, m.upright ? "x" : "y", true);
+    const at = Math.round(u.valToPos(m.at, axis, true)) + 0.5; // sharp
     const [low, length] = m.upright ? [left, width] : [top, height];
     if (!(at >= low && at <= low + length)) continue;
     u.ctx.save();
@@ -371,6 +374,12 @@ function drawMarks(u: uPlot, marks: readonly Mark[]): void {
     u.ctx.stroke();
     u.ctx.restore();
   }
+}
+
+// marksAt are the marks with a text under the cursor, which may be some pixels beside them.
+function marksAt(u: uPlot, marks: readonly Mark[]): Mark[] {
+  const x = (at: number) => u.valToPos(at, "x") - u.cursor.left!;
+  return marks.filter((m) => m.text && x(m.at) <= 4 && x(m.to ?? m.at) >= -4);
 }
 
 // positionOf is where a dot is, in the pixels that the canvas or the cursor has. A value beyond the

@@ -2,7 +2,7 @@
 // dashboards on constant queries, in a real browser before a real server.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { open, serious, Server, until, visit } from "./harness.mjs";
+import { open, serious, Server, settled, until, visit } from "./harness.mjs";
 
 let server, browser;
 
@@ -34,6 +34,7 @@ async function show(panels, { what = "canvas, tbody tr, .stat-value, [role=meter
     await card(page, p.title).scrollIntoViewIfNeeded();
     await card(page, p.title).locator(what).first().waitFor();
   }
+  await settled(page);
   return page;
 }
 
@@ -237,6 +238,37 @@ test("exemplars, a shifted time, names by a pattern, and series out of the legen
   assert.deepEqual(page.faults, []);
 });
 
+test("annotations of Prometheus are marks with a text, in the panels that show them", async () => {
+  // The first two minutes of five are an event, at whichever minute the graph begins.
+  const expr = 'label_replace(vector(1), "version", "v7", "", "") and on() (floor(vector(time()) / 60) % 5 < 2)';
+  const list = [
+    { builtIn: 1, name: "Annotations & Alerts", enable: true, datasource: { type: "grafana", uid: "-- Grafana --" }, iconColor: "blue", type: "dashboard" },
+    { name: "Deploy", enable: true, datasource: { type: "prometheus", uid: "p" }, target: { expr, refId: "Anno" }, iconColor: redHex, titleFormat: "to {{version}}", filter: { exclude: true, ids: [3] }, mappings: {} },
+    { name: "Times", enable: true, expr: "vector(1000) * floor(vector(time()) / 300) * 300", useValueForTime: "on", iconColor: limeHex },
+    { name: "Off", enable: false, expr: "vector(1)" },
+    { name: "Logs", enable: true, datasource: { type: "loki", uid: "l" }, expr: "{}" },
+  ];
+  const graph = (id) => ({ id, type: "timeseries", title: `Graph ${id}`, targets: [target("A", "vector(1)", "x")], fieldConfig: { defaults: {}, overrides: [fixed("x", blueHex)] } });
+  const page = await show([graph(1), graph(2), graph(3)], { more: { annotations: { list } } });
+  for (const [name, event] of [["Graph 1", true], ["Graph 2", true], ["Graph 3", false]]) {
+    const [deploy, times] = await tops(page, name, [red, lime]);
+    assert.deepEqual([deploy !== undefined, times !== undefined], [event, true], name);
+    assert.deepEqual(await notes(page, name), []);
+  }
+  assert.deepEqual(await page.locator("main .dashboards > .status p").allTextContents(), ["Annotations are not drawn: Logs."]);
+  assert.ok(page.asked.filter((u) => u.searchParams.get("query") === expr).length <= 2, "the panels share the events of a minute");
+  await card(page, "Graph 1").scrollIntoViewIfNeeded();
+  await until("the pointer meets an event", async () => {
+    const box = await card(page, "Graph 1").locator(".u-over").boundingBox();
+    for (let x = 0; x < box.width; x += 4) {
+      await page.mouse.move(box.x + x, box.y + box.height / 2);
+      if (/1 xDeploy · to v7/.test(await card(page, "Graph 1").locator(".tip").textContent())) return true;
+    }
+    return false;
+  });
+  assert.deepEqual(page.faults, []);
+});
+
 test("a table has all values over time of a query for a table", async () => {
   const targets = [target("A", 'label_replace(vector(7),"pod","p1","","")', "", { format: "table", interval: "5m" })];
   const page = await show([
@@ -366,9 +398,12 @@ async function values(page, name) {
 // tip is what a graph says under the pointer, at a part of its width.
 async function tip(page, name, part) {
   await card(page, name).scrollIntoViewIfNeeded();
-  const box = await card(page, name).locator(".u-over").boundingBox();
-  await page.mouse.move(box.x + box.width * part, box.y + box.height / 4);
-  await card(page, name).locator(".tip").waitFor();
+  await until("the graph has a tip", async () => {
+    const box = await card(page, name).locator(".u-over").boundingBox();
+    await page.mouse.move(0, 0);
+    await page.mouse.move(box.x + box.width * part, box.y + box.height / 4);
+    return card(page, name).locator(".tip").isVisible();
+  });
   return (await card(page, name).locator(".tip").textContent()).trim();
 }
 

@@ -45,7 +45,7 @@ export const nodeExporter = {
 // A cluster's dashboard: panels and rows that variables repeat, tables of several queries.
 export const kubernetes = {
   title: "Kubernetes / Namespaces",
-  annotations: { list: [{ name: "Deployments", enable: true, expr: "kube_deployment_created" }] },
+  annotations: { list: [{ name: "Deployments", enable: true, datasource: { type: "loki", uid: "l" }, expr: "{app=\"x\"}" }] },
   templating: {
     list: [
       query("namespace", "label_values(kube_pod_info, namespace)", { multi: true, includeAll: true, sort: 2, current: { value: ["$__all"] } }),

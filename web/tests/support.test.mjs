@@ -7,7 +7,7 @@ import { bundled } from "./bundled.mjs";
 
 const document = new URL("../../docs/web.md", import.meta.url);
 const [begin, end] = ["<!-- support: begin -->\n", "<!-- support: end -->"];
-const titles = { dashboard: "Dashboard", variable: "Variables", panel: "Panels", query: "Queries", field: "Fields and overrides", options: "Options", transformation: "Transformations (of tables and bar charts)" };
+const titles = { dashboard: "Dashboard", annotation: "Annotations", variable: "Variables", panel: "Panels", query: "Queries", field: "Fields and overrides", options: "Options", transformation: "Transformations (of tables and bar charts)" };
 
 test("docs/web.md lists what the page understands of a dashboard", async () => {
   const { parts } = await bundled("dashboards/support.ts");

@@ -2,12 +2,14 @@ import { alarm, cut, h, replace } from "../dom";
 import type { Graph } from "../graph";
 import type { Context } from "../context";
 import { alertList } from "./alertlist";
+import type { Events } from "./annotations";
 import { draw, seriesOf, words, type Picture } from "./draw";
 import { inText, type Scope } from "./interpolate";
 import { link } from "../monitoring/listing";
 import { asks, type Link, type PanelSpec, type Place } from "./model";
 import { Queries, type Data } from "./query";
 import { seriesRows } from "../csv";
+import { Latest } from "../latest";
 import { shareMenu } from "../share";
 import { tableRows } from "../table";
 import { ValuesTable } from "../values";
@@ -25,7 +27,7 @@ export class Card {
   private readonly body = h("div", { class: "card-body" });
   private readonly values = new ValuesTable();
   private readonly title: string;
-  private running: AbortController | undefined;
+  private readonly latest: Latest;
   private drawing: Graph | undefined;
   private data: Data | undefined;
   private stale: "no" | "refresh" | "all" = "all"; // what it must ask when it comes into sight
@@ -37,11 +39,12 @@ export class Card {
     private readonly spec: PanelSpec,
     private readonly scope: Scope,
     place: Place,
+    events: Events,
     private readonly explore: (expr: string) => void,
     private readonly explain: (expr: string) => void,
     link?: () => string, // shows the panel alone
   ) {
-    this.queries = new Queries(ctx, spec);
+    this.queries = new Queries(ctx, spec, events);
     this.gate = new Gate(ctx.api, this.status);
     this.title = inText(spec.title, scope);
     const asked = this.asked();
@@ -63,6 +66,7 @@ export class Card {
       this.values.dom,
       this.notes(),
     );
+    this.latest = new Latest(this.dom);
     Object.assign(this.dom.style, { gridColumn: `${place.x + 1} / span ${place.w}`, gridRow: `${place.y + 1} / span ${place.h}` });
     if (!asked) {
       replace(this.body, ...this.unasked());
@@ -109,18 +113,15 @@ export class Card {
 
   private async ask(refresh: boolean): Promise<void> {
     // Refreshes that come faster than answers must not cancel each other for good.
-    if (refresh && (this.running || this.gate.waits)) return;
-    this.running?.abort();
-    const run = (this.running = new AbortController());
+    if (refresh && (this.latest.busy || this.gate.waits)) return;
     this.stale = "no";
-    this.dom.setAttribute("aria-busy", "true");
-    try {
+    const work = async (signal: AbortSignal) => {
       const pixels = this.dom.clientWidth || 600;
       const explain = () => this.explain(this.queries.expressions(this.scope)[0]!);
-      if (!refresh && (await this.gate.closed(this.queries.key(this.scope, pixels), this.queries.params(this.scope, pixels), run.signal, () => void this.ask(false), explain))) return this.clear();
-      const data = await this.queries.ask(this.scope, pixels, refresh, run.signal);
+      if (!refresh && (await this.gate.closed(this.queries.key(this.scope, pixels), this.queries.params(this.scope, pixels), signal, () => void this.ask(false), explain))) return this.clear();
+      const data = await this.queries.ask(this.scope, pixels, refresh, signal);
       const list = this.spec.type === "alertlist" && (await alertList(this.spec, this.ctx, this.scope));
-      if (run.signal.aborted) return;
+      if (signal.aborted) return;
       this.drawing?.destroy();
       const picture: Picture = list ? { dom: list } : draw(this.spec, data, this.ctx, this.scope);
       [this.drawing, this.data] = [picture.graph, data];
@@ -128,16 +129,11 @@ export class Card {
       if (picture.graph) this.values.show(this.title || "the panel", picture.graph.dom, picture.graph.values);
       else this.values.hide();
       replace(this.status, ...data.warnings.map((w) => h("p", { class: "warn" }, ...cut(w))));
-    } catch (e) {
-      if (run.signal.aborted) return;
+    };
+    await this.latest.do(work, (e) => {
       if (!refresh) this.clear();
       replace(this.status, alarm(e));
-    } finally {
-      if (this.running === run) {
-        this.running = undefined;
-        this.dom.setAttribute("aria-busy", "false");
-      }
-    }
+    });
   }
 
   private clear(): void {
@@ -148,7 +144,7 @@ export class Card {
   }
 
   destroy(): void {
-    this.running?.abort();
+    this.latest.end();
     this.clear();
   }
 }

@@ -232,7 +232,7 @@ function timeseries(spec: PanelSpec, d: Data, ctx: Context, scope: Scope): Pictu
       height: "fill",
       bounds: [Math.min(d.start / 1000, times[0]!), d.until / 1000],
       zoom: (s, e) => ctx.zoom(s, e),
-      marks,
+      marks: [...marks, ...d.marks],
       dots: d.dots,
       style: { each, axes, legend: hasLegend(spec.options), calcs: calcs.map(title) },
     },

@@ -84,8 +84,12 @@ export interface Dashboard {
   links: Link[];
   sections: Section[];
   variables: VariableSpec[];
+  annotations: Json[]; // their queries have expressions
   notes: string[];
 }
+
+// exprOf is the query of an annotation.
+export const exprOf = (a: Json) => text(object(a["target"])["expr"]) || text(a["expr"]);
 
 // mostPanels bounds what a file can make the browser draw.
 const mostPanels = 500;
@@ -110,10 +114,12 @@ export function read(parsed: unknown): Dashboard {
   if (!Array.isArray(d["panels"]) && !Array.isArray(d["rows"])) throw new Error('The file is no Grafana dashboard: it has neither "panels" nor "rows".');
   const foreign = foreignSources(d);
   const notes: string[] = [];
-  const annotations = list(object(d["annotations"])["list"]).filter((a) => !a["builtIn"] && a["enable"] !== false).map((a) => text(a["name"], "?"));
-  if (annotations.length) notes.push(`Annotations are not drawn: ${annotations.join(", ")}.`);
+  const marked = list(object(d["annotations"])["list"]).filter((a) => !a["builtIn"] && a["enable"] !== false);
+  const annotations = marked.filter((a) => exprOf(a) && !foreignType(a["datasource"], foreign));
+  const absent = marked.filter((a) => !annotations.includes(a)).map((a) => text(a["name"], "?"));
+  if (absent.length) notes.push(`Annotations are not drawn: ${absent.join(", ")}.`);
   const variables = list(object(d["templating"])["list"]);
-  const others = [...left("dashboard", "", d), ...variables.flatMap((v) => left("variable", "", v).filter((n) => !n.startsWith("type ")).map((n) => `variable ${text(v["name"])}: ${n}`))];
+  const others = [...left("dashboard", "", d), ...annotations.flatMap((a) => left("annotation", "", a).map((n) => `annotation ${text(a["name"])}: ${n}`)), ...variables.flatMap((v) => left("variable", "", v).filter((n) => !n.startsWith("type ")).map((n) => `variable ${text(v["name"])}: ${n}`))];
   if (others.length) notes.push(named(others));
   for (const v of variables) {
     const type = text(v["type"], "query");
@@ -126,7 +132,7 @@ export function read(parsed: unknown): Dashboard {
   found.flatMap((s) => s.panels).forEach((p, i) => (p.id ||= `n${i + 1}`));
   const count = found.reduce((sum, s) => sum + s.panels.length, 0);
   if (count > mostPanels) throw new Error(`The dashboard has ${count} panels; the page shows at most ${mostPanels}. Divide the dashboard.`);
-  return { title: text(d["title"], "Dashboard"), description: text(d["description"]), links: outward(d["links"]), sections: found, variables: asked.map(variable), notes };
+  return { title: text(d["title"], "Dashboard"), description: text(d["description"]), links: outward(d["links"]), sections: found, variables: asked.map(variable), annotations, notes };
 }
 
 // foreignSources maps the names of data sources that are not Prometheus to their types: inputs of

@@ -1,11 +1,12 @@
 import type { Answer, Labels, Point, Series } from "../answer";
 import { queryParams, rangeParams, type Params } from "../api";
 import { exemplars, type Dot } from "../exemplars";
-import { legend, shared } from "../format";
-import { columns } from "../graph";
+import { filled, legend, shared } from "../format";
+import { columns, type Mark } from "../graph";
 import type { Context } from "../context";
 import { Ranged } from "../ranged";
 import { bounds, formatDuration, parseDuration, stepFor, type Range, type Zone } from "../time";
+import type { Events } from "./annotations";
 import { inExpression, inText, single, type Scope } from "./interpolate";
 import type { PanelSpec, Target } from "./model";
 import type { Values } from "./reduce";
@@ -31,6 +32,7 @@ export interface Data {
   tables: { refId: string; series: Series[] }[]; // of queries for tables: one value each, or all values over time
   zone: Zone;
   dots: Dot[]; // exemplars
+  marks: Mark[]; // annotations
   warnings: string[];
 }
 
@@ -45,14 +47,15 @@ export class Queries {
   constructor(
     private readonly ctx: Context,
     private readonly spec: PanelSpec,
+    private readonly events: Events,
   ) {}
 
   // ask runs all queries. With refresh, range queries ask only for what is new.
   async ask(scope: Scope, pixels: number, refresh: boolean, signal: AbortSignal): Promise<Data> {
     const b = bounds(this.range(scope), Date.now());
-    const [answers, { dots, warnings }] = await Promise.all([Promise.all(this.spec.targets.map((t) => this.one(t, scope, pixels, refresh, signal))), this.dots(scope, pixels, signal)]);
+    const [answers, { dots, marks, warnings }] = await Promise.all([Promise.all(this.spec.targets.map((t) => this.one(t, scope, pixels, refresh, signal))), this.beside(scope, pixels, signal)]);
     const first = answers.find((a) => a.step) ?? { ...b, step: 1_000 };
-    const data: Data = { start: first.start, end: first.end, step: first.step, until: Math.max(b.end, first.end), lines: [], tables: [], dots, warnings, zone: this.ctx.zone() };
+    const data: Data = { start: first.start, end: first.end, step: first.step, until: Math.max(b.end, first.end), lines: [], tables: [], dots, marks, warnings, zone: this.ctx.zone() };
     this.spec.targets.forEach((t, i) => {
       const { series, warnings, ...at } = answers[i]!;
       data.warnings.push(...warnings.filter((w) => !data.warnings.includes(w)));
@@ -67,17 +70,19 @@ export class Queries {
     return data;
   }
 
-  // dots asks for the exemplars of the queries whose graph has them. A graph without is better than
-  // none, so an error is a warning.
-  private async dots(scope: Scope, pixels: number, signal: AbortSignal): Promise<{ dots: Dot[]; warnings: string[] }> {
-    const wanted = this.spec.type === "timeseries" ? this.spec.targets.filter((t) => t.exemplars && !this.isInstant(t)) : [];
+  // beside asks for what a graph shows beside its lines: the exemplars of the queries that have them,
+  // and annotations. A graph without is better than none, so an error is a warning.
+  private async beside(scope: Scope, pixels: number, signal: AbortSignal): Promise<Pick<Data, "dots" | "marks" | "warnings">> {
+    const out: Pick<Data, "dots" | "marks" | "warnings"> = { dots: [], marks: [], warnings: [] };
+    if (this.spec.type !== "timeseries") return out;
+    const failed = (what: string) => (e: unknown) => void out.warnings.push(`No ${what}: ${e instanceof Error ? e.message : String(e)}`);
     const span = { ...bounds(this.range(scope), Date.now()), asOf: this.ctx.asOf() };
-    try {
-      const all = await Promise.all(wanted.map((t) => exemplars(this.ctx.api, inExpression(t.expr, this.timed(t, scope, pixels).inner), span, signal)));
-      return { dots: all.flatMap((e) => e.dots), warnings: [] };
-    } catch (e) {
-      return { dots: [], warnings: [`No exemplars: ${e instanceof Error ? e.message : String(e)}`] };
-    }
+    const dots = this.spec.targets.filter((t) => t.exemplars && !this.isInstant(t)).map((t) => exemplars(this.ctx.api, inExpression(t.expr, this.timed(t, scope, pixels).inner), span, signal));
+    await Promise.all([
+      Promise.all(dots).then((all) => (out.dots = all.flatMap((e) => e.dots)), failed("exemplars")),
+      this.events(this.spec.id).then((marks) => (out.marks = marks), failed("annotations")),
+    ]);
+    return out;
   }
 
   // params are the parameters of all queries, for an estimate.
@@ -147,7 +152,7 @@ function vector(a: Answer): Series[] {
 
 // times are the variables that the time range determines
 // (https://grafana.com/docs/grafana/latest/, "Global variables").
-function times(range: Range, step: number, scraped: number): [string, ReturnType<typeof single>][] {
+export function times(range: Range, step: number, scraped: number): [string, ReturnType<typeof single>][] {
   const rate = Math.max(step + scraped, 4 * scraped);
   const b = bounds(range, Date.now());
   const rounded = (ms: number) => single(formatDuration(Math.ceil(ms / 1000) * 1000));
@@ -168,6 +173,6 @@ function times(range: Range, step: number, scraped: number): [string, ReturnType
 
 // nameOf writes a legend: the format of the query, else the labels that differ.
 function nameOf(t: Target, labels: Labels, hidden: ReadonlySet<string>, scope: Scope): string {
-  const own = t.legend && t.legend !== "__auto" ? inText(t.legend, scope).replace(/\{\{\s*([^{}]+?)\s*\}\}/g, (_, l: string) => labels[l] ?? "") : "";
+  const own = t.legend && t.legend !== "__auto" ? filled(inText(t.legend, scope), labels) : "";
   return own.trim() ? own : legend(labels, hidden);
 }

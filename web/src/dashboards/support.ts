@@ -6,7 +6,7 @@ import { isObject, list, object, pattern, text, type Json } from "./json";
 // Part is a part of a dashboard, for all types or some. A key is a path: "a.b", or "a[].b" in the
 // elements of a list. Lists of keys are divided by spaces.
 export interface Part {
-  of: "dashboard" | "variable" | "panel" | "query" | "field" | "options" | "transformation";
+  of: "dashboard" | "annotation" | "variable" | "panel" | "query" | "field" | "options" | "transformation";
   types?: string; // of panels or transformations; without it, all
   drawn?: string; // as in Grafana, whatever the value
   only?: Record<string, readonly unknown[]>; // as in Grafana with these values; others are named
@@ -28,6 +28,12 @@ export const parts: readonly Part[] = [
     drawn: "title description panels rows templating.list annotations.list",
     own: "time refresh timezone timepicker graphTooltip weekStart fiscalYearStartMonth style liveNow hideControls sharedCrosshair links",
     none: "annotations.enable templating.enable id uid version schemaVersion editable tags iteration gnetId revision preload originalTitle inputs overwrite folderId folderUid meta scopeMeta __inputs __requires __elements",
+  },
+  {
+    of: "annotation",
+    drawn: "name expr step target.expr target.interval iconColor titleFormat textFormat tagKeys useValueForTime filter.ids filter.exclude datasource enable",
+    own: "hide",
+    none: "builtIn type limit matchAny tags showIn rawQuery refId target.refId target.limit target.matchAny target.tags target.type target.legendFormat target.editorMode target.range target.datasource target.intervalFactor",
   },
   {
     of: "variable",

@@ -1,6 +1,7 @@
 import { alarm, choice, cut, h, replace } from "../dom";
 import type { Context } from "../context";
 import { encode, type PanelState, type State } from "../state";
+import { annotations, type Events } from "./annotations";
 import { anchors, Card } from "./card";
 import { dashboardOf } from "./explored";
 import { inText, type Scope, type Value } from "./interpolate";
@@ -25,6 +26,7 @@ export class DashboardsView {
   private readonly sources: Sources;
   private readonly sight: IntersectionObserver;
   private cards = new Map<Element, Card>();
+  private events: Events = () => Promise.resolve([]);
   private loaded: (Loaded & { id: string }) | undefined;
   private built = ""; // what the cards were built of
   private picked = ""; // what the pickers were built of
@@ -157,7 +159,7 @@ export class DashboardsView {
       if (run !== this.run) return;
       if (this.loaded?.id !== id) {
         this.loaded = undefined;
-        this.build({ title: "", description: "", links: [], sections: [], variables: [], notes: [] }, new Map());
+        this.build({ title: "", description: "", links: [], sections: [], variables: [], annotations: [], notes: [] }, new Map());
         this.built = "";
         this.pick(new Map());
       }
@@ -212,6 +214,7 @@ export class DashboardsView {
     this.sight.disconnect();
     this.cards = new Map();
     const sections = layOut(d.sections, scope);
+    this.events = annotations(this.ctx, d.annotations, scope);
     if (this.alone) {
       const { panel } = this.state();
       const found = sections.flatMap((s) => s.panels).find((p) => !panel || p.spec.id === panel);
@@ -231,7 +234,7 @@ export class DashboardsView {
   private card(p: Placed, scope: Scope): HTMLElement {
     const repeated = Object.fromEntries([...p.scope].filter(([name, v]) => scope.get(name) !== v).map(([name, v]) => [name, v.values]));
     const link = () => encode({ ...this.state(), panel: p.spec.id, vars: { ...this.state().vars, ...repeated } });
-    const card = new Card(this.ctx, p.spec, p.scope, p.place, this.explore, this.explain, isOpened(this.id()) ? undefined : link);
+    const card = new Card(this.ctx, p.spec, p.scope, p.place, this.events, this.explore, this.explain, isOpened(this.id()) ? undefined : link);
     this.cards.set(card.dom, card);
     return card.dom;
   }
