@@ -2,8 +2,7 @@
 // builder and the hints, in a real browser before real servers.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import axe from "axe-core";
-import { open, run, Server, until, visit } from "./harness.mjs";
+import { open, reach, run, serious, Server, until, visit } from "./harness.mjs";
 
 let server, browser;
 
@@ -27,11 +26,6 @@ const asks = (page, expr) => until(`the page asks ${expr}`, () => asked(page) ==
 const explore = (expr, more = "") => `${server.url}/#/explore?range=15m${more}&g0.expr=${encodeURIComponent(expr)}`;
 const text = (page) => page.locator(".editor").first().evaluate((e) => e.shadowRoot.querySelector(".cm-content").innerText.trim());
 const metrics = (page) => page.getByRole("list", { name: "Metrics" });
-const serious = async (page) => {
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
-  return found.violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" | ")}`);
-};
 
 // write replaces the query by keys, and runs it.
 async function write(page, expr) {
@@ -49,22 +43,21 @@ test("a store without data shows what to paste, and its first sample appears by 
     for (const colorScheme of ["light", "dark"]) {
       const page = await visit(browser, `${own.url}/#/explore`, { colorScheme });
       await page.getByRole("heading", { name: "No data yet" }).waitFor();
-      assert.deepEqual(await serious(page), [], colorScheme);
+      assert.deepEqual(await serious(page, "body"), [], colorScheme);
     }
     const page = await visit(browser, own.url);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-    await page.getByRole("link", { name: "How to send some" }).click();
+    await reach(page, page.getByRole("link", { name: "How to send some" }), "Enter");
     const block = page.getByRole("tabpanel");
     await block.getByText(`- url: ${own.url}/api/v1/write`).waitFor();
     // The keyboard reaches all senders, and copies their texts.
-    await page.getByRole("tab", { name: "Prometheus" }).focus();
+    await reach(page, page.getByRole("tab", { name: "Prometheus" }));
     for (const [key, name, wanted] of [["ArrowRight", "OpenTelemetry Collector", `endpoint: ${own.url}/otlp`], ["ArrowRight", "Telegraf", `urls = ["${own.url}"]`], ["ArrowRight", "Grafana Alloy", `url = "${own.url}/api/v1/write"`], ["ArrowRight", "Prometheus", "remote_write:"], ["ArrowLeft", "Grafana Alloy", "prometheus.scrape"]]) {
       await page.keyboard.press(key);
       assert.equal(await page.evaluate(() => document.activeElement.textContent), name);
       assert.ok((await block.locator("pre").textContent()).includes(wanted), name);
     }
-    await block.getByRole("button", { name: "Copy" }).focus();
-    await page.keyboard.press("Enter");
+    await reach(page, block.getByRole("button", { name: "Copy" }), "Enter");
     await block.getByRole("button", { name: "Copied" }).waitFor();
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), await block.locator("pre").textContent());
     // A server that starts anew is no reason to stop waiting. Nobody touches the page.
@@ -92,7 +85,7 @@ test("a server without data starts the demo when it is asked to", async () => {
     await other.getByText("promlake serve --demo").waitFor();
     assert.equal(await other.getByRole("button", { name: "Start the demo" }).count(), 0);
     const page = await visit(browser, `${own.url}/#/explore`);
-    await page.getByRole("button", { name: "Start the demo" }).click();
+    await reach(page, page.getByRole("button", { name: "Start the demo" }), "Enter");
     await page.getByRole("region", { name: "Memory in use", exact: true }).getByRole("meter").waitFor();
     await page.getByRole("link", { name: "Targets" }).waitFor();
     // The page asks now and then whether there are samples.
@@ -128,7 +121,7 @@ test("what to paste has a place for the token and names the tenant", async () =>
 test("metrics are found by name and help, and one click draws what suits them", async () => {
   const page = await visit(browser, `${server.url}/#/explore?range=15m`);
   const list = metrics(page);
-  const field = page.getByLabel("Find metrics by name or help text");
+  const field = page.getByLabel("Find metrics by name, help text, unit or labels");
   await until("types and series are there", async () => /gauge · \d+ series · /.test(await list.textContent()));
   const help = await fetch(`${server.url}/api/v1/metadata?metric=node_load15`).then((r) => r.json()).then((r) => r.data.node_load15[0].help);
   await field.fill(help);
@@ -159,7 +152,7 @@ test("metrics are found by name and help, and one click draws what suits them", 
   await field.fill("");
   const series = async () => (await list.getByRole("button").allTextContents()).map((t) => Number(/ ([\d,]+) series/.exec(` ${t.replaceAll("·", "· ")}`)?.[1].replace(",", "")));
   assert.deepEqual(await series(), (await series()).toSorted((a, b) => b - a));
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await serious(page, "body"), []);
   assert.deepEqual(page.faults, []);
 });
 
@@ -183,10 +176,10 @@ test("the list says when a metric had its last sample, and which are stale", asy
   const page = await visit(browser, `${server.url}/#/explore?range=1h&tz=utc`);
   await page.getByLabel("Order of the metrics").selectOption("seen");
   const first = metrics(page).getByRole("listitem").first();
-  await until("the oldest is the first", async () => (await first.textContent())?.startsWith("silent_metricstale"));
-  assert.match(await first.textContent(), new RegExp(`last sample ${new Date(now - 600_000).toISOString().slice(0, 19).replace("T", " ")}$`));
-  await page.getByLabel("Find metrics by name or help text").fill("node_load15");
-  await until("a metric that is scraped is fresh", async () => /^node_load15gauge · .*last sample \d/.test(await first.textContent()));
+  await until("the oldest is the first", async () => (await first.textContent())?.startsWith("silent_metric stale"));
+  assert.match(await first.textContent(), new RegExp(`last sample ${new Date(now - 600_000).toISOString().slice(0, 19).replace("T", " ")} $`));
+  await page.getByLabel("Find metrics by name, help text, unit or labels").fill("node_load15");
+  await until("a metric that is scraped is fresh", async () => /^node_load15 gauge · .*last sample \d/.test(await first.textContent()));
   assert.deepEqual(page.faults, []);
 });
 
@@ -198,8 +191,39 @@ test("a hundred thousand metrics are listed in part and found at once", async ()
   await page.goto(`${server.url}/#/explore`);
   await page.getByText("The first 100 of 100,000 metrics. Type to narrow. Series and queries are listed for at most 20,000 metrics.").waitFor();
   assert.equal(await metrics(page).getByRole("listitem").count(), 100);
-  await page.getByLabel("Find metrics by name or help text").fill("needle HAYSTACK");
-  await until("one is found", async () => (await metrics(page).getByRole("listitem").allTextContents()).join() === "metric_077777counterThe needle in the haystack.");
+  await page.getByLabel("Find metrics by name, help text, unit or labels").fill("needle HAYSTACK");
+  await until("one is found", async () => (await metrics(page).getByRole("listitem").allTextContents()).join() === "metric_077777 counter The needle in the haystack. ");
+  assert.deepEqual(page.faults, []);
+});
+
+test("metrics are found by their unit and by labels, and new ones come by themselves", async () => {
+  const page = await visit(browser, "about:blank");
+  const metadata = { a_metric: [{ type: "gauge", help: "Of the first service.", unit: "parsecs" }] };
+  let names = ["a_metric", "b_metric"];
+  let selector;
+  await page.route("**/api/v1/metadata*", (route) => route.fulfill({ json: { status: "success", data: metadata } }));
+  await page.route("**/api/v1/label/__name__/values*", (route) => {
+    selector = new URL(route.request().url()).searchParams.get("match[]");
+    return route.fulfill({ json: { status: "success", data: selector ? ["b_metric"] : names } });
+  });
+  await page.clock.install();
+  await page.goto(`${server.url}/#/explore?refresh=5s`);
+  const field = page.getByLabel("Find metrics by name, help text, unit or labels");
+  const listed = (...wanted) => until(`${wanted} are listed`, async () => (await metrics(page).locator(".expr").allTextContents()).join() === wanted.join());
+  await listed("a_metric", "b_metric");
+  await field.fill("PARSECS");
+  await listed("a_metric");
+  await field.fill('metric {job="b');
+  await listed("a_metric", "b_metric");
+  assert.equal(selector, null, "a selector that is not finished is not asked for");
+  await field.fill('metric {job="b", instance=~"b.*"}');
+  await listed("b_metric");
+  assert.equal(selector, '{job="b", instance=~"b.*"}');
+  await field.fill("");
+  await listed("a_metric", "b_metric");
+  names = [...names, "c_metric"];
+  await page.clock.fastForward(70_000);
+  await listed("a_metric", "b_metric", "c_metric");
   assert.deepEqual(page.faults, []);
 });
 
@@ -256,6 +280,58 @@ test("the builder and the text follow each other", async () => {
   assert.deepEqual(page.faults, []);
 });
 
+test("the keyboard alone finds, builds, mends, translates, explains, shares and saves", async () => {
+  const page = await visit(browser, `${server.url}/#/explore?range=15m`);
+  const button = (name) => page.getByRole("button", { name, exact: true });
+  await reach(page, page.getByLabel("Find metrics by name, help text, unit or labels"));
+  await page.keyboard.type("node_cpu_seconds");
+  await metrics(page).getByRole("button", { name: "node_cpu_seconds_total" }).waitFor();
+  for (const key of ["ArrowDown", "Enter"]) await page.keyboard.press(key);
+  await until("the rate is asked for", () => /^sum\(rate\(node_cpu_seconds_total\[\d+m\]\)\)$/.test(asked(page) ?? ""));
+  await reach(page, page.locator(".editor"), "Control+A");
+  await page.keyboard.insertText("node_cpu_seconds_total");
+  for (const key of ["Escape", "Enter"]) await page.keyboard.press(key);
+  await asks(page, "node_cpu_seconds_total");
+  await reach(page, page.getByRole("status", { name: "Hints" }).getByRole("button"), "Enter");
+  await until("it is mended", () => /^rate\(node_cpu_seconds_total\[\d+m\]\)$/.test(asked(page) ?? ""));
+  await reach(page, button("Add matcher"), "Enter");
+  await page.keyboard.type("mode");
+  await reach(page, page.getByLabel("Value 1", { exact: true }));
+  await page.keyboard.type("idle");
+  await page.keyboard.press("Enter");
+  await reach(page, page.getByLabel("Aggregation", { exact: true }), "ArrowDown");
+  await until("the builder's query is asked", () => /^sum\(rate\(node_cpu_seconds_total\{mode="idle"\}\[\d+m\]\)\)$/.test(asked(page) ?? ""));
+  await page.locator("canvas").waitFor();
+
+  const menu = page.getByLabel("Save or share the answer");
+  const [file] = await Promise.all([page.waitForEvent("download"), reach(page, menu, "ArrowDown")]);
+  assert.match(file.suggestedFilename(), /\.csv$/);
+  await reach(page, menu, "End");
+  const dialog = page.getByRole("dialog", { name: "Embed" });
+  await reach(page, dialog.getByRole("button", { name: "Close" }), "Enter");
+  await dialog.waitFor({ state: "detached" });
+  await reach(page, page.getByText("Table of values"), "Enter");
+  await page.getByRole("region", { name: "Values of" }).waitFor();
+
+  await reach(page, button("SQL"), "Enter");
+  await page.waitForURL(/#\/sql\?.*sql=WITH/);
+  await page.locator("canvas").waitFor();
+  await page.keyboard.press("2");
+  await reach(page, button("Explain"), "Enter");
+  await reach(page, button("Run and measure"), "Enter");
+  await page.getByText(/^Where the time went: /).waitFor();
+  await page.keyboard.press("2");
+
+  await reach(page, button("Save as dashboard…"), "Enter");
+  await page.keyboard.type("By keys");
+  await page.keyboard.press("Enter");
+  await page.getByRole("region", { name: /^sum\(rate/ }).locator("canvas").waitFor();
+  page.once("dialog", (d) => d.accept());
+  await reach(page, button("Delete"), "Enter");
+  await until("it is deleted", async () => !(await fetch(`${server.url}/api/v1/dashboards`).then((r) => r.text())).includes("By keys"));
+  assert.deepEqual(page.faults, []);
+});
+
 test("mistakes are named, and a click mends them", async () => {
   const page = await visit(browser, explore("node_cpu_seconds_total"));
   const hints = page.getByRole("status", { name: "Hints" });
@@ -278,7 +354,7 @@ test("mistakes are named, and a click mends them", async () => {
   await hints.getByText("No series of node_load1 has the label no_such_label").waitFor();
   for (const theme of ["light", "dark"]) {
     await page.evaluate((t) => (document.documentElement.dataset.theme = t), theme);
-    assert.deepEqual(await serious(page), [], theme);
+    assert.deepEqual(await serious(page, "body"), [], theme);
   }
   // What is right has no hint.
   await write(page, "sum(rate(node_cpu_seconds_total[1m]))");

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { open, serious, Server, until, visit } from "./harness.mjs";
+import { open, reach, serious, Server, until, visit } from "./harness.mjs";
 
 const hostile = `<img src=x onerror="window.hit=1">`;
 let server, bare, browser, folder, manager;
@@ -201,6 +201,7 @@ test("a firing alert is silenced and the silence expires by the Alertmanager of 
   await refreshed(page, "the alert fires, and there is an Alertmanager", async () => (await button.count()) === 1);
   const silences = page.getByRole("region", { name: "Silences", exact: true }).first();
   assert.equal(await silences.locator("tbody tr").count(), 0);
+  assert.equal(await silences.getByRole("link", { name: "Alertmanager" }).getAttribute("href"), `http://127.0.0.1:${manager.http.address().port}/`);
   await button.click();
   const form = page.getByRole("form", { name: "New silence" });
   const field = (name) => form.getByLabel(name);
@@ -293,6 +294,32 @@ test("the graph of an alert has the data that its rule saw, the threshold, and t
   assert.deepEqual(await serious(page), []);
   await graph.getByRole("button", { name: "Close the graph" }).click();
   assert.equal(await graph.count(), 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test("the keyboard alone debugs a target, and looks at an alert and silences it", async () => {
+  const page = await visit(browser, `${server.url}/#/targets`);
+  const gone = page.locator("details.panel", { hasText: "127.0.0.1:1" });
+  await refreshed(page, "the target is there", async () => (await gone.count()) === 1);
+  await reach(page, gone.getByRole("button", { name: "Relabeling" }), "Enter");
+  await gone.getByRole("heading", { name: "Relabeling of a target" }).waitFor();
+  await until("the rules are there", async () => (await gone.getByText("Loading…").count()) === 0);
+  await reach(page, gone.getByRole("button", { name: "Close the details" }), "Enter");
+  await reach(page, gone.getByRole("button", { name: "Scrapes" }), "Enter");
+  await gone.getByRole("heading", { name: "Scrapes of 127.0.0.1:1" }).waitFor();
+  await page.keyboard.press("9");
+  const row = page.locator("details", { hasText: "Gone" }).locator("tbody > tr", { hasText: "firing" });
+  await refreshed(page, "the alert fires, and there is an Alertmanager", async () => (await row.getByRole("button", { name: "Silence" }).count()) === 1);
+  await reach(page, row.getByRole("button", { name: "Graph" }), "Enter");
+  await reach(page, page.getByRole("button", { name: "Close the graph" }), "Enter");
+  await reach(page, row.getByRole("button", { name: "Silence" }), "Enter");
+  await page.keyboard.type("ann");
+  await reach(page, page.getByLabel("Comment"));
+  await page.keyboard.type("by keys");
+  await page.keyboard.press("Enter");
+  await row.getByText(/^silenced until .* by ann$/).waitFor();
+  await reach(page, page.getByRole("button", { name: /^Expire/ }), "Enter");
+  await until("the alert is no longer silenced", async () => (await page.getByText(/^silenced until/).count()) === 0);
   assert.deepEqual(page.faults, []);
 });
 

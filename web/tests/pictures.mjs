@@ -102,7 +102,7 @@ try {
   for (const [name, view] of Object.entries(views)) {
     const page = await visit(browser, `${server.url}/#/${view}`, { viewport: { width: 1280, height: 860 }, colorScheme: "light" });
     if (name === "metrics") {
-      await page.getByLabel("Find metrics by name or help text").fill("node_");
+      await page.getByLabel("Find metrics by name, help text, unit or labels").fill("node_");
       await page.getByRole("button", { name: "node_cpu_seconds_total" }).click();
     }
     await page.locator("main canvas, main table, main h3").first().waitFor();

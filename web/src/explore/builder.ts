@@ -66,13 +66,14 @@ export class Builder {
     };
     const others = (m: Matcher) => select(q.metric, q.matchers.filter((x) => x !== m && x.label));
     const names = (typed: string) => values(api, "__name__", spanOf(this.ctx), `{__name__=~${JSON.stringify(`(?i).*${asPattern(typed)}.*`)}}`, offered);
+    const offers = async (of: string) => (await labels(api, spanOf(this.ctx), of)).filter((l) => l !== "__name__"); // the metric has its own field
     const matcher = (m: Matcher, i: number) => {
       const n = i + 1;
       const put = (change: Partial<Matcher>) => set((Object.assign(m, change), {}));
       return h(
         "span",
         { class: "matcher", role: "group", "aria-label": `Matcher ${n}` },
-        completed(`Label ${n}`, "label", m.label, () => labels(api, spanOf(this.ctx), others(m)), (v) => put({ label: v })),
+        completed(`Label ${n}`, "label", m.label, () => offers(others(m)), (v) => put({ label: v })),
         choice(`Comparison ${n}`, matchOps.map((op) => [op, op] as const), m.op, (v) => put({ op: v as MatchOp })),
         completed(`Value ${n}`, "value", m.value, () => (m.label ? values(api, m.label, spanOf(this.ctx), others(m), 1_000) : Promise.resolve([])), (v) => put({ value: v })),
         h("button", { type: "button", "aria-label": `Remove matcher ${n}`, onclick: () => set({ matchers: q.matchers.filter((x) => x !== m) }, true) }, "×"),
@@ -90,7 +91,7 @@ export class Builder {
     };
     const by = (typed: string) => {
       const before = typed.slice(0, typed.lastIndexOf(",") + 1);
-      return labels(api, spanOf(this.ctx), select(q.metric, q.matchers.filter((m) => m.label))).then((all) => all.filter((l) => l !== "__name__").map((l) => (before ? `${before} ${l}` : l)));
+      return offers(select(q.metric, q.matchers.filter((m) => m.label))).then((all) => all.map((l) => (before ? `${before} ${l}` : l)));
     };
     const active = this.body.contains(document.activeElement) ? document.activeElement!.getAttribute("aria-label") : null;
     replace(

@@ -32,13 +32,13 @@ export function join(names: readonly string[], metadata: Metadata, usage: readon
   return names.map((name) => {
     const { help = "", unit = "" } = first(name) ?? first(base(name)) ?? {};
     const u = used.get(name);
-    return { name, kind: kindOf(name, (n) => first(n)?.type), help, unit, text: `${name}\n${help}`.toLowerCase(), ...(u ? { series: u.series, asked: u.queryRequestsCount, seen: u.lastSampleTimestamp * 1000, dollars: u.dollarsPerMonth } : {}) };
+    return { name, kind: kindOf(name, (n) => first(n)?.type), help, unit, text: `${name}\n${help}\n${unit}`.toLowerCase(), ...(u ? { series: u.series, asked: u.queryRequestsCount, seen: u.lastSampleTimestamp * 1000, dollars: u.dollarsPerMonth } : {}) };
   });
 }
 
 export type Order = "name" | "series" | "asked" | "seen";
 
-// find returns the metrics whose name or help has all words of a text. In the order of names, those
+// find returns the metrics whose name, help or unit has all words of a text. In the order of names, those
 // whose name begins with the text come first, then those whose name has it.
 export function find(all: readonly Metric[], text: string, order: Order): Metric[] {
   const wanted = text.trim().toLowerCase();

@@ -97,6 +97,14 @@ export function selector(node: SyntaxNode, text: string): Selector {
   return out;
 }
 
+// matchersIn reads matchers in PromQL's notation, with or without braces. There are none if the text
+// is something else.
+export function matchersIn(text: string): Matcher[] {
+  const source = `{${text.trim().replace(/^\{|\}$/g, "")}}`;
+  const node = parse(source);
+  return node?.name === "VectorSelector" ? selector(node, source).matchers : [];
+}
+
 // selectors lists all selectors of a text. There are none if the text is not PromQL.
 export function selectors(text: string): Selector[] {
   const out: Selector[] = [];

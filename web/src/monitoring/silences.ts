@@ -2,10 +2,10 @@ import type { Labels } from "../answer";
 import { ApiError } from "../api";
 import type { Context } from "../context";
 import { alarm, h, replace } from "../dom";
-import { fits, matchOps, parse, select, selector, type Matcher } from "../explore/syntax";
+import { fits, matchersIn, matchOps, select, type Matcher } from "../explore/syntax";
 import { table } from "../table";
 import { formatTime, parseDuration } from "../time";
-import { mark } from "./listing";
+import { link, mark } from "./listing";
 
 // Silence is one of Alertmanager's API, version 2. Times are RFC 3339.
 interface Silence {
@@ -20,13 +20,6 @@ interface Silence {
 const matchersOf = (s: Silence) => s.matchers.map((m): Matcher => ({ label: m.name, op: matchOps[(m.isRegex ? 2 : 0) + (m.isEqual === false ? 1 : 0)]!, value: m.value }));
 const written = (all: readonly Matcher[]) => select("", all).slice(1, -1);
 
-// read returns matchers in PromQL's notation, none if the text is something else.
-function read(text: string): Matcher[] {
-  const source = `{${text.trim().replace(/^\{|\}$/g, "")}}`;
-  const node = parse(source);
-  return node?.name === "VectorSelector" ? selector(node, source).matchers : [];
-}
-
 // Silences lists, makes and ends the silences of the Alertmanager that the server notifies. Without
 // one it is hidden.
 export class Silences {
@@ -35,6 +28,7 @@ export class Silences {
   private changed = () => {};
   private readonly status = h("div", { role: "status" });
   private readonly list = h("div");
+  private readonly managers = h("span");
   private readonly matchers = h("input", { class: "wide", required: true, placeholder: 'alertname="Down", job=~"node.*"' });
   private readonly duration = h("input", { class: "short", required: true, value: "2h" });
   private readonly author = h("input", { class: "short", required: true });
@@ -52,8 +46,8 @@ export class Silences {
       h("button", { type: "button", onclick: () => (this.form.hidden = true) }, "Cancel"),
     );
     const open = h("button", { type: "button", onclick: () => this.open({}) }, "New silence");
-    this.dom = h("section", { class: "panel", "aria-label": "Silences", hidden: true }, h("div", { class: "row" }, h("h2", {}, "Silences"), open), this.form, this.status, this.list);
-    this.matchers.addEventListener("input", () => this.matchers.setCustomValidity(read(this.matchers.value).length ? "" : 'Write matchers such as alertname="Down", job=~"node.*".'));
+    this.dom = h("section", { class: "panel", "aria-label": "Silences", hidden: true }, h("div", { class: "row" }, h("h2", {}, "Silences"), this.managers, open), this.form, this.status, this.list);
+    this.matchers.addEventListener("input", () => this.matchers.setCustomValidity(matchersIn(this.matchers.value).length ? "" : 'Write matchers such as alertname="Down", job=~"node.*".'));
     this.duration.addEventListener("input", () => this.duration.setCustomValidity(parseDuration(this.duration.value) ? "" : "Write a duration such as 90m or 2h30m."));
   }
 
@@ -62,6 +56,8 @@ export class Silences {
     this.changed = changed;
     try {
       const all = await this.ctx.api.alertmanager<Silence[]>("GET", "silences");
+      const managers = await this.ctx.api.quiet<{ activeAlertmanagers: { url: string }[] }>("alertmanagers");
+      replace(this.managers, ...(managers?.activeAlertmanagers ?? []).flatMap(({ url }) => [link(url.replace(/api\/v2\/alerts$/, ""), "Alertmanager"), " "]));
       this.all = all.filter((s) => s.status.state !== "expired").sort((a, b) => (a.endsAt < b.endsAt ? -1 : 1));
       const row = (s: Silence) => [written(matchersOf(s)), mark(s.status.state), formatTime(Date.parse(s.endsAt), this.ctx.zone()), s.createdBy, s.comment, { by: "", show: [h("button", { type: "button", "aria-label": `Expire the silence ${written(matchersOf(s))}`, onclick: () => void this.change("DELETE", `silence/${s.id}`) }, "Expire")] }];
       replace(this.list, this.all.length > 0 && table("Silences", ["Matchers", "State", "Until", "By", "Comment", ""], this.all.map(row)));
@@ -95,7 +91,7 @@ export class Silences {
   private async make(): Promise<void> {
     const now = Date.now();
     const [startsAt, endsAt] = [now, now + parseDuration(this.duration.value)!].map((t) => new Date(t).toISOString());
-    const made = await this.change("POST", "silences", { matchers: read(this.matchers.value).map(({ label, op, value }) => ({ name: label, value, isRegex: op.endsWith("~"), isEqual: !op.startsWith("!") })), startsAt, endsAt, createdBy: this.author.value, comment: this.comment.value });
+    const made = await this.change("POST", "silences", { matchers: matchersIn(this.matchers.value).map(({ label, op, value }) => ({ name: label, value, isRegex: op.endsWith("~"), isEqual: !op.startsWith("!") })), startsAt, endsAt, createdBy: this.author.value, comment: this.comment.value });
     if (made) this.form.hidden = true;
   }
 
