@@ -164,11 +164,14 @@ const sizes = (x: Level) => [num(x.objects), num(x.bytes, bytes(x.bytes)), x.lev
 
 const section = (title: string, head: string[], rows: Cell[][]) => h("section", { class: "panel" }, h("h2", {}, title), table(title, head, rows));
 
-// picture draws a row for each level and a box for each window; the darker, the more bytes an hour.
+// picture draws a row for each level and a box for the part of each window that has samples; the
+// darker, the more bytes an hour.
 // The table of windows says the same in words.
 function picture(l: Inventory, zone: Zone): HTMLElement {
-  const start = l.windows.reduce((m, w) => Math.min(m, w.start), Infinity);
-  const end = l.windows.reduce((m, w) => Math.max(m, w.end), 0);
+  const from = (w: Window) => Math.max(w.start, l.first ?? w.start);
+  const to = (w: Window) => Math.min(w.end, l.last ?? w.end);
+  const start = Math.min(...l.windows.map(from));
+  const end = Math.max(start + 1, ...l.windows.map(to));
   const levels = order.filter((name) => l.levels.some((x) => x.level === name));
   const [width, row, left] = [1000, 34, 110];
   const x = (t: number) => left + ((t - start) / (end - start)) * (width - left - 10);
@@ -177,13 +180,13 @@ function picture(l: Inventory, zone: Zone): HTMLElement {
   const boxes = l.windows.map((w) => {
     const at = levels.indexOf(w.level);
     const title = svg("title", {}, document.createTextNode(`${titleOf(w.level)}, ${formatTime(w.start, zone)} to ${formatTime(w.end, zone)}: ${count(w.objects)} objects, ${bytes(w.bytes)}${w.samples ? `, ${count(w.samples)} samples` : ""}`));
-    return svg("rect", { x: x(w.start).toFixed(1), y: at * row + 4, width: Math.max(1.5, x(w.end) - x(w.start) - 1).toFixed(1), height: row - 8, rx: 2, class: `box box-${w.level === "segment" ? "segment" : "block"}`, "fill-opacity": (0.3 + 0.7 * Math.sqrt(density(w) / most)).toFixed(2) }, title);
+    return svg("rect", { x: x(from(w)).toFixed(1), y: at * row + 4, width: Math.max(1.5, x(to(w)) - x(from(w)) - 1).toFixed(1), height: row - 8, rx: 2, class: `box box-${w.level === "segment" ? "segment" : "block"}`, "fill-opacity": (0.3 + 0.7 * Math.sqrt(density(w) / most)).toFixed(2) }, title);
   });
   const names = levels.map((name, i) => svg("text", { x: 0, y: i * row + row / 2 + 5 }, document.createTextNode(titleOf(name))));
   const bottom = levels.length * row;
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => {
     const t = start + part * (end - start);
-    return svg("text", { x: x(t).toFixed(1), y: bottom + 18, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" }, document.createTextNode(formatTime(t, zone).slice(0, 16)));
+    return svg("text", { x: x(t).toFixed(1), y: bottom + 18, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" }, document.createTextNode(formatTime(t, zone).slice(0, end - start < 600_000 ? 19 : 16)));
   });
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${bottom + 26}`, role: "img", "aria-label": `${count(l.windows.length)} windows in ${levels.map(titleOf).join(", ")}, from ${formatTime(start, zone)} to ${formatTime(end, zone)}. The table of windows lists them.` }, ...names, ...boxes, ...ticks);
   return h("div", { class: "levels", tabIndex: 0, role: "region", "aria-label": "Picture of the levels over time" }, drawing);
