@@ -70,8 +70,8 @@ export class Queries {
     return data;
   }
 
-  // beside asks for what a graph shows beside its lines: the exemplars of the queries that have them,
-  // and annotations. A graph without is better than none, so an error is a warning.
+  // beside asks for what a graph shows beside its lines: the exemplars of the queries that have
+  // them, and annotations. A graph without is better than none, so an error is a warning.
   private async beside(scope: Scope, pixels: number, signal: AbortSignal): Promise<Pick<Data, "dots" | "marks" | "warnings">> {
     const out: Pick<Data, "dots" | "marks" | "warnings"> = { dots: [], marks: [], warnings: [] };
     if (this.spec.type !== "timeseries") return out;

@@ -38,8 +38,8 @@ export function join(names: readonly string[], metadata: Metadata, usage: readon
 
 export type Order = "name" | "series" | "asked" | "seen";
 
-// find returns the metrics whose name, help or unit has all words of a text. In the order of names, those
-// whose name begins with the text come first, then those whose name has it.
+// find returns the metrics whose name, help or unit has all words of a text. In the order of names,
+// those whose name begins with the text come first, then those whose name has it.
 export function find(all: readonly Metric[], text: string, order: Order): Metric[] {
   const wanted = text.trim().toLowerCase();
   const words = wanted.split(/\s+/).filter(Boolean);

@@ -97,8 +97,8 @@ export function selector(node: SyntaxNode, text: string): Selector {
   return out;
 }
 
-// matchersIn reads matchers in PromQL's notation, with or without braces. There are none if the text
-// is something else.
+// matchersIn reads matchers in PromQL's notation, with or without braces. There are none if the
+// text is something else.
 export function matchersIn(text: string): Matcher[] {
   const source = `{${text.trim().replace(/^\{|\}$/g, "")}}`;
   const node = parse(source);
