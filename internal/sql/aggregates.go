@@ -43,8 +43,8 @@ var functions = func() map[string]statement.Function {
 	return out
 }()
 
-// macros define the functions of grids, and of maps of labels, whose keys ascend. The time is a value
-// at each step, which the operator and keeps where v has a value.
+// macros define the functions of grids, and of maps of labels, whose keys ascend. The time is a
+// value at each step, which the operator and keeps where v has a value.
 const macros = `
 CREATE MACRO prom_grid(start, stop, step) AS
 	'start=' || epoch_ms(start::TIMESTAMPTZ) || ' step=' || epoch_ms(step::INTERVAL) || ' n=' || ((epoch_ms(stop::TIMESTAMPTZ) - epoch_ms(start::TIMESTAMPTZ)) // epoch_ms(step::INTERVAL) + 1);

@@ -79,8 +79,8 @@ func TestBadQueue(t *testing.T) {
 	require.ErrorContains(t, err, `start ingest: open queue: want https://host/account/name, got "nonsense"`)
 }
 
-// TestRedriveEndsInTime: with too little time left, a command moves nothing, and its answer has what
-// is left.
+// TestRedriveEndsInTime: with too little time left, a command moves nothing, and its answer has
+// what is left.
 func TestRedriveEndsInTime(t *testing.T) {
 	server, dead, to := sqstest.Start(t), memqueue.New(memqueue.Settings{}), memqueue.New(memqueue.Settings{})
 	require.NoError(t, dead.Send(t.Context(), queue.Message{Body: "x"}))

@@ -99,8 +99,9 @@ type publishing struct {
 	results   *prometheus.CounterVec
 }
 
-// publish publishes the tenants whose manifest has changed, in a random order, so that each gets its
-// turn if there is not enough time for all. It counts and logs failures, and publishes the others.
+// publish publishes the tenants whose manifest has changed, in a random order, so that each gets
+// its turn if there is not enough time for all. It counts and logs failures, and publishes the
+// others.
 func (a *publishing) publish(ctx context.Context) error {
 	tenants, err := catalog.Tenants(ctx, a.store)
 	if err != nil {

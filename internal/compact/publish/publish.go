@@ -161,13 +161,14 @@ func (s *state) meta(ctx context.Context, b catalog.Block) (*block.Meta, error) 
 	return &m, nil
 }
 
-// Keep is how long metadata is kept at least after it was replaced, for readers that opened it before. The
-// files of blocks that it names may be deleted earlier, after --compactor.deletion-delay.
+// Keep is how long metadata is kept at least after it was replaced, for readers that opened it
+// before. The files of blocks that it names may be deleted earlier, after
+// --compactor.deletion-delay.
 const Keep = time.Hour
 
-// clean deletes the metadata that no version needs which was the newest within Settings.Keep. Younger
-// objects stay in any case: they may belong to a publication under way. current are the manifests
-// of the newest version.
+// clean deletes the metadata that no version needs which was the newest within Settings.Keep.
+// Younger objects stay in any case: they may belong to a publication under way. current are the
+// manifests of the newest version.
 func (v *version) clean(ctx context.Context, current []iceberg.ManifestFile) error {
 	needed := map[string]bool{hintFile: true}
 	for i := range v.data.Snapshots {

@@ -1,8 +1,8 @@
 // Package duck runs SQL in an in-process DuckDB and returns results chunk by chunk as typed views
 // of its memory.
 //
-// The database is in memory and holds no tables: statements read the rows that Go supplies, and those
-// of promlake sql local files. The first statement opens it, so a process that runs none pays
+// The database is in memory and holds no tables: statements read the rows that Go supplies, and
+// those of promlake sql local files. The first statement opens it, so a process that runs none pays
 // nothing. The package offers no Arrow views (RegisterView): DuckDB's Go binding ignores their
 // projections and filters.
 package duck

@@ -45,10 +45,10 @@ type Rows struct {
 	whole   bool // the result was read to its end
 }
 
-// Query runs one statement, whose parameters $1, $2, ... are the BLOBs args, and streams its result,
-// so that memory is bounded by what the caller keeps. types are the SQL types of the result's
-// columns, such as BigInt; another type is an error, so no view misreads memory. When ctx ends, the
-// statement is interrupted and the error wraps ctx's.
+// Query runs one statement, whose parameters $1, $2, ... are the BLOBs args, and streams its
+// result, so that memory is bounded by what the caller keeps. types are the SQL types of the
+// result's columns, such as BigInt; another type is an error, so no view misreads memory. When ctx
+// ends, the statement is interrupted and the error wraps ctx's.
 func (d *DB) Query(ctx context.Context, sql string, args [][]byte, types ...string) (*Rows, error) {
 	return d.query(&Rows{db: d, ctx: ctx, sql: sql, args: args}, types...)
 }

@@ -122,10 +122,10 @@ func choose(spec plan.Spec, m *block.Meta, of share, mint, maxt int64) rollupPar
 	return rollupPart{}
 }
 
-// interior returns the times (lo, hi] (ms), multiples of the width of a step, in which each window of
-// a spec holds a whole bucket of that width or nothing of it: all times if the windows begin and end
-// on such multiples, otherwise those that all windows have in common. ok is false if there is no
-// bucket.
+// interior returns the times (lo, hi] (ms), multiples of the width of a step, in which each window
+// of a spec holds a whole bucket of that width or nothing of it: all times if the windows begin and
+// end on such multiples, otherwise those that all windows have in common. ok is false if there is
+// no bucket.
 func interior(s plan.Spec, step rollup.Step) (lo, hi int64, ok bool) {
 	first, width := s.Grid.Start-s.Offset, step.Millis
 	last := first + int64(s.Grid.N-1)*s.Grid.Step

@@ -92,8 +92,8 @@ func listsOf(members []Row, bound func(Row) float64, m Memory) (*promsql.Lists, 
 	return promsql.NewLists(lists, bounds, m.Budget)
 }
 
-// ofGroups returns what of writes of the lists of each group, if it reports that there is a value. to
-// has the group of each ordinal, and bound is as in listsOf.
+// ofGroups returns what of writes of the lists of each group, if it reports that there is a value.
+// to has the group of each ordinal, and bound is as in listsOf.
 func ofGroups(rows []Row, to []uint32, bound func(Row) float64, m Memory, of func(l *promsql.Lists, out []float64) (present bool, err error)) (out []Row, err error) {
 	for g, members := range byGroup(rows, to) {
 		if len(members) == 0 {
@@ -116,7 +116,8 @@ func ofGroups(rows []Row, to []uint32, bound func(Row) float64, m Memory, of fun
 	return out, nil
 }
 
-// Quantile returns the quantile phi of each group that has a value. to has the group of each ordinal.
+// Quantile returns the quantile phi of each group that has a value. to has the group of each
+// ordinal.
 func Quantile(phi float64, rows []Row, to []uint32, m Memory) ([]Row, error) {
 	return ofGroups(rows, to, nil, m, func(l *promsql.Lists, out []float64) (bool, error) { return l.Quantile(phi, out) })
 }
