@@ -64,8 +64,6 @@ func (s *Stage) datadog(r *http.Request, version datadog.Form) (p wireFormat, er
 	}
 	if strings.EqualFold(r.Header.Get("Content-Encoding"), "deflate") {
 		p.packing = body.Deflate
-	} else if p.packing, err = packingOf(r.Header); err != nil {
-		return p, err
 	}
 	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 		return datadog.Decode(datadog.Request{Body: msg, Form: version}, g, rules, room)

@@ -88,9 +88,6 @@ func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, fou
 	found = &linesFound{}
 	query := r.URL.Query()
 	p.form = "text"
-	if p.packing, err = packingOf(r.Header); err != nil {
-		return p, found, err
-	}
 	precision := query.Get("precision")
 	if version == InfluxV3 && precision == "" {
 		precision = "auto"

@@ -14,14 +14,21 @@ import (
 // details. Errors have OpenTSDB's form.
 func (s *Stage) OpenTSDBHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		points, refused := 0, []putOffence{}
-		p, err := s.openTSDB(r, &points, &refused)
-		if err == nil {
-			_, err = s.write(w, r, p)
-		}
-		code := s.answered(w, err, "opentsdb")
 		query := r.URL.Query()
 		summary, details := query.Has("summary"), query.Has("details")
+		points, refused := 0, []putOffence{}
+		p := wireFormat{form: "json", decode: func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, err error) {
+			b, points, err = opentsdb.Decode(msg, g, rules, room)
+			if err == nil && len(b.Offences) > 0 {
+				refused = putOffences(msg, b.Offences)
+			}
+			return b, err
+		}}
+		if details {
+			p.list = maxOffences
+		}
+		_, err := s.write(w, r, p)
+		code := s.answered(w, err, "opentsdb")
 		if err == nil && !summary && !details {
 			w.WriteHeader(code)
 			return
@@ -47,24 +54,4 @@ func (s *Stage) OpenTSDBHandler() http.Handler {
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(answer) // a client that went away needs no answer
 	})
-}
-
-// openTSDB is the format of a request. points is the number of its data points, and refused
-// describes those that are not stored, once it is decoded.
-func (s *Stage) openTSDB(r *http.Request, points *int, refused *[]putOffence) (p wireFormat, err error) {
-	p.form = "json"
-	if p.packing, err = packingOf(r.Header); err != nil {
-		return p, err
-	}
-	if r.URL.Query().Has("details") {
-		p.list = maxOffences
-	}
-	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, err error) {
-		b, *points, err = opentsdb.Decode(msg, g, rules, room)
-		if err == nil && len(b.Offences) > 0 {
-			*refused = putOffences(msg, b.Offences)
-		}
-		return b, err
-	}
-	return p, nil
 }

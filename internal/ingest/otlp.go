@@ -66,9 +66,6 @@ func (s *Stage) otlpFormat(r *http.Request) (kind string, p wireFormat, rejected
 	default:
 		return "", p, rejected, unsupported{fmt.Sprintf("content type %q is not supported, only %s and %s", text, otlp.Protobuf, otlp.JSON)}
 	}
-	if p.packing, err = packingOf(r.Header); err != nil {
-		return kind, p, rejected, err
-	}
 	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, err error) {
 		if kind == otlp.JSON {
 			if msg, err = otlp.FromJSON(msg, &room); err != nil {

@@ -97,10 +97,6 @@ type pushGroup struct {
 // write takes a PUT or POST request through the stage.
 func (g pushGroup) write(w http.ResponseWriter, r *http.Request) error {
 	s := g.stage
-	packing, err := packingOf(r.Header)
-	if err != nil {
-		return err
-	}
 	state, etag, err := g.load(r.Context())
 	if err != nil {
 		return err
@@ -111,7 +107,7 @@ func (g pushGroup) write(w http.ResponseWriter, r *http.Request) error {
 	replace := func(state push.State, now int64) (push.Change, error) {
 		return state.Push(g.name, metrics, whole, now, s.set.Push)
 	}
-	_, err = s.write(w, r, wireFormat{packing: packing, form: "text", extra: true, decode: func(msg []byte, came time.Time, gen *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	_, err = s.write(w, r, wireFormat{form: "text", extra: true, decode: func(msg []byte, came time.Time, gen *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 		var err error
 		if metrics, err = push.Parse(push.Body{Text: msg, ContentType: r.Header.Get("Content-Type")}, g.name, s.set.Push, &room); err != nil {
 			return nil, err

@@ -37,9 +37,6 @@ func (s *Stage) importer(protocol string, format func(*http.Request) (wireFormat
 // text is the format of a request with metrics as text.
 func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
 	p.form = "text"
-	if p.packing, err = packingOf(r.Header); err != nil {
-		return p, err
-	}
 	// Other types mean the text format too: curl names that of forms if it is not told another.
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind == "application/vnd.google.protobuf" || kind == "application/x-protobuf" {
@@ -79,16 +76,10 @@ func packingOf(h http.Header) (body.Packing, error) {
 
 // JSONLinesHandler serves POST requests with lines of JSON in VictoriaMetrics' format.
 func (s *Stage) JSONLinesHandler() http.Handler {
-	return s.importer("json", func(r *http.Request) (p wireFormat, err error) {
-		p.form = "json"
-		if p.packing, err = packingOf(r.Header); err != nil {
-			return p, err
-		}
-		p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-			return imports.DecodeJSON(msg, g, rules, room)
-		}
-		return p, nil
-	})
+	decode := func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+		return imports.DecodeJSON(msg, g, rules, room)
+	}
+	return s.importer("json", func(*http.Request) (wireFormat, error) { return wireFormat{form: "json", decode: decode}, nil })
 }
 
 // CSVHandler serves POST requests with CSV, whose columns the parameter format describes as with
@@ -96,9 +87,6 @@ func (s *Stage) JSONLinesHandler() http.Handler {
 func (s *Stage) CSVHandler() http.Handler {
 	return s.importer("csv", func(r *http.Request) (p wireFormat, err error) {
 		p.form = "text"
-		if p.packing, err = packingOf(r.Header); err != nil {
-			return p, err
-		}
 		format, err := imports.ParseCSVFormat(r.URL.Query().Get("format"))
 		if err != nil {
 			return p, errParameter{fmt.Errorf("format: %w", err)}

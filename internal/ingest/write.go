@@ -18,8 +18,8 @@ import (
 
 // A wireFormat is how one request's samples are sent.
 type wireFormat struct {
-	packing body.Packing
-	form    string // what the body decompresses to
+	packing body.Packing // Plain: as the request's header says
+	form    string       // what the body decompresses to
 	decode  func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
 	most    func(size int64) int64 // most memory for decoding a message of size bytes; nil: what is free
 	whole   bool                   // one offence refuses the whole request
@@ -30,6 +30,11 @@ type wireFormat struct {
 // write takes one request through the stage. It returns what is durable, with an *errPartial if a
 // part of the request was refused.
 func (s *Stage) write(w http.ResponseWriter, r *http.Request, p wireFormat) (stored remotewrite.Tally, err error) {
+	if p.packing == body.Plain {
+		if p.packing, err = packingOf(r.Header); err != nil {
+			return stored, err
+		}
+	}
 	id, err := tenant.FromRequest(r)
 	if err != nil {
 		return stored, fmt.Errorf("%w: %w", errTenant, err)
