@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/base/telemetry"
@@ -145,29 +144,23 @@ const maxParallelPuts = 8
 // when all segments are durable, and no put is under way any more when it returns.
 func (w *segmentWriter) put(ctx context.Context, all []encoded) (err error) {
 	defer telemetry.Recover(&err)
-	eg, ctx := errgroup.WithContext(ctx)
-	eg.SetLimit(maxParallelPuts)
-	for _, e := range all {
-		eg.Go(telemetry.Guard(func() error { return w.putOne(ctx, e) }))
-	}
-	if err := eg.Wait(); err != nil {
+	err = telemetry.Each(ctx, maxParallelPuts, all, func(ctx context.Context, _ int, e encoded) error {
+		if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(e.file), objstore.Condition{IfAbsent: true}); err != nil {
+			return fmt.Errorf("put segment: %w", err)
+		}
+		w.met.segments.Inc()
+		w.met.segmentBytes.Add(float64(len(e.file)))
+		w.recent.Put(e.key.String(), int64(len(e.file)), e.content)
+		w.recent.PutFooter(e.key.String(), int64(len(e.file)), e.info)
+		files.Put(e.file) // after an error the store may still read it
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	for _, e := range all {
 		w.recent.Stored(w.tenant, e.key.String(), e.content)
 	}
-	return nil
-}
-
-func (w *segmentWriter) putOne(ctx context.Context, e encoded) error {
-	if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(e.file), objstore.Condition{IfAbsent: true}); err != nil {
-		return fmt.Errorf("put segment: %w", err)
-	}
-	w.met.segments.Inc()
-	w.met.segmentBytes.Add(float64(len(e.file)))
-	w.recent.Put(e.key.String(), int64(len(e.file)), e.content)
-	w.recent.PutFooter(e.key.String(), int64(len(e.file)), e.info)
-	files.Put(e.file) // after an error the store may still read it
 	return nil
 }
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	smithytime "github.com/aws/smithy-go/time"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
@@ -294,28 +294,23 @@ func (c *copying) copyAll(ctx context.Context, want map[string]int64, all []lane
 			c.r.Present++
 		}
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(copiers)
-	for _, l := range all {
-		g.Go(func() error {
-			for i, k := range l.keys {
-				if there, ok := c.there[k]; !ok || there != want[k] {
-					if err := copyObject(ctx, c.from, c.to, k, want[k]); err != nil {
-						return err
-					}
-					c.copied.Add(1)
-					c.bytes.Add(want[k])
+	err := telemetry.Each(ctx, copiers, all, func(ctx context.Context, _ int, l lane) error {
+		for i, k := range l.keys {
+			if there, ok := c.there[k]; !ok || there != want[k] {
+				if err := copyObject(ctx, c.from, c.to, k, want[k]); err != nil {
+					return err
 				}
-				if i > 0 && l.ids[i].ID.Compare(l.ids[i-1].ID) < 0 {
-					if err := c.follow(ctx, l.keys[i-1], k, want[k]); err != nil {
-						return err
-					}
+				c.copied.Add(1)
+				c.bytes.Add(want[k])
+			}
+			if i > 0 && l.ids[i].ID.Compare(l.ids[i-1].ID) < 0 {
+				if err := c.follow(ctx, l.keys[i-1], k, want[k]); err != nil {
+					return err
 				}
 			}
-			return nil
-		})
-	}
-	err := g.Wait()
+		}
+		return nil
+	})
 	if errors.Is(err, objstore.ErrNotFound) {
 		return errors.Join(err, c.look(context.WithoutCancel(ctx)))
 	}

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/base/telemetry"
@@ -88,19 +86,15 @@ func (d *doctor) examine(ctx context.Context) (Tenant, error) {
 	}
 	found := make([]*Damaged, len(sources))
 	var mu sync.Mutex
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(concurrency)
-	for i, src := range sources {
-		g.Go(telemetry.Guard(func() error {
-			n, damaged, err := d.check(gctx, src)
-			mu.Lock()
-			defer mu.Unlock()
-			t.Bytes += n
-			found[i] = damaged
-			return err
-		}))
-	}
-	if err := g.Wait(); err != nil {
+	err = telemetry.Each(ctx, concurrency, sources, func(ctx context.Context, i int, src source) error {
+		n, damaged, err := d.check(ctx, src)
+		mu.Lock()
+		defer mu.Unlock()
+		t.Bytes += n
+		found[i] = damaged
+		return err
+	})
+	if err != nil {
 		return t, err
 	}
 	for _, f := range found {

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/store/catalog"
@@ -28,7 +27,7 @@ const (
 func (t *Tenant) readSegments(ctx context.Context, store objstore.Store, refs []catalog.SegmentRef) error {
 	l := Level{Level: segments}
 	var mu sync.Mutex
-	err := each(ctx, refs, func(ctx context.Context, _ int, ref catalog.SegmentRef) error {
+	err := telemetry.Each(ctx, concurrency, refs, func(ctx context.Context, _ int, ref catalog.SegmentRef) error {
 		k := ref.String()
 		info, err := segment.ReadInfo(objstore.ReaderAt(ctx, store, k), ref.Size)
 		if err != nil {
@@ -51,7 +50,7 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 	})
 	columns, sizes := columnSizes{}, make([]size, len(blocks))
 	var mu sync.Mutex
-	err := each(ctx, blocks, func(ctx context.Context, i int, b catalog.Block) error {
+	err := telemetry.Each(ctx, concurrency, blocks, func(ctx context.Context, i int, b catalog.Block) error {
 		k := b.Key(t.Tenant).File(block.MetaFile)
 		raw, err := read(ctx, store, k)
 		if err != nil {
@@ -113,16 +112,6 @@ func (l *Level) add(series, samples int64, n size, minT, maxT int64) {
 	if last := moments(maxT); l.MaxTime == nil || last.After(*l.MaxTime) {
 		l.MaxTime = &last
 	}
-}
-
-// each calls f for every item and its index, several at once, and returns the first error.
-func each[T any](ctx context.Context, items []T, f func(ctx context.Context, i int, item T) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(concurrency)
-	for i, item := range items {
-		g.Go(func() error { return f(ctx, i, item) })
-	}
-	return g.Wait()
 }
 
 // read returns an object of at most maxMetaBytes.

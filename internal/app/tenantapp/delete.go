@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
@@ -118,12 +117,8 @@ func (r *Result) finish(ctx context.Context, store objstore.Store, tenant string
 
 // remove deletes objects. Those that are gone already do not matter.
 func (r *Result) remove(ctx context.Context, store objstore.Store, keys []string) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(deleters)
-	for _, k := range keys {
-		g.Go(func() error { return store.Delete(ctx, k) })
-	}
-	if err := g.Wait(); err != nil {
+	err := telemetry.Each(ctx, deleters, keys, func(ctx context.Context, _ int, k string) error { return store.Delete(ctx, k) })
+	if err != nil {
 		return err
 	}
 	r.Deleted += int64(len(keys))

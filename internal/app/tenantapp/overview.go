@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/key"
@@ -41,15 +39,11 @@ const overviewers = 8
 // reads the manifest of each. A manifest that cannot be read is part of the result.
 func overview(ctx context.Context, store objstore.Store, tenants []string) ([]Stored, error) {
 	out := make([]Stored, len(tenants))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(overviewers)
-	for i, name := range tenants {
-		g.Go(telemetry.Guard(func() error {
-			out[i] = storedBy(ctx, store, name)
-			return ctx.Err()
-		}))
-	}
-	if err := g.Wait(); err != nil {
+	err := telemetry.Each(ctx, overviewers, tenants, func(ctx context.Context, i int, name string) error {
+		out[i] = storedBy(ctx, store, name)
+		return ctx.Err()
+	})
+	if err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(out, func(a, b Stored) int { return cmp.Compare(b.Bytes, a.Bytes) })

@@ -1,9 +1,12 @@
 package telemetry
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"runtime/debug"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // ErrPanic is the error of code that panicked; the log has the value and the stack.
@@ -25,4 +28,15 @@ func Guard(f func() error) func() error {
 		defer Recover(&err)
 		return f()
 	}
+}
+
+// Each calls f for every item and its index, at most n at once, and returns the first error, which
+// ends the context of the other calls. A panic is ErrPanic.
+func Each[T any](ctx context.Context, n int, items []T, f func(ctx context.Context, i int, item T) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(n)
+	for i, item := range items {
+		g.Go(Guard(func() error { return f(ctx, i, item) }))
+	}
+	return g.Wait()
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
@@ -81,15 +81,10 @@ func (p *Past) read(ctx context.Context, store objstore.Store, tenant string, m 
 		}
 	}
 	out := make([]Record, len(keys))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(readers)
-	for i, k := range keys {
-		g.Go(func() (err error) {
-			out[i], err = readRecord(ctx, store, k)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	if err := telemetry.Each(ctx, readers, keys, func(ctx context.Context, i int, k string) (err error) {
+		out[i], err = readRecord(ctx, store, k)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	for i, k := range keys {

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	v1 "github.com/prometheus/prometheus/web/api/v1"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/rules/rulestate"
 )
 
@@ -19,20 +19,15 @@ func (r *Runner) Shown(ctx context.Context, tenant string) ([]*v1.RuleGroup, err
 		return nil, err
 	}
 	out := make([]*v1.RuleGroup, len(t.groups))
-	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(requests)
-	for i, g := range t.groups {
-		all.Go(func() error {
-			state, _, err := rulestate.Read(ctx, r.Store, tenant, g.Namespace(), g.Name())
-			if err != nil && !errors.Is(err, rulestate.ErrState) {
-				return err
-			}
-			if err != nil {
-				state = &rulestate.Group{}
-			}
-			out[i] = g.Group.Shown(state, err)
-			return nil
-		})
-	}
-	return out, all.Wait()
+	return out, telemetry.Each(ctx, requests, t.groups, func(ctx context.Context, i int, g *group) error {
+		state, _, err := rulestate.Read(ctx, r.Store, tenant, g.Namespace(), g.Name())
+		if err != nil && !errors.Is(err, rulestate.ErrState) {
+			return err
+		}
+		if err != nil {
+			state = &rulestate.Group{}
+		}
+		out[i] = g.Group.Shown(state, err)
+		return nil
+	})
 }
