@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/promlake/promlake/internal/app/ask"
+	"github.com/promlake/promlake/internal/base/ask"
 )
 
 // question is an instant query (step 0, at end) or a range query.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/request"
 )

@@ -10,11 +10,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/app/exportapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
 

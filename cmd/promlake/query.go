@@ -16,9 +16,9 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
 

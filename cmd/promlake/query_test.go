@@ -19,7 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/base/loopback"
+	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/ingest"
 )
@@ -37,7 +37,7 @@ func filled(t *testing.T) string {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, done()) }()
 	for name, value := range map[string]float64{tenant.Default: 1, "other": 2} {
-		client, err := remote.NewAPI("http://store", remote.WithAPIHTTPClient(&http.Client{Transport: source{tenant: name}.identified(loopback.Transport(h))}))
+		client, err := remote.NewAPI("http://store", remote.WithAPIHTTPClient(&http.Client{Transport: source{tenant: name}.identified(ask.Loopback(h))}))
 		require.NoError(t, err)
 		req := &prompb.WriteRequest{}
 		for i := range 3 {

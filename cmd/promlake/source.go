@@ -14,7 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/base/loopback"
+	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -51,7 +51,7 @@ func (s source) client(ctx context.Context, io flags.Streams, vs flags.Values) (
 	if err != nil {
 		return nil, nil, err
 	}
-	return &http.Client{Transport: s.identified(loopback.Transport(h))}, done, nil
+	return &http.Client{Transport: s.identified(ask.Loopback(h))}, done, nil
 }
 
 // queryOf opens a query stage over a store, for all tenants. done releases what it holds; no

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/promlake/promlake/internal/app/ask"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/sqlapp"
+	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
 

@@ -7,7 +7,7 @@ import (
 	"net"
 
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/base/loopback"
+	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/sql/flightsql"
 )
@@ -58,7 +58,7 @@ func (s *FlightServer) Build(ctx context.Context, p process.Parts) (_ process.St
 		Connections: conns, TLS: p.Web.TLS("h2"), IdleTimeout: p.HTTP.IdleTimeout, ConnectTimeout: p.HTTP.ReadHeaderTimeout, ReadTimeout: p.HTTP.ReadTimeout,
 		MaxCalls: s.set.MaxCalls, MaxMessageBytes: s.set.MaxMessageBytes, Memory: p.Memory,
 		Version: telemetry.ReadBuild().Version, Logger: p.Logger, Registry: p.Registry,
-	}, loopback.Transport(p.Handler))
+	}, ask.Loopback(p.Handler))
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}

@@ -14,7 +14,7 @@ import (
 
 	promcommon "github.com/prometheus/common/config"
 
-	"github.com/promlake/promlake/internal/app/ask"
+	"github.com/promlake/promlake/internal/base/ask"
 )
 
 // Example is a PromQL query whose result over the demo's data is instructive.

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"github.com/promlake/promlake/internal/app/ask"
+	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/format/key"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/promlake/promlake/internal/app/ask"
+	"github.com/promlake/promlake/internal/base/ask"
 )
 
 // estimate is about how many samples a server has: at some times, how many series.

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/promlake/promlake/internal/access/secret"
-	"github.com/promlake/promlake/internal/base/loopback"
+	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
@@ -71,7 +71,7 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 		if own == nil {
 			return nil, errors.New("self.url: " + Here + " is for processes that have a write stage")
 		}
-		headers.next = loopback.Transport(own)
+		headers.next = ask.Loopback(own)
 	} else {
 		var err error
 		if address, err = s.target(); err != nil {

@@ -1,5 +1,4 @@
-// Package loopback answers HTTP requests with a handler of this process, without a network.
-package loopback
+package ask
 
 import (
 	"context"
@@ -11,15 +10,15 @@ import (
 	"sync"
 )
 
-// Transport returns a RoundTripper that calls h, and returns an answer as soon as h begins it. The
-// body is read while h writes it; to close the body ends h's context and waits for h. An answer
-// that h breaks off is an error of its body.
-func Transport(h http.Handler) http.RoundTripper { return transport{h} }
+// Loopback returns a RoundTripper that calls h without a network, and returns an answer as soon as h
+// begins it. The body is read while h writes it; to close the body ends h's context and waits for h.
+// An answer that h breaks off is an error of its body.
+func Loopback(h http.Handler) http.RoundTripper { return loopback{h} }
 
-type transport struct{ h http.Handler }
+type loopback struct{ h http.Handler }
 
 // RoundTrip implements http.RoundTripper.
-func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t loopback) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	body, out := io.Pipe()
 	w := &response{header: http.Header{}, out: out, begun: make(chan struct{})}

@@ -1,4 +1,4 @@
-package loopback_test
+package ask_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/base/loopback"
+	"github.com/promlake/promlake/internal/base/ask"
 )
 
 // TestTransport: the reader sees the beginning of an answer that has no end yet.
 func TestTransport(t *testing.T) {
 	more := make(chan struct{})
-	client := &http.Client{Transport: loopback.Transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client := &http.Client{Transport: ask.Loopback(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		require.NoError(t, err)
 		w.Header().Set("X-Method", r.Method)
@@ -44,7 +44,7 @@ func TestTransport(t *testing.T) {
 // TestClosed: a handler whose answer nobody reads has ended when the body is closed.
 func TestClosed(t *testing.T) {
 	ended := false
-	client := &http.Client{Transport: loopback.Transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client := &http.Client{Transport: ask.Loopback(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for {
 			if _, err := io.WriteString(w, "x"); err != nil {
 				break
@@ -62,7 +62,7 @@ func TestClosed(t *testing.T) {
 // TestBrokenOff: before its beginning, an answer that is broken off is an error of the
 // request, afterwards one of the body. Without a word, it is an empty success.
 func TestBrokenOff(t *testing.T) {
-	client := &http.Client{Transport: loopback.Transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client := &http.Client{Transport: ask.Loopback(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/silent" {
 			return
 		}
@@ -93,7 +93,7 @@ func TestBrokenOff(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := false
-	client := &http.Client{Transport: loopback.Transport(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	client := &http.Client{Transport: ask.Loopback(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 		ended = true

@@ -1,4 +1,4 @@
-// Package ask sends forms to the HTTP API of Prometheus.
+// Package ask sends requests to the HTTP API of a server, or to a handler of this process.
 package ask
 
 import (
