@@ -44,7 +44,14 @@ func portion(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *Stage) tick(ctx context.Context, every bool, act func(*Report, *failures)) (r Report, err error) {
 	begin := s.now()
 	errs := &failures{stage: s}
-	defer func() { r.Took = s.now().Sub(begin); s.met.cycled(err) }()
+	defer func() {
+		r.Took = s.now().Sub(begin)
+		result := "ok"
+		if err != nil {
+			result = "error"
+		}
+		s.met.cycles.WithLabelValues(result).Inc()
+	}()
 	tenants, err := s.tenants(ctx, begin, every)
 	var stored time.Time
 	if err == nil {

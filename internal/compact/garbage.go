@@ -28,13 +28,6 @@ type Garbage struct {
 	Orphans   int   // blocks of jobs that died, which will be deleted after DeletionDelay
 }
 
-func (g *Garbage) add(o Garbage) {
-	g.Segments.add(o.Segments)
-	g.Blocks.add(o.Blocks)
-	g.Manifests.add(o.Manifests)
-	g.Orphans += o.Orphans
-}
-
 // collect collects the garbage of all tenants.
 func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) Garbage {
 	each := make([]Garbage, len(tenants))
@@ -44,7 +37,10 @@ func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) G
 	})
 	var sum Garbage
 	for _, g := range each {
-		sum.add(g)
+		sum.Segments.add(g.Segments)
+		sum.Blocks.add(g.Blocks)
+		sum.Manifests.add(g.Manifests)
+		sum.Orphans += g.Orphans
 	}
 	return sum
 }

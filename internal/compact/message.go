@@ -112,15 +112,6 @@ func decode(body []byte) (Work, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Work{}, errors.New("bytes follow it")
 	}
-	w, err := m.work()
-	if err != nil {
-		return Work{}, err
-	}
-	return w, w.validate()
-}
-
-// work returns the job of a message.
-func (m *message) work() (Work, error) {
 	kind, err := plan.ParseKind(m.Kind)
 	if err != nil {
 		return Work{}, err
@@ -149,7 +140,8 @@ func (m *message) work() (Work, error) {
 		}
 		j.Sources.Blocks = append(j.Sources.Blocks, catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID})
 	}
-	return Work{Tenant: m.Tenant, Job: j}, nil
+	w := Work{Tenant: m.Tenant, Job: j}
+	return w, w.validate()
 }
 
 // validate refuses a job that a worker could not run.

@@ -80,15 +80,6 @@ func (m *metrics) ran(r *Result) {
 	m.jobSeconds.WithLabelValues(level).Observe(r.Took.Seconds())
 }
 
-// cycled counts a cycle or tick.
-func (m *metrics) cycled(err error) {
-	result := "ok"
-	if err != nil {
-		result = "error"
-	}
-	m.cycles.WithLabelValues(result).Inc()
-}
-
 // saw sets the gauges to what a cycle found.
 func (m *metrics) saw(state *plan.State) {
 	m.lag.Set(state.Lag.Seconds())

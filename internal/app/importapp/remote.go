@@ -109,9 +109,17 @@ func (s *server) prepare() (err error) {
 	if s.sets, err = parser.NewParser(parser.Options{}).ParseMetricSelectors(s.Match); err != nil {
 		return fmt.Errorf("--match: %w", err)
 	}
-	headers, err := s.headers()
-	if err != nil {
-		return err
+	headers := map[string]string{}
+	for _, h := range s.Headers {
+		name, value, ok := strings.Cut(h, ":")
+		name = http.CanonicalHeaderKey(strings.TrimSpace(name))
+		if !ok || name == "" {
+			return fmt.Errorf("--header %q: want a name, a colon and a value", name)
+		}
+		headers[name] = strings.TrimSpace(value)
+	}
+	if s.Token != "" {
+		headers["Authorization"] = "Bearer " + s.Token
 	}
 	conf := config_util.DefaultHTTPClientConfig
 	if s.HTTPConfig != "" {
@@ -140,23 +148,6 @@ func (s *server) prepare() (err error) {
 	sum := sha256.Sum256([]byte(identity + "\n" + strings.Join(s.Match, "\n")))
 	s.prefix = "read/" + hex.EncodeToString(sum[:8]) + "/"
 	return nil
-}
-
-// headers returns the headers of all requests.
-func (s *server) headers() (map[string]string, error) {
-	out := map[string]string{}
-	for _, h := range s.Headers {
-		name, value, ok := strings.Cut(h, ":")
-		name = http.CanonicalHeaderKey(strings.TrimSpace(name))
-		if !ok || name == "" {
-			return nil, fmt.Errorf("--header %q: want a name, a colon and a value", name)
-		}
-		out[name] = strings.TrimSpace(value)
-	}
-	if s.Token != "" {
-		out["Authorization"] = "Bearer " + s.Token
-	}
-	return out, nil
 }
 
 // input is a part of a window (ms, inclusive) as an input of an import. Samples of a whole window

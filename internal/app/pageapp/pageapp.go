@@ -33,21 +33,6 @@ type Settings struct {
 // origin is a source of the directive frame-ancestors.
 var origin = regexp.MustCompile(`^(self|https?://(\*\.)?[a-zA-Z0-9.-]+(:(\d+|\*))?)$`)
 
-// ancestors returns the sources of the Content-Security-Policy, or an error that names the flag.
-func (s Settings) ancestors() ([]string, error) {
-	var out []string
-	for _, o := range s.FrameAncestors {
-		if !origin.MatchString(o) {
-			return nil, fmt.Errorf("web.frame-ancestors: want self, or an origin such as https://wiki.example, got %q", o)
-		}
-		if o == "self" {
-			o = "'self'"
-		}
-		out = append(out, o)
-	}
-	return out, nil
-}
-
 // stage implements process.Stage.
 type stage struct {
 	process.Idle
@@ -59,9 +44,15 @@ type stage struct {
 // New returns the builder of the stage.
 func New(s Settings) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		ancestors, err := s.ancestors()
-		if err != nil {
-			return nil, err
+		var ancestors []string // sources of the Content-Security-Policy
+		for _, o := range s.FrameAncestors {
+			if !origin.MatchString(o) {
+				return nil, fmt.Errorf("web.frame-ancestors: want self, or an origin such as https://wiki.example, got %q", o)
+			}
+			if o == "self" {
+				o = "'self'"
+			}
+			ancestors = append(ancestors, o)
 		}
 		folder, err := Open(s.Dashboards)
 		if err != nil {

@@ -62,7 +62,19 @@ func Merge(ctx context.Context, in *Into, tombs []catalog.Tombstone, sources []*
 		if i%warmed == 0 {
 			m.warm(order[i:min(i+warmed, len(order))], begin)
 		}
-		m.find(m.placed[begin:m.ends[ref]])
+		// The rows of the series, whose numbers ascend.
+		placed := m.placed[begin:m.ends[ref]]
+		m.rows = m.rows[:0]
+		source := 0
+		for _, n := range placed {
+			if n >= m.starts[source+1] {
+				source++ // mostly it is the next one
+				if ends := m.starts[source+1:]; n >= ends[0] {
+					source += sort.Search(len(ends), func(i int) bool { return ends[i] > n })
+				}
+			}
+			m.rows = append(m.rows, at{uint32(source), n - m.starts[source]})
+		}
 		begin = m.ends[ref]
 		if err := m.series(ref, sink); err != nil {
 			return m.stats, err
@@ -185,21 +197,6 @@ func (m *merger) place(source uint32, s *Source) error {
 		m.placed[to] = start + uint32(i)
 	}
 	return nil
-}
-
-// find makes m.rows of the numbers of rows, which ascend.
-func (m *merger) find(placed []uint32) {
-	m.rows = m.rows[:0]
-	source := 0
-	for _, n := range placed {
-		if n >= m.starts[source+1] {
-			source++ // mostly it is the next one
-			if ends := m.starts[source+1:]; n >= ends[0] {
-				source += sort.Search(len(ends), func(i int) bool { return ends[i] > n })
-			}
-		}
-		m.rows = append(m.rows, at{uint32(source), n - m.starts[source]})
-	}
 }
 
 // series merges one series, whose rows are m.rows, and writes it.

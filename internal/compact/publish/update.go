@@ -63,8 +63,23 @@ func (v *version) update(ctx context.Context, days []day) (TableReport, error) {
 		}
 		kept = append(kept, iceberg.Listed(v.set.Location(k), len(b), next.Snapshot(), added[i].files))
 	}
-	if err := v.putList(ctx, next, before, kept); err != nil {
+	s := next.Snapshot()
+	files, rows := total(kept)
+	s.Summary = map[string]string{
+		"operation": "append", "total-data-files": strconv.FormatInt(files, 10), "total-records": strconv.FormatInt(rows, 10),
+		generationProperty: strconv.FormatUint(v.generation, 10),
+	}
+	for _, b := range before {
+		if !slices.ContainsFunc(kept, func(a iceberg.ManifestFile) bool { return a.Path == b.Path }) {
+			s.Summary["operation"] = "overwrite"
+		}
+	}
+	b, err := iceberg.EncodeList(s, kept)
+	if err != nil {
 		return TableReport{}, err
+	}
+	if err := v.put(ctx, v.prefix()+base(s.ManifestList), b); err != nil {
+		return TableReport{}, fmt.Errorf("put manifest list: %w", err)
 	}
 	if err := v.commit(ctx, next); err != nil {
 		return TableReport{}, err
@@ -132,29 +147,6 @@ func (v *version) manifests(ctx context.Context, days []day) (out []manifest, me
 		out = append(out, m)
 	}
 	return out, metas, nil
-}
-
-// putList writes the list of the new snapshot of m and completes the snapshot.
-func (v *version) putList(ctx context.Context, m *iceberg.Metadata, before, after []iceberg.ManifestFile) error {
-	s := m.Snapshot()
-	files, rows := total(after)
-	s.Summary = map[string]string{
-		"operation": "append", "total-data-files": strconv.FormatInt(files, 10), "total-records": strconv.FormatInt(rows, 10),
-		generationProperty: strconv.FormatUint(v.generation, 10),
-	}
-	for _, b := range before {
-		if !slices.ContainsFunc(after, func(a iceberg.ManifestFile) bool { return a.Path == b.Path }) {
-			s.Summary["operation"] = "overwrite"
-		}
-	}
-	b, err := iceberg.EncodeList(s, after)
-	if err != nil {
-		return err
-	}
-	if err := v.put(ctx, v.prefix()+base(s.ManifestList), b); err != nil {
-		return fmt.Errorf("put manifest list: %w", err)
-	}
-	return nil
 }
 
 func total(manifests []iceberg.ManifestFile) (files, rows int64) {

@@ -86,8 +86,15 @@ func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 // Append adds the next series in block order. It omits a series without samples and exemplars. It
 // does not keep the slices of s. Errors: ErrOrder, ErrShape, and those of Files.
 func (w *Writer) Append(ref series.Ref, s *Samples) error {
-	if err := w.check(ref, s); err != nil {
-		return err
+	// Refuse series that would make the block unreadable.
+	if n := w.rows.len(); n > 0 && series.ComparePriority(w.view, w.rows.refs[n-1], ref) >= 0 {
+		return fmt.Errorf("append series %d after %d: %w", ref, w.rows.refs[n-1], ErrOrder)
+	}
+	if len(s.V) != len(s.TS) || s.ST != nil && len(s.ST) != len(s.TS) {
+		return fmt.Errorf("append series %d: %d timestamps, %d values, %d start timestamps: %w", ref, len(s.TS), len(s.V), len(s.ST), ErrShape)
+	}
+	if !w.opts.HasST && slices.ContainsFunc(s.ST, func(t int64) bool { return t != 0 }) {
+		return fmt.Errorf("append series %d: start timestamps in a block that was begun without: %w", ref, ErrShape)
 	}
 	if len(s.TS)+len(s.Hists)+len(s.Exemplars) == 0 {
 		return nil
@@ -117,20 +124,6 @@ func (w *Writer) Append(ref series.Ref, s *Samples) error {
 		return err
 	}
 	return w.exemplars.addExemplars(&o, s.Exemplars)
-}
-
-// check refuses series that would make the block unreadable.
-func (w *Writer) check(ref series.Ref, s *Samples) error {
-	if n := w.rows.len(); n > 0 && series.ComparePriority(w.view, w.rows.refs[n-1], ref) >= 0 {
-		return fmt.Errorf("append series %d after %d: %w", ref, w.rows.refs[n-1], ErrOrder)
-	}
-	if len(s.V) != len(s.TS) || s.ST != nil && len(s.ST) != len(s.TS) {
-		return fmt.Errorf("append series %d: %d timestamps, %d values, %d start timestamps: %w", ref, len(s.TS), len(s.V), len(s.ST), ErrShape)
-	}
-	if !w.opts.HasST && slices.ContainsFunc(s.ST, func(t int64) bool { return t != 0 }) {
-		return fmt.Errorf("append series %d: start timestamps in a block that was begun without: %w", ref, ErrShape)
-	}
-	return nil
 }
 
 // Metadata writes the descriptions of metric families, sorted by metric. It is called at most once.

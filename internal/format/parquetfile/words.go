@@ -39,20 +39,7 @@ func (w *Words) Append(dst, b []byte) []byte { return appendFrame(dst, b, w.bloc
 
 // block appends a block.
 func (w *Words) block(dst, b []byte, last bool) []byte {
-	w.divide(b)
-	head := len(dst)
-	dst = blockHeader(dst, compressedBlock, 0, last)
-	dst = appendSequences(w.appendLiterals(dst), w.sequences)
-	size := len(dst) - head - blockHead
-	if size >= len(b) {
-		return append(blockHeader(dst[:head], rawBlock, len(b), last), b...)
-	}
-	blockHeader(dst[:head], compressedBlock, size, last)
-	return dst
-}
-
-// divide divides a block into literals and sequences.
-func (w *Words) divide(b []byte) {
+	// Divide a block into literals and sequences.
 	clear(w.last[:])
 	w.literals, w.sequences = w.literals[:0], w.sequences[:0]
 	from := 0 // literals since the last match
@@ -74,6 +61,15 @@ func (w *Words) divide(b []byte) {
 		i, from = end, end
 	}
 	w.literals = append(w.literals, b[from:]...)
+	head := len(dst)
+	dst = blockHeader(dst, compressedBlock, 0, last)
+	dst = appendSequences(w.appendLiterals(dst), w.sequences)
+	size := len(dst) - head - blockHead
+	if size >= len(b) {
+		return append(blockHeader(dst[:head], rawBlock, len(b), last), b...)
+	}
+	blockHeader(dst[:head], compressedBlock, size, last)
+	return dst
 }
 
 // appendLiterals appends the literals of a block.

@@ -166,14 +166,6 @@ func (b *Batch) windowSet() map[key.Window]struct{} {
 // See widens MinT and MaxT to a time (ms).
 func (b *Batch) See(t int64) { b.MinT, b.MaxT = min(b.MinT, t), max(b.MaxT, t) }
 
-// reject notes that a series was refused, in whole or in part.
-func (b *Batch) reject(err error) {
-	b.Rejected++
-	if b.Err == nil {
-		b.Err = err
-	}
-}
-
 // Mark is a position in a batch.
 type Mark struct{ floats, hists, exemplars int }
 

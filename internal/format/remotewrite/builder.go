@@ -106,7 +106,10 @@ func (b *Builder) reject(err error, n int) {
 
 // offend notes that a series was refused, in whole or in part.
 func (b *Builder) offend(err error, place int) {
-	b.Batch.reject(err)
+	b.Batch.Rejected++
+	if b.Batch.Err == nil {
+		b.Batch.Err = err
+	}
 	if len(b.Batch.Offences) < b.Offences {
 		b.Batch.Offences = append(b.Batch.Offences, Offence{place, err})
 	}

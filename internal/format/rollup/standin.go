@@ -100,8 +100,19 @@ func (r *columnReader) read(group int, others []string, fields []Field, dst []Ro
 	clear(rows)
 	ints, figures, compensation := columnsOf(others, fields)
 	for _, name := range ints {
-		if err := r.ints(group, name, rows); err != nil {
+		vals, err := r.int64s(group, name)
+		if err != nil {
 			return nil, err
+		}
+		if len(vals) != len(rows) {
+			return nil, fmt.Errorf("%w: column %s has %d values for %d rows", ErrFormat, name, len(vals), len(rows))
+		}
+		for _, c := range intColumns {
+			if c.name == name {
+				for i := range rows {
+					*c.of(&rows[i]) = vals[i]
+				}
+			}
 		}
 	}
 	for _, name := range figures {
@@ -118,25 +129,6 @@ func (r *columnReader) read(group int, others []string, fields []Field, dst []Ro
 		rows[i].restore()
 	}
 	return rows, nil
-}
-
-// ints reads one of intColumns.
-func (r *columnReader) ints(group int, name string, rows []Row) error {
-	vals, err := r.int64s(group, name)
-	if err != nil {
-		return err
-	}
-	if len(vals) != len(rows) {
-		return fmt.Errorf("%w: column %s has %d values for %d rows", ErrFormat, name, len(vals), len(rows))
-	}
-	for _, c := range intColumns {
-		if c.name == name {
-			for i := range rows {
-				*c.of(&rows[i]) = vals[i]
-			}
-		}
-	}
-	return nil
 }
 
 // figure reads one of figures. Last is read before the others, the flags before all of them.

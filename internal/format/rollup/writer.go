@@ -129,7 +129,13 @@ func (o *output) append(metric string, id uint64, ts []int64, v []float64, st []
 // add appends a row of the current metric.
 func (o *output) add(id uint64, row *Row) error {
 	if o.out == nil {
-		if err := o.begin(); err != nil {
+		out, err := o.files.Create(o.step.Name)
+		if err != nil {
+			return fmt.Errorf("create file: %w", err)
+		}
+		o.out = out
+		o.cols.reset()
+		if err := o.pq.Begin(out, schema(), createdBy, 0); err != nil {
 			return err
 		}
 	}
@@ -139,16 +145,6 @@ func (o *output) add(id uint64, row *Row) error {
 		return nil
 	}
 	return o.flush()
-}
-
-func (o *output) begin() error {
-	out, err := o.files.Create(o.step.Name)
-	if err != nil {
-		return fmt.Errorf("create file: %w", err)
-	}
-	o.out = out
-	o.cols.reset()
-	return o.pq.Begin(out, schema(), createdBy, 0)
 }
 
 // flush writes the buffered rows as a row group.

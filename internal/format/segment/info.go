@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -26,32 +25,6 @@ const (
 // ErrFormat reports bytes that are not a segment. A segment of a later version is a
 // checksum.ErrUnknownVersion.
 var ErrFormat = errors.New("not a promlake segment")
-
-func describe(b *Batch, s shape, l known) Info {
-	i := Info{
-		Version: FormatVersion, Rows: int64(len(b.Rows)), Samples: int64(len(b.TS)), MinT: math.MaxInt64, MaxT: math.MinInt64,
-		LabelColumns: l.names, MapNames: l.mapNames, HasST: s.st, HasHist: s.hist, HasExemplars: s.exemplars, Metadata: b.Metadata, Values: l.values,
-	}
-	see := func(t int64) { i.MinT, i.MaxT = min(i.MinT, t), max(i.MaxT, t) }
-	for _, t := range b.TS {
-		see(t)
-	}
-	for _, r := range b.Hists {
-		i.Samples += int64(len(r.Samples))
-		for _, h := range r.Samples {
-			see(h.T)
-		}
-	}
-	for _, r := range b.Exemplars {
-		for _, e := range r.Exemplars {
-			see(e.Ts)
-		}
-	}
-	if i.MinT > i.MaxT { // metadata only
-		i.MinT, i.MaxT = 0, -1
-	}
-	return i
-}
 
 // checkVersion refuses the key-value metadata of a file of a version that this program does not know.
 func checkVersion(kv map[string]string) error {

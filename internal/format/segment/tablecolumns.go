@@ -89,7 +89,10 @@ func newTableColumns(v *series.View, order *series.Order, limit int64) *tableCol
 	b := columnsBuilder{view: v, slots: make([]int, len(v.Names)), near: map[uint64][]uint16{}, far: map[uint64][]uint32{}}
 	for rank := 0; rank < n; {
 		m := metricColumns{first: uint32(rank), metric: v.Metric(order.At(uint32(rank)))}
-		b.begin()
+		for _, name := range b.names {
+			b.slots[name] = 0
+		}
+		b.names, b.rows = b.names[:0], 0
 		for ; rank < n; rank++ {
 			if rank%warmed == 0 {
 				b.warm(order, rank)
@@ -127,13 +130,6 @@ type columnsBuilder struct {
 	near  map[uint64][]uint16
 	far   map[uint64][]uint32
 	bytes int64 // of these
-}
-
-func (b *columnsBuilder) begin() {
-	for _, name := range b.names {
-		b.slots[name] = 0
-	}
-	b.names, b.rows = b.names[:0], 0
 }
 
 // warm reads the memory of the label sets from a rank on.

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"math"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
@@ -99,7 +100,28 @@ func (w *Writer) fresh(b *Batch, shape shape, single bool, repeats *Repeats) ([]
 
 // end writes the footer.
 func (w *Writer) end(b *Batch, shape shape, l known) ([]byte, Info, error) {
-	info := describe(b, shape, l)
+	info := Info{
+		Version: FormatVersion, Rows: int64(len(b.Rows)), Samples: int64(len(b.TS)), MinT: math.MaxInt64, MaxT: math.MinInt64,
+		LabelColumns: l.names, MapNames: l.mapNames, HasST: shape.st, HasHist: shape.hist, HasExemplars: shape.exemplars, Metadata: b.Metadata, Values: l.values,
+	}
+	see := func(t int64) { info.MinT, info.MaxT = min(info.MinT, t), max(info.MaxT, t) }
+	for _, t := range b.TS {
+		see(t)
+	}
+	for _, r := range b.Hists {
+		info.Samples += int64(len(r.Samples))
+		for _, h := range r.Samples {
+			see(h.T)
+		}
+	}
+	for _, r := range b.Exemplars {
+		for _, e := range r.Exemplars {
+			see(e.Ts)
+		}
+	}
+	if info.MinT > info.MaxT { // metadata only
+		info.MinT, info.MaxT = 0, -1
+	}
 	kv, err := info.keyValues()
 	if err != nil {
 		return nil, Info{}, err

@@ -67,7 +67,27 @@ func (p *packer) pack(b *remotewrite.Batch) ([]byte, error) {
 		p.columns = append(p.columns, make([]column, n)...)
 	}
 	var err error
-	p.floats = p.runs(p.floats[:0], b)
+	// The series of the float samples: the number of runs, and the series and the length of
+	// each run.
+	dst := p.floats[:0]
+	n := 0
+	for i := range b.Floats {
+		if i == 0 || b.Floats[i].Ref != b.Floats[i-1].Ref {
+			n++
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(n))
+	expected := uint32(0)
+	for from := 0; from < len(b.Floats); {
+		to := from + 1
+		for to < len(b.Floats) && b.Floats[to].Ref == b.Floats[from].Ref {
+			to++
+		}
+		dst, expected = p.step(dst, b.Floats[from].Ref, expected)
+		dst = binary.AppendUvarint(dst, uint64(to-from))
+		from = to
+	}
+	p.floats = dst
 	if p.rest, err = p.histograms(p.rest[:0], b.Hists); err != nil {
 		return nil, err
 	}
@@ -137,29 +157,6 @@ func (p *packer) number(r series.Ref) uint32 {
 func (p *packer) step(dst []byte, r series.Ref, expected uint32) ([]byte, uint32) {
 	n := p.number(r)
 	return binary.AppendVarint(dst, int64(n)-int64(expected)), n + 1
-}
-
-// runs appends the series of the float samples: the number of runs, and the series and the length
-// of each run.
-func (p *packer) runs(dst []byte, b *remotewrite.Batch) []byte {
-	n := 0
-	for i := range b.Floats {
-		if i == 0 || b.Floats[i].Ref != b.Floats[i-1].Ref {
-			n++
-		}
-	}
-	dst = binary.AppendUvarint(dst, uint64(n))
-	expected := uint32(0)
-	for from := 0; from < len(b.Floats); {
-		to := from + 1
-		for to < len(b.Floats) && b.Floats[to].Ref == b.Floats[from].Ref {
-			to++
-		}
-		dst, expected = p.step(dst, b.Floats[from].Ref, expected)
-		dst = binary.AppendUvarint(dst, uint64(to-from))
-		from = to
-	}
-	return dst
 }
 
 // appendFloats appends the columns of the float samples: times, values, and start timestamps if

@@ -18,7 +18,10 @@ func Encode(txs []*Transaction) ([]byte, error) {
 	}
 	req := writev2.Request{Timeseries: make([]writev2.TimeSeries, 0, n)}
 	for _, t := range txs {
-		described := descriptionsOf(t)
+		described := make(descriptions, len(t.Metadata))
+		for _, m := range t.Metadata {
+			described[m.Metric] = m
+		}
 		exemplars := t.Exemplars
 		for i := range t.Samples {
 			s := &t.Samples[i]
@@ -55,14 +58,6 @@ func Encode(txs []*Transaction) ([]byte, error) {
 
 // descriptions are the families of a transaction by name.
 type descriptions map[string]*Family
-
-func descriptionsOf(t *Transaction) descriptions {
-	f := make(descriptions, len(t.Metadata))
-	for _, m := range t.Metadata {
-		f[m.Metric] = m
-	}
-	return f
-}
 
 // of returns the metadata of the family of a metric, which may add a suffix to the family's name.
 func (f descriptions) of(metric string) (*Family, bool) {

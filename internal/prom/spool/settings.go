@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/promlake/promlake/internal/base/telemetry"
 )
 
 // Settings of a spool. The tags are those of package settings.
@@ -33,19 +31,4 @@ type metrics struct {
 	failed  prometheus.Counter
 	full    prometheus.Counter
 	damaged prometheus.Counter
-}
-
-func newMetrics(reg prometheus.Registerer, d *disk) *metrics {
-	f := telemetry.Metrics{Registerer: reg, Prefix: "promlake_queue_"}
-	telemetry.Registered(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "promlake_queue_disk_bytes", Help: "Bytes of the queue on disk."}, func() float64 { return float64(d.size()) }))
-	return &metrics{
-		waiting: f.Gauge("waiting_transactions", "Scrapes and results of rules that wait in memory for the store."),
-		stored:  f.Counter("stored_samples_total", "Scraped samples and results of rules that were stored."),
-		spilled: f.Counter("spilled_samples_total", "Samples that were written to the queue on disk because the store was away."),
-		dropped: f.Counter("dropped_samples_total", "Samples that were lost because neither the store nor the queue on disk took them, or because they were refused as a whole."),
-		refused: f.Counter("refused_appends_total", "Appends of which samples were refused because they break a rule or a limit."),
-		failed:  f.Counter("failed_appends_total", "Appends that failed and are repeated."),
-		full:    f.Counter("full_waits_total", "Scrapes and results of rules that waited for room in memory, because --scrape.queue-memory was full."),
-		damaged: f.Counter("damaged_files_total", "Files of the queue that were damaged."),
-	}
 }

@@ -59,7 +59,9 @@ func (r *Runner) step(ctx context.Context, tenant string, m *member, at time.Tim
 	m.notices = append(m.notices, res.Notifications...)
 	sum.Evaluations += m.Len()
 	sum.Failed += len(res.Failures)
-	r.met.evaluated(m.Len(), res.Failures)
+	failed := min(len(res.Failures), m.Len())
+	r.met.evaluations.WithLabelValues("failed").Add(float64(failed))
+	r.met.evaluations.WithLabelValues("ok").Add(float64(m.Len() - failed))
 	for _, err := range res.Failures {
 		r.Logger.WarnContext(ctx, "a rule failed", "tenant", tenant, "err", err)
 	}

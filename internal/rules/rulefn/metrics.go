@@ -29,10 +29,3 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		redelivered:   f.Counter("redelivered_total", "Evaluations of rule groups whose results were delivered again, because it was not known whether they had been."),
 	}
 }
-
-// evaluated counts an evaluation of the rules of a group.
-func (m *metrics) evaluated(rules int, failures []error) {
-	failed := min(len(failures), rules)
-	m.evaluations.WithLabelValues("failed").Add(float64(failed))
-	m.evaluations.WithLabelValues("ok").Add(float64(rules - failed))
-}

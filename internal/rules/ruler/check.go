@@ -55,7 +55,46 @@ func (a *api) parse(body []byte) (rulestore.Group, error) {
 	if err := a.fields(&g); err != nil {
 		return none, fmt.Errorf("rule group %q: %w", g.Name, err)
 	}
-	if err := a.check(g.RuleGroup, root); err != nil {
+	// By upstream's rules. The texts of expressions and templates are bounded before they are
+	// parsed.
+	var places rulefmt.RuleGroupNode // the lines of fields
+	if err := root.Decode(&places); err != nil {
+		return none, fmt.Errorf("unable to decode rule group: %w", err)
+	}
+	if err := a.settings.Templates.Group(g.RuleGroup); err != nil {
+		return none, err
+	}
+	var errs []error
+	if g.Limit < 0 {
+		errs = append(errs, fmt.Errorf("group %q: limit: want 0 (none) or more, got %d", g.Name, g.Limit))
+	}
+	for name, v := range g.Labels {
+		if !model.UTF8Validation.IsValidLabelName(name) || name == model.MetricNameLabel {
+			errs = append(errs, fmt.Errorf("group %q: invalid label name: %s", g.Name, name))
+		}
+		if !model.LabelValue(v).IsValid() {
+			errs = append(errs, fmt.Errorf("group %q: invalid label value: %s", g.Name, v))
+		}
+	}
+	for i, r := range g.Rules {
+		name := r.Record
+		if r.Alert != "" {
+			name = r.Alert
+		}
+		if err := a.settings.Expressions.Check(r.Expr); err != nil {
+			return none, fmt.Errorf("group %q, rule %d, %q: %w", g.Name, i+1, name, err)
+		}
+		n := expression.ParsedBytes(r.Expr)
+		if err := a.memory.TryAcquire(n); err != nil {
+			return none, err
+		}
+		found := r.Validate(places.Rules[i], model.UTF8Validation, a.parser)
+		a.memory.Release(n)
+		for _, wrong := range found {
+			errs = append(errs, &rulefmt.Error{Group: g.Name, Rule: i + 1, RuleName: name, Err: wrong})
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
 		return none, err
 	}
 	return rulestore.FromUpstream(g.RuleGroup), nil
@@ -138,47 +177,4 @@ func (a *api) fields(g *group) error {
 		return fmt.Errorf("interval: want %s or more (--ruler.min-rule-evaluation-interval), got %s", a.settings.MinInterval, d)
 	}
 	return nil
-}
-
-// check checks a group, which is the content of node, by upstream's rules. The texts of expressions
-// and templates are bounded before they are parsed.
-func (a *api) check(g rulefmt.RuleGroup, node *yaml.Node) error {
-	var places rulefmt.RuleGroupNode // the lines of fields
-	if err := node.Decode(&places); err != nil {
-		return fmt.Errorf("unable to decode rule group: %w", err)
-	}
-	if err := a.settings.Templates.Group(g); err != nil {
-		return err
-	}
-	var errs []error
-	if g.Limit < 0 {
-		errs = append(errs, fmt.Errorf("group %q: limit: want 0 (none) or more, got %d", g.Name, g.Limit))
-	}
-	for name, v := range g.Labels {
-		if !model.UTF8Validation.IsValidLabelName(name) || name == model.MetricNameLabel {
-			errs = append(errs, fmt.Errorf("group %q: invalid label name: %s", g.Name, name))
-		}
-		if !model.LabelValue(v).IsValid() {
-			errs = append(errs, fmt.Errorf("group %q: invalid label value: %s", g.Name, v))
-		}
-	}
-	for i, r := range g.Rules {
-		name := r.Record
-		if r.Alert != "" {
-			name = r.Alert
-		}
-		if err := a.settings.Expressions.Check(r.Expr); err != nil {
-			return fmt.Errorf("group %q, rule %d, %q: %w", g.Name, i+1, name, err)
-		}
-		n := expression.ParsedBytes(r.Expr)
-		if err := a.memory.TryAcquire(n); err != nil {
-			return err
-		}
-		found := r.Validate(places.Rules[i], model.UTF8Validation, a.parser)
-		a.memory.Release(n)
-		for _, wrong := range found {
-			errs = append(errs, &rulefmt.Error{Group: g.Name, Rule: i + 1, RuleName: name, Err: wrong})
-		}
-	}
-	return errors.Join(errs...)
 }

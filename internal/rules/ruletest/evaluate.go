@@ -31,18 +31,6 @@ type evaluation struct {
 	groups   []*rules.Group
 }
 
-func (r *runner) evaluation(t *test, f *file, s *store) *evaluation {
-	interval := time.Duration(f.EvaluationInterval)
-	return &evaluation{
-		test: t, runner: r, store: s, interval: interval, fuzzy: f.FuzzyCompare,
-		engine: promql.NewEngine(promql.EngineOpts{
-			MaxSamples: maxSamples, Timeout: timeout, Parser: r.Parser,
-			NoStepSubqueryIntervalFn: func(int64) int64 { return interval.Milliseconds() },
-			EnableAtModifier:         true, EnableNegativeOffset: true, EnableDelayedNameRemoval: r.DelayedNameRemoval,
-		}),
-	}
-}
-
 // run evaluates the rules from the origin to the last expectation, and compares.
 func (e *evaluation) run(files []string, order map[string]int) []error {
 	due, err := e.due()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/junitxml"
@@ -181,7 +182,15 @@ func (r *runner) test(t *test, f *file, order map[string]int) (failures []error)
 	if err != nil {
 		return []error{errors.Join(fmt.Errorf("open a TSDB: %w", err), os.RemoveAll(dir))}
 	}
-	e := r.evaluation(t, f, &store{DB: db, input: all})
+	interval := time.Duration(f.EvaluationInterval)
+	e := &evaluation{
+		test: t, runner: r, store: &store{DB: db, input: all}, interval: interval, fuzzy: f.FuzzyCompare,
+		engine: promql.NewEngine(promql.EngineOpts{
+			MaxSamples: maxSamples, Timeout: timeout, Parser: r.Parser,
+			NoStepSubqueryIntervalFn: func(int64) int64 { return interval.Milliseconds() },
+			EnableAtModifier:         true, EnableNegativeOffset: true, EnableDelayedNameRemoval: r.DelayedNameRemoval,
+		}),
+	}
 	defer func() {
 		if err := errors.Join(e.engine.Close(), db.Close(), os.RemoveAll(dir)); err != nil {
 			failures = append(failures, fmt.Errorf("close the TSDB: %w", err))

@@ -106,9 +106,15 @@ func (p *Parser) toNextLine() {
 
 // read reads a line up to and with its newline. After an error, p.rest is within the line.
 func (p *Parser) read() error {
-	if err := p.series(); err != nil {
-		return err
+	// Read the measurement and the tags. Split checks the tags, once for each new text.
+	n := end(p.rest, endsSeries, inMeasurement)
+	if n == 0 || p.rest[0] == ',' {
+		return errMeasurement
 	}
+	if n == len(p.rest) {
+		return errNoFields
+	}
+	p.line.Series, p.rest = p.rest[:n:n], p.rest[n:]
 	p.line.Fields = p.line.Fields[:0]
 	if p.rest[0] != ' ' {
 		return errNoFields
@@ -174,19 +180,6 @@ func end(b []byte, of, escaped uint8) int {
 		}
 	}
 	return len(b)
-}
-
-// series reads the measurement and the tags. Split checks the tags, once for each new text.
-func (p *Parser) series() error {
-	n := end(p.rest, endsSeries, inMeasurement)
-	if n == 0 || p.rest[0] == ',' {
-		return errMeasurement
-	}
-	if n == len(p.rest) {
-		return errNoFields
-	}
-	p.line.Series, p.rest = p.rest[:n:n], p.rest[n:]
-	return nil
 }
 
 // field reads one field.

@@ -123,17 +123,12 @@ func (l *Listener) write() {
 		if !ok {
 			return
 		}
-		l.append(b)
+		l.store(b.count(), int64(len(b.lines))+remotewrite.CostFloat*int64(b.count()), func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+			return l.protocol.Decode(b.lines, b.came, g, rules, room)
+		})
 		l.queue.done(b)
 		l.memory.Release(int64(len(b.lines)))
 	}
-}
-
-// append appends a batch, again and again if that fails.
-func (l *Listener) append(b batch) {
-	l.store(b.count(), int64(len(b.lines))+remotewrite.CostFloat*int64(b.count()), func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-		return l.protocol.Decode(b.lines, b.came, g, rules, room)
-	})
 }
 
 // store appends the samples of some lines, again and again if that fails.

@@ -38,16 +38,6 @@ func (c *Change) samples(to *remotewrite.Collector) error {
 	return nil
 }
 
-// markers adds stale markers for the series that end.
-func (c *Change) markers(to *remotewrite.Collector) error {
-	for _, x := range c.ended {
-		if err := c.add(to, &sample{series: x, v: stale}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // add adds a sample at the time of the change.
 func (c *Change) add(to *remotewrite.Collector, s *sample) error {
 	t := c.Next.At

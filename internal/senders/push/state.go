@@ -202,7 +202,13 @@ func (c *Change) Batch(g *remotewrite.Generation, rules remotewrite.Rules, room 
 		if err := c.samples(to); err != nil {
 			return err
 		}
-		return c.markers(to)
+		// Add stale markers for the series that end.
+		for _, x := range c.ended {
+			if err := c.add(to, &sample{series: x, v: stale}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err == nil {
 		b.Err, b.Rejected = nil, 0

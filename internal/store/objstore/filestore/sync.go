@@ -54,7 +54,25 @@ func (d *durable) sync(dir string) error {
 	if f == nil {
 		return nil
 	}
-	return d.keep(dir, f)
+	// Keep a folder whose entries up to top were synced since it was opened.
+	if !names(dir, f) { // another folder of this name may have been synced
+		return f.Close()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	d.open = slices.DeleteFunc(d.open, func(o openFolder) bool {
+		if o.path == dir {
+			errs = append(errs, o.file.Close())
+		}
+		return o.path == dir
+	})
+	if len(d.open) == keepFolders {
+		errs = append(errs, d.open[0].file.Close())
+		d.open = slices.Delete(d.open, 0, 1)
+	}
+	d.open = append(d.open, openFolder{dir, f})
+	return errors.Join(errs...)
 }
 
 // known returns the open folder of a path, or nil.
@@ -80,28 +98,6 @@ func names(dir string, f *os.File) bool {
 	}
 	was, err := f.Stat()
 	return err == nil && os.SameFile(now, was)
-}
-
-// keep keeps a folder whose entries up to top were synced since it was opened.
-func (d *durable) keep(dir string, f *os.File) error {
-	if !names(dir, f) { // another folder of this name may have been synced
-		return f.Close()
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var errs []error
-	d.open = slices.DeleteFunc(d.open, func(o openFolder) bool {
-		if o.path == dir {
-			errs = append(errs, o.file.Close())
-		}
-		return o.path == dir
-	})
-	if len(d.open) == keepFolders {
-		errs = append(errs, d.open[0].file.Close())
-		d.open = slices.Delete(d.open, 0, 1)
-	}
-	d.open = append(d.open, openFolder{dir, f})
-	return errors.Join(errs...)
 }
 
 // syncUp syncs the entries of dir and of every folder above it, up to and including top. It syncs
