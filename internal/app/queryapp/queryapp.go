@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/prometheus/promql"
+
 	"github.com/promlake/promlake/internal/access/admission"
 	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/flags"
@@ -18,6 +20,8 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/query/api/respond"
+	"github.com/promlake/promlake/internal/query/api/weights"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/usage"
@@ -206,3 +210,30 @@ const (
 	pointBytes        = 32 // of a sample that the engine holds: as an operation's argument and as its result
 	subqueryStepBytes = 48 // of a step of a subquery
 )
+
+// The API answers a query that goes beyond a limit by this interface.
+var (
+	_ respond.LimitError = (*query.LimitError)(nil)
+	_ api.Explainer      = backend{}
+	_ api.SQLer          = backend{}
+	_ weights.Weigher    = backend{}
+	_ api.Laker          = backend{}
+	_ weights.Asker      = backend{}
+	_ api.Piecer         = backend{}
+)
+
+// backend is an api.Backend: the engine evaluates queries, the stage reads their data.
+type backend struct {
+	promql.QueryEngine
+	*query.Stage
+}
+
+// Explain describes how a query is evaluated.
+func (b backend) Explain(ctx context.Context, q query.Question) (any, error) {
+	return b.Stage.Explain(ctx, q)
+}
+
+// Lake describes the objects of a tenant.
+func (b backend) Lake(ctx context.Context, columns bool) (any, error) {
+	return b.Stage.Lake(ctx, columns)
+}
