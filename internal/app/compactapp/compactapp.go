@@ -71,7 +71,7 @@ func Open(ctx context.Context, p process.Settings, tenant string, s Settings, lo
 			}
 		}
 		if ahead != 0 {
-			parts.Store = shift(parts.Store, ahead)
+			parts.Store = objstore.Over(parts.Store, shifted{parts.Store, ahead})
 		}
 		if tenant != "" {
 			parts.Store = only(parts.Store, tenant)
@@ -124,18 +124,6 @@ func (s shifted) ListExcept(ctx context.Context, prefix, startAfter string, skip
 // DeleteAll implements objstore.BatchDeleter.
 func (s shifted) DeleteAll(ctx context.Context, keys []string) (int, error) {
 	return objstore.DeleteAll(ctx, s.Store, keys)
-}
-
-// shift returns store with a clock that is ahead. It is an objstore.Local exactly if store is.
-func shift(store objstore.Store, ahead time.Duration) objstore.Store {
-	s := shifted{store, ahead}
-	if l, ok := store.(objstore.Local); ok {
-		return struct {
-			shifted
-			objstore.Local
-		}{s, l}
-	}
-	return s
 }
 
 // view is a store in which one tenant's objects are all that is listed.

@@ -56,7 +56,7 @@ func TestOnlyKeepsFilesInPlace(t *testing.T) {
 func TestShiftHidesNothing(t *testing.T) {
 	files, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
-	s := shift(files, time.Hour)
+	s := objstore.Over(files, shifted{files, time.Hour})
 	for _, k := range []string{"v1/a/x", "v1/a/y", "v1/b/x"} {
 		_, err := s.Put(t.Context(), k, strings.NewReader("x"), objstore.Condition{})
 		require.NoError(t, err)

@@ -20,11 +20,8 @@ func Encode(m Manifest) ([]byte, error) {
 	if err := m.validate(); err != nil {
 		return nil, fmt.Errorf("encode manifest: %w", err)
 	}
-	b, err := json.Marshal(m)
+	b, err := checksum.Marshal(m)
 	if err != nil {
-		return nil, fmt.Errorf("encode manifest: %w", err)
-	}
-	if b, err = checksum.Append(b); err != nil {
 		return nil, fmt.Errorf("encode manifest: %w", err)
 	}
 	if len(b) >= MaxManifestBytes {

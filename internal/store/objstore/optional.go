@@ -36,6 +36,24 @@ type BatchDeleter interface {
 	DeleteAll(ctx context.Context, keys []string) (n int, err error)
 }
 
+// Wrapper is a store over another one. It passes on what that one does better than most.
+type Wrapper interface {
+	Store
+	ExceptLister
+	BatchDeleter
+}
+
+// Over returns a store over below: it is a Local exactly if below is one.
+func Over(below Store, w Wrapper) Store {
+	if l, ok := below.(Local); ok {
+		return struct {
+			Wrapper
+			Local
+		}{w, l}
+	}
+	return w
+}
+
 // DeleteAll returns store.DeleteAll if store is a BatchDeleter. Of other stores it deletes one key
 // after the other.
 func DeleteAll(ctx context.Context, store Store, keys []string) (n int, err error) {

@@ -36,14 +36,7 @@ const (
 // remembers what is put; nil: nobody asks. The result is an objstore.Local exactly if store is one.
 // New panics if other metrics have the same names.
 func New(store objstore.Store, reg prometheus.Registerer, writes *Writes) objstore.Store {
-	s := &instrumented{Store: store, metrics: newMetrics(reg), writes: writes}
-	if l, ok := store.(objstore.Local); ok {
-		return struct {
-			*instrumented
-			objstore.Local
-		}{s, l}
-	}
-	return s
+	return objstore.Over(store, &instrumented{Store: store, metrics: newMetrics(reg), writes: writes})
 }
 
 type instrumented struct {

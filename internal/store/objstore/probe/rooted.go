@@ -81,15 +81,7 @@ func NewRooted(ctx context.Context, store objstore.Store, place Place, logger *s
 }
 
 // Objects returns s as an objstore.Local exactly if the store below is one.
-func (s *Rooted) Objects() objstore.Store {
-	if l, ok := s.Store.(objstore.Local); ok {
-		return struct {
-			*Rooted
-			objstore.Local
-		}{s, l}
-	}
-	return s
-}
+func (s *Rooted) Objects() objstore.Store { return objstore.Over(s.Store, s) }
 
 // AllowWrites allows writes from now on.
 func (s *Rooted) AllowWrites() { s.writing.Store(true) }
