@@ -170,9 +170,25 @@ func (s *Stage) Estimate(ctx context.Context, q request.Question) (request.Estim
 	return e.Estimate, nil
 }
 
+// Slices cuts a range query, or the samples of a selector if its step is 0, into at most n
+// statements that other processes run. The tenant is that of the context.
+func (s *Stage) Slices(ctx context.Context, q request.Question, n int) (*explain.Sliced, error) {
+	return explain.Slices(ctx, s.engine, s, q, n)
+}
+
 // SQL runs a SQL statement on the data of the context's tenant, and writes its result.
 func (s *Stage) SQL(ctx context.Context, q Statement, out request.Output) error {
-	return s.sql.Run(ctx, q, out)
+	if q.Snapshot == nil {
+		return s.sql.Run(ctx, q, out)
+	}
+	ctx, err := s.engine.Pinned(ctx, q.Snapshot)
+	if err != nil {
+		return err
+	}
+	if err = s.sql.Run(ctx, q, out); errors.Is(err, objstore.ErrNotFound) {
+		err = &sql.FailedError{Message: fmt.Sprintf("an object of the snapshot is gone: the snapshot is older than the compactor's deletion delay; take a new one: %v", err)}
+	}
+	return err
 }
 
 // Run calls fn under the limits of a query: it takes its turn among the queries, and its context

@@ -158,7 +158,7 @@ func (p *promqlTable) eval() (out promql.Matrix, err error) {
 	}
 	defer q.Close()
 	r := request.From(p.x.ctx)
-	r.Snapshot = &request.Snapshot{Snapshot: p.x.snap, Wide: p.x.wide}
+	r.Snapshot = &request.Snapshot{Snapshot: p.x.snap, Wide: p.x.wide, Pinned: r.Snapshot.IsPinned()}
 	res := q.Exec(request.With(p.x.ctx, r))
 	if res.Err != nil {
 		return nil, p.x.fail(p.failure(res.Err))
@@ -187,7 +187,7 @@ func (p *promqlTable) failure(err error) error {
 	case promql.ErrQueryCanceled, promql.ErrQueryTimeout, promql.ErrTooManySamples, promql.ErrStorage:
 		return err
 	}
-	if errors.Unwrap(err) != nil || errors.As(err, &limit) {
+	if errors.Unwrap(err) != nil || errors.As(err, &limit) || errors.As(err, new(promql.ErrStorage)) {
 		return err
 	}
 	return &FailedError{fmt.Sprintf("PromQL expression %q: %v", p.text, err)}

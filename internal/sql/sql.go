@@ -110,6 +110,9 @@ func (r *Runner) Run(ctx context.Context, q request.Statement, out request.Outpu
 		if err := x.plan(); err != nil {
 			return x.because(err)
 		}
+		if s := request.From(ctx).Snapshot; s.IsPinned() && (x.mint < s.MinT || x.maxt > s.MaxT) {
+			return &FailedError{fmt.Sprintf("the statement reads times (ms) from %d to %d, and its snapshot has %d to %d", x.mint, x.maxt, s.MinT, s.MaxT)}
+		}
 		notes, err := r.Snapshots.Range(x.mint, x.maxt).ReadWide(ctx, func(snap *catalog.Snapshot, wide bool) error { return x.run(*snap, wide) })
 		if err != nil {
 			return err

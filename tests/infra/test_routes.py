@@ -36,7 +36,7 @@ REMOTE_WRITES = ("/api/v1/remote_write", f"{WORKSPACE}/remote_write")
 WORKSPACE_QUERIES = ("/query", "/query_range", "/series", "/labels", "/label/job/values", "/metadata", "/rules", "/alerts")
 QUERIES = (
     "/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/explain", "/api/v1/sql", "/api/v1/series", "/api/v1/labels",
-    "/api/v1/query_cost", "/api/v1/query_range_cost",
+    "/api/v1/query_cost", "/api/v1/query_range_cost", "/api/v1/slices",
     "/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/format_query", "/api/v1/parse_query", "/api/v1/read",
     "/api/v1/status/buildinfo", "/api/v1/status/runtimeinfo", "/api/v1/status/flags", "/api/v1/status/config", "/api/v1/status/tsdb",
     "/api/v1/status/lake", "/api/v1/status/metric_names_stats", "/api/v1/status/label_names_stats", "/api/v1/cardinality/label_names",

@@ -40,7 +40,7 @@ func under(prefix string, names ...string) (routes []string) {
 }
 
 var entrances = []entrance{
-	{"queries", 22, under("POST /api/v1/", "query", "query_range", "query_range", "explain", "format_query", "parse_query", "query_exemplars"), (*client).ask},
+	{"queries", 22, under("POST /api/v1/", "query", "query_range", "query_range", "explain", "slices", "format_query", "parse_query", "query_exemplars"), (*client).ask},
 	{"series", 8, append(under("GET /api/v1/", "series", "labels", "label/job/values", "label/{name}/values", "export", "export/csv", "metadata",
 		"status/metric_names_stats", "status/label_names_stats", "status/tsdb", "cardinality/label_names", "cardinality/label_values", "cardinality/active_series"), "GET /federate"), (*client).ask},
 	{"pieces", 2, under("POST /api/v1/", "piece"), document(`{"version":1,"tenant":"anonymous","query":"random","start":%m,"end":%m,"step":60000,"from":%m,"upto":%m,"lookback":300000,"options":{},"snapshot":{},"timeout":1000,"max_bytes":1000,"estimated":1,"requests":1}`,

@@ -233,6 +233,11 @@ func (b backend) Explain(ctx context.Context, q query.Question) (any, error) {
 	return b.Stage.Explain(ctx, q)
 }
 
+// Slices cuts a question into statements.
+func (b backend) Slices(ctx context.Context, q query.Question, n int) (any, error) {
+	return b.Stage.Slices(ctx, q, n)
+}
+
 // Lake describes the objects of a tenant.
 func (b backend) Lake(ctx context.Context, columns bool) (any, error) {
 	return b.Stage.Lake(ctx, columns)

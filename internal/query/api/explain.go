@@ -11,6 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/prom/timeparam"
 	"github.com/promlake/promlake/internal/query/api/respond"
+	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
@@ -21,6 +22,9 @@ type Explainer interface {
 	Explain(ctx context.Context, q request.Question) (any, error)
 	// Estimate returns what a query takes, without running it. Errors are those of Explain.
 	Estimate(ctx context.Context, q request.Question) (request.Estimate, error)
+	// Slices returns at most n statements, to be encoded as JSON, whose rows are those of a range
+	// query, or of the samples of a selector if its step is 0. Errors are those of Explain.
+	Slices(ctx context.Context, q request.Question, n int) (any, error)
 }
 
 // explain answers /api/v1/explain. Its parameters are query, and time as for /query, or start, end
@@ -31,6 +35,33 @@ func (s *server) explain(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out, err := s.explains.Explain(r.Context(), q)
+	if bad := respond.Bad(err); bad != nil {
+		return nil, invalid("query", bad)
+	}
+	return out, err
+}
+
+// slices answers /api/v1/slices. Its parameters are query, start, end, and step or none; and slices,
+// the largest number of them.
+func (s *server) slices(r *http.Request) (any, error) {
+	q, n := request.Question{Text: r.FormValue("query")}, divide.MaxSlices
+	if q.Text == "" {
+		return nil, respond.BadRequest("parameter \"query\" is missing")
+	}
+	if v := r.FormValue("slices"); v != "" {
+		var err error
+		if n, err = strconv.Atoi(v); err != nil || n < 1 || n > divide.MaxSlices {
+			return nil, invalid("slices", fmt.Errorf("want a number from 1 to %d, got %q", divide.MaxSlices, v))
+		}
+	}
+	parse := steps
+	if r.FormValue("step") == "" {
+		parse = span
+	}
+	if err := parse(r, &q, s.now()); err != nil {
+		return nil, err
+	}
+	out, err := s.explains.Slices(r.Context(), q, n)
 	if bad := respond.Bad(err); bad != nil {
 		return nil, invalid("query", bad)
 	}
@@ -76,22 +107,31 @@ func (s *server) times(r *http.Request, q *request.Question, ranged bool) (err e
 
 // steps reads the parameters of a range query.
 func steps(r *http.Request, q *request.Question, now time.Time) (err error) {
+	if q.Step, err = duration(r.FormValue("step")); err != nil {
+		return invalid("step", err)
+	}
+	if err = span(r, q, now); err != nil {
+		return err
+	}
+	if q.Step <= 0 {
+		return respond.BadRequest("invalid parameter \"step\": zero or negative query resolution step widths are not accepted. Try a positive integer")
+	}
+	return nil
+}
+
+// span reads the parameters start and end.
+func span(r *http.Request, q *request.Question, now time.Time) (err error) {
 	if q.Start, err = moment(r, "start", time.Time{}); err != nil {
 		return err
 	}
 	if q.End, err = moment(r, "end", now); err != nil {
 		return err
 	}
-	if q.Step, err = duration(r.FormValue("step")); err != nil {
-		return invalid("step", err)
-	}
 	switch {
 	case q.Start.IsZero():
 		return respond.BadRequest("parameter \"start\" is missing")
 	case q.End.Before(q.Start):
 		return respond.BadRequest("invalid parameter \"end\": end timestamp must not be before start time")
-	case q.Step <= 0:
-		return respond.BadRequest("invalid parameter \"step\": zero or negative query resolution step widths are not accepted. Try a positive integer")
 	}
 	return nil
 }

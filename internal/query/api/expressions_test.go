@@ -48,6 +48,7 @@ var expressionRoutes = map[string]string{
 	"/prometheus/federate":       "match[]=%",
 	"/api/v1/explain":            "query=%",
 	"/api/v1/query_cost":         "query=%",
+	"/api/v1/slices":             "start=0&end=1&step=1&query=%",
 	"/api/v1/query_range_cost":   "start=0&end=1&step=1&query=%",
 	"/prometheus/api/v1/series":  "match[]=%",
 	"/prometheus/api/v1/explain": "query=%",

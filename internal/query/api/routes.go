@@ -34,6 +34,7 @@ const (
 	exportPath    = "/export"
 	exportCSVPath = "/export/csv"
 	piecePath     = "/piece"
+	slicesPath    = "/slices"
 )
 
 // choice returns the handler of a route, given the one that upstream registers.
@@ -123,6 +124,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	served := s.served()
 	if s.explains != nil {
 		served[explainPath] = replace(s.withAsOf(s.respond.JSON(s.explain)))
+		served[slicesPath] = replace(s.withAsOf(s.respond.JSON(s.slices)))
 		served[costPath], served[rangeCostPath] = replace(s.estimating(false)), replace(s.estimating(true))
 	}
 	if s.sql != nil {
@@ -161,7 +163,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return h
 	})
 	upstream.Register(router)
-	for _, path := range slices.Concat([]string{explainPath, costPath, rangeCostPath, sqlPath, lakePath, exportPath, exportCSVPath}, weights.Paths) {
+	for _, path := range slices.Concat([]string{explainPath, costPath, rangeCostPath, sqlPath, lakePath, exportPath, exportCSVPath, slicesPath}, weights.Paths) {
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}

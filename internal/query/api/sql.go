@@ -33,8 +33,8 @@ var sqlTypes = []struct{ format, media, header string }{
 	{"parquet", "application/vnd.apache.parquet", "application/vnd.apache.parquet"},
 }
 
-// answerSQL answers /api/v1/sql. Its parameters are query, params and format: in the URL, in a
-// form, or in a JSON object as the body.
+// answerSQL answers /api/v1/sql. Its parameters are query, params, format and snapshot: in
+// the URL, in a form, or in a JSON object as the body.
 func (s *server) answerSQL(w http.ResponseWriter, r *http.Request) {
 	q, r, err := s.sqlQuery(r)
 	if err != nil {
@@ -70,15 +70,16 @@ func (s *server) sqlQuery(r *http.Request) (q request.Statement, _ *http.Request
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.Method == http.MethodPost && media == "application/json" {
 		var body struct {
-			Query  string          `json:"query"`
-			Params json.RawMessage `json:"params"`
-			Format string          `json:"format"`
-			AsOf   string          `json:"as_of"`
+			Query    string          `json:"query"`
+			Params   json.RawMessage `json:"params"`
+			Format   string          `json:"format"`
+			AsOf     string          `json:"as_of"`
+			Snapshot json.RawMessage `json:"snapshot"`
 		}
 		dec := json.NewDecoder(r.Body)
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&body); err != nil {
-			return q, r, fmt.Errorf("read the body as a JSON object with query, params, format and as_of: %w", err)
+			return q, r, fmt.Errorf("read the body as a JSON object with query, params, format, as_of and snapshot: %w", err)
 		}
 		if body.AsOf != "" {
 			t, err := timeparam.Parse(body.AsOf)
@@ -90,11 +91,14 @@ func (s *server) sqlQuery(r *http.Request) (q request.Statement, _ *http.Request
 		if err := s.settings.Expressions.Check(body.Query); err != nil { // as bounded checks forms
 			return q, r, err
 		}
-		q = request.Statement{Text: body.Query, Params: body.Params, Format: body.Format}
+		q = request.Statement{Text: body.Query, Params: body.Params, Format: body.Format, Snapshot: body.Snapshot}
 	} else {
 		q = request.Statement{Text: r.FormValue("query"), Format: r.FormValue("format")}
 		if p := r.FormValue("params"); p != "" {
 			q.Params = json.RawMessage(p)
+		}
+		if v := r.FormValue("snapshot"); v != "" {
+			q.Snapshot = json.RawMessage(v)
 		}
 	}
 	q.Expressions = s.settings.Expressions

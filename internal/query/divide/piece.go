@@ -117,31 +117,39 @@ func (p *Piece) Encode() ([]byte, error) {
 
 // Parse reads a piece and checks it. Its errors are the sender's: they name what is wrong.
 func Parse(b []byte) (*Piece, error) {
-	if len(b) > MaxBytes {
-		return nil, fmt.Errorf("read a piece: %d bytes exceed the limit of %d", len(b), MaxBytes)
+	p := &Piece{}
+	err := decode(b, p)
+	if err == nil {
+		err = p.validate()
 	}
-	var v struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(b, &v); err != nil {
-		return nil, fmt.Errorf("read a piece: %w", err)
-	}
-	if v.Version != Version {
-		return nil, fmt.Errorf("read a piece: version %d, this process knows %d", v.Version, Version)
-	}
-	p, dec := &Piece{}, json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(p); err != nil {
-		return nil, fmt.Errorf("read a piece: %w", err)
-	}
-	if err := p.validate(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read a piece: %w", err)
 	}
 	return p, nil
 }
 
-// maxSteps is the largest number of steps of a range query, upstream's.
-const maxSteps = 11_000
+// decode reads JSON of this version without unknown fields.
+func decode(b []byte, into any) error {
+	if len(b) > MaxBytes {
+		return fmt.Errorf("%d bytes exceed the limit of %d", len(b), MaxBytes)
+	}
+	var v struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	if v.Version != Version {
+		return fmt.Errorf("version %d, this process knows %d", v.Version, Version)
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
+}
+
+// MaxSteps is the largest distance in steps between the first and the last step of a range query,
+// upstream's.
+const MaxSteps = 11_000
 
 func (p *Piece) validate() error {
 	const mostTime, mostDuration = math.MaxInt64 / 4, int64(math.MaxInt64 / time.Millisecond)
@@ -150,8 +158,8 @@ func (p *Piece) validate() error {
 		return errors.New("query is missing")
 	case p.Step <= 0 || p.Step > mostDuration:
 		return fmt.Errorf("step: want a positive duration in ms, got %d", p.Step)
-	case max(p.Start, -p.Start, p.End, -p.End) > mostTime || p.End < p.Start || (p.End-p.Start)/p.Step > maxSteps:
-		return fmt.Errorf("start and end: want at most %d steps, got %d to %d", maxSteps, p.Start, p.End)
+	case max(p.Start, -p.Start, p.End, -p.End) > mostTime || p.End < p.Start || (p.End-p.Start)/p.Step > MaxSteps:
+		return fmt.Errorf("start and end: want at most %d steps, got %d to %d", MaxSteps, p.Start, p.End)
 	case p.From < p.Start || p.Upto > p.End || p.Upto < p.From || (p.From-p.Start)%p.Step != 0 || (p.Upto-p.Start)%p.Step != 0:
 		return fmt.Errorf("from and upto: want steps of the query, got %d to %d", p.From, p.Upto)
 	case p.Lookback <= 0 || p.Lookback > mostDuration:

@@ -24,6 +24,19 @@ func (s Slice) halves(step int64) (a, b Slice, ok bool) {
 	return Slice{s.From, middle - step}, Slice{middle, s.Upto}, n >= 4
 }
 
+// Fine returns the slice in parts that a range query may have as many steps as: itself, if it is
+// one.
+func (s Slice) Fine(step int64) []Slice {
+	if (s.Upto-s.From)/step <= MaxSteps {
+		return []Slice{s}
+	}
+	a, b, _ := s.halves(step)
+	return append(a.Fine(step), b.Fine(step)...)
+}
+
+// MaxSlices is the largest number of slices of MaxSteps that are made for other programs.
+const MaxSlices = 10_000
+
 // leastShare bounds slices from below: each is to read an eighth of --query.divide-bytes or more.
 const leastShare = 8
 

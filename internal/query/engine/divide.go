@@ -47,12 +47,8 @@ func (q *Query) division(ctx context.Context, p *exec.Attempt, planned *plan.Que
 		return &division{why: "it has one time"}
 	case e.Bytes <= s.DivideBytes:
 		return &division{why: fmt.Sprintf("it reads about %d bytes, at most the %d of --query.divide-bytes", e.Bytes, s.DivideBytes)}
-	case s.DelayedNameRemoval:
-		return &division{why: "with --query.delayed-name-removal, names depend on all steps"}
-	case p.HasDeltas():
-		return &division{why: "there are series of delta temporality, whose running totals begin with the query"}
 	}
-	if why := divide.Refused(q.expr.Expr); why != "" {
+	if why := q.undividable(p); why != "" {
 		return &division{why: why}
 	}
 	d := &division{workers: q.engine.workers.Resolve(ctx)}
@@ -66,6 +62,17 @@ func (q *Query) division(ctx context.Context, p *exec.Attempt, planned *plan.Que
 		d.why = fmt.Sprintf("it has few steps, or not twice the %d windows of blocks of --query.divide-windows, of %s each", s.DivideWindows, length)
 	}
 	return d
+}
+
+// undividable returns why a planned range query cannot be divided, "" if it can.
+func (q *Query) undividable(p *exec.Attempt) string {
+	switch {
+	case q.engine.settings.DelayedNameRemoval:
+		return "with --query.delayed-name-removal, names depend on all steps"
+	case p.HasDeltas():
+		return "there are series of delta temporality, whose running totals begin with the query"
+	}
+	return divide.Refused(q.expr.Expr)
 }
 
 // windowOf returns the length (ms) of the windows of the blocks that hold most bytes of a snapshot.
@@ -139,10 +146,7 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 			return nil, err
 		}
 		mint, maxt := promql.FindMinMaxTime(&asked)
-		if p.Wide {
-			mint, maxt = mint-replica.Around, maxt+replica.Around
-		}
-		piece.Snapshot = divide.SnapshotOf(p.Snap.Narrow(mint, maxt), p.Wide)
+		piece.Snapshot = narrowed(p, mint, maxt)
 		return piece, nil
 	}
 	inner := q.stats.Timers.GetTimer(stats.InnerEvalTime).Start()
@@ -169,6 +173,14 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 		return nil, promql.ErrTooManySamples("query execution")
 	}
 	return joined, ctx.Err()
+}
+
+// narrowed returns the objects of an attempt for [mint, maxt] (ms).
+func narrowed(p *exec.Attempt, mint, maxt int64) divide.Snapshot {
+	if p.Wide {
+		mint, maxt = mint-replica.Around, maxt+replica.Around
+	}
+	return divide.SnapshotOf(p.Snap.Narrow(mint, maxt), p.Wide)
 }
 
 // joined is the result of a divided query, as upstream's engine returns it.

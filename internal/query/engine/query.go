@@ -83,7 +83,7 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 		} else {
 			if q.view.snap != nil { // the engine's reads see the objects that the plan has seen
 				r := request.From(ctx)
-				r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap, Wide: q.view.wide, Pinned: q.piece != nil}
+				r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap, Wide: q.view.wide, Pinned: r.Snapshot.IsPinned()}
 				ctx = request.With(ctx, r)
 			}
 			res = q.evaluate(ctx)

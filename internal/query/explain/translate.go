@@ -57,7 +57,7 @@ func translateExpr(expr parser.Expr, q request.Question) (Translation, error) {
 	root, reason := t.translate(expr, at, false)
 	if reason != "" {
 		kept := []string{fmt.Sprintf("%s: %s", text, reason)}
-		return Translation{SQL: "FROM " + call(expr, at), Kept: kept}, nil
+		return Translation{SQL: "FROM " + call(expr.String(), at), Kept: kept}, nil
 	}
 	metric := "metric"
 	if !root.named {
@@ -164,7 +164,7 @@ func (t *translation) vector(e parser.Expr, at place, ordered bool) (relation, s
 	}
 	t.kept = append(t.kept, fmt.Sprintf("%s: %s", e, reason))
 	g := t.grid(at)
-	body := fmt.Sprintf("SELECT metric, labels, prom_instant(ts, value, prom_window(%s, '1ms')) AS v FROM %s, %s GROUP BY ALL", g.column, call(e, at), g.table)
+	body := fmt.Sprintf("SELECT metric, labels, prom_instant(ts, value, prom_window(%s, '1ms')) AS v FROM %s, %s GROUP BY ALL", g.column, call(e.String(), at), g.table)
 	return relation{name: t.add(body), named: true, many: true, sides: 1}, ""
 }
 
@@ -199,8 +199,8 @@ func (t *translation) translate(e parser.Expr, at place, ordered bool) (relation
 }
 
 // call is a call of promql.
-func call(e parser.Expr, at place) string {
-	return fmt.Sprintf("promql(%s, %s, %s, %s)", duck.Literal(e.String()), moment(at.start), moment(at.end()), interval(at.step))
+func call(text string, at place) string {
+	return fmt.Sprintf("promql(%s, %s, %s, %s)", duck.Literal(text), moment(at.start), moment(at.end()), interval(at.step))
 }
 
 // moment is a time (ms) as SQL, in UTC as the sessions of statements are.

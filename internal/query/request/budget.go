@@ -153,9 +153,13 @@ type Snapshot struct {
 	catalog.Snapshot
 	Wide bool // it has the objects of a range that is wider by replica.Around
 	// Pinned means that another process has taken the snapshot: reads see its objects or fail.
-	Pinned bool
-	used   atomic.Bool
+	Pinned     bool
+	MinT, MaxT int64 // ms: what a pinned snapshot of SQL has all objects of
+	used       atomic.Bool
 }
+
+// IsPinned reports whether there is a snapshot that another process has taken.
+func (s *Snapshot) IsPinned() bool { return s != nil && s.Pinned }
 
 // Take returns the snapshot to the first caller only, unless it is pinned: a second call means that
 // objects of it were gone, so its caller takes a fresh one.

@@ -26,6 +26,8 @@ type Statement struct {
 	Text   string
 	Params json.RawMessage // an array, or an object by name; nil = none
 	Format string          // of the result: json, csv, arrow or parquet
+	// Snapshot is the one on which the statement runs, a divide.Pin. nil: the present one.
+	Snapshot json.RawMessage
 
 	Expressions expression.Limits // of the PromQL in it
 }

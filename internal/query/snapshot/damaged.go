@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/store/catalog"
 )
@@ -37,7 +38,7 @@ func (s *Cache) reading(ctx context.Context, l *leftOut, snap *catalog.Snapshot,
 			continue
 		}
 		s.metrics.Damaged.Inc()
-		leave := s.settings.PartialResponse && !pinned(ctx) // or the process that pinned the snapshot decides
+		leave := s.settings.PartialResponse && !request.From(ctx).Snapshot.IsPinned() // or the process that pinned the snapshot decides
 		s.logger.Error("an object is damaged", "tenant", snap.Tenant, "object", d.Object, "left_out", leave, "err", d.Err)
 		if !leave {
 			return err

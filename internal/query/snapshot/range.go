@@ -116,19 +116,13 @@ func (r *Range) Read(ctx context.Context, fn func(catalog.Snapshot) error) (anno
 // called again with one that has. fn may keep the snapshot, but does not change it.
 func (r *Range) ReadWide(ctx context.Context, fn func(snap *catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
 	notes, err := r.read(ctx, fn)
-	if errors.Is(err, request.ErrNarrow) && !pinned(ctx) {
+	if errors.Is(err, request.ErrNarrow) && !request.From(ctx).Snapshot.IsPinned() {
 		r.mu.Lock()
 		r.wide = true
 		r.mu.Unlock()
 		notes, err = r.read(ctx, fn)
 	}
 	return notes, err
-}
-
-// pinned reports whether the reads of ctx see the snapshot that it carries, and no other.
-func pinned(ctx context.Context) bool {
-	s := request.From(ctx).Snapshot
-	return s != nil && s.Pinned
 }
 
 func (r *Range) read(ctx context.Context, fn func(snap *catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
@@ -140,7 +134,7 @@ func (r *Range) read(ctx context.Context, fn func(snap *catalog.Snapshot, wide b
 		}
 		err = s.reading(ctx, left, e.Snapshot, func(snap *catalog.Snapshot) error { return fn(snap, e.wide) })
 		switch {
-		case !errors.Is(err, objstore.ErrNotFound), pinned(ctx):
+		case !errors.Is(err, objstore.ErrNotFound), request.From(ctx).Snapshot.IsPinned():
 			return left.notes, err
 		case fresh:
 			return left.notes, &GoneError{err}

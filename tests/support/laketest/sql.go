@@ -38,8 +38,15 @@ func (l *Lake) Rows(text string, params ...any) []string {
 	if len(params) == 0 {
 		raw = nil
 	}
+	return l.RowsOf(query.Statement{Text: text, Params: raw})
+}
+
+// RowsOf returns the rows of a statement as Rows does.
+func (l *Lake) RowsOf(q query.Statement) []string {
+	l.TB.Helper()
 	var out Result
-	require.NoError(l.TB, l.SQL(l.TB.Context(), query.Statement{Text: text, Params: raw, Format: "arrow"}, &out), text)
+	q.Format = "arrow"
+	require.NoError(l.TB, l.SQL(l.TB.Context(), q, &out), q.Text)
 	r, err := ipc.NewReader(&out)
 	require.NoError(l.TB, err)
 	defer r.Release()
