@@ -209,14 +209,20 @@ test-web: bin/promlake ## Test the page in Debian's Chromium (ARGS= goes to node
 	@tests/tools/system.sh browser
 	@cd web && node --test --test-concurrency=2 $(ARGS) tests/*.test.mjs
 
-# Spark and its Java are large, and only this target needs them.
-SPARK := pyspark==3.5.7
+# Spark, its Java and Ray are large, and only this target needs them.
+ENGINES := .cache/engines
+
+$(ENGINES)/.ready: tests/tools/engines.txt $(VENV_READY)
+	@echo 'engines: installing Spark and Ray into $(ENGINES)'
+	@rm -rf $(ENGINES)
+	@$(UV) pip install --quiet --python $(VENV)/bin/python --no-deps --target $(ENGINES) -r $<
+	@touch $@
 
 .PHONY: test-spark
-test-spark: $(VENV_READY) bin/promlake ## Read the Iceberg tables with Spark, from PyPI and Maven Central (ARGS= goes to pytest).
+test-spark: $(ENGINES)/.ready bin/promlake ## Read queries and the Iceberg tables with Spark and Ray, from PyPI and Maven Central (ARGS= goes to pytest).
 	@tests/tools/system.sh java
-	@[ -d .cache/spark/pyspark ] || $(UV) pip install --quiet --python $(VENV)/bin/python --target .cache/spark '$(SPARK)'
-	PROMLAKE_E2E_PROGRAMS=ready PROMLAKE_IVY=.cache/ivy PYTHONPATH=.cache/spark $(VENV)/bin/python -m pytest tests/e2e/test_spark.py $(ARGS)
+	PROMLAKE_E2E_PROGRAMS=ready PROMLAKE_IVY=.cache/ivy PYTHONPATH=$(CURDIR)/$(ENGINES):$(CURDIR)/client PYSPARK_PYTHON=$(CURDIR)/$(VENV)/bin/python \
+		$(VENV)/bin/python -m pytest tests/e2e/test_spark.py $(ARGS)
 
 # The test servers of other clouds are large, and only this target needs them.
 tests/azurite/node_modules/.ready: tests/azurite/package-lock.json | system
