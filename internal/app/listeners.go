@@ -225,8 +225,8 @@ type FlightServer struct {
 	open *flightsql.Server
 }
 
-// connections are those of a gRPC server, which closes its listener when it ends, and then waits for
-// the first bytes of all connections.
+// connections are those of a gRPC server, which closes its listener when it ends, and then waits
+// for the first bytes of all connections.
 type connections struct{ *process.Connections }
 
 // Close implements net.Listener.

@@ -186,8 +186,8 @@ type Limits struct {
 	// stage.
 	HA replica.Settings `kong:"-"`
 
-	// PendingUploads bounds the blocks that the tenant uploads at once; 0 is no limit. Its flag belongs
-	// to block uploads.
+	// PendingUploads bounds the blocks that the tenant uploads at once; 0 is no limit. Its flag
+	// belongs to block uploads.
 	PendingUploads int `kong:"-"`
 
 	// Relabel are the rules that series pass before they are checked: metric_relabel_configs of the

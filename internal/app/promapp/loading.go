@@ -239,8 +239,8 @@ type formatted struct {
 	group *analysis // of the rule's group; nil: upstream's manager asks for it
 }
 
-// analysis says for each rule of a group, by their indexes, which earlier rules it uses. uses is nil
-// if that is not known: then the rules are evaluated one after another.
+// analysis says for each rule of a group, by their indexes, which earlier rules it uses. uses is
+// nil if that is not known: then the rules are evaluated one after another.
 type analysis struct{ uses [][]int }
 
 // dependencies is a controller of upstream's for rules whose expressions are formatted.

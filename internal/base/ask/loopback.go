@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// Loopback returns a RoundTripper that calls h without a network, and returns an answer as soon as h
-// begins it. The body is read while h writes it; to close the body ends h's context and waits for h.
-// An answer that h breaks off is an error of its body.
+// Loopback returns a RoundTripper that calls h without a network, and returns an answer as soon as
+// h begins it. The body is read while h writes it; to close the body ends h's context and waits for
+// h. An answer that h breaks off is an error of its body.
 func Loopback(h http.Handler) http.RoundTripper { return loopback{h} }
 
 type loopback struct{ h http.Handler }

@@ -132,9 +132,10 @@ func (d *SeriesDecoder) readMap(g *parquetfile.GroupReader) error {
 	return nil
 }
 
-// LabelRuns says which label columns have values in which rows of a segment: in runs of rows of whole
-// metrics, the first rows first. The series of a metric have few of the labels of a segment, so that a
-// reader of a few rows need not read the columns of all others. It is nil if nothing is known.
+// LabelRuns says which label columns have values in which rows of a segment: in runs of rows of
+// whole metrics, the first rows first. The series of a metric have few of the labels of a segment,
+// so that a reader of a few rows need not read the columns of all others. It is nil if nothing is
+// known.
 type LabelRuns []LabelRun
 
 // LabelRun is a number of rows and the columns that have a value in one of them, by their positions
@@ -160,8 +161,8 @@ const (
 	maxLabelRuns = 1024
 )
 
-// labelRuns returns the runs of the planned rows, of which there are n; nil if they are too few, or the
-// runs too many.
+// labelRuns returns the runs of the planned rows, of which there are n; nil if they are too few, or
+// the runs too many.
 func (c *SeriesColumns) labelRuns(n int) (runs LabelRuns) {
 	if n < minLabelRuns {
 		return nil
@@ -215,8 +216,8 @@ func (r LabelRuns) text(columns int) string {
 	return base64.RawStdEncoding.EncodeToString(b)
 }
 
-// RunsOf returns the LabelRuns of a segment, by the key-value metadata in its footer, of so many label
-// columns and rows.
+// RunsOf returns the LabelRuns of a segment, by the key-value metadata in its footer, of so many
+// label columns and rows.
 func RunsOf(kv map[string]string, columns int, rows int64) (LabelRuns, error) {
 	text, ok := kv[kvLabels]
 	if !ok || columns > MaxLabelColumns {

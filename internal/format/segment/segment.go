@@ -199,7 +199,8 @@ const (
 // checksum.ErrUnknownVersion.
 var ErrFormat = errors.New("not a promlake segment")
 
-// checkVersion refuses the key-value metadata of a file of a version that this program does not know.
+// checkVersion refuses the key-value metadata of a file of a version that this program does not
+// know.
 func checkVersion(kv map[string]string) error {
 	v, ok := kv[kvVersion]
 	if !ok {

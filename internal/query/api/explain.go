@@ -41,8 +41,8 @@ func (s *server) explain(r *http.Request) (any, error) {
 	return out, err
 }
 
-// slices answers /api/v1/slices. Its parameters are query, start, end, and step or none; and slices,
-// the largest number of them.
+// slices answers /api/v1/slices. Its parameters are query, start, end, and step or none; and
+// slices, the largest number of them.
 func (s *server) slices(r *http.Request) (any, error) {
 	q, n := request.Question{Text: r.FormValue("query")}, divide.MaxSlices
 	if q.Text == "" {

@@ -185,10 +185,10 @@ func (r *Runner) send(ctx context.Context, tenant string, letters []letter) (sen
 	return d.Sent - failed, d.Refused, errors.Join(errs...)
 }
 
-// settle notes that the notifications of a letter are sent, except those that are left. Alertmanager
-// merges what it gets twice, so for it the process alone remembers this. For other receivers, and
-// for a group that the tenant has removed, which is never evaluated again, the outbox in the store
-// is replaced.
+// settle notes that the notifications of a letter are sent, except those that are left.
+// Alertmanager merges what it gets twice, so for it the process alone remembers this. For other
+// receivers, and for a group that the tenant has removed, which is never evaluated again, the
+// outbox in the store is replaced.
 func (r *Runner) settle(ctx context.Context, tenant string, l letter, left []rulestate.Notification, done bool) error {
 	direct := r.set.Notify.Direct() && r.Sender != nil && len(left) < len(l.notices)
 	if direct || done && l.gone && l.committed {

@@ -125,8 +125,8 @@ func (r *rule) name() string {
 
 // Shown returns the group as upstream's API shows it after the evaluation that left the state, with
 // rules of the types v1.AlertingRule and v1.RecordingRule. Where a program has left no time of the
-// clock, the time of the last evaluation is that of the schedule, and it took 0. A rule that was not
-// evaluated yet has the health "unknown". All rules have the error failed, unless it is nil.
+// clock, the time of the last evaluation is that of the schedule, and it took 0. A rule that was
+// not evaluated yet has the health "unknown". All rules have the error failed, unless it is nil.
 func (g *Group) Shown(state *rulestate.Group, failed error) *v1.RuleGroup {
 	states, known, _ := g.adopt(state)
 	out := &v1.RuleGroup{

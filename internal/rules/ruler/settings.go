@@ -49,8 +49,8 @@ const (
 	limitTemplate   = "template"   // ruletemplate.Limits
 )
 
-// admits returns a *rulestore.LimitError if the rules are beyond the limits of a tenant. Rules that were
-// beyond them before may become fewer.
+// admits returns a *rulestore.LimitError if the rules are beyond the limits of a tenant. Rules that
+// were beyond them before may become fewer.
 func (s Settings) admits(before, after rulestore.Rules) error {
 	if n := after.Groups(); n > s.MaxGroups && n > before.Groups() {
 		return &rulestore.LimitError{Name: limitGroups, What: "rule groups of the tenant", Got: int64(n), Max: int64(s.MaxGroups), Flag: "--ruler.max-rule-groups-per-tenant"}

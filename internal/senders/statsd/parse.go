@@ -168,8 +168,8 @@ const maxQuoted = 100
 func quote(line []byte) string { return strconv.Quote(string(line[:min(len(line), maxQuoted)])) }
 
 // labelsOf returns the labels of an event, sorted by name, and what is ignored of its tags: those
-// that are not a name and a value. Of equal tags the last counts. Names are made valid in the way of
-// statsd_exporter: what is not a letter, digit, underscore or colon becomes an underscore.
+// that are not a name and a value. Of equal tags the last counts. Names are made valid in the way
+// of statsd_exporter: what is not a letter, digit, underscore or colon becomes an underscore.
 func labelsOf(e *event) (lset []series.Label, ignored, err error) {
 	if !utf8.Valid(e.name) || !utf8.Valid(e.tags) {
 		return nil, nil, errors.New("names and tags are not valid UTF-8")
