@@ -171,7 +171,7 @@ test-go: build rie versitygw | system ## Run the Go tests.
 
 # Packages whose tests run goroutines that share memory. The detector finds nothing in others, and
 # compiles all that they import once more. In make soak, all run with it.
-RACED := $(addprefix ./internal/,access/auth senders/listen base/loopback base/memory store/objstore/filestore store/objstore/instrument aws/sqsqueue prom/spool query/fetch query/snapshot)
+RACED := $(addprefix ./internal/,access/auth senders/listen base/ask base/memory store/objstore/filestore store/objstore/instrument aws/sqsqueue prom/spool query/fetch query/snapshot)
 
 .PHONY: test-race
 test-race: versitygw | system ## Run the tests of concurrent packages with the race detector.
