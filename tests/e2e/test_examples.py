@@ -67,7 +67,12 @@ COMMANDS = (
 )  # fmt: skip
 # Their flags are those of tests/bench; decisions describe what was measured with them.
 BENCHMARKS = {"docs/benchmarks.md", "docs/decisions/005-block-values.md", "docs/decisions/014-rollups.md"}
-FOREIGN = {"docs/deploy.md": {"overwrite", "s3-bucket"}, "docs/rules.md": {"address", "id"}}  # of aws and mimirtool
+# Of aws and mimirtool.
+FOREIGN = {
+    "docs/deploy.md": {"overwrite", "s3-bucket"},
+    "docs/operations-aws.md": {"cli-binary-format"},
+    "docs/rules.md": {"address", "id"},
+}
 
 
 def test_flags_in_the_documentation_exist(programs: Programs) -> None:
