@@ -11,7 +11,7 @@ import (
 // of a large read is not kept.
 func TestRoomIsPoisoned(t *testing.T) {
 	r := &Room{t: []int64{1, 2}, v: []float64{3, 4}}
-	r.series = []Series{{ID: 5, T: r.t, V: r.v}}
+	r.series = []Series{{T: r.t, V: r.v}}
 	s := r.series
 	ts, vs := s[0].T, s[0].V
 	r.Reset()

@@ -10,7 +10,6 @@ import (
 // Series is a series with its samples in the range of a read, at least one.
 type Series struct {
 	Labels labels.Labels
-	ID     uint64 // series.ID
 	T      []int64
 	V      []float64
 	Stale  bool // there are stale markers among the values
@@ -90,7 +89,7 @@ func (r Reading) of(g *generation, room *Room, ms []*labels.Matcher, mint, maxt 
 			times, room.t = last, room.t[:own]
 		}
 		last = times
-		s := Series{Labels: x.labels, ID: g.view.ID(x.ref), T: times, V: v[from:len(v):len(v)]}
+		s := Series{Labels: x.labels, T: times, V: v[from:len(v):len(v)]}
 		s.Stale = slices.ContainsFunc(s.V, value.IsStaleNaN)
 		out = append(out, s)
 	}
