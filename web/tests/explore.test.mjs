@@ -43,7 +43,7 @@ test("a store without data shows what to paste, and its first sample appears by 
     for (const colorScheme of ["light", "dark"]) {
       const page = await visit(browser, `${own.url}/#/explore`, { colorScheme });
       await page.getByRole("heading", { name: "No data yet" }).waitFor();
-      assert.deepEqual(await serious(page, "body"), [], colorScheme);
+      assert.deepEqual(await serious(page, "html"), [], colorScheme);
     }
     const page = await visit(browser, own.url);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -152,7 +152,7 @@ test("metrics are found by name and help, and one click draws what suits them", 
   await field.fill("");
   const series = async () => (await list.getByRole("button").allTextContents()).map((t) => Number(/ ([\d,]+) series/.exec(` ${t.replaceAll("·", "· ")}`)?.[1].replace(",", "")));
   assert.deepEqual(await series(), (await series()).toSorted((a, b) => b - a));
-  assert.deepEqual(await serious(page, "body"), []);
+  assert.deepEqual(await serious(page, "html"), []);
   assert.deepEqual(page.faults, []);
 });
 
@@ -354,7 +354,7 @@ test("mistakes are named, and a click mends them", async () => {
   await hints.getByText("No series of node_load1 has the label no_such_label").waitFor();
   for (const theme of ["light", "dark"]) {
     await page.evaluate((t) => (document.documentElement.dataset.theme = t), theme);
-    assert.deepEqual(await serious(page, "body"), [], theme);
+    assert.deepEqual(await serious(page, "html"), [], theme);
   }
   // What is right has no hint.
   await write(page, "sum(rate(node_cpu_seconds_total[1m]))");

@@ -151,7 +151,7 @@ test("the keyboard reaches every point of a graph through its table", async () =
   await page.locator(".key").nth(1).click();
   await page.getByText("1 rows, 1 hidden by the legend").waitFor();
   assert.deepEqual((await cells(1)).slice(0, 2), ["second_bytes", "4 B"]);
-  assert.deepEqual(await serious(page, "body"), []);
+  assert.deepEqual(await serious(page, "html"), []);
   assert.deepEqual(page.faults, []);
 });
 
@@ -697,7 +697,7 @@ for (const theme of ["light", "dark"]) {
         await page.setViewportSize({ width, height: 900 });
         await until(`${view} fits ${width} pixels`, () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
       }
-      assert.deepEqual(await serious(page, "body"), [], view);
+      assert.deepEqual(await serious(page, "html"), [], view);
     }
     assert.deepEqual(page.faults, []);
   });
