@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/access/tenant"
@@ -35,6 +36,25 @@ func TestPushedAnswers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestManyDeletions: selectors that many deletions concern are pushed like others.
+func TestManyDeletions(t *testing.T) {
+	store := laketest.NewDir(t)
+	plain, pushed := laketest.New(t, store, laketest.PushNone), laketest.New(t, store, laketest.PushAll)
+	laketest.Layouts[0].Write(plain, tenant.Default, laketest.PushRows())
+	now := laketest.Now().UnixMilli()
+	for i := range int64(40) {
+		from := now - (4*i+2)*minute
+		plain.Delete(tenant.Default, []*labels.Matcher{laketest.Equal("i", fmt.Sprint(i%4))}, from, from+i*minute/20)
+	}
+	queries := []string{`m1`, `sum by (job) (rate(m1[5m]))`, `max_over_time(m2[10m])`, `topk(3, count_over_time(m1{i="1"}[20m]))`}
+	for _, text := range queries {
+		for _, a := range laketest.Ways(text) {
+			laketest.Same(t, plain.Exec(t.Context(), a), pushed.Exec(t.Context(), a), a)
+		}
+	}
+	require.Greater(t, pushed.Counted("promlake_query_subtrees_total"), 2.5*float64(len(queries)))
 }
 
 // TestQueryOfNoDuration: a query that upstream cannot prepare fails with upstream's error.
