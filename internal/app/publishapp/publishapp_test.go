@@ -29,11 +29,20 @@ import (
 
 const table = "v1/a/iceberg/samples/metadata/v1.metadata.json"
 
-// compacted returns the parts of a ready process whose store has a block of a week ago.
-func compacted(t *testing.T, faults func(memstore.Call) memstore.Fault) (process.Parts, *memstore.Store) {
+// compacted returns the parts of a ready process whose store has a block of a week ago. The first
+// publication fails at the table.
+func compacted(t *testing.T) (process.Parts, *memstore.Store) {
 	t.Helper()
 	begin := time.Now()
 	var later atomic.Int64
+	var fails atomic.Bool
+	fails.Store(true)
+	faults := func(c memstore.Call) memstore.Fault {
+		if c.Op == memstore.Put && c.Key == table && fails.Swap(false) {
+			return memstore.Fault{Err: errors.New("injected")}
+		}
+		return memstore.Fault{}
+	}
 	store := memstore.New(memstore.Settings{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }, Faults: faults})
 	body, _, err := segmenttest.Encode([]segment.Row{{
 		Labels: labels.FromStrings(model.MetricNameLabel, "up"), Floats: []segment.Float{{T: begin.UnixMilli(), V: 1}},
@@ -61,14 +70,7 @@ func compacted(t *testing.T, faults func(memstore.Call) memstore.Fault) (process
 
 // TestPublishes: the stage publishes again after a failure, and once per state of the store.
 func TestPublishes(t *testing.T) {
-	var fails atomic.Bool
-	fails.Store(true)
-	p, store := compacted(t, func(c memstore.Call) memstore.Fault {
-		if c.Op == memstore.Put && c.Key == table && fails.Swap(false) {
-			return memstore.Fault{Err: errors.New("injected")}
-		}
-		return memstore.Fault{}
-	})
+	p, store := compacted(t)
 	stage, err := publishapp.New(publishapp.Settings{Interval: time.Millisecond}, "s3://bucket", time.Minute)(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, stage.Routes())
@@ -90,14 +92,7 @@ promlake_publish_total{result="ok"} 1
 
 // TestTicks: in a function, the stage publishes at each tick, and a failure is that of the tick.
 func TestTicks(t *testing.T) {
-	var fails atomic.Bool
-	fails.Store(true)
-	p, store := compacted(t, func(c memstore.Call) memstore.Fault {
-		if c.Op == memstore.Put && c.Key == table && fails.Swap(false) {
-			return memstore.Fault{Err: errors.New("injected")}
-		}
-		return memstore.Fault{}
-	})
+	p, store := compacted(t)
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
 	stage, err := publishapp.New(publishapp.Settings{}, "s3://bucket", time.Minute)(t.Context(), p)
 	require.NoError(t, err)

@@ -1,7 +1,7 @@
 // Package lambda converts the events of AWS Lambda to calls of ordinary Go handlers, and their
 // results to Lambda's answers. It supports HTTP requests of an API Gateway HTTP API (payload format
-// 2.0), of a Function URL and of a Remote, which invokes functions, batches of SQS messages, and
-// schedules of EventBridge, and commands of operators. It is independent of what the handlers do.
+// 2.0), of a Function URL and of a Remote, which invokes functions; batches of SQS messages;
+// schedules of EventBridge; and commands of operators. It is independent of what the handlers do.
 package lambda
 
 import (

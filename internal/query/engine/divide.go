@@ -205,26 +205,27 @@ func (e *Engine) expression(p *divide.Piece) (*known, parser.EvalStmt, error) {
 	asked := parser.EvalStmt{Start: at(p.From), End: at(p.Upto), Interval: step, LookbackDelta: time.Duration(p.Lookback) * time.Millisecond}
 	of, err := e.parser.parsed(p.Query)
 	if err != nil {
-		return nil, asked, &badPiece{err}
+		return nil, asked, &badQuery{err}
 	}
 	k := *of
 	expr, err := promql.PreprocessExpr(plan.Clone(of.Expr), at(p.Start), at(p.End), step)
 	if err != nil {
-		return nil, asked, &badPiece{err}
+		return nil, asked, &badQuery{err}
 	}
 	k.Expr = plan.Resolved(expr)
 	asked.Expr, err = promql.PreprocessExpr(plan.Clone(k.Expr), asked.Start, asked.End, step)
 	return &k, asked, err
 }
 
-// badPiece reports a piece that this process cannot evaluate. Another one may.
-type badPiece struct{ err error }
+// badQuery reports a piece, a question to cut into parts, or a snapshot that this process cannot
+// take. Another one may.
+type badQuery struct{ err error }
 
-func (e *badPiece) Error() string { return e.err.Error() }
-func (e *badPiece) Unwrap() error { return e.err }
+func (e *badQuery) Error() string { return e.err.Error() }
+func (e *badQuery) Unwrap() error { return e.err }
 
 // BadQuery marks the error as the sender's.
-func (*badPiece) BadQuery() bool { return true }
+func (*badQuery) BadQuery() bool { return true }
 
 // Piece evaluates a piece of a range query of the tenant of ctx. It has the limits of a query, and
 // takes its turn among the pieces, which never wait for queries: processes may be the workers of
@@ -232,10 +233,10 @@ func (*badPiece) BadQuery() bool { return true }
 func (e *Engine) Piece(ctx context.Context, of storage.Queryable, p *divide.Piece) (*divide.Answer, error) {
 	x, of := executorOf(of) // whose errors are as they are
 	if x == nil || p.Tenant != tenant.From(ctx) {
-		return nil, &badPiece{fmt.Errorf("the piece is of tenant %q, the request of %q", p.Tenant, tenant.From(ctx))}
+		return nil, &badQuery{fmt.Errorf("the piece is of tenant %q, the request of %q", p.Tenant, tenant.From(ctx))}
 	}
 	if own := divide.OptionsOf(e.settings.UseStartTimestamps, x.Series.Rule(ctx)); e.settings.DelayedNameRemoval || own != p.Options {
-		return nil, &badPiece{fmt.Errorf("the settings of this process differ from those of the piece: %+v, not %+v", own, p.Options)}
+		return nil, &badQuery{fmt.Errorf("the settings of this process differ from those of the piece: %+v, not %+v", own, p.Options)}
 	}
 	k, asked, err := e.expression(p)
 	if err != nil {
@@ -248,12 +249,12 @@ func (e *Engine) Piece(ctx context.Context, of storage.Queryable, p *divide.Piec
 		return e.upstream.NewRangeQuery(ctx, v, opts, p.Query, asked.Start, asked.End, asked.Interval)
 	})
 	if err != nil {
-		return nil, &badPiece{err}
+		return nil, &badQuery{err}
 	}
 	q.piece = p
 	// Upstream's query has parsed the text, and knows only the times of the slice.
 	if q.left, err = promql.PreprocessExpr(plan.Clone(k.Expr), asked.Start, asked.End, asked.Interval); err != nil {
-		return nil, &badPiece{err}
+		return nil, &badQuery{err}
 	}
 	r, read := request.From(ctx), &request.Stats{}
 	r.Snapshot = &request.Snapshot{Snapshot: p.Snapshot.Of(p.Tenant), Wide: p.Snapshot.Wide, Pinned: true}

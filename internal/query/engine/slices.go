@@ -34,7 +34,7 @@ func (e *Engine) Parts(ctx context.Context, of storage.Queryable, ask request.Qu
 	var selector *parser.VectorSelector
 	if ask.Step == 0 {
 		if selector, err = e.selector(ask.Text); err != nil {
-			return nil, "", &badPiece{err}
+			return nil, "", &badQuery{err}
 		}
 		start, end = max(start, key.MinTime), min(end, key.MaxTime)
 	}
@@ -45,15 +45,15 @@ func (e *Engine) Parts(ctx context.Context, of storage.Queryable, ask request.Qu
 	case selector != nil:
 		ask.Text, asked.Start = fmt.Sprintf("%s[%dms]", selector, grid.N), asked.End
 	case ask.Step < time.Millisecond:
-		return nil, "", &badPiece{fmt.Errorf("want a step of at least 1ms, got %s", ask.Step)}
+		return nil, "", &badQuery{fmt.Errorf("want a step of at least 1ms, got %s", ask.Step)}
 	case grid.N < 1 || grid.N > most:
-		return nil, "", &badPiece{fmt.Errorf("want at most %d steps, in at most %d slices of %d; ask for a shorter time, or for a larger step", most, divide.MaxSlices, divide.MaxSteps)}
+		return nil, "", &badQuery{fmt.Errorf("want at most %d steps, in at most %d slices of %d; ask for a shorter time, or for a larger step", most, divide.MaxSlices, divide.MaxSteps)}
 	}
 	prepared, err := e.query(of, nil, ask.Text, asked, func(v *view) (promql.Query, error) {
 		return e.upstream.NewRangeQuery(ctx, v, nil, ask.Text, asked.Start, asked.End, asked.Interval)
 	})
 	if err != nil {
-		return nil, "", &badPiece{err}
+		return nil, "", &badQuery{err}
 	}
 	q := prepared.(*Query)
 	defer q.Close()
@@ -131,7 +131,7 @@ func (e *Engine) slices(grid plan.Grid, n int, samples bool, undivided string, x
 			out = append(out, s.Fine(grid.Step)...)
 		}
 	case grid.N-1 > divide.MaxSteps:
-		return nil, &badPiece{fmt.Errorf("%w; the query cannot be divided: %s", errResolution, undivided)}
+		return nil, &badQuery{fmt.Errorf("%w; the query cannot be divided: %s", errResolution, undivided)}
 	default:
 		out = []divide.Slice{{From: grid.Start, Upto: grid.End()}}
 	}
@@ -142,17 +142,17 @@ func (e *Engine) slices(grid plan.Grid, n int, samples bool, undivided string, x
 func (e *Engine) Pinned(ctx context.Context, raw []byte) (context.Context, error) {
 	p, err := divide.ParsePin(raw)
 	if err != nil {
-		return ctx, &badPiece{err}
+		return ctx, &badQuery{err}
 	}
 	own := divide.OptionsOf(e.settings.UseStartTimestamps, e.exec.Series.Rule(ctx))
 	r := request.From(ctx)
 	switch lookback := e.settings.Lookback.Milliseconds(); {
 	case p.Tenant != tenant.From(ctx):
-		return ctx, &badPiece{fmt.Errorf("the snapshot is of tenant %q, the request of %q", p.Tenant, tenant.From(ctx))}
+		return ctx, &badQuery{fmt.Errorf("the snapshot is of tenant %q, the request of %q", p.Tenant, tenant.From(ctx))}
 	case own != p.Options || lookback != p.Lookback:
-		return ctx, &badPiece{fmt.Errorf("the settings of this process differ from those of the snapshot's: %+v and a lookback of %d ms, not %+v and %d ms", own, lookback, p.Options, p.Lookback)}
+		return ctx, &badQuery{fmt.Errorf("the settings of this process differ from those of the snapshot's: %+v and a lookback of %d ms, not %+v and %d ms", own, lookback, p.Options, p.Lookback)}
 	case !r.AsOf.IsZero():
-		return ctx, &badPiece{errors.New("a snapshot and as_of are two states of the data; give one")}
+		return ctx, &badQuery{errors.New("a snapshot and as_of are two states of the data; give one")}
 	}
 	r.Snapshot = p.Pinned()
 	return request.With(ctx, r), nil

@@ -152,7 +152,11 @@ func (b *budget) try(rule *rules.AlertingRule, e *Evaluation, v promql.Vector) e
 // Limits.Check.
 //
 //	{{if .}}hello{{printf "%d" $x}}{{end}}
-//	{{__enter 4}}{{if . | __made}}{{__text 5}}{{printf "%d" ($x | __read) | __made | __printed}}{{end}}{{__leave}}
+//
+// becomes, without the line break,
+//
+//	{{__enter 4}}{{if . | __made}}{{__text 5}}
+//	{{printf "%d" ($x | __read) | __made | __printed}}{{end}}{{__leave}}
 func instrumented(name, text string) (string, error) {
 	root := parse.New(name)
 	root.Mode = parse.SkipFuncCheck

@@ -158,7 +158,7 @@ type inputSample struct {
 	fh *histogram.FloatHistogram
 }
 
-// store is a TSDB in a temporary directory, in which every test begins anew.
+// store is the TSDB of one test, in a temporary directory.
 type store struct {
 	*tsdb.DB
 	input []*input

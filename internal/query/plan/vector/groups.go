@@ -92,9 +92,9 @@ func listsOf(members []Row, bound func(Row) float64, m Memory) (*promsql.Lists, 
 	return promsql.NewLists(lists, bounds, m.Budget)
 }
 
-// ofGroups returns what of writes of the lists of each group, if it reports that there is a value.
-// to has the group of each ordinal, and bound is as in listsOf.
-func ofGroups(rows []Row, to []uint32, bound func(Row) float64, m Memory, of func(l *promsql.Lists, out []float64) (present bool, err error)) (out []Row, err error) {
+// ofGroups computes one row for each group: compute fills it from the group's lists, or reports
+// that the group has no value. to has the group of each ordinal, and bound is as in listsOf.
+func ofGroups(rows []Row, to []uint32, bound func(Row) float64, m Memory, compute func(l *promsql.Lists, out []float64) (present bool, err error)) (out []Row, err error) {
 	for g, members := range byGroup(rows, to) {
 		if len(members) == 0 {
 			continue
@@ -104,7 +104,7 @@ func ofGroups(rows []Row, to []uint32, bound func(Row) float64, m Memory, of fun
 			return nil, err
 		}
 		v := m.Room(len(members[0].V))
-		present, err := of(l, v)
+		present, err := compute(l, v)
 		l.Close()
 		if err != nil {
 			return nil, err
