@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/demo"
 	"github.com/promlake/promlake/internal/app/doctorapp"
@@ -98,7 +99,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 	var writers []func(*ingest.Stage)
 	var readers []func(*query.Stage)
 	var monitor *promapp.Monitor
-	s.Ingest.Limits.HA, s.Ingest.Limits.PendingUploads = s.Query.Query.HA, s.Uploads.MaxPending
+	s.Ingest.Limits.HA, s.Ingest.Limits.PendingUploads, s.Ingest.Limits.Queries = s.Query.Query.HA, s.Uploads.MaxPending, s.Query.Query.Allowance
 	shared := &tenants{}
 	s.Query.Query.Tenants, s.Uploads.Tenants = shared, shared
 	writers = append(writers, func(in *ingest.Stage) { shared.in = in })
@@ -170,6 +171,9 @@ type tenants struct{ in *ingest.Stage }
 
 // Replicas implements query.Tenants.
 func (t *tenants) Replicas(ctx context.Context) replica.Rule { return t.in.Tenants().Replicas(ctx) }
+
+// Queries implements query.Tenants.
+func (t *tenants) Queries(ctx context.Context) auth.Allowance { return t.in.Tenants().Queries(ctx) }
 
 // PendingUploads implements uploadapp.Tenants.
 func (t *tenants) PendingUploads(ctx context.Context, tenant string) int {

@@ -39,7 +39,14 @@ func (c caller) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (c caller) get(t *testing.T, address string) (int, string) {
 	t.Helper()
-	resp, err := (&http.Client{Transport: c}).Get(address)
+	return c.send(t, http.MethodGet, address)
+}
+
+func (c caller) send(t *testing.T, method, address string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, address, nil)
+	require.NoError(t, err)
+	resp, err := (&http.Client{Transport: c}).Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
@@ -154,7 +161,7 @@ func TestTenantsAreApart(t *testing.T) {
 func TestReadersSeeNothingOfTheMachine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	writeDocument(t, file, auth.Document{Version: auth.Version, Tokens: []auth.Entry{
-		entry(t, "a", "team-a", "read,write,admin"), entry(t, "ops", "*", "admin"),
+		entry(t, "a", "team-a", "read,write,admin"), entry(t, "r", "team-a", "read,write"), entry(t, "ops", "*", "admin"),
 	}})
 	for _, tokens := range []string{"", "file:" + file} {
 		s := defaults()
@@ -184,6 +191,19 @@ func TestReadersSeeNothingOfTheMachine(t *testing.T) {
 			require.Equal(t, 403, code)
 			require.Contains(t, body, `"errorType":"forbidden"`)
 		}
+		for _, path := range []string{"/api/v1/status/active_queries", "/prometheus/api/v1/status/active_queries", "/api/v1/status%2Factive_queries", "/api/v1/status//active_queries"} {
+			for token, want := range map[string]int{"r": 403, "a": 404} {
+				code, body := caller{token: token}.send(t, http.MethodDelete, srv.url+path+"?id=1")
+				switch plain := strings.HasSuffix(path, "/v1/status/active_queries"); {
+				case plain && (tokens != "" || want == 404):
+					require.Equal(t, want, code, body)
+				case tokens != "" && token == "r":
+					require.NotContains(t, body, "no query", "however the path is spelled")
+				}
+			}
+		}
+		code, _ = caller{token: "a"}.get(t, srv.url+"/api/v1/status/spending/tenants")
+		require.Equal(t, tokens != "", code == 403)
 		code, _ = caller{token: "a"}.get(t, srv.url+"/api/v1/status/buildinfo")
 		require.Equal(t, 200, code, "clients learn from it what they may ask")
 		srv.end(t)

@@ -48,6 +48,29 @@ func TestDividedQueriesHaveTheRightsOfTheirSender(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, `"of_a"`)
 	require.Equal(t, [3]string{"3", "0", "0"}, [3]string{pieces("ok"), pieces("failed"), pieces("local")})
+	for _, of := range []struct {
+		url     string
+		queries int64
+	}{{srv.url, 1}, {worker.url, 0}} { // the worker takes part in the query
+		_, body = a.get(t, of.url+"/api/v1/status/spending")
+		var answer struct {
+			Data struct {
+				Sources []struct {
+					Kind, Name string
+					Queries    int64
+					Seconds    float64
+				}
+				Tokens []struct{ Name string }
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &answer))
+		require.Len(t, answer.Data.Sources, 1, body)
+		source := answer.Data.Sources[0]
+		require.Equal(t, [2]string{"client", "Go-http-client"}, [2]string{source.Kind, source.Name})
+		require.Equal(t, of.queries, source.Queries)
+		require.Positive(t, source.Seconds)
+		require.Equal(t, auth.SumOf("a")[:8], answer.Data.Tokens[0].Name)
+	}
 	code, body = b.get(t, ranged("of_b"))
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, `"of_b"`)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/request"
@@ -49,7 +50,8 @@ type Settings struct {
 	// UsageInterval is that of processes that keep their counts, and 0 in others.
 	UsageInterval time.Duration `name:"query.usage-interval" default:"10m" min:"0" help:"Time between two saves of the counts of what queries asked for. A process that is killed loses those of this time. 0 keeps them in memory." when:"Set 0 if the process may not write to the store."`
 
-	Cost request.CostLimits `embed:""`
+	Cost      request.CostLimits `embed:""`
+	Allowance auth.Allowance     `embed:""`
 
 	Workers           []string `name:"query.workers" placeholder:"HOST:PORT" help:"Query processes over the same store that evaluate slices of large range queries, separated by commas. dns+HOST:PORT stands for all addresses of a name, which is looked up for each divided query. Or lambda:FUNCTION alone: a query function of AWS Lambda, lambda:self in itself. Default: no query is divided." when:"Set it if large range queries take too long on one machine, or in one function."`
 	DivideBytes       int64    `name:"query.divide-bytes" type:"bytes" default:"64MiB" min:"1" help:"Bytes of objects from which a range query is divided over --query.workers, by its estimate." when:"Raise it if workers are busy with queries that one process answers soon enough."`
@@ -81,6 +83,8 @@ type Settings struct {
 type Tenants interface {
 	// Replicas returns which series of the context's tenant are replicas of one another.
 	Replicas(ctx context.Context) replica.Rule
+	// Queries returns what the queries of the context's tenant may take.
+	Queries(ctx context.Context) auth.Allowance
 }
 
 // WithDefaults fills unset fields and validates the rest, by the names of the flags.

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/tempdir"
 	"github.com/promlake/promlake/internal/query/buckets"
@@ -84,9 +85,10 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	snapshots := snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, Written: s.Written, PartialResponse: s.PartialResponse}, store, files, cache, now, m, logger)
 	tables := lookup.New(files, cache, s.IndexCacheBytes/selectionShare, s.Recent, m, s.MaxSeries, s.MaxSegments)
 	rule := s.HA.Rule()
+	allowance := func(context.Context) auth.Allowance { return s.Allowance }
 	shown := &lookup.Chooser{Tables: tables, Rule: func(context.Context) replica.Rule { return rule }}
 	if s.Tenants != nil {
-		shown.Rule = s.Tenants.Replicas
+		shown.Rule, allowance = s.Tenants.Replicas, s.Tenants.Queries
 	}
 	reader := samples.New(samples.Settings{
 		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes, Starts: s.UseStartTimestamps,
@@ -110,7 +112,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	e := engine.New(engine.Settings{
 		MaxConcurrency: s.MaxConcurrency, MaxSamples: s.MaxSamples, MaxFetchedBytes: s.MaxFetchedBytes, MaxSubquerySteps: s.MaxSubquerySteps,
 		QueryMemoryBytes: s.QueryMemoryBytes, MinPushedSamples: s.MinPushedSamples, Timeout: s.Timeout, Lookback: s.LookbackDelta,
-		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps, Cost: s.Cost, DivideBytes: s.DivideBytes, DivideWindows: s.DivideWindows,
+		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps, Cost: s.Cost, Allowance: allowance, DivideBytes: s.DivideBytes, DivideWindows: s.DivideWindows,
 	}, x, asked, workers, reg, logger)
 	stage := &Stage{
 		Storage:  &engine.Storage{Snapshots: snapshots, Files: files, Tables: tables, Series: shown, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
@@ -215,6 +217,17 @@ func (s *Stage) Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt 
 func (s *Stage) Usage(ctx context.Context) (usage.Report, error) {
 	return s.usage.Of(ctx, tenant.From(ctx))
 }
+
+// UsageOfAll returns what was counted of each tenant of the store.
+func (s *Stage) UsageOfAll(ctx context.Context) (map[string]usage.Report, error) {
+	return s.usage.OfAll(ctx)
+}
+
+// Queries returns the queries that run in this process.
+func (s *Stage) Queries() *request.Queries { return &s.engine.Queries }
+
+// Track lists what ctx's request asks for among the queries while fn runs, and accounts for it.
+func (s *Stage) Track(ctx context.Context, fn func(ctx context.Context)) { s.engine.Track(ctx, fn) }
 
 // AskedForValues counts that the context's tenant asked for the values of a label.
 func (s *Stage) AskedForValues(ctx context.Context, label string) {

@@ -94,6 +94,9 @@ func (r *Runner) Run(ctx context.Context, q request.Statement, out request.Outpu
 	if err != nil {
 		return err
 	}
+	if a := request.From(ctx).Asker; a != nil {
+		a.Text = q.Text
+	}
 	return r.Engine.Run(ctx, func(ctx context.Context) (err error) {
 		s, err := statement.Split(q.Text)
 		if err != nil {

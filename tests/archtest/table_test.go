@@ -100,7 +100,7 @@ var allowed = map[string][]string{
 	"internal/aws/signed":   {},
 	"internal/aws/sqsqueue": {"internal/base/telemetry", "internal/store/queue"},
 
-	"internal/access/admission": {"internal/access/tenant", "internal/base/telemetry", "internal/format/remotewrite", "internal/store/objstore", "internal/store/replica"},
+	"internal/access/admission": {"internal/access/auth", "internal/access/tenant", "internal/base/telemetry", "internal/format/remotewrite", "internal/store/objstore", "internal/store/replica"},
 	"internal/access/auth":      {"internal/access/secret", "internal/access/tenant", "internal/base/telemetry"},
 	"internal/access/secret":    {"internal/aws/signed"},
 	"internal/access/tenant":    {},
@@ -139,9 +139,9 @@ var allowed = map[string][]string{
 	"internal/rules/ruletest":     {"internal/rules/ruletemplate"},
 
 	"internal/query/admin":               {"internal/access/tenant", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/expression", "internal/prom/timeparam", "internal/query/api/respond", "internal/store/catalog"},
-	"internal/query/api":                 {"internal/base/memory", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/expression", "internal/prom/timeparam", "internal/query/api/answers", "internal/query/api/guard", "internal/query/api/respond", "internal/query/api/weights", "internal/query/divide", "internal/query/request"},
+	"internal/query/api":                 {"internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/expression", "internal/prom/timeparam", "internal/query/api/answers", "internal/query/api/guard", "internal/query/api/respond", "internal/query/api/weights", "internal/query/divide", "internal/query/request", "internal/query/usage"},
 	"internal/query/api/answers":         {"internal/base/telemetry", "internal/query/request"},
-	"internal/query/api/guard":           {"internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/prom/expression", "internal/query/api/respond"},
+	"internal/query/api/guard":           {"internal/access/auth", "internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/prom/expression", "internal/query/api/respond", "internal/query/request"},
 	"internal/query/api/respond":         {},
 	"internal/query/api/weights":         {"internal/aws/cost", "internal/format/key", "internal/prom/timeparam", "internal/query/api/respond", "internal/query/usage"},
 	"internal/query/buckets":             {"internal/format/block", "internal/format/rollup", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/source"},
@@ -151,7 +151,7 @@ var allowed = map[string][]string{
 	"internal/query/duck/promsql/kernel": {},
 	"internal/query/duck/promsql/vec":    {"internal/query/duck/promsql/kernel", "third_party/duckdb"},
 	"internal/query/duck/table":          {"third_party/duckdb"},
-	"internal/query/engine":              {"internal/access/tenant", "internal/base/lru", "internal/base/memory", "internal/base/telemetry", "internal/format/block", "internal/format/key", "internal/format/segment", "internal/format/series", "internal/prom/expression", "internal/query/divide", "internal/query/exec", "internal/query/fetch", "internal/query/index", "internal/query/lookup", "internal/query/plan", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/query/usage", "internal/store/catalog", "internal/store/replica"},
+	"internal/query/engine":              {"internal/access/auth", "internal/access/tenant", "internal/base/lru", "internal/base/memory", "internal/base/telemetry", "internal/format/block", "internal/format/key", "internal/format/segment", "internal/format/series", "internal/prom/expression", "internal/query/divide", "internal/query/exec", "internal/query/fetch", "internal/query/index", "internal/query/lookup", "internal/query/plan", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/query/usage", "internal/store/catalog", "internal/store/replica"},
 	"internal/query/exec":                {"internal/access/tenant", "internal/base/memory", "internal/base/telemetry", "internal/query/duck", "internal/query/duck/promsql", "internal/query/lookup", "internal/query/plan", "internal/query/plan/vector", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/store/catalog"},
 	"internal/query/explain":             {"internal/format/block", "internal/query/divide", "internal/query/duck", "internal/query/engine", "internal/query/exec", "internal/query/plan", "internal/query/plan/vector", "internal/query/request", "internal/query/source"},
 	"internal/query/fetch":               {"internal/base/lru", "internal/base/settings", "internal/base/telemetry", "internal/format/parquetfile", "internal/store/objstore"},
@@ -161,11 +161,11 @@ var allowed = map[string][]string{
 	"internal/query/plan":                {"internal/format/series", "internal/query/duck/promsql", "internal/query/plan/vector"},
 	"internal/query/plan/plantest":       {},
 	"internal/query/plan/vector":         {"internal/query/duck/promsql"},
-	"internal/query/request":             {"internal/base/memory", "internal/base/settings", "internal/prom/expression", "internal/store/catalog"},
+	"internal/query/request":             {"internal/access/auth", "internal/base/memory", "internal/base/settings", "internal/prom/expression", "internal/store/catalog"},
 	"internal/query/samples":             {"internal/base/memory", "internal/base/telemetry", "internal/format/block", "internal/format/rollup", "internal/format/segment", "internal/format/series", "internal/query/duck/promsql", "internal/query/index", "internal/query/lookup", "internal/query/plan", "internal/query/request", "internal/query/source", "internal/store/live", "internal/store/recent", "internal/store/replica"},
 	"internal/query/snapshot":            {"internal/access/tenant", "internal/base/lru", "internal/base/telemetry", "internal/format/key", "internal/query/fetch", "internal/query/index", "internal/query/request", "internal/query/source", "internal/store/catalog", "internal/store/objstore", "internal/store/replica"},
 	"internal/query/source":              {"internal/aws/cost", "internal/base/lru", "internal/base/telemetry", "internal/base/tempdir", "internal/format/block", "internal/format/checksum", "internal/format/key", "internal/format/parquetfile", "internal/format/rollup", "internal/format/segment", "internal/query/fetch", "internal/query/index", "internal/query/request", "internal/store/catalog", "internal/store/objstore", "internal/store/recent"},
-	"internal/query/usage":               {"internal/base/telemetry", "internal/format/checksum", "internal/format/key", "internal/prom/expression", "internal/query/plan", "internal/store/objstore"},
+	"internal/query/usage":               {"internal/access/auth", "internal/aws/cost", "internal/base/telemetry", "internal/format/checksum", "internal/format/key", "internal/prom/expression", "internal/query/plan", "internal/query/request", "internal/store/catalog", "internal/store/objstore"},
 
 	"internal/sql":           {"internal/access/tenant", "internal/base/memory", "internal/base/tempdir", "internal/format/key", "internal/prom/timeparam", "internal/query/duck", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/engine", "internal/query/request", "internal/query/snapshot", "internal/query/source", "internal/sql/encode", "internal/sql/pushdown", "internal/sql/statement", "internal/sql/views", "internal/store/catalog", "internal/store/objstore"},
 	"internal/sql/encode":    {"third_party/duckdb"},
@@ -174,7 +174,7 @@ var allowed = map[string][]string{
 	"internal/sql/statement": {},
 	"internal/sql/views":     {"internal/format/rollup", "internal/query/buckets", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/source", "internal/sql/pushdown", "internal/store/catalog"},
 
-	"internal/query": {"internal/access/tenant", "internal/base/settings", "internal/base/tempdir", "internal/format/key", "internal/query/buckets", "internal/query/divide", "internal/query/duck", "internal/query/duck/promsql", "internal/query/engine", "internal/query/exec", "internal/query/explain", "internal/query/index", "internal/query/inventory", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/query/usage", "internal/sql", "internal/sql/views", "internal/store/catalog", "internal/store/objstore", "internal/store/recent", "internal/store/replica"},
+	"internal/query": {"internal/access/auth", "internal/access/tenant", "internal/base/settings", "internal/base/tempdir", "internal/format/key", "internal/query/buckets", "internal/query/divide", "internal/query/duck", "internal/query/duck/promsql", "internal/query/engine", "internal/query/exec", "internal/query/explain", "internal/query/index", "internal/query/inventory", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/query/usage", "internal/sql", "internal/sql/views", "internal/store/catalog", "internal/store/objstore", "internal/store/recent", "internal/store/replica"},
 
 	// The page, and headers of others.
 	"third_party/duckdb": {},

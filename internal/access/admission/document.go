@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/remotewrite"
 	"github.com/promlake/promlake/internal/store/replica"
@@ -69,6 +70,9 @@ type overrides struct {
 	HAReplica  *string         `yaml:"ha_replica_label"`
 	HACluster  *string         `yaml:"ha_cluster_label"`
 	HAFailover *model.Duration `yaml:"ha_tracker_failover_timeout"`
+
+	DollarsPerDay   *float64 `yaml:"max_query_dollars_per_day"`
+	DollarsPerMonth *float64 `yaml:"max_query_dollars_per_month"`
 
 	GlobalSeries *int `yaml:"max_global_series_per_user"` // not supported
 }
@@ -142,6 +146,8 @@ func (o *overrides) over(l Limits) (*Limits, error) {
 	set(&l.HA.ClusterLabel, o.HACluster)
 	set(&l.HA.FailoverTimeout, (*time.Duration)(o.HAFailover))
 	set(&l.PendingUploads, o.PendingUploads)
+	set(&l.Queries.Day, o.DollarsPerDay)
+	set(&l.Queries.Month, o.DollarsPerMonth)
 	l.Relabel = o.Relabel
 	scheme := model.UTF8Validation
 	if l.NameScheme == remotewrite.LegacyNames {
@@ -185,6 +191,9 @@ type Limits struct {
 	// HA says which series of the tenant are replicas of one another. Its flags belong to the query
 	// stage.
 	HA replica.Settings `kong:"-"`
+
+	// Queries bounds what the tenant's queries take. Its flags belong to the query stage.
+	Queries auth.Allowance `kong:"-"`
 
 	// PendingUploads bounds the blocks that the tenant uploads at once; 0 is no limit. Its flag
 	// belongs to block uploads.
@@ -251,6 +260,8 @@ func (l *Limits) check() error {
 	within("compactor_block_upload_max_pending_blocks", l.PendingUploads, 0, 1_000_000)
 	grace("creation_grace_period", l.CreationGracePeriod)
 	grace("past_grace_period", l.PastGracePeriod)
+	rate("max_query_dollars_per_day", l.Queries.Day)
+	rate("max_query_dollars_per_month", l.Queries.Month)
 	if t := l.HA.FailoverTimeout; t < leastFailover || t > mostFailover {
 		errs = append(errs, fmt.Errorf("ha_tracker_failover_timeout: want %s to %s, got %s", leastFailover, mostFailover, t))
 	}

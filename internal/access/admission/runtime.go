@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/store/objstore"
@@ -91,6 +92,11 @@ func (r *Runtime) Current(ctx context.Context) *Document {
 // Replicas returns which series of the context's tenant are replicas of one another.
 func (r *Runtime) Replicas(ctx context.Context) replica.Rule {
 	return r.Current(ctx).Of(tenant.From(ctx)).HA.Rule()
+}
+
+// Queries returns what the queries of the context's tenant may take.
+func (r *Runtime) Queries(ctx context.Context) auth.Allowance {
+	return r.Current(ctx).Of(tenant.From(ctx)).Queries
 }
 
 // due reports whether the last read is old. A clock that was set back makes it due.

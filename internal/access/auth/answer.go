@@ -83,6 +83,9 @@ type Listed struct {
 // idDigits is the length of an ID.
 const idDigits = 8
 
+// id is how List and Caller name the entry.
+func (e Entry) id() string { return cmp.Or(e.SHA256[:min(idDigits, len(e.SHA256))], e.Principal) }
+
 // List returns a handler that lists the valid tokens and principals in the form of the Prometheus
 // API:
 //

@@ -36,6 +36,15 @@ type Entry struct {
 	Tenants   []string `json:"tenants"`             // names, or only AnyTenant
 	Access    []string `json:"access"`              // read, write, admin; none implies another
 	Comment   string   `json:"comment,omitempty"`   // for people
+
+	Allowance // of its queries
+}
+
+// Allowance is the list price in US dollars of what queries may take on a UTC day, and in a month.
+// 0 is no limit. The tags are those of package settings.
+type Allowance struct {
+	Day   float64 `json:"max_query_dollars_per_day,omitempty" name:"query.max-dollars-per-day" default:"0" min:"0" help:"List price in US dollars of what the queries of a tenant may take on one UTC day: their requests to the store and their time in functions. Further queries of the day are refused. The runtime configuration sets it for single tenants. 0 means no limit." when:"In a service that several teams share."`
+	Month float64 `json:"max_query_dollars_per_month,omitempty" name:"query.max-dollars-per-month" default:"0" min:"0" help:"Like --query.max-dollars-per-day, in one UTC month." when:"In a service that several teams share."`
 }
 
 // NewEntry returns the entry of a token. It fails if ParseDocument would reject the entry.
@@ -165,6 +174,9 @@ func (e Entry) grant() (*grant, error) {
 	}
 	if !slices.Contains(e.Tenants, AnyTenant) {
 		g.tenants = slices.Sorted(slices.Values(e.Tenants))
+	}
+	if !(e.Day >= 0 && e.Month >= 0) {
+		errs = append(errs, errors.New("max_query_dollars_per_day, max_query_dollars_per_month: want 0 or more"))
 	}
 	if len(e.Access) == 0 {
 		errs = append(errs, errors.New("access: want at least one of read, write, admin"))

@@ -91,35 +91,48 @@ func (g *Guard) Protect(access Access, next http.Handler) http.Handler {
 			next.ServeHTTP(w, preflight(r))
 			return
 		}
-		id, refused := g.admit(r, access)
+		id, caller, refused := g.admit(r, access)
 		if refused != nil {
 			g.requests.WithLabelValues(refused.result).Inc()
 			refused.write(w, r, access)
 			return
 		}
 		g.requests.WithLabelValues("ok").Inc()
-		r = r.Clone(context.WithValue(r.Context(), credentialsKey{}, r.Header.Get("Authorization")))
+		r = r.Clone(context.WithValue(r.Context(), callerKey{}, callerOf{r.Header.Get("Authorization"), caller.id(), caller.Allowance}))
 		r.Header.Del("Authorization")
 		r.Header.Set(tenant.Header, id)
 		next.ServeHTTP(w, r)
 	})
 }
 
-type credentialsKey struct{}
+type callerKey struct{}
+
+type callerOf struct {
+	authorization, id string
+	allowance         Allowance
+}
+
+// Caller returns the ID of the token, or the ARN of the principal, of the request to which ctx
+// belongs, as List shows it, and what its queries may take. "": it was not checked, or is of this
+// process.
+func Caller(ctx context.Context) (id string, a Allowance) {
+	c, _ := ctx.Value(callerKey{}).(callerOf)
+	return c.id, c.allowance
+}
 
 // Credentials returns the Authorization header of the request to which ctx belongs, for requests to
 // processes that evaluate a part of it and check the sender's rights again. "": it had none, or was
 // not checked.
 func Credentials(ctx context.Context) string {
-	c, _ := ctx.Value(credentialsKey{}).(string)
-	return c
+	c, _ := ctx.Value(callerKey{}).(callerOf)
+	return c.authorization
 }
 
 // everything is the grant of the process's own token.
 var everything = &grant{access: map[Access]bool{Read: true, Write: true, Admin: true}}
 
-// admit returns the tenant of a request that is allowed.
-func (g *Guard) admit(r *http.Request, access Access) (string, *refusal) {
+// admit returns the tenant and the caller of a request that is allowed.
+func (g *Guard) admit(r *http.Request, access Access) (id string, caller Entry, refused *refusal) {
 	var keys []string
 	unknown := &refusal{"unknown", http.StatusUnauthorized, errUnknown}
 	if arn, ok := r.Context().Value(principalKey{}).(string); ok {
@@ -128,10 +141,10 @@ func (g *Guard) admit(r *http.Request, access Access) (string, *refusal) {
 	} else {
 		token, err := credentials(r.Header)
 		if errors.Is(err, errAbsent) {
-			return "", &refusal{"absent", http.StatusUnauthorized, err}
+			return "", caller, &refusal{"absent", http.StatusUnauthorized, err}
 		}
 		if err != nil {
-			return "", &refusal{"malformed", http.StatusUnauthorized, err}
+			return "", caller, &refusal{"malformed", http.StatusUnauthorized, err}
 		}
 		keys = []string{SumOf(token)}
 	}
@@ -141,25 +154,25 @@ func (g *Guard) admit(r *http.Request, access Access) (string, *refusal) {
 	if !slices.Contains(keys, g.own) {
 		grants, err := g.keys.all(r.Context(), keys)
 		if err != nil {
-			return "", &refusal{"unavailable", http.StatusServiceUnavailable, err}
+			return "", caller, &refusal{"unavailable", http.StatusServiceUnavailable, err}
 		}
 		granted = first(grants, keys)
 	}
 	if granted == nil {
-		return "", unknown
+		return "", caller, unknown
 	}
 	if err := granted.allows(access); err != nil {
-		return "", &refusal{"access", http.StatusForbidden, err}
+		return "", caller, &refusal{"access", http.StatusForbidden, err}
 	}
 	id, err := tenant.FromRequest(r)
 	if err != nil {
-		return "", &refusal{"tenant", http.StatusBadRequest, err}
+		return "", caller, &refusal{"tenant", http.StatusBadRequest, err}
 	}
 	id, err = granted.tenantOf(id, r.Header.Get(tenant.Header) != "")
 	if err != nil {
-		return "", &refusal{"tenant", http.StatusForbidden, err}
+		return "", caller, &refusal{"tenant", http.StatusForbidden, err}
 	}
-	return id, nil
+	return id, granted.entry, nil
 }
 
 // allows returns an error if the grant does not include an access.

@@ -52,7 +52,7 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 		p.Memory.Outside(duck.Room)
 		if s.Query.Tenants == nil && s.Tenants.File != "" {
 			defaults := settings.Default[admission.Limits]()
-			defaults.HA = s.Query.HA
+			defaults.HA, defaults.Queries = s.Query.HA, s.Query.Allowance
 			tenants, err := admission.New(ctx, s.Tenants, p.Store, defaults, p.Registry, p.Logger, p.Now)
 			if err != nil {
 				return nil, fmt.Errorf("start query: %w", err)
@@ -113,6 +113,9 @@ func (s stage) Routes() []process.Route {
 	}
 	for _, p := range api.OperatorPatterns() {
 		routes = append(routes, process.Route{Pattern: p, Access: auth.Operate, Handler: s.api})
+	}
+	for _, p := range api.AdminPatterns() {
+		routes = append(routes, process.Route{Pattern: p, Access: auth.Admin, Handler: s.api})
 	}
 	for _, p := range admin.Patterns() {
 		routes = append(routes, process.Route{Pattern: p, Access: auth.Admin, Handler: s.admin})

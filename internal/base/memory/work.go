@@ -91,6 +91,16 @@ func (w *Work) Refused() error {
 	return &Error{Limit: b.limit, Needed: max(b.limit+1, b.measured+b.limit/reserveShare)}
 }
 
+// Bytes returns the bytes of the work.
+func (w *Work) Bytes() int64 {
+	if w == nil {
+		return 0
+	}
+	w.budget.mu.Lock()
+	defer w.budget.mu.Unlock()
+	return w.held()
+}
+
 // held returns the bytes of the work. The caller holds the budget's mu.
 func (w *Work) held() int64 {
 	if w.outside == nil {

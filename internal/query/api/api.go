@@ -77,10 +77,11 @@ type server struct {
 	started  time.Time
 	dir      string
 	hostname string
-	explains Explainer // nil: the backend cannot explain queries
-	sql      SQLer     // nil: the backend has no SQL
-	lakes    Laker     // nil: the backend cannot describe its objects
-	pieces   Piecer    // nil: the backend evaluates no pieces
+	explains Explainer  // nil: the backend cannot explain queries
+	sql      SQLer      // nil: the backend has no SQL
+	lakes    Laker      // nil: the backend cannot describe its objects
+	pieces   Piecer     // nil: the backend evaluates no pieces
+	queries  Accountant // nil: the backend does not list its queries
 	weights  weights.Server
 
 	reads   *gate.Gate       // of RemoteReadConcurrency
@@ -124,6 +125,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s.sql, _ = backend.(SQLer)
 	s.lakes, _ = backend.(Laker)
 	s.pieces, _ = backend.(Piecer)
+	s.queries, _ = backend.(Accountant)
 	s.weights = weights.Server{Parser: s.parser, Now: now}
 	s.weights.Weigher, _ = backend.(weights.Weigher)
 	s.weights.Asker, _ = backend.(weights.Asker)
@@ -155,7 +157,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 
 	instrument := telemetry.Instrument(reg)
 	guarded := func(name string, h http.Handler) http.HandlerFunc {
-		return instrument(name, s.guard.Wrap(h)).ServeHTTP
+		return instrument(name, s.guard.Wrap(name, h)).ServeHTTP
 	}
 	federate := route.New()
 	federate.Get(federatePath, guarded(federatePath, answers.Zipped(httputil.CompressionHandler{Handler: s.queued(http.HandlerFunc(s.federate))})))

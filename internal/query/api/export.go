@@ -35,7 +35,7 @@ type Counter interface {
 // that match[] selects, between start and end. The samples of a piece of time are in memory at
 // once; the series of each piece are in order.
 func (s *server) exporting(format func(*http.Request) (Format, error)) http.Handler {
-	return s.shared(s.withAsOf(httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.tracked(s.shared(s.withAsOf(httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := &export{server: s, w: w, ctx: r.Context()}
 		mint, maxt, err := e.parse(r)
 		if err == nil {
@@ -60,7 +60,7 @@ func (s *server) exporting(format func(*http.Request) (Format, error)) http.Hand
 			w.Header().Del("Trailer")
 			s.respond.StorageError(w, r, err)
 		}
-	})}))
+	})})))
 }
 
 // The formats of exportPath and exportCSVPath.

@@ -67,7 +67,7 @@ func (s *server) served() map[string]choice {
 		"/labels":             s.queue(s.reading),
 		"/label/:name/values": s.queue(s.countingLabel),
 		"/metadata":           s.queue(replace(s.respond.JSON(s.metadata))), // upstream's reads scrape targets
-		"/read":               replace(s.boundedRead(withReadStatus(s.shared(http.HandlerFunc(s.remoteRead))))),
+		"/read":               replace(s.boundedRead(withReadStatus(s.tracked(s.shared(http.HandlerFunc(s.remoteRead)))))),
 
 		"/scrape_pools":          keep,
 		"/scrape_pools/config":   keep,
@@ -145,6 +145,10 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	if s.pieces != nil {
 		served[piecePath] = replace(http.HandlerFunc(s.piece))
 	}
+	if s.queries != nil {
+		served[activePath] = replace(s.active())
+		served[spendingPath], served[spendingAllPath] = replace(s.respond.JSON(s.spending)), replace(s.respond.JSON(s.spendingOfAll))
+	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
 	hidden, queries := map[string]bool{}, map[string]http.HandlerFunc{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
@@ -163,11 +167,12 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return h
 	})
 	upstream.Register(router)
-	for _, path := range slices.Concat([]string{explainPath, costPath, rangeCostPath, sqlPath, lakePath, exportPath, exportCSVPath, slicesPath}, weights.Paths) {
+	for _, path := range slices.Concat([]string{explainPath, costPath, rangeCostPath, sqlPath, lakePath, exportPath, exportCSVPath, slicesPath, activePath, spendingPath, spendingAllPath}, weights.Paths) {
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}
 	router.Post(piecePath, http.NotFound)
+	router.Del(activePath, http.NotFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asks := r.Method == http.MethodGet || r.Method == http.MethodPost
 		switch query := queries[r.URL.Path]; {
@@ -182,8 +187,15 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 }
 
 // operatorPaths are the paths below /api/v1 that describe the process and its machine: its flags,
-// which may name other tenants and locations of secrets, its working directory and its host.
-var operatorPaths = []string{"/status/config", "/status/flags", "/status/runtimeinfo"}
+// which may name other tenants and locations of secrets, its working directory and its host; or all
+// tenants.
+var operatorPaths = []string{"/status/config", "/status/flags", "/status/runtimeinfo", spendingAllPath}
+
+// AdminPatterns returns the patterns of New's handler that change what concerns a tenant.
+func AdminPatterns() []string {
+	path := apiPath + activePath
+	return []string{"DELETE " + path, "DELETE " + mimirPrefix + path}
+}
 
 // OperatorPatterns returns the patterns of New's handler that only operators may request. They are
 // more specific than those of Patterns, so http.ServeMux prefers them. WithoutOperator removes the
@@ -198,12 +210,12 @@ func OperatorPatterns() []string {
 	return out
 }
 
-// WithoutOperator returns h with 404 for the paths of OperatorPatterns. Requests for them reach it
-// if http.ServeMux does not match their pattern, as with /api/v1/status%2Fflags.
+// WithoutOperator returns h with 404 for what OperatorPatterns and AdminPatterns mean. Requests for
+// it reach h if http.ServeMux does not match their pattern, as with /api/v1/status%2Fflags.
 func WithoutOperator(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, mimirPrefix), apiPath)
-		if slices.Contains(operatorPaths, path) {
+		if slices.Contains(operatorPaths, path) || r.Method == http.MethodDelete {
 			http.NotFound(w, r)
 			return
 		}

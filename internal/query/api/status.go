@@ -110,7 +110,7 @@ func (s *server) tsdbStatus(r *http.Request) (any, error) {
 	if weights.Extends(r) {
 		return s.weights.Explore(r)
 	}
-	limit, err := statsLimit(r)
+	limit, err := rowLimit(r)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (s *server) tsdbStatus(r *http.Request) (any, error) {
 	}, nil
 }
 
-func statsLimit(r *http.Request) (int, error) {
+func rowLimit(r *http.Request) (int, error) {
 	v := r.FormValue("limit")
 	if v == "" {
 		return weights.DefaultRows, nil

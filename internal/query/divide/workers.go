@@ -417,6 +417,13 @@ func (w *Workers) ask(ctx context.Context, addr string, p *Piece, body []byte) (
 	if c := auth.Credentials(ctx); c != "" {
 		req.Header.Set("Authorization", c)
 	}
+	if a := request.From(ctx).Asker; a != nil {
+		source, err := json.Marshal(a.Source)
+		if err != nil {
+			return nil, 0, err
+		}
+		req.Header.Set(request.SourceHeader, string(source))
+	}
 	res, err := w.client.Do(req)
 	if errors.Is(err, lambda.ErrRequestTooLarge) {
 		return nil, http.StatusRequestEntityTooLarge, err

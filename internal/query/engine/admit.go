@@ -6,8 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/util/stats"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query/request"
 )
@@ -28,8 +31,13 @@ func (e *Engine) admit(asked context.Context, q *Query, at *gate, bytes int64, f
 	defer stop(nil)
 	r := request.From(asked)
 	inside := r.Inside
+	var run *request.Running
 	if r.Inside = true; !inside {
 		r.Bytes = request.NewByteBudget(bytes, stop)
+		var done func()
+		run, done = e.track(asked, &r, q, stop)
+		defer done()
+		r.Leave = sync.OnceFunc(func() { run.Leave(); at.leave(run.Tenant) })
 	}
 	ctx, cancel := counted, func() { stop(nil) }
 	if end, ok := asked.Deadline(); !ok || time.Until(end) > s.Timeout {
@@ -47,12 +55,12 @@ func (e *Engine) admit(asked context.Context, q *Query, at *gate, bytes int64, f
 			return err
 		}
 	}
-	if !inside {
-		r.Leave = sync.OnceFunc(func() { at.leave(tenant.From(ctx)) })
-	}
 	allowed := x.Files.Sharing(request.With(ctx, r))
 	if inside {
 		return fn(allowed)
+	}
+	if err := e.allowed(asked, run); err != nil {
+		return err
 	}
 	queue := &stats.Timer{}
 	if q != nil {
@@ -60,12 +68,66 @@ func (e *Engine) admit(asked context.Context, q *Query, at *gate, bytes int64, f
 	}
 	queue.Start()
 	x.Metrics.Waiting.Inc()
-	err = at.enter(ctx, tenant.From(ctx))
+	err = at.enter(ctx, run.Tenant)
 	x.Metrics.Waiting.Dec()
 	queue.Stop()
 	if err != nil {
 		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", at.size, err)
 	}
+	run.Begin()
 	defer r.Leave()
 	return fn(allowed)
+}
+
+// allowed returns an error if the tenant or the token of a query has used up its allowance.
+func (e *Engine) allowed(ctx context.Context, run *request.Running) error {
+	var of auth.Allowance
+	if e.settings.Allowance != nil {
+		of = e.settings.Allowance(ctx)
+	}
+	if run.Asker == nil || of == (auth.Allowance{}) && run.Allowance == (auth.Allowance{}) {
+		return nil
+	}
+	return e.usage.Within(ctx, run, of)
+}
+
+// Track lists what the request of asked asks for among the queries that run, and accounts for what
+// fn takes, which takes no turn, or several.
+func (e *Engine) Track(asked context.Context, fn func(ctx context.Context)) {
+	ctx, stop := context.WithCancelCause(asked)
+	defer stop(nil)
+	r := request.From(asked)
+	run, done := e.track(asked, &r, nil, stop)
+	defer done()
+	run.Begin()
+	fn(request.With(ctx, r))
+}
+
+// track lists a query, or what r asks for, until done is called, which accounts for what it took. A
+// part of what is listed belongs to it.
+func (e *Engine) track(ctx context.Context, r *request.Request, q *Query, stop context.CancelCauseFunc) (run *request.Running, done func()) {
+	run = &request.Running{Asker: r.Asker, Tenant: tenant.From(ctx)}
+	if r.Took != nil {
+		return run, func() {}
+	}
+	if run.Asker == nil {
+		run.Asker = &request.Asker{Source: request.Source{Kind: request.Client, Name: "promlake"}}
+		if origin, ok := ctx.Value(promql.QueryOrigin{}).(map[string]any); ok { // as upstream's rules set it
+			if group, ok := origin["ruleGroup"].(map[string]string); ok {
+				run.Source = request.Source{Kind: request.RuleGroup, Name: group["file"] + ";" + group["name"]}
+			}
+		}
+	}
+	run.Text = run.Asker.Text
+	if q != nil {
+		run.Text, run.Start, run.End, run.Step = q.text, timestamp.FromTime(q.asked.Start), timestamp.FromTime(q.asked.End), q.asked.Interval.Milliseconds()
+	}
+	r.Asker, r.Took = run.Asker, &run.Took
+	remove := e.Queries.Add(ctx, run, stop)
+	return run, func() {
+		run.Leave()
+		remove()
+		run.Asker.Took.Add(&run.Took)
+		e.usage.Spend(run, q == nil || q.piece == nil)
+	}
 }

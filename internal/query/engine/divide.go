@@ -168,7 +168,9 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 	if err != nil {
 		return nil, err
 	}
-	request.From(ctx).Count(joined.Stats.Storage)
+	r := request.From(ctx)
+	r.Took = nil // the workers account for it
+	r.Count(joined.Stats.Storage)
 	if n := joined.Series.TotalSamples(); n > s.MaxSamples {
 		return nil, promql.ErrTooManySamples("query execution")
 	}

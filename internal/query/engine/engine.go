@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/stats"
 
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/plan"
@@ -42,6 +43,8 @@ func ParserOptions() parser.Options {
 // queries have the statistics, the errors and the results of upstream's. It is safe for concurrent
 // use.
 type Engine struct {
+	Queries request.Queries // that run, or wait for their turn
+
 	settings Settings
 	exec     *exec.Executor
 	upstream *promql.Engine
@@ -66,8 +69,9 @@ type Settings struct {
 	Timeout          time.Duration // of one query
 	Lookback         time.Duration // default of queries that name none
 	Cost             request.CostLimits
-	DivideBytes      int64 // that a range query reads, by its estimate, if it is not divided over workers
-	DivideWindows    int64 // of blocks that a slice of it has at least; 0 or less = slices end anywhere
+	Allowance        func(context.Context) auth.Allowance // of the tenant; nil: none has one
+	DivideBytes      int64                                // that a range query reads, by its estimate, if it is not divided over workers
+	DivideWindows    int64                                // of blocks that a slice of it has at least; 0 or less = slices end anywhere
 
 	DelayedNameRemoval, UseStartTimestamps bool // upstream's feature flags
 }

@@ -173,6 +173,7 @@ func (e *Engine) classified(asked, ctx context.Context, err error) error {
 	const where = "query execution"
 	cause := context.Cause(ctx)
 	var failed *failedRead
+	var ended *request.EndedError
 	if cause != nil && errors.As(err, &failed) {
 		err = failed.err // because the context ended
 	}
@@ -181,6 +182,8 @@ func (e *Engine) classified(asked, ctx context.Context, err error) error {
 		return err
 	case errors.As(cause, &limit):
 		return cause
+	case errors.As(cause, &ended):
+		return fmt.Errorf("%w: %w", promql.ErrQueryCanceled(where), ended)
 	case isPromQL(err):
 	case errors.Is(cause, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: %w", promql.ErrQueryTimeout(where), err)

@@ -35,9 +35,9 @@ type Store interface {
 // Meter counts what a cache does. Kinds are "segment" for whole objects and "chunks" for parts of
 // objects.
 type Meter interface {
-	CountLookup(kind string, hit bool) // a lookup; hit: nothing had to be fetched
-	Fetched(bytes int64)               // a request for so many bytes of a body
-	Holds(bytes int64)                 // the bytes of all complete files on disk
+	CountLookup(kind string, hit bool)        // a lookup; hit: nothing had to be fetched
+	Fetched(ctx context.Context, bytes int64) // a request for so many bytes of a body
+	Holds(bytes int64)                        // the bytes of all complete files on disk
 }
 
 const (

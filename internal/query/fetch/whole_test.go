@@ -54,7 +54,7 @@ func (g *gauge) CountLookup(_ string, hit bool) {
 	}
 }
 
-func (g *gauge) Fetched(n int64) {
+func (g *gauge) Fetched(_ context.Context, n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.bytes += n

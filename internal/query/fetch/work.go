@@ -100,7 +100,7 @@ func (w *work) request(ctx context.Context, r *request) (err error) {
 	if err := w.file.check(obj); err != nil {
 		return err
 	}
-	w.cache.meter.Fetched(r.Length)
+	w.cache.meter.Fetched(ctx, r.Length)
 	at := r.Offset
 	for _, p := range r.parts {
 		if _, err := io.CopyN(io.Discard, body, p.from-at); err != nil {
@@ -140,7 +140,7 @@ func (w *work) getWhole(ctx context.Context, s slots, needed bool) (err error) {
 	if err := w.fill(0, obj.Size, body); err != nil {
 		return err
 	}
-	w.cache.meter.Fetched(obj.Size)
+	w.cache.meter.Fetched(ctx, obj.Size)
 	f.size = obj.Size
 	return nil
 }

@@ -36,6 +36,9 @@ func (r Request) Count(t Totals) {
 	if r.Stats != nil {
 		r.Stats.Add(t)
 	}
+	if r.Took != nil {
+		r.Took.Bytes.Add(t.Bytes.Read)
+	}
 	if b := r.Bytes; b != nil {
 		if n := b.read.Add(t.Bytes.Read); n > b.limit {
 			b.end(&LimitError{Limit: "bytes of objects per query", Value: b.limit, Needed: n, Flag: "--query.max-fetched-bytes"})

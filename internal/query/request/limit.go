@@ -19,11 +19,16 @@ type LimitError struct {
 	Details string // of Needed
 	Advice  string // what else can be raised
 	Cause   error  // by which upstream's API classifies the error; nil: it does not know it
-	Cost    bool   // it is a limit of the estimate, which upstream knows from 3.16 on
+	Cost    bool   // it is a limit of the cost, which upstream knows from 3.16 on
+
+	text string // in place of the one that Error makes; "": there is none
 }
 
 // Error implements error.
 func (e *LimitError) Error() string {
+	if e.text != "" {
+		return settings.ForOperator(e.text)
+	}
 	text := fmt.Sprintf("query exceeds the limit of %d %s", e.Value, e.Limit)
 	if e.Needed > 0 {
 		text += fmt.Sprintf(", it needs %d", e.Needed)
@@ -62,6 +67,13 @@ func TooLong(timeout time.Duration, cause error) error {
 // TooMuchMemory returns the error of a query whose values need more than limit bytes.
 func TooMuchMemory(limit, needed int64) error {
 	return &LimitError{Limit: "bytes of values and of what functions keep in memory per query", Value: limit, Needed: needed, Flag: MemoryFlag}
+}
+
+// SpentAll returns the error of a query of a tenant or a token whose queries have taken dollars in
+// a span of time, day or month, and may take limit, which flag sets for all tenants.
+func SpentAll(of, span, flag string, limit, dollars float64) error {
+	return &LimitError{Flag: flag, Cost: true, text: fmt.Sprintf(
+		"the queries of %s have taken $%.6f in this %s (UTC), and the limit is $%.6f; it is %s, or max_query_dollars_per_%s of the tenant or the token", of, dollars, span, limit, flag, span)}
 }
 
 // TooManySamples returns the error of a selector that has more than limit samples.

@@ -158,7 +158,12 @@ func (m *Metrics) CountLookups(kind string, hits, misses int) {
 }
 
 // Fetched implements fetch.Meter.
-func (m *Metrics) Fetched(bytes int64) { m.fetched.Add(float64(bytes)) }
+func (m *Metrics) Fetched(ctx context.Context, bytes int64) {
+	m.fetched.Add(float64(bytes))
+	if t := From(ctx).Took; t != nil {
+		t.Requests.Add(1)
+	}
+}
 
 // Holds implements fetch.Meter.
 func (m *Metrics) Holds(bytes int64) { m.cacheSize.Set(float64(bytes)) }

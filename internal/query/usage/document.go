@@ -16,6 +16,8 @@ const Version = 1
 const (
 	// keepFor is how long an entry that no query asks for is kept.
 	keepFor = 400 * 24 * time.Hour
+	// keepDays is how long is known what was spent on a day: two months, and the present one.
+	keepDays = 93 * 24 * time.Hour
 	// maxSaves is the number of batches that an object remembers. A batch whose save failed without
 	// a clear answer is saved again. It counts twice if so many others were saved in between.
 	maxSaves = 256
@@ -31,6 +33,7 @@ type document struct {
 	Names    map[string]Asked `json:"names"`
 	Patterns map[string]Asked `json:"patterns"`
 	Labels   map[string]Asked `json:"labels"`
+	Spent    spending         `json:"spent"`
 	Saves    []string         `json:"saves"` // of the last batches, oldest first
 }
 
@@ -63,9 +66,12 @@ func (d *document) with(b *batch, now, limit int64) document {
 	if last := t.prune(now-keepFor.Milliseconds(), limit); last > 0 {
 		since = max(since, last+1)
 	}
+	spent := d.Spent.clone()
+	spent.addAll(b.spent)
+	spent.prune(time.UnixMilli(now).Add(-keepDays), limit)
 	saves := append(slices.Clone(d.Saves), b.id)
 	return document{
-		Version: Version, Since: since, Names: t[metrics], Patterns: t[patterns], Labels: t[labelNames],
+		Version: Version, Since: since, Names: t[metrics], Patterns: t[patterns], Labels: t[labelNames], Spent: spent,
 		Saves: saves[max(0, len(saves)-maxSaves):],
 	}
 }

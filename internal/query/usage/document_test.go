@@ -11,7 +11,7 @@ import (
 // FuzzDecode holds that a document that is read can be added to and stored. The checksum is
 // repaired.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"version":1,"since":1700000000000,"names":{"up":{"queries":12,"last":1700003600000}},"patterns":{"node_.+":{"queries":1,"last":1700000000000}},"labels":{"job":{"queries":13,"last":1700003600000}},"saves":["01HF7YAT00V3G5K1B8M6Q2W9XZ"]}`))
+	f.Add([]byte(`{"version":1,"since":1700000000000,"names":{"up":{"queries":12,"last":1700003600000}},"patterns":{"node_.+":{"queries":1,"last":1700000000000}},"labels":{"job":{"queries":13,"last":1700003600000}},"spent":{"2023-11-14":{"dashboard/x":{"title":"X","queries":1,"microseconds":1000000,"bytes":1000,"requests":10}},"?":{"":{}},"2023-11-15":null},"saves":["01HF7YAT00V3G5K1B8M6Q2W9XZ"]}`))
 	f.Add([]byte(`{"version":1,"since":-1,"names":null,"labels":{"":{}}}`))
 	f.Add([]byte(`{"version":2}`))
 	f.Fuzz(func(t *testing.T, body []byte) {

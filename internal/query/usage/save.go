@@ -130,7 +130,7 @@ func (c *Counter) saveOne(ctx context.Context, tenant string, b *batch) error {
 			doc.Since = b.from
 		case err != nil:
 			return err
-		case slices.Contains(doc.Saves, b.id), b.size() == 0 && b.lost <= doc.Since:
+		case slices.Contains(doc.Saves, b.id), b.size() == 0 && len(b.spent) == 0 && b.lost <= doc.Since:
 			return nil
 		}
 		next := doc.with(b, c.now().UnixMilli(), c.settings.Bytes)

@@ -72,13 +72,16 @@ func TestObject(t *testing.T) {
 	at, store := newClock(), known(t, memstore.Settings{})
 	c := newCounter(saving, store, at.now)
 	c.Query("a", wanted(t, `up{job="x"} + {__name__=~"node_.+"}`))
+	c.Spend(took("dashboard", "x", "9f86d081"), true)
 	c.Save(t.Context())
 	got := read(t, store)
 	var saves struct{ Saves []string }
 	require.NoError(t, json.Unmarshal([]byte(got), &saves))
 	require.Len(t, saves.Saves, 1)
 	want, err := checksum.Append([]byte(`{"version":1,"since":1700000000000,"names":{"up":{"queries":1,"last":1700000000000}},` +
-		`"patterns":{"node_.+":{"queries":1,"last":1700000000000}},"labels":{"job":{"queries":1,"last":1700000000000}},"saves":["` + saves.Saves[0] + `"]}`))
+		`"patterns":{"node_.+":{"queries":1,"last":1700000000000}},"labels":{"job":{"queries":1,"last":1700000000000}},` +
+		`"spent":{"2023-11-14":{"dashboard/x":{"title":"X","queries":1,"microseconds":1000000,"bytes":1000,"requests":10},` +
+		`"token/9f86d081":{"queries":1,"microseconds":1000000,"bytes":1000,"requests":10}}},"saves":["` + saves.Saves[0] + `"]}`))
 	require.NoError(t, err)
 	require.Equal(t, string(want), got)
 }

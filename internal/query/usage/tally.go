@@ -52,14 +52,14 @@ func (t *tally) clone() (out tally) {
 func (t *tally) size() (n int64) {
 	for k := range kinds {
 		for name := range t[k] {
-			n += cost(name)
+			n += entrySize(name)
 		}
 	}
 	return n
 }
 
-// cost is about what an entry takes in memory, in bytes.
-func cost(name string) int64 { return entryBytes + int64(len(name)) }
+// entrySize is about what an entry takes in memory, in bytes.
+func entrySize(name string) int64 { return entryBytes + int64(len(name)) }
 
 // prune removes the entries that were not asked for since a time (ms), and, if the rest takes more
 // than limit bytes, those that were asked for least recently, until it takes nine tenths of limit.
@@ -89,7 +89,7 @@ func (t *tally) prune(since, limit int64) (last int64) {
 			break
 		}
 		delete(t[e.kind], e.name)
-		used, last = used-cost(e.name), e.last
+		used, last = used-entrySize(e.name), e.last
 	}
 	return last
 }

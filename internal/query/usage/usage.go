@@ -1,5 +1,5 @@
-// Package usage counts which metrics and labels the queries of each tenant ask for, and keeps the
-// counts in the store (schemas/usage.md).
+// Package usage counts which metrics and labels the queries of each tenant ask for, and what the
+// queries took, and keeps the counts in the store (schemas/usage.md).
 package usage
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/prom/expression"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
@@ -44,6 +45,7 @@ type Counter struct {
 	lost   int64 // ms: the newest query of a tenant that found no room
 	fresh  map[string]*batch
 	frozen map[string]*batch // to be saved, unchanged, until that has succeeded
+	recent map[string]*known // by tenant
 }
 
 // countable limits the patterns that are counted: a report compiles them, one at a time.
@@ -52,17 +54,18 @@ var countable = expression.Limits{MaxBytes: 8 << 10, MaxDepth: 1}
 // batch is what a tenant's queries asked for in a span of time.
 type batch struct {
 	tally
-	id   string // a ULID, by which the store knows whether it has the batch
-	from int64  // ms: begin of the span
-	lost int64  // ms: the newest query of which something was not counted; 0: there is none
-	used int64  // bytes
+	spent spending
+	id    string // a ULID, by which the store knows whether it has the batch
+	from  int64  // ms: begin of the span
+	lost  int64  // ms: the newest query of which something was not counted; 0: there is none
+	used  int64  // bytes
 }
 
 // New returns a counter that keeps its counts in store. A process that only asks for them needs an
 // interval of 0. reg may be nil.
 func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) *Counter {
 	c := &Counter{
-		settings: s, store: store, log: logger, now: now, from: now().UnixMilli(), fresh: map[string]*batch{}, frozen: map[string]*batch{},
+		settings: s, store: store, log: logger, now: now, from: now().UnixMilli(), fresh: map[string]*batch{}, frozen: map[string]*batch{}, recent: map[string]*known{},
 		missed: promauto.With(reg).NewCounter(prometheus.CounterOpts{
 			Name: "promlake_query_uncounted_names_total",
 			Help: "Names of metrics and labels in queries that were not counted, because --query.usage-bytes was reached, the name exceeds 4096 bytes, or the pattern is too large.",
@@ -107,13 +110,44 @@ func (c *Counter) Query(tenant string, w *Wants) {
 	}
 }
 
+// Spend accounts for what a query of a tenant took, for its source and its token; counted is false
+// for a part of a query that another process counts.
+func (c *Counter) Spend(r *request.Running, counted bool) {
+	ns := r.Took.Nanoseconds.Load()
+	if c.settings.Bytes == 0 || ns == 0 {
+		return
+	}
+	one := Spent{Title: r.Source.Title, Microseconds: ns / 1000, Bytes: r.Took.Bytes.Load(), Requests: r.Took.Requests.Load()}
+	if counted {
+		one.Queries = 1
+	}
+	at := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.batch(r.Tenant, at.UnixMilli())
+	if b == nil {
+		return
+	}
+	day := at.UTC().Format(time.DateOnly)
+	spend := func(kind, name string, one Spent) {
+		if _, known := b.spent[day][kind+"/"+name]; !known && !c.room(b, day+kind+name+one.Title) {
+			name, one.Title = "", ""
+		}
+		b.spent.add(day, kind+"/"+name, one)
+	}
+	spend(r.Source.Kind, r.Source.Name, one)
+	if one.Title = ""; r.Token != "" {
+		spend(Token, r.Token, one)
+	}
+}
+
 // batch returns the batch that counts of a tenant enter at a time (ms); nil if there is no room for
 // one. mu is held.
 func (c *Counter) batch(tenant string, at int64) *batch {
 	if b := c.fresh[tenant]; b != nil {
 		return b
 	}
-	b := &batch{id: ulid.MustNew(ulid.Now(), rand.Reader).String(), from: c.from, lost: c.lost}
+	b := &batch{spent: spending{}, id: ulid.MustNew(ulid.Now(), rand.Reader).String(), from: c.from, lost: c.lost}
 	if !c.room(b, tenant) {
 		c.lost = at
 		c.missed.Inc()
@@ -125,7 +159,7 @@ func (c *Counter) batch(tenant string, at int64) *batch {
 
 // room takes the memory of an entry of a batch, and reports whether there is any. mu is held.
 func (c *Counter) room(b *batch, name string) bool {
-	n := cost(name)
+	n := entrySize(name)
 	if len(name) > maxLength || n > c.settings.Bytes-c.used {
 		return false
 	}

@@ -2,12 +2,16 @@ package guard
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/api/respond"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // patternParam is the parameter that is a regular expression.
@@ -21,6 +25,9 @@ const otherParam = "params"
 func (g *Guard) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		form, r := Form(r)
+		if a := request.From(r.Context()).Asker; a != nil {
+			a.Text = cmp.Or(url.Values(form).Get("query"), strings.Join(form["match[]"], " "))
+		}
 		var texts []string
 		for name, values := range form {
 			if name != otherParam && name != patternParam {

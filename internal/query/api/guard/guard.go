@@ -39,19 +39,20 @@ type Guard struct {
 	Memory       *memory.Budget         // of the process; nil: no limit
 }
 
-// Wrap wraps a route: it recovers from panics, determines the tenant, limits the body, the
-// expressions and the memory, and disconnects clients that do not read the answer.
-func (g *Guard) Wrap(next http.Handler) http.Handler {
-	return g.written(g.withTenant(g.withBody(g.bounded(g.budgeted(next)))))
+// Wrap wraps the route of a path: it recovers from panics, determines the tenant, limits the body,
+// the expressions and the memory, and disconnects clients that do not read the answer.
+func (g *Guard) Wrap(path string, next http.Handler) http.Handler {
+	return g.written(path, g.withTenant(g.withBody(g.bounded(g.budgeted(next)))))
 }
 
 // written disconnects clients that do not read: each piece of an answer must be written within
 // Guard.WriteTimeout. The whole answer has no time limit but the query's. It answers a panic with
 // 500 and logs it. If the response has begun, it aborts the connection instead, so that the client
 // notices that the response is incomplete.
-func (g *Guard) written(next http.Handler) http.Handler {
+func (g *Guard) written(path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tw := &writer{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.WriteTimeout}
+		asker, r := asking(path, r)
+		tw := &writer{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.WriteTimeout, asker: asker}
 		defer tw.end()
 		defer func() {
 			p := recover()

@@ -1,8 +1,11 @@
 package guard
 
 import (
+	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // PieceBytes is the size of the pieces of an answer: a client has Guard.WriteTimeout for each.
@@ -16,6 +19,7 @@ type writer struct {
 	timeout time.Duration
 	set     bool // the connection has a deadline
 	began   bool
+	asker   *request.Asker
 }
 
 // extend sets the deadline of the next piece. Where there is no connection, as in a Lambda
@@ -33,9 +37,19 @@ func (w *writer) end() {
 	}
 }
 
+// begin notes that the response begins. Its headers say what the queries of the request took, as
+// those of Mimir's query frontend do.
+func (w *writer) begin() {
+	if ns := w.asker.Took.Nanoseconds.Load(); ns > 0 && !w.began {
+		w.Header().Set("Server-Timing", fmt.Sprintf("querier_wall_time;dur=%.3f, bytes_processed;val=%d, store_requests;val=%d",
+			float64(ns)/1e6, w.asker.Took.Bytes.Load(), w.asker.Took.Requests.Load()))
+	}
+	w.began = true
+}
+
 // WriteHeader implements http.ResponseWriter.
 func (w *writer) WriteHeader(code int) {
-	w.began = true
+	w.begin()
 	w.ResponseWriter.WriteHeader(code)
 }
 
@@ -44,7 +58,7 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Write implements http.ResponseWriter.
 func (w *writer) Write(p []byte) (n int, err error) {
-	w.began = true
+	w.begin()
 	for {
 		piece := p[n:min(len(p), n+PieceBytes)]
 		w.extend()
@@ -57,7 +71,7 @@ func (w *writer) Write(p []byte) (n int, err error) {
 
 // Flush implements http.Flusher.
 func (w *writer) Flush() {
-	w.began = true
+	w.begin()
 	w.extend()
 	_ = w.control.Flush() // a failed flush shows as a failed write
 }

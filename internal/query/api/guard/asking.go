@@ -1,0 +1,55 @@
+package guard
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/promlake/promlake/internal/access/auth"
+	"github.com/promlake/promlake/internal/query/request"
+)
+
+// maxSource is the longest name or title of a source, in bytes.
+const maxSource = 200
+
+// asking returns who sends a request for a path, and the request with that in its context.
+func asking(path string, r *http.Request) (*request.Asker, *http.Request) {
+	a := &request.Asker{Path: path, Remote: r.RemoteAddr, Source: sourceOf(r.Header)}
+	a.Token, a.Allowance = auth.Caller(r.Context())
+	of := request.From(r.Context())
+	of.Asker = a
+	return a, r.WithContext(request.With(r.Context(), of))
+}
+
+// sourceOf returns what sends a request by its headers. Those of dashboards and alert rules are
+// Grafana's (pkg/services/pluginsintegration/clientmiddleware, and the evaluation of its rules);
+// titles are encoded as in a URL.
+func sourceOf(h http.Header) (s request.Source) {
+	if text := h.Get(request.SourceHeader); text != "" && json.Unmarshal([]byte(text), &s) == nil && s.Kind != "" {
+		return s
+	}
+	title := func(name string) string {
+		text := h.Get(name)
+		if plain, err := url.QueryUnescape(text); err == nil {
+			text = plain
+		}
+		return text[:min(maxSource, len(text))]
+	}
+	name := func(name string) string { return h.Get(name)[:min(maxSource, len(h.Get(name)))] }
+	switch {
+	case h.Get("X-Rule-Uid") != "":
+		return request.Source{Kind: request.AlertRule, Name: name("X-Rule-Uid"), Title: title("X-Rule-Name")}
+	case h.Get("X-Dashboard-Uid") != "":
+		return request.Source{Kind: request.Dashboard, Name: name("X-Dashboard-Uid"), Title: title("X-Dashboard-Title")}
+	}
+	program, _, _ := strings.Cut(name("User-Agent"), "/")
+	program, _, _ = strings.Cut(program, " ")
+	switch program {
+	case "Mozilla":
+		program = "browser"
+	case "":
+		program = "unknown"
+	}
+	return request.Source{Kind: request.Client, Name: program}
+}
