@@ -130,10 +130,11 @@ func (c *Counter) Spend(r *request.Running, counted bool) {
 	}
 	day := at.UTC().Format(time.DateOnly)
 	spend := func(kind, name string, one Spent) {
-		if _, known := b.spent[day][kind+"/"+name]; !known && !c.room(b, day+kind+name+one.Title) {
-			name, one.Title = "", ""
+		key := kind + "/" + name
+		if _, known := b.spent[day][key]; !known && !c.room(b, day+key+one.Title) {
+			key, one.Title = kind+"/", ""
 		}
-		b.spent.add(day, kind+"/"+name, one)
+		b.spent.add(day, key, one)
 	}
 	spend(r.Source.Kind, r.Source.Name, one)
 	if one.Title = ""; r.Token != "" {

@@ -1,8 +1,8 @@
 package guard
 
 import (
-	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/promlake/promlake/internal/query/request"
@@ -41,8 +41,10 @@ func (w *writer) end() {
 // those of Mimir's query frontend do.
 func (w *writer) begin() {
 	if ns := w.asker.Took.Nanoseconds.Load(); ns > 0 && !w.began {
-		w.Header().Set("Server-Timing", fmt.Sprintf("querier_wall_time;dur=%.3f, bytes_processed;val=%d, store_requests;val=%d",
-			float64(ns)/1e6, w.asker.Took.Bytes.Load(), w.asker.Took.Requests.Load()))
+		text := strconv.AppendFloat([]byte("querier_wall_time;dur="), float64(ns)/1e6, 'f', 3, 64)
+		text = strconv.AppendInt(append(text, ", bytes_processed;val="...), w.asker.Took.Bytes.Load(), 10)
+		text = strconv.AppendInt(append(text, ", store_requests;val="...), w.asker.Took.Requests.Load(), 10)
+		w.Header()["Server-Timing"] = []string{string(text)}
 	}
 	w.began = true
 }
