@@ -164,7 +164,11 @@ func (g *Guard) admit(r *http.Request, access Access) (id string, caller Entry, 
 	if err := granted.allows(access); err != nil {
 		return "", caller, &refusal{"access", http.StatusForbidden, err}
 	}
-	id, err := tenant.FromRequest(r)
+	parse := tenant.FromRequest
+	if access == Read {
+		parse = tenant.AllFromRequest // what reads from one tenant refuses several
+	}
+	id, err := parse(r)
 	if err != nil {
 		return "", caller, &refusal{"tenant", http.StatusBadRequest, err}
 	}
@@ -190,21 +194,25 @@ func (g *grant) allows(access Access) error {
 	return nil
 }
 
-// tenantOf returns the tenant of a request. If the request has no tenant header and the grant is
-// for exactly one tenant, that is the tenant.
+// tenantOf returns the tenant of a request, or several. If the request has no tenant header and the
+// grant is for exactly one tenant, that is the tenant.
 func (g *grant) tenantOf(id string, named bool) (string, error) {
-	switch {
-	case g.tenants == nil:
+	if g.tenants == nil {
 		return id, nil
-	case !named && len(g.tenants) == 1:
-		return g.tenants[0], nil
-	case slices.Contains(g.tenants, id):
-		return id, nil
-	case !named:
-		return "", fmt.Errorf("%s is for the tenants %s: name one of them in the header %s", g.who(), strings.Join(g.tenants, ", "), tenant.Header)
-	default:
-		return "", fmt.Errorf("%s is not for tenant %q", g.who(), id)
 	}
+	if !named && len(g.tenants) == 1 {
+		return g.tenants[0], nil
+	}
+	for one := range strings.SplitSeq(id, tenant.Separator) {
+		switch {
+		case slices.Contains(g.tenants, one):
+		case !named:
+			return "", fmt.Errorf("%s is for the tenants %s: name one of them in the header %s", g.who(), strings.Join(g.tenants, ", "), tenant.Header)
+		default:
+			return "", fmt.Errorf("%s is not for tenant %q", g.who(), one)
+		}
+	}
+	return id, nil
 }
 
 // Settings are the location of the document of tokens. The tags are those of package settings.

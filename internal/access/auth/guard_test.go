@@ -90,6 +90,9 @@ func TestProtect(t *testing.T) {
 		"one of several, none named":      {write, "ab-write", nil, 403, "for the tenants a, b: name one of them in the header X-Scope-OrgID"},
 		"not one of several":              {write, "ab-write", []string{"c"}, 403, `not for tenant "c"`},
 		"the default of several":          {read, "home-read", nil, 200, "anonymous"},
+		"several to read":                 {read, "home-read", []string{"b|anonymous"}, 200, "anonymous|b"},
+		"one of them is another's":        {read, "home-read", []string{"a|b"}, 403, `the token is not for tenant \"a\"`},
+		"several to write":                {write, "ab-write", []string{"a|b"}, 400, "unsupported character '|'"},
 		"lacks write":                     {write, "a-read", nil, 403, `lacks access "write"`},
 		"write does not imply read":       {read, "ab-write", []string{"a"}, 403, `lacks access \"read\"`},
 		"admin does not imply read":       {read, "any-admin", nil, 403, `lacks access \"read\"`},
@@ -139,8 +142,8 @@ func TestProtect(t *testing.T) {
 # TYPE promlake_auth_requests_total counter
 promlake_auth_requests_total{result="absent"} 4
 promlake_auth_requests_total{result="access"} 12
-promlake_auth_requests_total{result="ok"} 18
-promlake_auth_requests_total{result="tenant"} 16
+promlake_auth_requests_total{result="ok"} 20
+promlake_auth_requests_total{result="tenant"} 20
 promlake_auth_requests_total{result="unknown"} 4
 `), "promlake_auth_requests_total"))
 }

@@ -143,7 +143,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		Help: "Requests whose expressions were rejected before parsing, by the flag of the exceeded limit.",
 	}, []string{"flag"})
 	s.guard = &guard.Guard{
-		Respond: s.respond, WriteTimeout: settings.WriteTimeout, MaxBodyBytes: settings.MaxBodyBytes, Expressions: settings.Expressions, Refused: refused, Memory: budget,
+		Respond: s.respond, WriteTimeout: settings.WriteTimeout, MaxBodyBytes: settings.MaxBodyBytes, Federated: federatedPaths, MaxTenants: settings.MaxTenants, Expressions: settings.Expressions, Refused: refused, Memory: budget,
 	}
 	// Its statistics are upstream's. It is built at the first use: that takes 10 ms, and is rare.
 	s.deprecated = sync.OnceValue(func() map[string]http.Handler {

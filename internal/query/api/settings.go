@@ -33,6 +33,8 @@ type Settings struct {
 	RemoteReadConcurrency int `name:"storage.remote.read-concurrent-limit" default:"10" min:"1" help:"Remote reads that run at once. A tenant has at most half of them, or one." when:"Raise it if remote reads wait and memory is free."`
 	RemoteReadFrameBytes  int `name:"storage.remote.read-max-bytes-in-frame" type:"bytes" default:"1MiB" min:"1" help:"Size at which a frame of a streamed remote read is sent." when:"Rarely."`
 
+	MaxTenants int `name:"tenant-federation.max-tenants" default:"16" min:"1" help:"Tenants from which one query may read, as a|b in the header X-Scope-OrgID. 1 allows no such queries." when:"Raise it for dashboards over many tenants, set 1 if a proxy vouches for the header and may be passed such values by its clients."`
+
 	WriteTimeout time.Duration `name:"web.write-timeout" default:"30s" above:"0" help:"Longest time that a client may take for 64 KiB of an answer." when:"Raise it for clients on slow links."`
 	CORSOrigin   string        `name:"web.cors.origin" placeholder:"REGEX" help:"Anchored regular expression of the origins whose pages may read answers. Default: none." when:"Set it if a web page of another origin queries this server."`
 	MaxBodyBytes int64         `name:"web.max-body-bytes" type:"bytes" default:"10MiB" min:"1" help:"Largest body of an API request. A form beyond 10 MiB is refused in any case." when:"Lower it if clients are hostile."`

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query/api/respond"
 )
 
@@ -19,11 +20,12 @@ type watched struct{ Backend }
 func (b watched) Unwrap() storage.Queryable { return b.Backend }
 
 func (b watched) Querier(mint, maxt int64) (storage.Querier, error) {
-	q, err := b.Backend.Querier(mint, maxt)
+	open := func() (storage.Querier, error) { return b.Backend.Querier(mint, maxt) }
+	q, err := open()
 	if err != nil {
 		return nil, respond.Classify(context.Background(), err)
 	}
-	return watchedQuerier{q}, nil
+	return watchedQuerier{&federatedQuerier{Querier: q, open: open}}, nil
 }
 
 func (b watched) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
@@ -35,6 +37,9 @@ func (b watched) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 }
 
 func (b watched) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
+	if tenant.Several(ctx) {
+		return watchedExemplars{ctx, &federatedExemplars{ctx, b.Backend.ExemplarQuerier}}, nil
+	}
 	q, err := b.Backend.ExemplarQuerier(ctx)
 	if err != nil {
 		return nil, respond.Classify(ctx, err)

@@ -81,14 +81,19 @@ func (e *Engine) admit(asked context.Context, q *Query, at *gate, bytes int64, f
 
 // allowed returns an error if the tenant or the token of a query has used up its allowance.
 func (e *Engine) allowed(ctx context.Context, run *request.Running) error {
-	var of auth.Allowance
-	if e.settings.Allowance != nil {
-		of = e.settings.Allowance(ctx)
-	}
-	if run.Asker == nil || of == (auth.Allowance{}) && run.Allowance == (auth.Allowance{}) {
+	if e.settings.Allowance == nil || run.Asker == nil {
 		return nil
 	}
-	return e.usage.Within(ctx, run, of)
+	for _, id := range tenant.All(ctx) {
+		of := e.settings.Allowance(tenant.With(ctx, id))
+		if of == (auth.Allowance{}) && run.Allowance == (auth.Allowance{}) {
+			continue
+		}
+		if err := e.usage.Within(ctx, id, of, run.Token, run.Allowance); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Track lists what the request of asked asks for among the queries that run, and accounts for what

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/stats"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/fetch"
@@ -26,6 +30,9 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 	finite := q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End)
 	if q.exec == nil || !finite || q.expr.own {
 		return nil, nil
+	}
+	if tenant.Several(ctx) { // their series are made by what the engine reads
+		return nil, StorageError(q.affordableOfAll(ctx))
 	}
 	err = q.exec.Metrics.Measure("push", func() (err error) {
 		notes, err = q.Attempt(ctx, func(p *exec.Attempt) error { return q.pushOnce(ctx, p) })
@@ -99,6 +106,45 @@ func (q *Query) affordable(ctx context.Context, p *exec.Attempt, pl *plan.Plan, 
 		return err
 	}
 	return r.Quote.Accept(e, limits)
+}
+
+// affordableOfAll is affordable for a query of several tenants, with the sum of their estimates. The
+// selectors count as if they named no tenants.
+func (q *Query) affordableOfAll(ctx context.Context) error {
+	r := request.From(ctx)
+	limits := r.Limits.Within(q.engine.settings.Cost)
+	if limits == (request.CostLimits{}) && (r.Quote == nil || !r.Quote.Compared) {
+		return nil
+	}
+	expr := plan.Clone(q.expr.Expr)
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			s.LabelMatchers = slices.DeleteFunc(slices.Clone(s.LabelMatchers), func(m *labels.Matcher) bool { return m.Name == tenant.Label })
+		}
+		return nil
+	})
+	expr, err := promql.PreprocessExpr(expr, q.asked.Start, q.asked.End, q.asked.Interval)
+	if err != nil {
+		return err
+	}
+	var sum request.Estimate
+	for _, id := range tenant.All(ctx) {
+		ctx, e := tenant.With(ctx, id), request.Estimate{}
+		_, err := q.Attempt(ctx, func(p *exec.Attempt) error {
+			defer p.Release()
+			planned := plan.New(expr, q.Options(ctx))
+			pl, err := p.Plan(ctx, planned)
+			if err == nil {
+				_, e, err = p.Price(ctx, pl, planned)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		sum.Add(e)
+	}
+	return r.Quote.Accept(sum, limits)
 }
 
 // Attempt calls fn with an attempt on a snapshot of the query's time range, and again as

@@ -65,7 +65,9 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 	var res *promql.Result
 	err := q.Run(asked, func(ctx context.Context) error {
 		if q.piece == nil { // else it was counted where it was divided
-			q.engine.usage.Query(tenant.From(ctx), q.expr.asks)
+			for _, id := range tenant.All(ctx) {
+				q.engine.usage.Query(id, q.expr.asks)
+			}
 		}
 		notes, err := q.push(ctx)
 		if err == nil && q.view.whole == nil && q.parts == nil {

@@ -20,6 +20,12 @@ type Estimate struct {
 	Dollars              float64 `json:"dollars"` // for the requests and the function
 }
 
+// Add adds what another query takes.
+func (e *Estimate) Add(o Estimate) {
+	e.SeriesTouched, e.SamplesRead, e.Bytes, e.Requests = e.SeriesTouched+o.SeriesTouched, e.SamplesRead+o.SamplesRead, e.Bytes+o.Bytes, e.Requests+o.Requests
+	e.FunctionMilliseconds, e.Dollars = e.FunctionMilliseconds+o.FunctionMilliseconds, e.Dollars+o.Dollars
+}
+
 // CostLimits bound the estimates of queries. 0 means no limit. The tags are those of package
 // settings.
 type CostLimits struct {

@@ -125,24 +125,24 @@ type known struct {
 // knownFor is how long Within takes what it has read as known.
 const knownFor = time.Minute
 
-// Within returns a *request.LimitError if what the tenant's queries took on this UTC day or in this
-// month has reached the tenant's allowance, or that of the query's token. It knows what other
+// Within returns a *request.LimitError if what a tenant's queries took on this UTC day or in this
+// month has reached its allowance, or those of one of its tokens that of the token. It knows what other
 // processes have saved, and what this one has counted, a minute ago at most. Where that cannot be
 // read, it logs that and returns nil.
-func (c *Counter) Within(ctx context.Context, r *request.Running, tenant auth.Allowance) error {
+func (c *Counter) Within(ctx context.Context, tenant string, its auth.Allowance, token string, ofToken auth.Allowance) error {
 	now := c.now().UTC()
 	c.mu.Lock()
-	k := c.recent[r.Tenant]
+	k := c.recent[tenant]
 	c.mu.Unlock()
 	if k == nil || now.Sub(k.at) > knownFor {
-		report, err := c.of(ctx, r.Tenant, false)
+		report, err := c.of(ctx, tenant, false)
 		if err != nil {
-			c.log.Warn("what queries took cannot be read; allowances of the tenant are not checked", "tenant", r.Tenant, "err", err)
+			c.log.Warn("what queries took cannot be read; allowances of the tenant are not checked", "tenant", tenant, "err", err)
 			return nil
 		}
 		k = &known{now, report}
 		c.mu.Lock()
-		c.recent[r.Tenant] = k
+		c.recent[tenant] = k
 		c.mu.Unlock()
 	}
 	if k.report.Free {
@@ -153,16 +153,16 @@ func (c *Counter) Within(ctx context.Context, r *request.Running, tenant auth.Al
 		from              time.Time
 		ofTenant, ofToken float64
 	}{
-		{"day", "--query.max-dollars-per-day", now, tenant.Day, r.Allowance.Day},
-		{"month", "--query.max-dollars-per-month", time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), tenant.Month, r.Allowance.Month},
+		{"day", "--query.max-dollars-per-day", now, its.Day, ofToken.Day},
+		{"month", "--query.max-dollars-per-month", time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), its.Month, ofToken.Month},
 	} {
 		all, total := k.report.Spent(span.from, now)
 		if limit := span.ofTenant; limit > 0 && total.Dollars() >= limit {
-			return request.SpentAll("tenant "+r.Tenant, span.name, span.flag, limit, total.Dollars())
+			return request.SpentAll("tenant "+tenant, span.name, span.flag, limit, total.Dollars())
 		}
-		i := slices.IndexFunc(all, func(s Source) bool { return s.Kind == Token && s.Name == r.Token })
+		i := slices.IndexFunc(all, func(s Source) bool { return s.Kind == Token && s.Name == token })
 		if limit := span.ofToken; limit > 0 && i >= 0 && all[i].Dollars() >= limit {
-			return request.SpentAll("token "+r.Token, span.name, span.flag, limit, all[i].Dollars())
+			return request.SpentAll("token "+token, span.name, span.flag, limit, all[i].Dollars())
 		}
 	}
 	return nil

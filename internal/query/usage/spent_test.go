@@ -100,9 +100,7 @@ func TestAllowances(t *testing.T) {
 	writer, c := newCounter(saving, store, at.now), newCounter(saving, store, at.now)
 	within := func(token string, ofTenant, ofToken auth.Allowance) error {
 		at.after(2 * time.Minute)
-		r := took("client", "x", token)
-		r.Allowance = ofToken
-		return c.Within(t.Context(), r, ofTenant)
+		return c.Within(t.Context(), "a", ofTenant, token, ofToken)
 	}
 	none := auth.Allowance{}
 	cent, second := auth.Allowance{Day: 0.01, Month: 0.02}, 2*0.0000133334

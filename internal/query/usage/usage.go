@@ -5,6 +5,7 @@ package usage
 import (
 	"crypto/rand"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/store/objstore"
@@ -111,24 +113,30 @@ func (c *Counter) Query(tenant string, w *Wants) {
 }
 
 // Spend accounts for what a query of a tenant took, for its source and its token; counted is false
-// for a part of a query that another process counts.
+// for a part of a query that another process counts. Several tenants share what their query took.
 func (c *Counter) Spend(r *request.Running, counted bool) {
 	ns := r.Took.Nanoseconds.Load()
 	if c.settings.Bytes == 0 || ns == 0 {
 		return
 	}
-	one := Spent{Title: r.Source.Title, Microseconds: ns / 1000, Bytes: r.Took.Bytes.Load(), Requests: r.Took.Requests.Load()}
+	tenants := strings.Split(r.Tenant, tenant.Separator)
+	n := int64(len(tenants))
+	one := Spent{Title: r.Source.Title, Microseconds: ns / 1000 / n, Bytes: r.Took.Bytes.Load() / n, Requests: r.Took.Requests.Load() / n}
 	if counted {
 		one.Queries = 1
 	}
 	at := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b := c.batch(r.Tenant, at.UnixMilli())
-	if b == nil {
-		return
+	for _, id := range tenants {
+		if b := c.batch(id, at.UnixMilli()); b != nil {
+			c.spend(b, at.UTC().Format(time.DateOnly), r, one)
+		}
 	}
-	day := at.UTC().Format(time.DateOnly)
+}
+
+// spend adds what a query of a day took to a batch. mu is held.
+func (c *Counter) spend(b *batch, day string, r *request.Running, one Spent) {
 	spend := func(kind, name string, one Spent) {
 		key := kind + "/" + name
 		if _, known := b.spent[day][key]; !known && !c.room(b, day+key+one.Title) {

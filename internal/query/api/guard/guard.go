@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,6 +36,8 @@ type Guard struct {
 	Respond      respond.Responder
 	WriteTimeout time.Duration // of each piece of an answer
 	MaxBodyBytes int64
+	Federated    []string // paths of routes that answer from several tenants
+	MaxTenants   int      // of one request
 	Expressions  expression.Limits
 	Refused      *prometheus.CounterVec // rejected requests by the flag of the exceeded limit
 	Memory       *memory.Budget         // of the process; nil: no limit
@@ -42,7 +46,7 @@ type Guard struct {
 // Wrap wraps the route of a path: it recovers from panics, determines the tenant, limits the body,
 // the expressions and the memory, and disconnects clients that do not read the answer.
 func (g *Guard) Wrap(path string, next http.Handler) http.Handler {
-	return g.written(path, g.withTenant(g.withBody(g.bounded(g.budgeted(next)))))
+	return g.written(path, g.withTenant(path, g.withBody(g.bounded(g.budgeted(next)))))
 }
 
 // written disconnects clients that do not read: each piece of an answer must be written within
@@ -73,10 +77,18 @@ func (g *Guard) written(path string, next http.Handler) http.Handler {
 	})
 }
 
-// withTenant puts the request's tenant into its context.
-func (g *Guard) withTenant(next http.Handler) http.Handler {
+// withTenant puts the request's tenant into its context, or several that it names.
+func (g *Guard) withTenant(path string, next http.Handler) http.Handler {
+	federated := slices.Contains(g.Federated, path)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, err := tenant.FromRequest(r)
+		id, err := tenant.AllFromRequest(r)
+		switch n := 1 + strings.Count(id, tenant.Separator); {
+		case err != nil || n == 1:
+		case !federated:
+			err = fmt.Errorf("%s answers from one tenant, and the header %s names %d", path, tenant.Header, n)
+		case n > g.MaxTenants:
+			err = errors.New(settings.ForOperator(fmt.Sprintf("the header %s names %d tenants, and a query may read from %d; raise --tenant-federation.max-tenants", tenant.Header, n, g.MaxTenants)))
+		}
 		if err != nil {
 			g.Respond.Error(w, r, respond.BadData, err)
 			return
