@@ -74,10 +74,10 @@ func TestActiveQueries(t *testing.T) {
 		resp, body := send(t, http.MethodDelete, base+"/api/v1/status/active_queries?id="+id, headers...)
 		return resp.StatusCode, body
 	}
-	slow := ask("/api/v1/sql?query="+url.QueryEscape(endless), "X-Dashboard-Uid", "abc", "X-Dashboard-Title", "Gr%C3%B6%C3%9Fe")
+	slow := ask("/api/v1/sql?query="+url.QueryEscape(endless), "X-Dashboard-Uid", "abc", "X-Dashboard-Title", "Gr%C3%B6%C3%9Fe+1")
 	one := listed(1)[0]
 	require.Equal(t, listedQuery{
-		ID: one.ID, Duration: one.Duration, Query: endless, Path: "/api/v1/sql", State: "running", Source: request.Source{Kind: "dashboard", Name: "abc", Title: "Größe"},
+		ID: one.ID, Duration: one.Duration, Query: endless, Path: "/api/v1/sql", State: "running", Source: request.Source{Kind: "dashboard", Name: "abc", Title: "Größe+1"},
 	}, one)
 	waiting := ask("/prometheus/api/v1/query_range?query=sum(x)&start=1000&end=2000&step=10", "X-Rule-Uid", "r1", "User-Agent", "Grafana/12.1.0")
 	both := listed(2)

@@ -47,8 +47,8 @@ func (q *federatedQuerier) Close() error {
 	return err
 }
 
-// each calls fn with each tenant that matchers of tenant.Label choose, at once, and with its number,
-// its querier and the other matchers.
+// each calls fn, at once, with each tenant that matchers of tenant.Label choose, its number, its
+// querier and the other matchers.
 func (q *federatedQuerier) each(ctx context.Context, ms []*labels.Matcher, fn func(ctx context.Context, id string, i int, of storage.Querier, ms []*labels.Matcher) error) error {
 	chosen, others := choose(tenant.All(ctx), ms)
 	if q.opened == nil {
@@ -177,7 +177,7 @@ func (q *federatedQuerier) LabelNames(ctx context.Context, hints *storage.LabelH
 	})
 }
 
-// union returns the strings of all chosen tenants, and also the given ones if there are any, sorted.
+// union returns the strings of all chosen tenants, sorted, and also the given ones if there are any.
 func (q *federatedQuerier) union(ctx context.Context, ms []*labels.Matcher, also []string, of func(context.Context, storage.Querier, []*labels.Matcher) ([]string, annotations.Annotations, error)) ([]string, annotations.Annotations, error) {
 	found := make([][]string, len(tenant.All(ctx)))
 	notes := make([]annotations.Annotations, len(found))

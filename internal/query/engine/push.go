@@ -108,8 +108,8 @@ func (q *Query) affordable(ctx context.Context, p *exec.Attempt, pl *plan.Plan, 
 	return r.Quote.Accept(e, limits)
 }
 
-// affordableOfAll is affordable for a query of several tenants, with the sum of their estimates. The
-// selectors count as if they named no tenants.
+// affordableOfAll is affordable for a query of several tenants, with the sum of their estimates.
+// The selectors count as if they named no tenants.
 func (q *Query) affordableOfAll(ctx context.Context) error {
 	r := request.From(ctx)
 	limits := r.Limits.Within(q.engine.settings.Cost)

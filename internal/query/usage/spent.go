@@ -126,9 +126,9 @@ type known struct {
 const knownFor = time.Minute
 
 // Within returns a *request.LimitError if what a tenant's queries took on this UTC day or in this
-// month has reached its allowance, or those of one of its tokens that of the token. It knows what other
-// processes have saved, and what this one has counted, a minute ago at most. Where that cannot be
-// read, it logs that and returns nil.
+// month has reached its allowance, or what those of one of its tokens took that of the token. It
+// knows what other processes have saved, and what this one has counted, a minute ago at most. Where
+// that cannot be read, it logs that and returns nil.
 func (c *Counter) Within(ctx context.Context, tenant string, its auth.Allowance, token string, ofToken auth.Allowance) error {
 	now := c.now().UTC()
 	c.mu.Lock()

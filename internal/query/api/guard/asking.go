@@ -24,19 +24,19 @@ func asking(path string, r *http.Request) (*request.Asker, *http.Request) {
 
 // sourceOf returns what sends a request by its headers. Those of dashboards and alert rules are
 // Grafana's (pkg/services/pluginsintegration/clientmiddleware, and the evaluation of its rules);
-// titles are encoded as in a URL.
+// titles are encoded as in the path of a URL.
 func sourceOf(h http.Header) (s request.Source) {
 	if text := h.Get(request.SourceHeader); text != "" && json.Unmarshal([]byte(text), &s) == nil && s.Kind != "" {
 		return s
 	}
+	name := func(name string) string { return h.Get(name)[:min(maxSource, len(h.Get(name)))] }
 	title := func(name string) string {
 		text := h.Get(name)
-		if plain, err := url.QueryUnescape(text); err == nil {
+		if plain, err := url.PathUnescape(text); err == nil {
 			text = plain
 		}
-		return text[:min(maxSource, len(text))]
+		return strings.ToValidUTF8(text[:min(maxSource, len(text))], "")
 	}
-	name := func(name string) string { return h.Get(name)[:min(maxSource, len(h.Get(name)))] }
 	switch {
 	case h.Get("X-Rule-Uid") != "":
 		return request.Source{Kind: request.AlertRule, Name: name("X-Rule-Uid"), Title: title("X-Rule-Name")}
