@@ -24,6 +24,7 @@ const atOnce = 6;
 
 export class Api {
   private token: string;
+  private own: Record<string, string> = {}; // headers
   tenant: string;
   private readonly slots = new Slots(atOnce);
   private readonly decoder = new Decoder();
@@ -41,8 +42,16 @@ export class Api {
     else sessionStorage.removeItem(tokenKey);
   }
 
+  // with is this client with more headers, whose values are written as headerText does.
+  with(headers: Record<string, string>): Api {
+    const out = Object.create(this) as Api; // the token and all else stay one
+    out.own = { ...this.own };
+    for (const [name, text] of Object.entries(headers)) out.own[name] = headerText(text);
+    return out;
+  }
+
   headers(): Record<string, string> {
-    const out: Record<string, string> = {};
+    const out = { ...this.own };
     if (this.token) out["Authorization"] = `Bearer ${this.token}`;
     if (this.tenant) out["X-Scope-OrgID"] = this.tenant;
     return out;
@@ -208,6 +217,10 @@ function checked(response: Pick<Response, "ok" | "status" | "statusText">, read:
   }
   return reply;
 }
+
+// headerText writes a text for a header. As Grafana's server does, it encodes as in a URL what is
+// not printable ASCII; also % and +, so that it can be decoded. The server reads 200 bytes.
+export const headerText = (text: string) => text.replace(/\p{Cs}/gu, "").replace(/[^\x20-\x7e]+|[%+]/gu, encodeURIComponent).slice(0, 200);
 
 // seconds writes a time in ms as the API has it.
 export const seconds = (ms: number) => (ms / 1000).toFixed(3);

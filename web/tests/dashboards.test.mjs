@@ -281,6 +281,42 @@ test("a heavy panel shows its estimate and asks when the user says so", async ()
   assert.deepEqual(page.faults, []);
 });
 
+test("requests name the dashboard and the panel as Grafana's do", async () => {
+  const panel = (id, type, more) => ({ id, type, title: type, gridPos: { x: 12 * (id - 1), y: 0, w: 12, h: 6 }, targets: [{ refId: "A", expr: "node_load1", ...more }] });
+  const dashboard = { uid: "E2KboMgBY", title: "Größe 5 % \ud800+ 文", panels: [panel(1, "timeseries", { exemplar: true }), panel(2, "stat", { instant: true })], templating: { list: [{ name: "v", type: "query", query: "label_values(node_load1, job)" }] }, annotations: { list: [{ name: "a", expr: "node_load1 < 0" }] } };
+  const title = "Gr%C3%B6%C3%9Fe 5 %25 %2B %E6%96%87";
+  // named opens an address, and returns for each path the names that its requests have.
+  const named = async (address, asked) => {
+    const page = await visit(browser, "about:blank");
+    const seen = {};
+    await page.route("**/api/v1/**", (route) => {
+      const { pathname } = new URL(route.request().url());
+      const [uid, shown, panel] = ["uid", "title", "id"].map((of) => route.request().headers()[of === "id" ? "x-panel-id" : `x-dashboard-${of}`] ?? "");
+      (seen[pathname.replace("/api/v1/", "")] ??= new Set()).add([uid, shown, panel].join("|"));
+      return /dashboards\/x/.test(pathname) ? route.fulfill({ json: { status: "success", data: dashboard } }) : route.continue();
+    });
+    await page.goto(`${server.url}/${address}`);
+    await until("all is asked", async () => asked.every((path) => seen[path]) && (await page.locator('[aria-busy="true"]').count()) === 0);
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+    return Object.fromEntries(asked.map((path) => [path, [...seen[path]].sort().join()]));
+  };
+  const of = (panel) => `E2KboMgBY|${title}|${panel}`;
+  assert.deepEqual(await named("#/dashboards?range=15m&dash=file:x.json", ["query_range", "query_range_cost", "query_exemplars", "query", "query_cost", "label/job/values"]), {
+    query_range: `${of("")},${of(1)}`, // of the annotation and the graph, which a worker asks
+    query_range_cost: of(1),
+    query_exemplars: of(1),
+    query: of(2),
+    query_cost: of(2),
+    "label/job/values": of(""),
+  });
+  assert.deepEqual(await named("?embed#/dashboards?range=15m&dash=file:x.json&panel=2", ["query"]), { query: of(2) });
+  // A dashboard without an identity of Grafana's has that of the address; Explore has none.
+  Object.assign(dashboard, { uid: undefined });
+  assert.deepEqual(await named("#/dashboards?range=15m&dash=file:x%C3%BC", ["query"]), { query: `file:x%C3%BC|${title}|2` });
+  assert.deepEqual(await named("?embed#/explore?g0.expr=node_load1&g0.tab=table", ["query"]), { query: "||" });
+});
+
 test("accessible and within its width", async () => {
   await write();
   const page = await visit(browser, "about:blank", { colorScheme: "dark" });

@@ -31,7 +31,7 @@ func folder(t *testing.T) pageapp.Folder {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "outside.json")
 	for name, content := range map[string]string{
-		"a.json": `{"title":"First","tags":["x"],"panels":[]}`, "team/b c.json": `{"dashboard":{"title":"Second"}}`, "broken.json": `{"title":`,
+		"a.json": `{"title":"First","tags":["x"],"panels":[]}`, "team/b c.json": `{"dashboard":{"uid":"b-c","title":"Second"}}`, "broken.json": `{"title":`,
 		"readme.txt": "no", ".hidden.json": "{}", "..data/linked.json": `{"title":"Linked"}`, outside: `{"title":"Secret"}`,
 	} {
 		if !filepath.IsAbs(name) {
@@ -59,7 +59,7 @@ func TestList(t *testing.T) {
 		{Name: "broken.json", Error: `dashboard "broken.json" is not JSON`},
 		{Name: "linked.json", Title: "Linked"},
 		{Name: "outside.json"},
-		{Name: "team/b c.json", Title: "Second"},
+		{Name: "team/b c.json", UID: "b-c", Title: "Second"},
 	}, got)
 
 	got, err = pageapp.Folder{}.List()
@@ -110,7 +110,7 @@ func TestHandlers(t *testing.T) {
 		code       int
 	}{
 		{"/a.json", `{"status":"success","data":{"title":"First","tags":["x"],"panels":[]}}`, 200},
-		{"/team/b%20c.json", `{"status":"success","data":{"dashboard":{"title":"Second"}}}`, 200},
+		{"/team/b%20c.json", `{"status":"success","data":{"dashboard":{"uid":"b-c","title":"Second"}}}`, 200},
 		{"/none.json", `{"status":"error","errorType":"not_found","error":"no such dashboard: \"none.json\""}`, 404},
 		{"/.hidden.json", `{"status":"error","errorType":"not_found","error":"no such dashboard: \".hidden.json\""}`, 404},
 		{"/readme.txt", `{"status":"error","errorType":"not_found","error":"no such dashboard: \"readme.txt\""}`, 404},

@@ -50,6 +50,7 @@ func (f Folder) Close() error {
 // Entry describes a dashboard. Error says why it cannot be shown.
 type Entry struct {
 	Name  string   `json:"name"`
+	UID   string   `json:"uid,omitempty"` // Grafana's
 	Title string   `json:"title,omitempty"`
 	Tags  []string `json:"tags,omitempty"`
 	Error string   `json:"error,omitempty"`
@@ -89,6 +90,7 @@ func (f Folder) describe(name string) Entry {
 	e := Entry{Name: name}
 	content, err := f.Read(name)
 	type header struct {
+		UID   string   `json:"uid"`
 		Title string   `json:"title"`
 		Tags  []string `json:"tags"`
 	}
@@ -102,9 +104,10 @@ func (f Folder) describe(name string) Entry {
 	if err != nil {
 		e.Error = err.Error()
 	}
-	if e.Title, e.Tags = head.Title, head.Tags; e.Title == "" {
-		e.Title, e.Tags = head.Dashboard.Title, head.Dashboard.Tags
+	if head.Title == "" {
+		head.header = head.Dashboard
 	}
+	e.UID, e.Title, e.Tags = head.UID, head.Title, head.Tags
 	return e
 }
 

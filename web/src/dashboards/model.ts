@@ -79,6 +79,7 @@ export interface VariableSpec {
 }
 
 export interface Dashboard {
+  uid: string; // Grafana's; "" if the file has none
   title: string;
   description: string;
   links: Link[];
@@ -132,7 +133,7 @@ export function read(parsed: unknown): Dashboard {
   found.flatMap((s) => s.panels).forEach((p, i) => (p.id ||= `n${i + 1}`));
   const count = found.reduce((sum, s) => sum + s.panels.length, 0);
   if (count > mostPanels) throw new Error(`The dashboard has ${count} panels; the page shows at most ${mostPanels}. Divide the dashboard.`);
-  return { title: text(d["title"], "Dashboard"), description: text(d["description"]), links: outward(d["links"]), sections: found, variables: asked.map(variable), annotations, notes };
+  return { uid: text(d["uid"]), title: text(d["title"], "Dashboard"), description: text(d["description"]), links: outward(d["links"]), sections: found, variables: asked.map(variable), annotations, notes };
 }
 
 // foreignSources maps the names of data sources that are not Prometheus to their types: inputs of

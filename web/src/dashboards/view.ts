@@ -159,7 +159,7 @@ export class DashboardsView {
       if (run !== this.run) return;
       if (this.loaded?.id !== id) {
         this.loaded = undefined;
-        this.build({ title: "", description: "", links: [], sections: [], variables: [], annotations: [], notes: [] }, new Map());
+        this.build({ uid: "", title: "", description: "", links: [], sections: [], variables: [], annotations: [], notes: [] }, new Map());
         this.built = "";
         this.pick(new Map());
       }
@@ -189,8 +189,9 @@ export class DashboardsView {
   private async variables(d: Dashboard): Promise<Map<string, Variable>> {
     const out = new Map<string, Variable>();
     const scope = new Map<string, Value>();
+    const ctx = this.asking(d);
     for (const spec of ordered(d.variables.filter((v) => v.type !== "datasource"))) {
-      const v = await resolve(spec, this.state().vars[spec.name], scope, this.ctx);
+      const v = await resolve(spec, this.state().vars[spec.name], scope, ctx);
       out.set(spec.name, v);
       scope.set(spec.name, valueOf(v, this.ctx.range().length));
     }
@@ -214,27 +215,35 @@ export class DashboardsView {
     this.sight.disconnect();
     this.cards = new Map();
     const sections = layOut(d.sections, scope);
-    this.events = annotations(this.ctx, d.annotations, scope);
+    this.events = annotations(this.asking(d), d.annotations, scope);
     if (this.alone) {
       const { panel } = this.state();
       const found = sections.flatMap((s) => s.panels).find((p) => !panel || p.spec.id === panel);
       if (!found && d.sections.length) throw new Error(`The dashboard has no panel ${JSON.stringify(panel)}.`);
-      replace(this.body, found && this.card(found, scope));
-    } else replace(this.body, ...sections.map((s) => this.section(s, scope)));
+      replace(this.body, found && this.card(d, found, scope));
+    } else replace(this.body, ...sections.map((s) => this.section(d, s, scope)));
     for (const dom of this.cards.keys()) this.sight.observe(dom);
   }
 
-  private section(s: PlacedSection, scope: Scope): HTMLElement {
-    const grid = h("div", { class: "cards" }, ...s.panels.map((p) => this.card(p, scope)));
+  // asking is the context of the requests of a dashboard, or of one of its panels. They have
+  // Grafana's headers, so that the server accounts what they take to the dashboard.
+  private asking(d: Dashboard, panel?: string): Context {
+    if (this.state().view === "explore") return this.ctx;
+    const headers = { "X-Dashboard-Uid": d.uid || this.id(), "X-Dashboard-Title": d.title, ...(panel ? { "X-Panel-Id": panel } : {}) };
+    return { ...this.ctx, api: this.ctx.api.with(headers) };
+  }
+
+  private section(d: Dashboard, s: PlacedSection, scope: Scope): HTMLElement {
+    const grid = h("div", { class: "cards" }, ...s.panels.map((p) => this.card(d, p, scope)));
     if (!s.title) return grid;
     return h("details", { class: "section", open: !s.collapsed }, h("summary", {}, h("h2", {}, ...cut(inText(s.title, s.scope)))), grid);
   }
 
   // card shows a panel. Its link has the values of the variables that repeat it.
-  private card(p: Placed, scope: Scope): HTMLElement {
+  private card(d: Dashboard, p: Placed, scope: Scope): HTMLElement {
     const repeated = Object.fromEntries([...p.scope].filter(([name, v]) => scope.get(name) !== v).map(([name, v]) => [name, v.values]));
     const link = () => encode({ ...this.state(), panel: p.spec.id, vars: { ...this.state().vars, ...repeated } });
-    const card = new Card(this.ctx, p.spec, p.scope, p.place, this.events, this.explore, this.explain, isOpened(this.id()) ? undefined : link);
+    const card = new Card(this.asking(d, p.spec.id), p.spec, p.scope, p.place, this.events, this.explore, this.explain, isOpened(this.id()) ? undefined : link);
     this.cards.set(card.dom, card);
     return card.dom;
   }
