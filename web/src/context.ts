@@ -8,6 +8,7 @@ export interface Context {
   zone(): Zone;
   asOf(): number | undefined;
   zoom(start: number, end: number): void;
+  setLength(length: number): void; // of the range, ms
 }
 
 // spanOf is the time range now.

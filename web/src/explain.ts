@@ -1,5 +1,6 @@
-import { rangeParams, type Api } from "./api";
+import { rangeParams, type Api, type Span } from "./api";
 import { alarm, copyButton, cut, h, replace } from "./dom";
+import type { Hint } from "./explore/hints";
 import { count, formatValue } from "./format";
 import { num, table } from "./table";
 import { formatDuration } from "./time";
@@ -83,7 +84,7 @@ function plan(x: Explanation, length: number, step: number): HTMLElement[] {
   const out: HTMLElement[] = [
     h("h3", {}, analyses.length ? "Actual cost" : "Estimated cost"),
     h("p", {}, `About ${count(e.samplesRead)} samples of ${count(e.seriesTouched)} series; ${formatValue(cost.bytes, "bytes")} of samples, cached or not; ${count(cost.lists + cost.gets)} requests to the store (${count(cost.lists)} LIST, ${count(cost.gets)} GET).${price}`),
-    ...advice(x, length, step).map((text) => h("p", { class: "advice" }, ...cut(text))),
+    ...advice(x, length, step).slice(0, 2).map(({ text }) => h("p", { class: "advice" }, ...cut(text))),
   ];
   if (took) {
     const reads = analyses.flatMap((a) => a.leaves ?? []).map((l): [string, number, number?] => [`Read and evaluate ${expression(l.op)}`, l.seconds, l.samples]);
@@ -106,22 +107,31 @@ const part = (name: string) => `part ${Number(name) + 1}`;
 const sum = <T>(all: readonly T[], of: (x: T) => number) => all.reduce((n, x) => n + of(x), 0);
 const leaves = (n: Operation): Operation[] => (n.children?.length ? n.children.flatMap(leaves) : [n]);
 
-// advice is what would make a query cheaper, in at most two sentences.
-function advice(x: Explanation, length: number, step: number): string[] {
+// cheaper asks what would make a range query cheaper.
+export async function cheaper(api: Api, expr: string, { start, end, asOf }: Span, step: number, signal: AbortSignal): Promise<Hint[]> {
+  const { data } = await api.get<Explanation>("explain", { ...rangeParams(expr, start, end, step, asOf), statements: "false" }, signal);
+  return advice(data, end - start, step);
+}
+
+// advice is what would make a query cheaper, the best first. A larger step or a narrower range
+// takes one click.
+function advice(x: Explanation, length: number, step: number): Hint[] {
   const { seriesTouched: series, samplesRead: samples } = x.estimate;
   if (samples < 100_000) return [];
-  const out: string[] = [];
+  const out: Hint[] = [];
+  const add = (text: string, ...mends: Hint["mends"]) => out.push({ text, mends });
   for (const p of x.pushed ?? []) {
     const read = sum(leaves(p.tree), (n) => (n.samples ? n.series : 0));
-    if (p.tree.series && read >= 100 && read >= 10 * p.tree.series) out.push(`A recording rule of ${p.expr} would make ${count(p.tree.series)} series of ${count(read)}: a query of its result reads ${percent(p.tree.series, read)} of the series.`);
+    if (p.tree.series && read >= 100 && read >= 10 * p.tree.series) add(`A recording rule of ${p.expr} would make ${count(p.tree.series)} series of ${count(read)}: a query of its result reads ${percent(p.tree.series, read)} of the series.`);
   }
   const most = [...(x.selectors ?? [])].sort((a, b) => b.samples - a.samples)[0];
-  if (!out.length && most && most.series >= 100) out.push(`${most.selector} has ${count(most.series)} series: a matcher that selects half of them saves about half of its samples.`);
+  if (!out.length && most && most.series >= 100) add(`${most.selector} has ${count(most.series)} series: a matcher that selects half of them saves about half of its samples.`);
   const steps = Math.floor(length / step) + 1;
-  if (steps > 1_000) out.push(`The step of ${formatDuration(step)} makes ${count(steps)} values of each series: one of ${formatDuration(4 * step)} makes a quarter of them.`);
+  if (steps > 1_000) add(`The step of ${formatDuration(step)} makes ${count(steps)} values of each series: one of ${formatDuration(4 * step)} makes a quarter of them.`, { name: `a step of ${formatDuration(4 * step)}`, step: 4 * step });
   const window = Math.max(0, ...(x.pushed ?? []).flatMap((p) => leaves(p.tree)).map((n) => Number(/ range=(\d+)/.exec(n.op)?.[1] ?? 0)));
-  out.push(window > length ? `The window of ${formatDuration(window)} is longer than the time range: a shorter window reads less.` : `Half of the time range reads about half of the ${count(samples)} samples of ${count(series)} series.`);
-  return out.slice(0, 2);
+  if (window > length) add(`The window of ${formatDuration(window)} is longer than the time range: a shorter window reads less.`);
+  else add(`Half of the time range reads about half of the ${count(samples)} samples of ${count(series)} series.`, { name: `a time range of ${formatDuration(length / 2)}`, length: length / 2 });
+  return out;
 }
 
 // expression writes an operation of a plan as PromQL has it.

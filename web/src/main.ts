@@ -67,6 +67,7 @@ const context: Context = {
   zoom: (start, end) => {
     if (!embedded) update({ range: { length: Math.max(1_000, Math.round(end - start)), end: Math.round(end) } });
   },
+  setLength: (length) => update({ range: { ...state.range, length: Math.round(length) } }),
 };
 
 // save writes the state into the address. A change that the user may want to undo is an entry of

@@ -7,6 +7,7 @@ import { editor, type Editor } from "./editor";
 import { exemplars, listed } from "./exemplars";
 import { Builder } from "./explore/builder";
 import { advise } from "./explore/facts";
+import type { Hint, Mend } from "./explore/hints";
 import { formatValue, legend, unitOf } from "./format";
 import { drawn, graph, linesOf, type Graph, type GraphOptions, type Mark } from "./graph";
 import { cellsOf, heatmap, isHistogram } from "./heatmap";
@@ -25,7 +26,7 @@ export interface Focus {
   chosen?(all: Series[]): Series[];
   marks?(): Mark[];
   refused?(e: unknown): boolean; // another request follows, so the error is not shown
-  answered?(): void; // after a run that is no refresh
+  answered?(): void; // after a run, or a question instead of it, that is no refresh
 }
 
 // Result asks one expression and shows the answer as a graph or a table.
@@ -64,8 +65,8 @@ export class Result {
       return replace(this.status);
     }
     const work = async (signal: AbortSignal) => {
-      if (!refresh && (await this.weigh(g, signal))) return this.empty();
-      if (g.tab === "table") await this.instant(g, signal);
+      if (!refresh && (await this.weigh(g, signal))) this.empty();
+      else if (g.tab === "table") await this.instant(g, signal);
       else await this.ranged(g, refresh, signal);
       if (!refresh && !signal.aborted) this.focus.answered?.();
     };
@@ -85,6 +86,11 @@ export class Result {
     const step = this.step(g, range);
     const query = g.tab === "table" ? queryParams(g.expr, end, asOf) : rangeParams(g.expr, start, end, step, asOf);
     return this.gate.closed(JSON.stringify([g.expr, g.tab === "table", range, step, asOf]), [query], signal, () => void this.ask(g), () => this.explain(g.expr));
+  }
+
+  // costs are the hints of a costly query.
+  costs(g: PanelState, signal: AbortSignal): Promise<Hint[]> {
+    return this.gate.hints(g.expr, g.tab === "table" ? undefined : spanOf(this.ctx), this.step(g, this.ctx.range()), signal);
   }
 
   step(g: PanelState, range: Range): number {
@@ -178,6 +184,7 @@ export class Panel {
   private readonly result: Result;
   private readonly hints = h("div", { class: "hints", role: "status", "aria-label": "Hints" });
   private readonly builder: Builder;
+  private readonly step: HTMLInputElement;
   private advising: AbortController | undefined;
 
   constructor(
@@ -196,25 +203,18 @@ export class Panel {
     const tabs = choice("Show as", [["graph", "Graph"], ["heatmap", "Heatmap"], ["table", "Table"]], state.tab, (v) => this.set({ tab: v === "table" || v === "heatmap" ? v : "graph" }));
     const scale = choice("Scale", [["", "Linear"], ["stacked", "Stacked"], ["log", "Logarithmic"]], state.stacked ? "stacked" : state.log ? "log" : "", (v) => this.set({ stacked: v === "stacked", log: v === "log" }));
     const dots = h("input", { type: "checkbox", checked: state.exemplars, onchange: () => this.set({ exemplars: dots.checked }) });
-    const step = h("input", { class: "short", placeholder: "step", "aria-label": "Step, for example 30s; empty chooses one", value: state.step ? formatDuration(state.step) : "" });
-    step.addEventListener("change", () => {
-      const d = parseDuration(step.value);
-      if (d === undefined && step.value.trim()) {
-        step.setCustomValidity("Write a duration such as 15s or 5m.");
-        step.reportValidity();
-        return;
-      }
-      step.setCustomValidity("");
-      if (d === undefined) delete state.step;
-      else state.step = d;
-      this.set({});
+    this.step = h("input", { class: "short", placeholder: "step", "aria-label": "Step, for example 30s; empty chooses one", value: state.step ? formatDuration(state.step) : "" });
+    this.step.addEventListener("change", () => {
+      const d = parseDuration(this.step.value);
+      this.step.setCustomValidity(d === undefined && this.step.value.trim() ? "Write a duration such as 15s or 5m." : "");
+      if (this.step.reportValidity()) this.pace(d);
     });
     const share = shareMenu("Save or share the answer", "Save…", this.result.shared(() => state.expr, link), (e) => replace(this.hints, alarm(e)));
     this.dom = h(
       "section",
       { class: "panel", "aria-label": "Query panel" },
       h("div", { class: "row" }, this.input.dom, h("button", { type: "button", class: "primary", onclick: () => this.submit() }, "Run")),
-      h("div", { class: "row tools" }, tabs, scale, step, h("label", { class: "toggle" }, dots, " Exemplars"), share, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", title: "Open as a SQL statement with the same rows", onclick: () => void this.translate() }, "SQL"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
+      h("div", { class: "row tools" }, tabs, scale, this.step, h("label", { class: "toggle" }, dots, " Exemplars"), share, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", title: "Open as a SQL statement with the same rows", onclick: () => void this.translate() }, "SQL"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
       this.builder.dom,
       this.hints,
       this.result.dom,
@@ -225,6 +225,14 @@ export class Panel {
     Object.assign(this.state, change);
     this.changed();
     void this.refresh();
+  }
+
+  // pace sets the step; undefined leaves it to the page.
+  private pace(step: number | undefined): void {
+    if (step === undefined) delete this.state.step;
+    else this.state.step = step;
+    this.step.value = step ? formatDuration(step) : "";
+    this.set({});
   }
 
   private submit(): void {
@@ -254,7 +262,14 @@ export class Panel {
     }
   }
 
-  // advise shows the mistakes of the query that was answered last.
+  private mend({ expr, step, length }: Mend): void {
+    if (expr !== undefined) this.show(expr);
+    else if (step) this.pace(step);
+    else if (length) this.ctx.setLength(length);
+    else this.explain(this.state.expr);
+  }
+
+  // advise shows the mistakes of the query that was answered last, and what it costs.
   private async advise(): Promise<void> {
     this.advising?.abort();
     const { signal } = (this.advising = new AbortController());
@@ -263,10 +278,11 @@ export class Panel {
     const answer = this.result.answer;
     const span = spanOf(this.ctx);
     const empty = /^(matrix|vector)$/.test(answer?.resultType ?? "") && !(answer!.result as unknown[]).length;
-    const found = await advise(this.ctx.api, expr, span, this.result.step(this.state, range), empty, signal).catch(() => []); // the answer is there without hints
+    const all = [advise(this.ctx.api, expr, span, this.result.step(this.state, range), empty, signal), this.result.costs(this.state, signal)];
+    const found = (await Promise.all(all.map((hints) => hints.catch(() => [])))).flat(); // the answer is there without hints
     if (signal.aborted) return;
-    const mend = (name: string, to: string) => h("button", { type: "button", class: "quiet", "aria-label": name, title: to, onclick: () => this.show(to) }, ...cut(name));
-    replace(this.hints, ...found.map(({ text, mends }) => h("p", {}, ...cut(text), ...(mends.length ? [" Use "] : []), ...mends.map((m) => mend(m.name, m.expr)))));
+    const button = (m: Mend) => h("button", { type: "button", class: "quiet", "aria-label": m.name, title: m.expr, onclick: () => this.mend(m) }, ...cut(m.name));
+    replace(this.hints, ...found.map(({ text, mends }) => h("p", {}, ...cut(text), ...(mends.length ? [" Use "] : []), ...mends.map(button))));
   }
 
   refresh(automatic = false): Promise<void> {

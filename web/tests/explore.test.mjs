@@ -362,3 +362,46 @@ test("mistakes are named, and a click mends them", async () => {
   await until("there is no hint", async () => (await hints.textContent()) === "");
   assert.deepEqual(page.faults, []);
 });
+
+test("a costly query says what it takes, and becomes cheaper with one click", async () => {
+  const page = await visit(browser, "about:blank");
+  let estimate = { seriesTouched: 12_000, samplesRead: 7_000_000, bytes: 3 * 2 ** 20, dollars: 0.002, functionMilliseconds: 4_500 };
+  await page.route(/\/(query_range_cost|query_cost|explain)\?/, async (route) => {
+    const reply = await (await route.fetch()).json();
+    Object.assign(reply.data.estimate, estimate);
+    await route.fulfill({ json: reply });
+  });
+  await page.goto(`${server.url}/#/explore?g0.expr=node_load1&g0.step_input=1s`);
+  const hints = page.getByRole("status", { name: "Hints" });
+  const press = (name) => reach(page, hints.getByRole("button", { name, exact: true }), "Enter");
+  await hints.getByText("This query takes about 7,000,000 samples of 12,000 series, 3 MiB, 4.5 s of a function ($2.0e-3). Use Explain").waitFor();
+  await hints.getByText("The step of 1s makes 3,601 values of each series: one of 4s makes a quarter of them. Use a step of 4s").waitFor();
+  assert.deepEqual(await serious(page), []);
+  await press("a step of 4s");
+  await until("the step is 4s", async () => /g0\.step_input=4s/.test(page.url()) && (await hints.getByText("The step").count()) === 0);
+  assert.equal(await page.getByLabel("Step, for example 30s").inputValue(), "4s");
+  await hints.getByText("Half of the time range reads about half of the 7,000,000 samples of 12,000 series. Use a time range of 30m").waitFor();
+  await press("a time range of 30m");
+  await hints.getByRole("button", { name: "a time range of 15m" }).waitFor();
+  assert.match(page.url(), /range=30m/);
+  assert.doesNotMatch(page.url(), /end=/); // it still ends now
+  // A table has one time: its hint is the price alone.
+  await page.getByLabel("Show as").selectOption("table");
+  await until("the sentences of graphs are gone", async () => (await hints.locator("p").count()) === 1);
+  // The question says what a heavy query takes, the hints make it cheaper.
+  estimate = { ...estimate, samplesRead: 70_000_000 };
+  await page.getByLabel("Show as").selectOption("graph");
+  await page.getByRole("group", { name: "Estimate of a heavy query" }).getByText("it takes about 70,000,000 samples").waitFor();
+  await hints.getByRole("button", { name: "a time range of 15m" }).waitFor();
+  assert.equal(await hints.getByText("This query takes").count(), 0);
+  // What is cheap has no such hint.
+  estimate = { ...estimate, samplesRead: 4_000_000, dollars: 0 };
+  await hints.getByRole("button", { name: "a time range of 15m" }).click();
+  await page.locator("canvas").waitFor();
+  await until("there is no hint", async () => (await hints.textContent()) === "");
+  estimate = { ...estimate, samplesRead: 6_000_000 };
+  await page.getByLabel("Length of the time range").selectOption("1h");
+  await press("Explain");
+  await until("the query is in Explain", async () => /#\/explain\?.*g0\.expr=node_load1/.test(page.url()));
+  assert.deepEqual(page.faults, []);
+});

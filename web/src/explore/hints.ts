@@ -10,10 +10,13 @@ export interface Hint {
   mends: Mend[];
 }
 
-// Mend is what the text of a query becomes with one click.
+// Mend is what one click makes of a query: another text, step (ms) or length of the time range
+// (ms). Without any of them it explains the query.
 export interface Mend {
   name: string;
-  expr: string;
+  expr?: string;
+  step?: number;
+  length?: number;
 }
 
 // Facts are what the hints need to know of the data.
