@@ -127,16 +127,17 @@ export class Api {
     return { data, version: response.headers.get("ETag") ?? "" };
   }
 
-  // post makes the server do what a path names.
-  async post(path: string): Promise<void> {
-    const response = await this.send(...this.order(path, "", true));
-    parse(response, await reached(response.text()));
+  // act makes the server do what a path names.
+  async act(method: "POST" | "DELETE", path: string, params: Params = {}): Promise<void> {
+    const [url, init] = this.order(path, form(params), false);
+    const response = await this.send(url, { ...init, method });
+    if (response.status !== 204) parse(response, await reached(response.text()));
   }
 
   // operator returns what only an operator's token reads, if the server has it.
-  async operator<T>(path: string): Promise<T | undefined> {
+  async operator<T>(path: string, params: Params = {}): Promise<T | undefined> {
     try {
-      return (await this.get<T>(path)).data;
+      return (await this.get<T>(path, params)).data;
     } catch (e) {
       if (e instanceof ApiError && (e.status === 403 || e.status === 404)) return undefined;
       throw e;

@@ -42,7 +42,17 @@ export function replace(in_: Node, ...children: Child[]): void {
 // middle of the word; the whole of it is its title, and what is copied.
 export function cut(text: string): (Node | string)[] {
   const parts = text.split(/([^\s\p{Lo}]{17,})([^\s\p{Lo}]{8})(?![^\s\p{Lo}])/u);
-  return parts.flatMap((p, i) => (i % 3 === 0 ? p || [] : i % 3 === 1 ? h("span", { class: "cut", title: p + parts[i + 1]! }, h("span", {}, p), parts[i + 1]) : []));
+  return parts.flatMap((p, i) => (i % 3 === 0 ? p || [] : i % 3 === 1 ? oneLine(p + parts[i + 1]!) : []));
+}
+
+// oneLine keeps a text on one line, as cut does a word.
+export const oneLine = (text: string) => h("span", { class: "cut", title: text }, h("span", {}, text.slice(0, -8)), text.slice(-8));
+
+// focusIn returns what brings the keyboard's focus back after an element is drawn anew: to what has
+// the same label, else to the element.
+export function focusIn(in_: HTMLElement): () => void {
+  const active = in_.contains(document.activeElement) ? document.activeElement!.getAttribute("aria-label") : null;
+  return () => active && (in_.querySelector<HTMLElement>(`[aria-label="${CSS.escape(active)}"]`) ?? in_).focus({ preventScroll: true });
 }
 
 // alarm shows an error, in the server's words.

@@ -1,7 +1,7 @@
 import { rangeParams, type Api, type Span } from "./api";
 import { alarm, copyButton, cut, h, replace } from "./dom";
 import type { Hint } from "./explore/hints";
-import { count, formatValue } from "./format";
+import { count, formatValue, price } from "./format";
 import { num, table } from "./table";
 import { formatDuration } from "./time";
 
@@ -56,9 +56,6 @@ interface Explanation {
   estimate: Estimate;
 }
 
-// written is an amount of dollars.
-export const written = (n: number) => (n === 0 ? "$0" : `$${n < 0.01 ? n.toExponential(1) : n.toFixed(2)}`);
-
 const percent = (part: number, of: number) => `${Math.round((100 * part) / of)} %`;
 
 // explanation asks how a range query is evaluated and shows the plan. With analyze, the server also
@@ -80,10 +77,10 @@ function plan(x: Explanation, length: number, step: number): HTMLElement[] {
   const pushed = x.pushed ?? [];
   const analyses = pushed.flatMap((p) => p.statements ?? []).flatMap((s) => s.analysis ?? []);
   const took = sum(analyses, (a) => a.seconds);
-  const price = e.dollars ? ` ${written(e.dollars)}: ${written(cost.dollars)} for the requests, ${written(e.dollars - cost.dollars)} for ${formatValue(e.functionMilliseconds / 1000, "seconds")} of a function.` : "";
+  const paid = e.dollars ? ` ${price(e.dollars)}: ${price(cost.dollars)} for the requests, ${price(e.dollars - cost.dollars)} for ${formatValue(e.functionMilliseconds / 1000, "seconds")} of a function.` : "";
   const out: HTMLElement[] = [
     h("h3", {}, analyses.length ? "Actual cost" : "Estimated cost"),
-    h("p", {}, `About ${count(e.samplesRead)} samples of ${count(e.seriesTouched)} series; ${formatValue(cost.bytes, "bytes")} of samples, cached or not; ${count(cost.lists + cost.gets)} requests to the store (${count(cost.lists)} LIST, ${count(cost.gets)} GET).${price}`),
+    h("p", {}, `About ${count(e.samplesRead)} samples of ${count(e.seriesTouched)} series; ${formatValue(cost.bytes, "bytes")} of samples, cached or not; ${count(cost.lists + cost.gets)} requests to the store (${count(cost.lists)} LIST, ${count(cost.gets)} GET).${paid}`),
     ...advice(x, length, step).slice(0, 2).map(({ text }) => h("p", { class: "advice" }, ...cut(text))),
   ];
   if (took) {

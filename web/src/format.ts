@@ -78,5 +78,8 @@ export function shared(series: readonly { metric: Record<string, string> }[]): S
 // count writes a whole number.
 export const count = (n: number) => n.toLocaleString("en");
 
+// price writes dollars that may be far less than a cent.
+export const price = (n: number) => (n === 0 ? "$0" : n < 0.01 ? `$${Number(n.toPrecision(2))}` : `$${n.toFixed(2)}`);
+
 // dollars writes a price a month.
 export const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? "< $0.01" : `$${n.toFixed(2)}`);

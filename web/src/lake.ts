@@ -2,7 +2,7 @@ import { activity, type Activity, type Rate } from "./activity";
 import type { Answer, Series } from "./answer";
 import { ApiError, asOfParams, type Api } from "./api";
 import { alarm, h, replace, svg } from "./dom";
-import { count, dollars, formatValue } from "./format";
+import { count, dollars, formatValue, price } from "./format";
 import type { Context } from "./context";
 import { num, table, type Cell } from "./table";
 import { tenants } from "./tenants";
@@ -39,8 +39,6 @@ interface Inventory {
 }
 
 const bytes = (n: number) => formatValue(n, "bytes");
-// tiny writes dollars that may be far less than a cent.
-const tiny = (n: number) => (n === 0 ? "$0" : n < 0.01 ? `$${Number(n.toPrecision(2))}` : `$${n.toFixed(2)}`);
 const titles: Record<string, string> = { segment: "Segments", part: "Parts", "24h": "24h, rollups" };
 const titleOf = (level: string) => titles[level] ?? `${level} blocks`;
 const order = ["segment", "part", "2h", "12h", "24h"];
@@ -112,8 +110,8 @@ function content(l: Inventory, flags: Record<string, string> | undefined, lag: n
     !priced
       ? ["Running cost", "–", "this store has no list price"]
       : now.prices.length
-      ? ["Running cost", `${tiny(sum(now.prices))} a day`, "at the rates of the last five minutes, AWS's list prices"]
-      : ["Running cost", `${tiny(l.dollarsPerMonth / 30)} a day`, "storage alone: no metrics of Promlake are stored in this tenant"],
+      ? ["Running cost", `${price(sum(now.prices))} a day`, "at the rates of the last five minutes, AWS's list prices"]
+      : ["Running cost", `${price(l.dollarsPerMonth / 30)} a day`, "storage alone: no metrics of Promlake are stored in this tenant"],
     ["Samples in blocks", count(samples), samples ? `${formatValue(inBlocks / samples)} B per sample` : "nothing is compacted yet"],
     ["Time range", l.first !== undefined && l.last !== undefined ? formatValue((l.last - l.first) / 1000, "seconds") : "–", l.first !== undefined && l.last !== undefined ? `from ${formatTime(l.first, zone)} to ${formatTime(l.last, zone)}` : "no data"],
     ["Oldest segment", age === undefined ? "–" : formatValue(Math.max(0, Math.round(age)), "seconds"), "waits to become a block"],
@@ -126,7 +124,7 @@ function content(l: Inventory, flags: Record<string, string> | undefined, lag: n
     h("section", { class: "panel", "aria-label": "Levels over time" }, h("h2", {}, "Levels over time"), l.windows.length ? picture(l, zone) : h("p", { class: "muted" }, "This tenant has no data yet.")),
     section("Levels", ["Level", "Objects", "Bytes", "Samples", "Bytes per sample"], l.levels.map((x) => [titleOf(x.level), ...sizes(x), x.samples ? num(x.bytes / x.samples, formatValue(x.bytes / x.samples)) : num(NaN, "–")])),
     l.columns?.rows.length ? columns(l.columns) : null,
-    h("div", { class: "lists" }, rates("Requests and samples a second", now.rates, (v) => `${formatValue(v)}/s`), rates("Bytes a second", now.bytes, (v) => formatValue(v, "bytes/s")), priced ? rates("Dollars a day", now.prices, tiny) : null),
+    h("div", { class: "lists" }, rates("Requests and samples a second", now.rates, (v) => `${formatValue(v)}/s`), rates("Bytes a second", now.bytes, (v) => formatValue(v, "bytes/s")), priced ? rates("Dollars a day", now.prices, price) : null),
     l.deletions.length
       ? section("Deletions", ["Series", "From", "To", "Requested", "Objects that still hold them"], l.deletions.map((d) => [d.selector, formatTime(d.start, zone), formatTime(d.end, zone), formatTime(d.requested, zone), num(d.objects, d.objects ? count(d.objects) : "none")]))
       : null,

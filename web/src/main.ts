@@ -4,7 +4,7 @@ import { Api } from "./api";
 import { CardinalityView } from "./cardinality";
 import { idOf, type Saved } from "./dashboards/sources";
 import { DashboardsView } from "./dashboards/view";
-import { choice, h, popup, replace } from "./dom";
+import { choice, h, focusIn, popup, replace } from "./dom";
 import { editor } from "./editor";
 import { explanation } from "./explain";
 import { arrival } from "./explore/arrival";
@@ -15,6 +15,7 @@ import { Listing } from "./monitoring/listing";
 import { alerts, monitored, rules } from "./monitoring/rules";
 import { targets } from "./monitoring/targets";
 import type { Context } from "./context";
+import { QueriesView } from "./queries";
 import { SqlView } from "./sql/view";
 import { table } from "./table";
 import { decode, emptyPanel, encode, type PanelState, type State, type View } from "./state";
@@ -27,6 +28,7 @@ const titles: readonly (readonly [View, string])[] = [
   ["explain", "Explain"],
   ["lake", "Lake"],
   ["cardinality", "Cardinality"],
+  ["queries", "Queries"],
   ["targets", "Targets"],
   ["rules", "Rules"],
   ["alerts", "Alerts"],
@@ -41,7 +43,7 @@ let state: State = decode(location.hash);
 let saved: Saved | undefined; // the dashboard that Explore's panels came from or went to
 let shown: { dom: HTMLElement; refresh(automatic?: boolean): void; focus?(): void; setEmpty?(empty: boolean): void; destroy(): void } = { dom: h("div"), refresh() {}, destroy() {} };
 // Views that not every server has. A link opens them in any case.
-const absent = new Set<View>(["sql", "targets", "rules", "alerts"]);
+const absent = new Set<View>(["sql", "queries", "targets", "rules", "alerts"]);
 let timer: ReturnType<typeof setInterval> | undefined;
 
 const main = h("main", { id: "view", tabIndex: -1 });
@@ -132,6 +134,8 @@ function view(): typeof shown {
       return new LakeView(context, switchTo);
     case "cardinality":
       return new CardinalityView(context, () => state, update, explore);
+    case "queries":
+      return new QueriesView(context, () => state, update);
     case "status":
       return new StatusView(api);
     default:
@@ -197,7 +201,8 @@ async function detect(): Promise<void> {
   // A server that does not answer, or wants a token first, may have SQL.
   const sql = api.quiet<{ api?: Record<string, boolean> }>("features").then((f) => f?.api?.["sql"] ?? true);
   watch();
-  await Promise.all([has(["sql"], sql), has(["targets", "rules", "alerts"], monitored(api))]);
+  const queries = api.quiet("status/active_queries").then((q) => q !== undefined);
+  await Promise.all([has(["sql"], sql), has(["queries"], queries), has(["targets", "rules", "alerts"], monitored(api))]);
 }
 
 function header(): void {
@@ -213,7 +218,7 @@ function header(): void {
   };
   const named = (name: string, field: HTMLElement) => h("label", {}, h("span", {}, name), field);
   // A change draws the controls anew. The keyboard stays where it was.
-  const active = bar.contains(document.activeElement) ? document.activeElement!.getAttribute("aria-label") : null;
+  const refocus = focusIn(bar);
   replace(
     controls,
     range,
@@ -232,7 +237,7 @@ function header(): void {
     h("button", { type: "button", onclick: () => help.showModal() }, "Keyboard shortcuts"),
   );
   replace(past, ...(state.asOf === undefined ? [] : [`As of ${formatTime(state.asOf, state.zone)} `, h("button", { type: "button", onclick: () => setAsOf(undefined) }, "Latest data")]));
-  if (active) bar.querySelector<HTMLElement>(`[aria-label="${CSS.escape(active)}"]`)?.focus();
+  refocus();
   clearInterval(timer);
   timer = state.refresh ? setInterval(() => !document.hidden && shown.refresh(true), state.refresh) : undefined;
 }
@@ -310,7 +315,7 @@ function keys(e: KeyboardEvent): void {
   const target = e.composedPath()[0];
   const typing = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
   if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
-  const view = /^\d$/.test(e.key) ? titles[(Number(e.key) + 9) % 10] : undefined;
+  const view = titles["1234567890-".indexOf(e.key)];
   if (view) {
     e.preventDefault(); // the view may have an editor, which must not get the key
     if (visible(view[0])) update(switched(view[0]));
@@ -327,7 +332,7 @@ const help = h(
   "dialog",
   { "aria-label": "Keyboard" },
   h("h2", {}, "Keyboard"),
-  table("Keys", ["Key", "What it does"], [["1 … 9, 0", "open a view"], ["/", "go to the first query, the statement or the filter"], ["Enter, Shift+Enter", "run the query, start a new line"], ["Ctrl+Enter", "run the SQL statement"], ["Arrows, Page Up, Page Down, Ctrl+Home, Ctrl+End", "move in the rows of a statement"], ["Ctrl+Space", "complete; in an empty editor, list earlier queries"], ["r", "refresh"], ["?", "this list"]]),
+  table("Keys", ["Key", "What it does"], [["1 … 9, 0, -", "open a view"], ["/", "go to the first query, the statement or the filter"], ["Enter, Shift+Enter", "run the query, start a new line"], ["Ctrl+Enter", "run the SQL statement"], ["Arrows, Page Up, Page Down, Ctrl+Home, Ctrl+End", "move in the rows of a statement"], ["Ctrl+Space", "complete; in an empty editor, list earlier queries"], ["r", "refresh"], ["?", "this list"]]),
   h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")),
 );
 

@@ -2,7 +2,7 @@ import { formatDuration, formatTime, parseDuration, parseTime, type Range, type 
 
 // What the page shows, as the part of its address behind "#". A link reproduces the page exactly.
 
-export const views = ["dashboards", "explore", "sql", "explain", "lake", "cardinality", "targets", "rules", "alerts", "status"] as const;
+export const views = ["dashboards", "explore", "sql", "explain", "lake", "cardinality", "queries", "targets", "rules", "alerts", "status"] as const;
 export type View = (typeof views)[number];
 
 export interface PanelState {
@@ -28,7 +28,7 @@ export interface State {
   sql: string; // the statement
   chart: boolean; // the result of the statement is drawn
   filter: string; // text that the listed targets, rules and alerts contain; the selector of cardinality
-  only: string; // their state, "" lists all; the focus label of cardinality
+  only: string; // their state, "" lists all; the focus label of cardinality; the days of queries
   compare: boolean; // cardinality beside that of the range before
 }
 
@@ -46,6 +46,7 @@ const parts: Partial<Record<View, readonly (keyof State)[]>> = {
   explain: ["panels"],
   sql: ["sql", "chart"],
   cardinality: ["filter", "only", "compare"],
+  queries: ["only"],
   targets: ["filter", "only"],
   rules: ["filter", "only"],
   alerts: ["filter", "only"],

@@ -1,8 +1,8 @@
 import { ApiError, type Api, type Params, type Span } from "./api";
 import { h, replace } from "./dom";
-import { cheaper, written, type Estimate } from "./explain";
+import { cheaper, type Estimate } from "./explain";
 import type { Hint } from "./explore/hints";
-import { count, formatValue } from "./format";
+import { count, formatValue, price } from "./format";
 
 // A query whose estimate exceeds one of these is heavy: the page asks before it runs. Above a tenth
 // of one of these it is costly, and has hints.
@@ -14,7 +14,7 @@ const both = (a: Estimate, b: Estimate) => Object.fromEntries(Object.entries(a).
 // taken is what queries take. A directory has no price.
 function taken(e: Estimate): string {
   const time = e.functionMilliseconds ? `, ${formatValue(e.functionMilliseconds / 1000, "seconds")} of a function` : "";
-  return `about ${count(e.samplesRead)} samples of ${count(e.seriesTouched)} series, ${formatValue(e.bytes, "bytes")}${time}${e.dollars ? ` (${written(e.dollars)})` : ""}`;
+  return `about ${count(e.samplesRead)} samples of ${count(e.seriesTouched)} series, ${formatValue(e.bytes, "bytes")}${time}${e.dollars ? ` (${price(e.dollars)})` : ""}`;
 }
 
 // Gate holds back queries that are heavy until the user has decided. A decision, or that they are

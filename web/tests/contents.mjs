@@ -12,6 +12,8 @@ const rule = (type, name, more) => ({ type, name, query: `sum by (job) (rate(${l
 const rules = [rule("recording", long), rule("alerting", "Short", { state: "inactive", alerts: [], health: "ok", lastError: "" }), rule("alerting", long, { state: "firing", duration: 60, alerts: [alert, { ...alert, state: "pending" }] })];
 const level = (name) => ({ level: name, objects: 123_456, bytes: 2 ** 50, samples: 1e9 });
 const window = (name, i) => ({ ...level(name), start: (at - 7200 * (i + 1)) * 1000, end: (at - 7200 * i) * 1000 });
+const took = (dollars) => ({ queries: 12_345_678, seconds: 9e6, bytes: 2 ** 50, requests: 12_345_678, dollars });
+const sources = ["dashboard", "alert_rule", "rule_group", "client"].map((kind) => ({ kind, name: long, ...(kind === "client" ? {} : { title: `${sentence} ${kind}` }) }));
 const points = (v) => Array.from({ length: 10 }, (_, i) => [at - 600 + i * 60, String(v * (i + 1))]);
 const panel = (i, type, more = {}) => ({ type, title: i % 2 ? `${long} of ${sentence}` : "Requests that waited for the longest time of all", gridPos: { x: (i % 8) * 3, y: Math.floor(i / 8) * 5, w: 3, h: i < 8 ? 3 : 5 }, targets: [{ refId: "A", expr: "x", ...(type === "table" ? { instant: true, format: "table" } : {}) }], fieldConfig: { defaults: { unit: "bytes" }, overrides: [] }, ...more });
 const panels = [
@@ -28,6 +30,9 @@ const hostile = {
   sql: { columns: [{ name: "i", type: "BIGINT" }, { name: long, type: "VARCHAR" }, { name: "value", type: "DOUBLE" }], rows: [[1, long, 1.5], [2, sentence, 2.5]] },
   "status/lake": { generation: 1, bytes: 2 ** 60, levels: ["segment", "2h", "24h"].map(level), windows: [window("segment", 0), window("2h", 1), window("24h", 2)], waiting: { segments: 1, blocks: 2, since: at * 1000 }, deletions: [{ id: "1", requested: at * 1000, selector: `{a="${long}"}`, start: 0, end: at * 1000, objects: 3 }], dollarsPerMonth: 123_456.7, first: 0, last: at * 1000, columns: { blocks: 2, samples: 3, bytes: 4, rows: [{ file: "samples", column: long, bytes: 3, bytesPerSample: 1 }, { file: "series", bytes: 1, bytesPerSample: 0.3 }] } },
   "status/tenants": { tenants: [{ tenant: long, segments: 1, blocks: 2, bytes: 3, samples: 4, start: 0, end: 0, waiting: 1, deletions: 0, dollarsPerMonth: 0 }, { tenant: "b", error: sentence }] },
+  "status/active_queries": sources.map((source, i) => ({ id: `2${i}`, duration: "1234.5s", query: rules[0].query.repeat(i + 1), start: 0, end: at * 1000, step: 1, path: `/api/v1/${long}`, remote_addr: long, state: "waiting", bytes_read: 2 ** 50, requests: 9, memory_bytes: 2 ** 40, token: "9f86d081", source })),
+  "status/spending": { since: at * 1000, start: 0, end: at * 1000, total: took(123_456), sources: sources.map((s, i) => ({ ...s, ...took(i) })), tokens: [{ name: long, ...took(1) }, { name: "9f86d081", ...took(0.000001) }] },
+  "status/spending/tenants": [{ tenant: long, ...took(1) }],
   "status/tsdb": { totalSeries: 1e9, totalLabelValuePairs: 1e9, seriesCountByMetricName: [row(long), row("up")], seriesCountByLabelName: [row(long)], seriesCountByFocusLabelValue: [row(long)], seriesCountByLabelValuePair: [row(`${long}=${long}`)], labelValueCountByLabelName: [{ name: long, value: 3 }] },
   "status/metric_names_stats": { statsCollectedSince: at, records: [{ metricName: long, series: 1, samples: 2, bytes: 3, dollarsPerMonth: 4, queryRequestsCount: 5, lastSampleTimestamp: at }] },
   "label/__name__/values": [long, "up"],
@@ -48,6 +53,7 @@ const empty = {
   explain: { version: 3, query: "x", engine: "x", cost: { lists: 0, gets: 0, bytes: 0, dollars: 0 }, estimate: { seriesTouched: 0, samplesRead: 0, bytes: 0, requests: 0, functionMilliseconds: 0, dollars: 0 } },
   sql: { columns: [{ name: "i", type: "BIGINT" }], rows: [] },
   "status/lake": { generation: 0, bytes: 0, levels: [], windows: [], waiting: { segments: 0, blocks: 0 }, deletions: [], dollarsPerMonth: 0 },
+  "status/spending": { since: 0, start: 0, end: at * 1000, total: { queries: 0, seconds: 0, bytes: 0, requests: 0, dollars: 0 }, sources: [], tokens: [] },
   "status/tsdb": { totalSeries: 0, totalLabelValuePairs: 0, seriesCountByMetricName: [], seriesCountByLabelName: [] },
   "status/metric_names_stats": { statsCollectedSince: at, records: [] },
   "status/flags": {},

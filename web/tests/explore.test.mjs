@@ -374,7 +374,7 @@ test("a costly query says what it takes, and becomes cheaper with one click", as
   await page.goto(`${server.url}/#/explore?g0.expr=node_load1&g0.step_input=1s`);
   const hints = page.getByRole("status", { name: "Hints" });
   const press = (name) => reach(page, hints.getByRole("button", { name, exact: true }), "Enter");
-  await hints.getByText("This query takes about 7,000,000 samples of 12,000 series, 3 MiB, 4.5 s of a function ($2.0e-3). Use Explain").waitFor();
+  await hints.getByText("This query takes about 7,000,000 samples of 12,000 series, 3 MiB, 4.5 s of a function ($0.002). Use Explain").waitFor();
   await hints.getByText("The step of 1s makes 3,601 values of each series: one of 4s makes a quarter of them. Use a step of 4s").waitFor();
   assert.deepEqual(await serious(page), []);
   await press("a step of 4s");

@@ -19,6 +19,7 @@ const views = {
   explain: "explain?range=15m&g0.expr=node_load1",
   lake: "lake",
   cardinality: "cardinality?range=15m",
+  queries: "queries",
   targets: "targets",
   rules: "rules",
   alerts: "alerts",

@@ -307,7 +307,7 @@ test("the keyboard alone debugs a target, and looks at an alert and silences it"
   await reach(page, gone.getByRole("button", { name: "Close the details" }), "Enter");
   await reach(page, gone.getByRole("button", { name: "Scrapes" }), "Enter");
   await gone.getByRole("heading", { name: "Scrapes of 127.0.0.1:1" }).waitFor();
-  await page.keyboard.press("9");
+  await page.keyboard.press("0");
   const row = page.locator("details", { hasText: "Gone" }).locator("tbody > tr", { hasText: "firing" });
   await refreshed(page, "the alert fires, and there is an Alertmanager", async () => (await row.getByRole("button", { name: "Silence" }).count()) === 1);
   await reach(page, row.getByRole("button", { name: "Graph" }), "Enter");
@@ -348,7 +348,7 @@ test("an alert list of a dashboard shows the rules of the server", async () => {
 test("the keyboard opens the views that the server has", async () => {
   const page = await visit(browser, `${server.url}/#/status`);
   await page.getByRole("link", { name: "Alerts" }).waitFor();
-  for (const [key, title] of [["7", "Targets"], ["8", "Rules"], ["9", "Alerts"], ["0", "Status"]]) {
+  for (const [key, title] of [["8", "Targets"], ["9", "Rules"], ["0", "Alerts"], ["-", "Status"]]) {
     await page.keyboard.press(key);
     await until(`${title} is shown`, async () => (await page.title()).startsWith(title));
   }

@@ -108,7 +108,7 @@ test("the keyboard alone suffices", async () => {
   await page.keyboard.press("Enter");
   assert.equal(await series(page), 1);
   await page.evaluate(() => document.activeElement.blur());
-  for (const [key, title] of [["3", "SQL"], ["4", "Explain"], ["5", "Lake"], ["6", "Cardinality"], ["0", "Status"], ["1", "Dashboards"]]) {
+  for (const [key, title] of [["3", "SQL"], ["4", "Explain"], ["5", "Lake"], ["6", "Cardinality"], ["7", "Queries"], ["-", "Status"], ["1", "Dashboards"]]) {
     await page.keyboard.press(key);
     await until(`${title} is shown`, async () => (await page.title()).startsWith(title));
     await page.evaluate(() => document.activeElement.blur());
@@ -453,6 +453,181 @@ test("cardinality counts the time range, drills down, compares and opens a metri
   assert.deepEqual([...page.faults, ...copy.faults], []);
 });
 
+test("running queries are listed and ended, and what queries took is by source, token and tenant", async () => {
+  const page = await visit(browser, "about:blank");
+  const now = Date.now();
+  const source = { kind: "dashboard", name: "promlake-operations", title: "Promlake operations" };
+  const query = (id, more) => ({ id, duration: "1.250s", query: `sum by (job) (rate(x_total[5m])) /* ${"long ".repeat(100)}*/`, path: "/api/v1/query_range", start: now - 3_600_000, end: now, step: 15_000, remote_addr: "127.0.0.1:51234", state: "running", bytes_read: 2 ** 20, requests: 3, memory_bytes: 2 ** 21, source, ...more });
+  let running = [query("2f"), query("30", { state: "waiting", path: "/api/v1/query", start: now, step: undefined, source: { kind: "client", name: "curl" } }), query("31", { path: "/api/v1/sql", query: "SELECT 1", start: undefined, end: undefined, step: undefined, source: { kind: "rule_group", name: "" } })];
+  const took = (seconds, dollars) => ({ queries: 1_000, seconds, bytes: 2 ** 30, requests: 7, dollars });
+  let total = took(3, 0.00035);
+  const days = [];
+  let listed = 0;
+  let end = { status: 403, json: { status: "error", errorType: "forbidden", error: 'the token lacks access "admin"' } };
+  const ended = [];
+  const ok = (route, data) => route.fulfill({ json: { status: "success", data } });
+  await page.route("**/api/v1/status/active_queries*", (route) => {
+    if (route.request().method() === "GET") return (listed++, ok(route, running));
+    ended.push(new URL(route.request().url()).searchParams.get("id"));
+    return route.fulfill(end);
+  });
+  await page.route("**/api/v1/status/spending?*", (route) => {
+    const p = new URL(route.request().url()).searchParams;
+    days.push((Number(p.get("end")) - Number(p.get("start"))) / 86_400);
+    return ok(route, { since: now, start: now, end: now, total, tokens: [], sources: [], ...(total.queries && { sources: [{ ...source, ...took(1, total.dollars / 7) }, { kind: "client", name: "curl", ...took(2, total.dollars / 8) }, { kind: "alert_rule", name: "u", title: "Too hot", ...took(0.5, 0) }], tokens: [{ name: "9f86d081", ...took(3, total.dollars) }] }) });
+  });
+  await page.route("**/api/v1/status/spending/tenants?*", (route) => ok(route, [{ tenant: "team-a", ...took(3, total.dollars) }, { tenant: "team-b", ...took(30, 10 * total.dollars) }]));
+  await page.clock.install();
+  await page.goto(`${server.url}/#/queries?range=15m`);
+  const region = (name) => page.getByRole("region", { name, exact: true });
+  const cells = (name) => region(name).locator("tbody tr").evaluateAll((all) => all.map((r) => [...r.cells].map((c) => c.textContent)));
+  await until("the queries are listed", async () => (await cells("Table of running queries")).length === 3);
+  const rows = await cells("Table of running queries");
+  assert.deepEqual(rows.map((r) => r.slice(1)), [
+    ["1.25 s", "running", "Promlake operationsdashboard", "1 MiB", "2 MiB", "EndExplore"],
+    ["1.25 s", "waiting", "curlclient", "1 MiB", "2 MiB", "EndExplore"],
+    ["1.25 s", "running", "othersrule group", "1 MiB", "2 MiB", "End"],
+  ]);
+  assert.equal(rows[0][0], running[0].query); // also what the short text leaves out
+  assert.equal(await page.locator(`[title=${JSON.stringify(running[0].query)}]`).first().evaluate((e) => e.getBoundingClientRect().height < 40), true);
+
+  // What queries took: the dearest first, with dollars where there are some.
+  await page.getByText(/^1,000 queries, counted since 20.*: 3 s, 1 GiB, \$0\.00035\.$/).waitFor();
+  assert.deepEqual(await cells("What queries took by source"), [["Promlake operations", "dashboard", "1 s", "1,000", "1 GiB", "7", "$0.00005"], ["curl", "client", "2 s", "1,000", "1 GiB", "7", "$0.000044"], ["Too hot", "alert rule", "500 ms", "1,000", "1 GiB", "7", "$0"]]);
+  assert.deepEqual((await cells("What queries took by token")).map(([t]) => t), ["9f86d081"]);
+  assert.deepEqual((await cells("What queries took by tenant")).map(([t]) => t), ["team-b", "team-a"]);
+  for (const theme of ["light", "dark"]) {
+    await page.evaluate((t) => (document.documentElement.dataset.theme = t), theme);
+    assert.deepEqual(await serious(page), [], theme);
+  }
+  total = took(3, 0);
+  for (const [only, least, most] of [["today", 0, 1], ["7d", 6, 7], ["", 0, 31]]) {
+    await page.getByLabel("Days").selectOption(only);
+    await until(`the address has ${only}`, async () => (only ? page.url().includes(`state=${only}`) : !page.url().includes("state=")) && (await page.locator('[aria-busy="true"]').count()) === 0);
+    assert.ok(days.at(-1) >= least && days.at(-1) <= most, `${only}: ${days.at(-1)} days`);
+  }
+  assert.deepEqual(await cells("What queries took by source"), [["curl", "client", "2 s", "1,000", "1 GiB", "7"], ["Promlake operations", "dashboard", "1 s", "1,000", "1 GiB", "7"], ["Too hot", "alert rule", "500 ms", "1,000", "1 GiB", "7"]]);
+  total = { queries: 0, seconds: 0, bytes: 0, requests: 0, dollars: 0 };
+  await page.getByLabel("Days").selectOption("today");
+  await page.getByText(/^No query has run in these days/).waitFor();
+  assert.equal(await page.getByRole("heading", { name: /By source|By token/ }).count(), 0);
+  total = took(3, 0);
+  await page.getByLabel("Days").selectOption("");
+
+  // The list is made anew every two seconds while somebody sees it; the keyboard stays where it is.
+  const button = page.getByRole("button", { name: "End query 2f" });
+  await button.focus();
+  const before = listed;
+  await until("it was listed again", async () => (await page.clock.runFor(2_000), listed > before + 1));
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "End query 2f");
+
+  // A refusal is told, and stays; somebody who does not confirm ends nothing.
+  page.once("dialog", (d) => void d.dismiss());
+  await page.keyboard.press("Enter");
+  assert.deepEqual(ended, []);
+  const accept = (d) => (assert.match(d.message(), /^End this query\?\n\nsum by \(job\)/), void d.accept());
+  page.once("dialog", accept);
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").getByText('the token lacks access "admin"').waitFor();
+  end = { status: 204 };
+  running = running.slice(1);
+  page.once("dialog", accept);
+  await button.press("Enter");
+  await until("it is gone", async () => (await button.count()) === 0);
+  assert.deepEqual([ended, await page.getByRole("alert").count()], [["2f", "2f"], 0]);
+  running = [];
+  await page.getByText("No query is running.").waitFor();
+  await settled(page);
+  await page.evaluate(() => Object.defineProperty(document, "hidden", { configurable: true, get: () => true }));
+  const hidden = listed;
+  await page.clock.runFor(60_000);
+  assert.equal(listed, hidden);
+  await page.evaluate(() => delete document.hidden);
+
+  // Queries open in Explore with their times, dashboards that the page knows on the page.
+  running = [query("2f")];
+  await page.getByRole("link", { name: "Explore query 2f" }).click();
+  await until("Explore shows it", async () => /#\/explore\?end=20.*&g0\.expr=sum\+by.*g0\.step_input=15s/.test(page.url()));
+  const left = listed;
+  await page.goBack();
+  await region("What queries took by source").getByRole("link", { name: "Promlake operations" }).click();
+  await until("the dashboard is shown", async () => /#\/dashboards\?.*dash=promlake-operations/.test(page.url()));
+  assert.ok(listed > left);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a slow statement is listed and ended by who may, and what queries took is accounted", async () => {
+  const tokens = `${server.folder}/queries.json`;
+  const operator = (await run("token", "--tenant", "*", "--access", "read,write,admin", "--tokens", tokens)).trim();
+  const reader = (await run("token", "--tenant", "team-a", "--access", "read", "--tokens", tokens)).trim();
+  const guarded = await Server.start("--auth.tokens", `file:${tokens}`);
+  try {
+    const page = await visit(browser, `${guarded.url}/#/queries?tenant=team-a`);
+    const sign = async (token) => {
+      await page.getByLabel("Bearer token").fill(token);
+      await page.getByRole("button", { name: "Use" }).click();
+    };
+    assert.equal((await fetch(`${guarded.url}/api/v1/import/prometheus`, { method: "POST", headers: { Authorization: `Bearer ${operator}`, "X-Scope-OrgID": "team-a" }, body: "a 1\n" })).status, 204);
+    await sign(reader);
+    await page.getByText("No query is running.").waitFor();
+    assert.equal(await page.getByRole("link", { name: "Queries" }).getAttribute("aria-current"), "page");
+    const statement = "SELECT count(*) FROM range(10000000000000)";
+    const slow = fetch(`${guarded.url}/api/v1/sql?query=${encodeURIComponent(statement)}`, { headers: { Authorization: `Bearer ${reader}`, "X-Scope-OrgID": "team-a", "User-Agent": "probe/1.0" } });
+    const row = page.getByRole("region", { name: "Table of running queries" }).locator("tbody tr", { hasText: statement });
+    await row.getByText("probe").waitFor();
+    assert.deepEqual(await serious(page), []);
+    page.on("dialog", (d) => void d.accept());
+    const end = row.getByRole("button", { name: /^End query/ });
+    await end.press("Enter");
+    await page.getByRole("alert").getByText("admin").waitFor();
+    assert.equal(await row.count(), 1);
+    await page.locator("summary", { hasText: "☰" }).click();
+    await page.getByRole("button", { name: "Token" }).click();
+    await sign(operator);
+    await end.press("Enter");
+    const answer = await slow.then((r) => r.json());
+    assert.deepEqual([answer.status, answer.errorType], ["error", "canceled"]);
+    await page.getByText("No query is running.").waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0);
+    const table = (of) => page.getByRole("region", { name: `What queries took by ${of}` });
+    await until("it is accounted", async () => {
+      await page.keyboard.press("r");
+      await settled(page);
+      return (await table("source").getByText("probe").count()) === 1 && (await table("tenant").getByText("team-a").count()) === 1;
+    });
+    assert.match(await table("source").locator("tbody tr").first().textContent(), /^probeclient[\d.]+ .?s1/);
+    assert.equal(await table("token").locator("tbody tr").count(), 2);
+    assert.equal(await page.getByRole("columnheader", { name: "Dollars" }).count(), 0); // the store is a directory
+    // The page's own dashboards are sources that it links to.
+    await page.keyboard.press("1");
+    await page.getByLabel("Dashboard", { exact: true }).selectOption("promlake-operations");
+    await settled(page);
+    await page.keyboard.press("7");
+    const link = table("source").getByRole("link", { name: "Promlake operations" });
+    await until("the dashboard is accounted", async () => {
+      await page.keyboard.press("r");
+      await settled(page);
+      return (await link.count()) === 1;
+    });
+    await link.click();
+    await until("the dashboard is shown", async () => /#\/dashboards\?.*dash=promlake-operations/.test(page.url()));
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await guarded.stop();
+  }
+});
+
+test("a server that does not list its queries has no such view, and a link says so", async () => {
+  const page = await visit(browser, "about:blank");
+  await page.route("**/api/v1/status/active_queries*", (route) => route.fulfill({ status: 404, json: { status: "error", errorType: "not_found", error: "no such route" } }));
+  await page.goto(`${server.url}/#/status`);
+  await page.getByRole("link", { name: "Targets" }).waitFor();
+  assert.equal(await page.getByRole("link", { name: "Queries" }).count(), 0);
+  await page.goto(`${server.url}/#/queries`);
+  await page.getByText("This server does not list its queries: it is older than this page.").waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
 // What came from data is text. Names and values that look like markup stay what they are.
 test("hostile names and values are text", async () => {
   const hostile = `<img src=x onerror="window.hit=1"><script>window.hit=1</script>`;
@@ -690,7 +865,7 @@ test("the status shows limits, tokens without secrets, and the health of the sto
 for (const theme of ["light", "dark"]) {
   test(`accessible and within its width, ${theme}`, async () => {
     const page = await visit(browser, explore("node_load1"), { colorScheme: theme });
-    for (const view of ["dashboards", "explore", "sql", "explain", "lake", "cardinality", "targets", "rules", "alerts", "status"]) {
+    for (const view of ["dashboards", "explore", "sql", "explain", "lake", "cardinality", "queries", "targets", "rules", "alerts", "status"]) {
       await page.goto(`${server.url}/#/${view}?range=15m&g0.expr=node_load1&sql=${encodeURIComponent("SELECT metric, labels FROM series")}`);
       await page.locator("main canvas, main table, main h3").first().waitFor();
       for (const width of [360, 1280, 2560]) {

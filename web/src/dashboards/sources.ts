@@ -11,6 +11,7 @@ import { read, readText, type Dashboard } from "./model";
 
 export interface Entry {
   id: string; // in the address
+  uid?: string; // Grafana's, if it is known
   title: string;
 }
 
@@ -50,10 +51,10 @@ export class Sources {
 
   // list names all dashboards.
   async list(): Promise<Entry[]> {
-    const out: Entry[] = Object.entries(shipped).map(([id, json]) => ({ id, title: read(json).title }));
+    const out: Entry[] = Object.entries(shipped).map(([id, json]) => ({ id, uid: read(json).uid, title: read(json).title }));
     for (const id of this.opened.keys()) out.push({ id, title: `${id.slice(openedPrefix.length)} (this tab)` });
-    const server = (await this.api.quiet<{ name: string; title: string }[]>("dashboards")) ?? [];
-    for (const f of server) out.push({ id: idOf(f.name), title: f.title || f.name });
+    const server = (await this.api.quiet<{ name: string; title: string; uid?: string }[]>("dashboards")) ?? [];
+    for (const f of server) out.push({ ...f, id: idOf(f.name), title: f.title || f.name });
     return out;
   }
 

@@ -12,7 +12,7 @@ function demo(api: Api): HTMLElement {
   const begin = async (e: Event) => {
     (e.currentTarget as HTMLButtonElement).disabled = true;
     try {
-      await api.post("demo");
+      await api.act("POST", "demo");
       location.hash = machine;
       location.reload(); // the server has other views now
     } catch (failure) {
