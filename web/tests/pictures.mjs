@@ -98,18 +98,30 @@ try {
     explain: `explain?range=3h&end=${end}&tz=utc&g0.expr=${expr}`,
     lake: "lake?range=3h&tz=utc",
     cardinality: "cardinality?range=3h&tz=utc",
+    queries: "queries?tz=utc",
   };
+  const slow = new AbortController(); // ends the statement of the picture of queries
   for (const [name, view] of Object.entries(views)) {
     const page = await visit(browser, `${server.url}/#/${view}`, { viewport: { width: 1280, height: 860 }, colorScheme: "light" });
     if (name === "metrics") {
       await page.getByLabel("Find metrics by name, help text, unit or labels").fill("node_");
       await page.getByRole("button", { name: "node_cpu_seconds_total" }).click();
     }
+    if (name === "queries") {
+      for (const [program, query] of [["Grafana/12.3.0", "sum by (mode) (rate(node_cpu_seconds_total[5m]))"], ["curl/8.14.1", "node_load1"]]) {
+        for (let n = 0; n < 20; n++) await fetch(`${server.url}/api/v1/query?query=${encodeURIComponent(query)}`, { headers: { "User-Agent": program } });
+      }
+      const statement = "SELECT metric, count(*) FROM samples, range(1000000) GROUP BY ALL";
+      fetch(`${server.url}/api/v1/sql?query=${encodeURIComponent(statement)}`, { signal: slow.signal, headers: { "User-Agent": "DBeaver/25.3" } }).catch(() => undefined);
+      await page.getByRole("button", { name: /^End query/ }).first().waitFor();
+      await page.getByLabel("Days").selectOption("Today"); // which asks anew
+    }
     await page.locator("main canvas, main table, main h3").first().waitFor();
     await take(page, name);
     assert.deepEqual(page.faults, []);
     await page.context().close();
   }
+  slow.abort();
 } finally {
   await browser.close();
   await server.stop();
