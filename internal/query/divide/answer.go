@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"sort"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -163,6 +164,9 @@ func (a *Answer) write(to io.Writer, head string) error {
 			if err != nil {
 				return fmt.Errorf("encode a histogram: %w", err)
 			}
+			if m.Sum == 0 && math.Signbit(m.Sum) {
+				raw = append(raw, negativeZero...)
+			}
 			at.Append(p.T)
 			hists.Append(raw)
 		}
@@ -184,6 +188,10 @@ func (a *Answer) write(to io.Writer, head string) error {
 	}
 	return nil
 }
+
+// negativeZero is the field sum of a prompb.Histogram that is -0, which its encoder takes for the
+// default, 0.
+const negativeZero = "\x19\x00\x00\x00\x00\x00\x00\x00\x80"
 
 const (
 	bytesPerPoint     = 16

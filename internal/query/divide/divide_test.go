@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -147,6 +149,7 @@ func answer() *divide.Answer {
 		Series: promql.Matrix{
 			{Metric: labels.EmptyLabels(), Floats: []promql.FPoint{{T: 7_260_000, F: 1}, {T: 7_320_000, F: 0.1}}},
 			{Metric: labels.FromStrings("a", "b", "c", "日"), Floats: []promql.FPoint{{T: 7_320_000, F: 2}}, Histograms: []promql.HPoint{{T: 7_260_000, H: tsdbutil.GenerateTestCustomBucketsFloatHistogram(3)}}},
+			{Metric: labels.FromStrings("a", "d"), Histograms: []promql.HPoint{{T: 7_260_000, H: &histogram.FloatHistogram{Sum: math.Copysign(0, -1)}}}},
 		},
 		Stats: divide.Stats{Samples: 1, SamplesRead: 2, Peak: 3, SamplesPerStep: []int64{4, 5}, SamplesReadStep: []int64{6, 7}},
 	}
@@ -178,6 +181,7 @@ func TestAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, charged, int64(500))
 	require.Equal(t, a.Series.String(), got.Series.String())
+	require.True(t, math.Signbit(got.Series[2].Histograms[0].H.Sum))
 	require.Equal(t, a.Stats, got.Stats)
 	w, i := a.Notes.AsStrings("m", 0, 0)
 	gw, gi := got.Notes.AsStrings("m", 0, 0)
