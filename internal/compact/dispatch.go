@@ -85,7 +85,7 @@ func (s *Stage) planned(ctx context.Context, r *Report, stored time.Time, failed
 	for _, n := range r.State.Blocks {
 		blocks += n
 	}
-	deleted := r.Garbage.Segments.Objects + r.Garbage.Blocks.Objects + r.Garbage.Manifests.Objects
+	deleted := r.Garbage.Segments.Objects + r.Garbage.Blocks.Objects + r.Garbage.Answers.Objects + r.Garbage.Manifests.Objects
 	silent := max(stored.Sub(r.State.Arrived), 0)
 	if r.State.Arrived.IsZero() || silent > forgotten {
 		silent = 0

@@ -54,7 +54,7 @@ func TestIdleTicks(t *testing.T) {
 				}
 			})
 			t.Logf("first tick: %v; an hour of ticks: %v", cold, hour)
-			require.LessOrEqual(t, cold[memstore.List], 1+3*tenants, "tenants at once; segments, manifests, blocks of each")
+			require.LessOrEqual(t, cold[memstore.List], 1+4*tenants, "tenants at once; segments, manifests, blocks, answers of each")
 			require.LessOrEqual(t, hour[memstore.List], 60*tenants, "a listing per tick and tenant")
 			require.LessOrEqual(t, hour[memstore.Get], 60*tenants/2)
 			require.Zero(t, hour[memstore.Put])

@@ -24,6 +24,7 @@ func (c *Count) add(o Count) { c.Objects, c.Bytes = c.Objects+o.Objects, c.Bytes
 type Garbage struct {
 	Segments  Count
 	Blocks    Count // objects are files
+	Answers   Count // kept answers of queries
 	Manifests Count // copies of former manifests; their bytes are not counted
 	Orphans   int   // blocks of jobs that died, which will be deleted after DeletionDelay
 }
@@ -39,6 +40,7 @@ func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) G
 	for _, g := range each {
 		sum.Segments.add(g.Segments)
 		sum.Blocks.add(g.Blocks)
+		sum.Answers.add(g.Answers)
 		sum.Manifests.add(g.Manifests)
 		sum.Orphans += g.Orphans
 	}
@@ -46,7 +48,7 @@ func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) G
 }
 
 // Collect deletes the garbage of a tenant: objects that were live in no manifest which was readable
-// within DeletionDelay, and manifests that are too old to be read. It first retires the blocks of
+// within DeletionDelay, manifests that are too old to be read, and kept answers. It first retires the blocks of
 // jobs that died in the manifest, so that no late commit can make them live, and deletes them as it
 // does all others. A conflict with another collector is no error; the next cycle continues.
 func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err error) {
@@ -55,6 +57,9 @@ func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err erro
 		return g, fmt.Errorf("collect garbage: %w", err)
 	}
 	v, err := catalog.Refresh(ctx, s.store, tenant, catalog.Version{})
+	if err == nil {
+		err = s.sweepAnswers(ctx, tenant, &v.Manifest, now, &g)
+	}
 	if err == nil {
 		err = s.sweep(ctx, tenant, v, now, &g)
 	}

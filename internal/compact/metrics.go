@@ -57,7 +57,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		blockBytes:     m.Gauges("live_block_bytes", "Bytes of the live blocks by level.", "level"),
 		tombstones:     m.Gauge("tombstones", "Deletions that are not yet applied to all blocks."),
 		garbage:        m.Gauges("garbage_objects", "Superseded segments and blocks that are not yet deleted.", "kind"),
-		deletedObjects: m.Counters("garbage_deleted_objects_total", "Objects deleted by kind (segment, block, manifest).", "kind"),
+		deletedObjects: m.Counters("garbage_deleted_objects_total", "Objects deleted by kind (segment, block, answer, manifest).", "kind"),
 		deletedBytes:   m.Counters("garbage_deleted_bytes_total", "Bytes of the objects deleted by kind.", "kind"),
 	}
 }
@@ -96,7 +96,7 @@ func (m *metrics) saw(state *plan.State) {
 }
 
 func (m *metrics) collected(g *Garbage) {
-	for kind, n := range map[string]Count{"segment": g.Segments, "block": g.Blocks, "manifest": g.Manifests} {
+	for kind, n := range map[string]Count{"segment": g.Segments, "block": g.Blocks, "answer": g.Answers, "manifest": g.Manifests} {
 		m.deletedObjects.WithLabelValues(kind).Add(float64(n.Objects))
 		m.deletedBytes.WithLabelValues(kind).Add(float64(n.Bytes))
 	}

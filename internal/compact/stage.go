@@ -110,6 +110,8 @@ type Settings struct {
 	// is planned again.
 	MaxJobsPerTick int           `name:"compactor.max-jobs-per-tick" default:"1000" min:"1" help:"Jobs that a scheduled planner puts on --compactor.queue-url at a time." when:"Keep it at several times the number of workers."`
 	DeletionDelay  time.Duration `name:"compactor.deletion-delay" default:"15m" above:"0" help:"Time from the replacement of an object to its deletion. Must exceed --query.timeout of every reader." when:"Raise it before you raise --query.timeout."`
+	AnswersAge     time.Duration `name:"compactor.kept-answers-age" default:"168h" above:"0" help:"Age at which kept answers of queries are deleted, also if they are used." when:"Raise it if the answers to long queries cost more than their storage."`
+	AnswersBytes   int64         `name:"compactor.kept-answers-bytes" type:"bytes" default:"1GiB" min:"1" help:"Bytes of the kept answers of one tenant's queries. The oldest are deleted beyond." when:"Raise it if answers are evaluated again that were kept before."`
 	OrphanGrace    time.Duration `name:"compactor.partial-block-deletion-delay" default:"1h" above:"0" help:"Age at which an orphan, the rest of a job that died, is deleted. Must exceed 15m." when:"Rarely."`
 
 	// OwnTenant has the functions' own metrics, which are written also when nothing else is; "":

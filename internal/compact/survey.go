@@ -38,6 +38,7 @@ type seen struct {
 
 	collected time.Time // when garbage was last collected
 	scanned   time.Time // when the blocks were last searched for orphans
+	answers   time.Time // when kept answers were last listed, by the store's clock
 }
 
 // recall returns the cached state of a tenant.

@@ -60,6 +60,6 @@ func TestCycleListsTheTenantsOnce(t *testing.T) {
 		require.Equal(t, tenants, r.State.Tenants)
 		require.EqualValues(t, 1, store.folders.Load())
 		require.EqualValues(t, 0, store.all.Load())
-		require.EqualValues(t, 3*tenants, store.tenant.Load(), "segments, manifests, blocks of each")
+		require.EqualValues(t, 4*tenants, store.tenant.Load(), "segments, manifests, blocks, answers of each")
 	}
 }

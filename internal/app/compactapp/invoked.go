@@ -161,7 +161,7 @@ func (t *Totals) add(r *compact.Report) {
 			t.SamplesWritten, t.SamplesDeleted = t.SamplesWritten+j.Written, t.SamplesDeleted+j.Deleted
 		}
 	}
-	for _, n := range []compact.Count{r.Garbage.Segments, r.Garbage.Blocks, r.Garbage.Manifests} {
+	for _, n := range []compact.Count{r.Garbage.Segments, r.Garbage.Blocks, r.Garbage.Answers, r.Garbage.Manifests} {
 		t.ObjectsRemoved, t.BytesRemoved = t.ObjectsRemoved+n.Objects, t.BytesRemoved+n.Bytes
 	}
 }

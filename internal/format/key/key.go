@@ -14,6 +14,7 @@
 //	v1/<tenant>/pushes/<id>.json                        the state of a group of pushed metrics
 //	v1/<tenant>/usage/queries.json                      the counts of what queries asked for
 //	v1/<tenant>/dashboards/<name>.json                  a dashboard that the tenant saved
+//	v1/<tenant>/answers/<hash>/<hash>.arrow             a kept answer to a slice of a range query
 //	v1/<tenant>/iceberg/<table>/…                       the metadata of an Iceberg table
 //	rules/<tenant>.json                                 the tenant's rule groups
 //	store.json                                          the identity of the store

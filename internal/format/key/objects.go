@@ -58,6 +58,37 @@ const Identity = "store.json"
 // Usage returns the key of the counts of a tenant's queries.
 func Usage(tenant string) string { return TenantPrefix(tenant) + "usage/queries.json" }
 
+// AnswersPrefix returns the prefix of the kept answers of a tenant.
+func AnswersPrefix(tenant string) string { return TenantPrefix(tenant) + "answers/" }
+
+// answerExt ends the keys of kept answers.
+const answerExt = ".arrow"
+
+// Answer is a kept answer to a slice of a range query.
+type Answer struct {
+	Tenant   string
+	Question string // a hash of what all slices of such queries have in common
+	Slice    string // a hash of the steps and of the objects that they read
+}
+
+// Prefix returns the prefix of all answers to the question.
+func (a Answer) Prefix() string { return AnswersPrefix(a.Tenant) + a.Question + "/" }
+
+// String returns the key.
+func (a Answer) String() string { return a.Prefix() + a.Slice + answerExt }
+
+// ParseAnswer is the inverse of Answer.String.
+func ParseAnswer(k string) (a Answer, err error) {
+	if p := strings.Split(k, "/"); len(p) == 5 {
+		a = Answer{p[1], p[3], strings.TrimSuffix(p[4], answerExt)}
+	}
+	hash := func(s string) bool { return len(s) == hashLen && strings.Trim(s, "0123456789abcdef") == "" }
+	if a.Tenant == "" || !hash(a.Question) || !hash(a.Slice) || a.String() != k {
+		return Answer{}, fmt.Errorf("parse answer key %q: %w", k, ErrSyntax)
+	}
+	return a, nil
+}
+
 // IcebergPrefix returns the prefix of the objects of a tenant's Iceberg table. The table's metadata
 // is below metadata/ there; its data are the files of blocks.
 func IcebergPrefix(tenant, table string) string {
@@ -110,8 +141,9 @@ func ParseRuleState(k string) (tenant, hash string, err error) {
 	return tenant, hash, nil
 }
 
-// pushIDLen is the length of the identifier of a group.
-const pushIDLen = 32
+// hashLen is the length of the identifier of a group, and of the hashes of an answer: lower-case
+// hexadecimal digits.
+const hashLen = 32
 
 // PushesPrefix returns the prefix of the states of a tenant's groups of pushed metrics.
 func PushesPrefix(tenant string) string { return TenantPrefix(tenant) + "pushes/" }
@@ -123,7 +155,7 @@ func Push(tenant, id string) string { return PushesPrefix(tenant) + id + manifes
 // ParsePush is the inverse of Push.
 func ParsePush(k string) (tenant, id string, err error) {
 	tenant, id, ok := cutObject("pushes", k)
-	if !ok || len(id) != pushIDLen || strings.Trim(id, "0123456789abcdef") != "" {
+	if !ok || len(id) != hashLen || strings.Trim(id, "0123456789abcdef") != "" {
 		return "", "", fmt.Errorf("parse push key %q: %w", k, ErrSyntax)
 	}
 	return tenant, id, nil
