@@ -400,6 +400,25 @@ func TestDividedQueriesOverAFunction(t *testing.T) {
 	})
 }
 
+// TestDividedQueriesAreKept: the steps before and behind those whose answers are kept are divided.
+func TestDividedQueriesAreKept(t *testing.T) {
+	store := laketest.NewDir(t)
+	plain := laketest.New(t, store, query.Settings{})
+	plain.WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h}, laketest.PushRows())
+	l := laketest.New(t, store, query.Settings{
+		Workers: []string{startWorker(t, store, query.Settings{}, nil)}, DivideBytes: 1, DivideWindows: -1, KeptAnswersSamples: 1, KeptWindow: 30 * time.Minute,
+	})
+	q := dividedQuery
+	q.Text = `sum by (job) (m1)`
+	for n := range 3 {
+		laketest.Identical(t, plain.Exec(t.Context(), q), l.Exec(t.Context(), q), n)
+		l.WaitKept(t.Context())
+		q.Start = q.Start.Add(time.Minute)
+	}
+	require.Equal(t, 3+2*3*2, piecesOf(l)["ok"], "three slices of the whole, and of the steps before and behind what is kept")
+	require.Positive(t, l.Counted("promlake_query_kept_answers_total", "hit"))
+}
+
 // TestDividedQueriesOnNewObjects: if objects are gone at a worker, the query is evaluated again on a
 // new snapshot; if they still are, it fails.
 func TestDividedQueriesOnNewObjects(t *testing.T) {

@@ -58,6 +58,12 @@ type Settings struct {
 	DivideWindows     int64    `name:"query.divide-windows" default:"3" min:"-1" help:"Windows of blocks, of a day each for older samples, that a slice of a divided query has at least. At each end of a slice, the rows of one window are read twice. -1 cuts anywhere." when:"Set 1 for shorter waits over few days, at the price of more processor time in total."`
 	DivideInvocations int      `name:"query.divide-invocations" default:"8" min:"2" help:"Slices of a tenant's range queries that the function of --query.workers evaluates at once for this process, each in an invocation of its own." when:"Raise it for shorter waits, at the price of more starts of the function and more requests to the store."`
 
+	// KeptAnswersSamples is 0 in processes that only read the store.
+	KeptAnswersSamples int64 `name:"query.kept-answers-samples" default:"10000000" min:"0" help:"Stored samples of the series of a range query over several days from which its answer is kept in the store, so that the next one evaluates only new steps. 0 neither keeps answers nor uses kept ones." when:"Raise it if requests to the store cost more than processors. Set 0 if the process may not write to the store."`
+	// KeptWindow is the length of the least windows of whose steps answers are kept, for tests. 0: a
+	// day.
+	KeptWindow time.Duration `kong:"-"`
+
 	SQL sql.Limits       `embed:""`
 	HA  replica.Settings `embed:""`
 	// Tenants have rules of their own. nil: all have that of HA.

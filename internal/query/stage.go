@@ -35,6 +35,7 @@ import (
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/kept"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
@@ -59,6 +60,7 @@ type Stage struct {
 	engine   *engine.Engine
 	sql      *sql.Runner
 	usage    *usage.Counter
+	kept     *kept.Keeper // nil: no answer is kept
 }
 
 var (
@@ -109,14 +111,18 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	if err != nil {
 		return nil, fmt.Errorf("query settings: %w", err)
 	}
+	var keeper *kept.Keeper
+	if s.KeptAnswersSamples > 0 {
+		keeper = kept.New(store, files, reg, logger, now)
+	}
 	e := engine.New(engine.Settings{
 		MaxConcurrency: s.MaxConcurrency, MaxSamples: s.MaxSamples, MaxFetchedBytes: s.MaxFetchedBytes, MaxSubquerySteps: s.MaxSubquerySteps,
 		QueryMemoryBytes: s.QueryMemoryBytes, MinPushedSamples: s.MinPushedSamples, Timeout: s.Timeout, Lookback: s.LookbackDelta,
-		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps, Cost: s.Cost, Allowance: allowance, DivideBytes: s.DivideBytes, DivideWindows: s.DivideWindows,
-	}, x, asked, workers, reg, logger)
+		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps, Cost: s.Cost, Allowance: allowance, DivideBytes: s.DivideBytes, DivideWindows: s.DivideWindows, KeptSamples: s.KeptAnswersSamples, KeptWindow: s.KeptWindow,
+	}, x, asked, workers, keeper, reg, logger)
 	stage := &Stage{
 		Storage:  &engine.Storage{Snapshots: snapshots, Files: files, Tables: tables, Series: shown, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
-		settings: s, work: work, db: db, exec: x, engine: e, usage: asked,
+		settings: s, work: work, db: db, exec: x, engine: e, usage: asked, kept: keeper,
 	}
 	statements := sql.Parts{
 		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads},
@@ -237,6 +243,13 @@ func (s *Stage) AskedForValues(ctx context.Context, label string) {
 // Asked is the counter behind Usage, for those who let it save.
 func (s *Stage) Asked() *usage.Counter { return s.usage }
 
+// WaitKept waits until the answers that are being kept are written, or ctx ends.
+func (s *Stage) WaitKept(ctx context.Context) {
+	if s.kept != nil {
+		s.kept.Wait(ctx)
+	}
+}
+
 // Settings returns the settings with their defaults.
 func (s *Stage) Settings() Settings { return s.settings }
 
@@ -245,5 +258,8 @@ func (s *Stage) Warm() error { return s.db.Open() }
 
 // Close waits for running statements and frees everything that the stage holds.
 func (s *Stage) Close() error {
+	if s.kept != nil {
+		s.kept.Close()
+	}
 	return errors.Join(s.engine.Close(), s.sql.Close(), s.db.Close(), s.work.Close())
 }

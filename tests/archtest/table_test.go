@@ -151,12 +151,13 @@ var allowed = map[string][]string{
 	"internal/query/duck/promsql/kernel": {},
 	"internal/query/duck/promsql/vec":    {"internal/query/duck/promsql/kernel", "third_party/duckdb"},
 	"internal/query/duck/table":          {"third_party/duckdb"},
-	"internal/query/engine":              {"internal/access/auth", "internal/access/tenant", "internal/base/lru", "internal/base/memory", "internal/base/telemetry", "internal/format/block", "internal/format/key", "internal/format/segment", "internal/format/series", "internal/prom/expression", "internal/query/divide", "internal/query/exec", "internal/query/fetch", "internal/query/index", "internal/query/lookup", "internal/query/plan", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/query/usage", "internal/store/catalog", "internal/store/replica"},
+	"internal/query/engine":              {"internal/access/auth", "internal/access/tenant", "internal/base/lru", "internal/base/memory", "internal/base/telemetry", "internal/format/block", "internal/format/key", "internal/format/segment", "internal/format/series", "internal/prom/expression", "internal/query/divide", "internal/query/exec", "internal/query/fetch", "internal/query/index", "internal/query/kept", "internal/query/lookup", "internal/query/plan", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/query/usage", "internal/store/catalog", "internal/store/replica"},
 	"internal/query/exec":                {"internal/access/tenant", "internal/base/memory", "internal/base/telemetry", "internal/query/duck", "internal/query/duck/promsql", "internal/query/lookup", "internal/query/plan", "internal/query/plan/vector", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/store/catalog"},
 	"internal/query/explain":             {"internal/format/block", "internal/query/divide", "internal/query/duck", "internal/query/engine", "internal/query/exec", "internal/query/plan", "internal/query/plan/vector", "internal/query/request", "internal/query/source"},
 	"internal/query/fetch":               {"internal/base/lru", "internal/base/settings", "internal/base/telemetry", "internal/format/parquetfile", "internal/store/objstore"},
 	"internal/query/index":               {"internal/base/lru", "internal/format/block", "internal/format/parquetfile", "internal/format/segment", "internal/format/series", "internal/query/fetch", "internal/store/recent"},
 	"internal/query/inventory":           {"internal/aws/cost", "internal/format/block", "internal/format/key", "internal/store/catalog"},
+	"internal/query/kept":                {"internal/base/lru", "internal/base/memory", "internal/base/telemetry", "internal/format/key", "internal/query/divide", "internal/query/source", "internal/store/objstore"},
 	"internal/query/lookup":              {"internal/base/lru", "internal/format/block", "internal/format/series", "internal/query/index", "internal/query/request", "internal/query/source", "internal/store/catalog", "internal/store/live", "internal/store/recent", "internal/store/replica"},
 	"internal/query/plan":                {"internal/format/series", "internal/query/duck/promsql", "internal/query/plan/vector"},
 	"internal/query/plan/plantest":       {},
@@ -174,7 +175,7 @@ var allowed = map[string][]string{
 	"internal/sql/statement": {},
 	"internal/sql/views":     {"internal/format/rollup", "internal/query/buckets", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/source", "internal/sql/pushdown", "internal/store/catalog"},
 
-	"internal/query": {"internal/access/auth", "internal/access/tenant", "internal/base/settings", "internal/base/tempdir", "internal/format/key", "internal/query/buckets", "internal/query/divide", "internal/query/duck", "internal/query/duck/promsql", "internal/query/engine", "internal/query/exec", "internal/query/explain", "internal/query/index", "internal/query/inventory", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/query/usage", "internal/sql", "internal/sql/views", "internal/store/catalog", "internal/store/objstore", "internal/store/recent", "internal/store/replica"},
+	"internal/query": {"internal/access/auth", "internal/access/tenant", "internal/base/settings", "internal/base/tempdir", "internal/format/key", "internal/query/buckets", "internal/query/divide", "internal/query/duck", "internal/query/duck/promsql", "internal/query/engine", "internal/query/exec", "internal/query/explain", "internal/query/index", "internal/query/inventory", "internal/query/kept", "internal/query/lookup", "internal/query/request", "internal/query/samples", "internal/query/snapshot", "internal/query/source", "internal/query/usage", "internal/sql", "internal/sql/views", "internal/store/catalog", "internal/store/objstore", "internal/store/recent", "internal/store/replica"},
 
 	// The page, and headers of others.
 	"third_party/duckdb": {},
@@ -208,6 +209,7 @@ var allowed = map[string][]string{
 	"tests/faults":                  {},
 	"tests/functions":               {},
 	"tests/fuzzpromql":              {},
+	"tests/kept":                    {},
 	"tests/lifetime":                {},
 	"tests/model":                   {},
 	"tests/order":                   {},

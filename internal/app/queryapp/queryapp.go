@@ -46,7 +46,7 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		s := within(s, p.Memory.Limit(), p.Flags).joined(p.Flags)
 		if !s.KeepUsage {
-			s.Query.UsageInterval = 0
+			s.Query.UsageInterval, s.Query.KeptAnswersSamples = 0, 0
 		}
 		promsql.LimitProcess(p.Memory.Limit())
 		p.Memory.Outside(duck.Room)
@@ -128,9 +128,13 @@ func (s stage) After(ctx context.Context) {
 	if s.usage != nil {
 		s.usage.MaybeSave(ctx)
 	}
+	ctx, cancel := context.WithTimeout(ctx, lastSave)
+	defer cancel()
+	s.query.WaitKept(ctx)
 }
 
-// lastSave is the longest time that the save at the end takes: other stages end after this one.
+// lastSave is the longest time that the save at the end takes: other stages end after this one. In
+// a function, it is that for the answers that are to be kept.
 const lastSave = 2 * time.Second
 
 // Drain implements process.Stage: queries in flight have until the end of the shutdown's time. What
@@ -171,7 +175,7 @@ type Settings struct {
 	Tenants admission.Settings `kong:"-"`
 	Warm    bool               `kong:"-"` // open DuckDB before it is needed: for a process that stays, and not for a function
 
-	// KeepUsage saves what queries ask for. Programs that only read the store do not set it.
+	// KeepUsage saves what queries ask for, and keeps answers. Programs that only read the store do not set it.
 	KeepUsage bool `kong:"-"`
 	// Recent returns the segments that the process has stored and keeps in memory. nil: none.
 	Recent func(process.Parts) *recent.Segments `kong:"-"`

@@ -88,6 +88,9 @@ func (s *server) evaluating(path string) choice {
 				return
 			}
 			defer cancel()
+			if v := url.Values(form).Get("nocache"); v != "" && v != "0" && v != "false" {
+				r = r.WithContext(request.WithNoCache(r.Context()))
+			}
 			switch url.Values(form).Get("stats") {
 			case "", statsTrue:
 				s.refusing(answered, w, r)

@@ -44,7 +44,8 @@ type Stats struct {
 // head precedes the rows of an answer. Its counts show a reader whether rows are missing.
 type head struct {
 	Version    int    `json:"version"`
-	From       int64  `json:"from"` // of the piece
+	Key        string `json:"key,omitempty"` // of the object, if the answer is kept
+	From       int64  `json:"from"`          // of the piece
 	Upto       int64  `json:"upto"`
 	Series     int    `json:"series"`
 	Floats     int64  `json:"floats"`
@@ -119,7 +120,7 @@ func (a *Answer) Encode(p *Piece) (write func(io.Writer) error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := head{Version: Version, From: p.From, Upto: p.Upto, Series: len(a.Series), Notes: notes, Stats: a.Stats}
+	h := head{Version: Version, Key: p.Key, From: p.From, Upto: p.Upto, Series: len(a.Series), Notes: notes, Stats: a.Stats}
 	for _, s := range a.Series {
 		h.Floats, h.Histograms = h.Floats+int64(len(s.Floats)), h.Histograms+int64(len(s.Histograms))
 	}
@@ -236,6 +237,9 @@ func Read(r io.Reader, p *Piece, charge func(bytes int64) error) (*Answer, error
 	}
 	if h.Version != Version {
 		return nil, fmt.Errorf("read an answer: version %d, this process knows %d", h.Version, Version)
+	}
+	if h.Key != p.Key {
+		return nil, fmt.Errorf("read an answer: it is of %q", h.Key)
 	}
 	if h.From != p.From || h.Upto != p.Upto {
 		return nil, fmt.Errorf("read an answer: it is for %s", Slice{h.From, h.Upto})

@@ -117,6 +117,44 @@ func piece(t *testing.T) *divide.Piece {
 	}
 }
 
+// TestWindows: slices lie in whole windows that fit, have two steps at least, and do not depend on
+// where the grid begins and ends.
+func TestWindows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	same := 0
+	for range 2000 {
+		unit := int64(2 + rng.IntN(1000))
+		g := plan.Grid{Start: rng.Int64N(40_000) - 20_000, Step: 1 + rng.Int64N(unit/2), N: 2 + rng.IntN(3000)}
+		bad := rng.Int64N(40)
+		fits := func(s divide.Slice) bool { return (s.From/unit)%40 != bad }
+		all := map[divide.Slice]bool{}
+		last := g.Start - 1
+		for _, s := range divide.Windows(g, unit, 16*unit, fits) {
+			require.Greater(t, s.From, last)
+			require.Greater(t, s.Upto, s.From)
+			require.LessOrEqual(t, s.Upto, g.End())
+			require.Zero(t, (s.From-g.Start)%g.Step)
+			require.Zero(t, (s.Upto-g.Start)%g.Step)
+			require.Less(t, s.Upto-s.From, 16*unit)
+			all[s], last = true, s.Upto
+		}
+		g.Start, g.N = g.Start+g.Step, g.N+1
+		for _, s := range divide.Windows(g, unit, 16*unit, fits) {
+			if all[s] {
+				same++
+			}
+		}
+	}
+	require.Greater(t, same, 10_000)
+	day := 24 * time.Hour.Milliseconds()
+	g := plan.Grid{Start: 100*day + 1, Step: day / 24, N: 24*90 + 1} // from day 100 to 190
+	lengths := []int64{}
+	for _, s := range divide.Windows(g, day, 16*day, func(divide.Slice) bool { return true }) {
+		lengths = append(lengths, (s.Upto-s.From)/day+1)
+	}
+	require.Equal(t, []int64{4, 8, 16, 16, 16, 16, 8, 4, 2}, lengths)
+}
+
 // TestPieceGolden: the JSON of a piece is that of its schema, and what is read of it is what was
 // written.
 func TestPieceGolden(t *testing.T) {

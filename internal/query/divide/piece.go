@@ -48,6 +48,8 @@ type Piece struct {
 	MaxBytes  int64 `json:"max_bytes"` // of objects that the evaluation may read
 	Estimated int64 `json:"estimated"` // bytes of objects that it reads, about
 	Requests  int64 `json:"requests"`  // to the store, about
+
+	Key string `json:"-"` // of a kept answer, which has it; "": the answer is not kept
 }
 
 // Options are the settings on which answers depend. A worker refuses a piece if its own differ.

@@ -2,7 +2,11 @@ package divide
 
 import (
 	"fmt"
+	"slices"
+	"sort"
 	"time"
+
+	"github.com/prometheus/prometheus/promql"
 
 	"github.com/promlake/promlake/internal/query/plan"
 )
@@ -32,6 +36,51 @@ func (s Slice) Fine(step int64) []Slice {
 	}
 	a, b, _ := s.halves(step)
 	return append(a.Fine(step), b.Fine(step)...)
+}
+
+// Of returns the part of a range query's answer that is the slice's. It shares the memory.
+func (s Slice) Of(m promql.Matrix) (out promql.Matrix) {
+	for _, all := range m {
+		part := promql.Series{Metric: all.Metric}
+		from := sort.Search(len(all.Floats), func(i int) bool { return all.Floats[i].T >= s.From })
+		upto := sort.Search(len(all.Floats), func(i int) bool { return all.Floats[i].T > s.Upto })
+		part.Floats = all.Floats[from:upto:upto]
+		from = sort.Search(len(all.Histograms), func(i int) bool { return all.Histograms[i].T >= s.From })
+		upto = sort.Search(len(all.Histograms), func(i int) bool { return all.Histograms[i].T > s.Upto })
+		part.Histograms = all.Histograms[from:upto:upto]
+		if len(part.Floats)+len(part.Histograms) > 0 {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// Windows returns the slices of a grid that lie in whole windows of unit ms for which fit returns
+// true. Windows are aligned: consecutive ones are joined to windows of 2, 4, 8… units up to most ms, so that most steps
+// of two queries of which one begins later are in the same slices.
+func Windows(g plan.Grid, unit, most int64, fit func(Slice) bool) (out []Slice) {
+	steps := func(w, length int64) Slice { // of the grid, in [w, w+length)
+		first := (w - g.Start + g.Step - 1) / g.Step
+		last := (w + length - 1 - g.Start) / g.Step
+		return Slice{g.Start + first*g.Step, g.Start + last*g.Step}
+	}
+	first := g.Start - g.Step + 1 // the step before the grid is in no window
+	first += ((-first)%unit + unit) % unit
+	fits := []bool{}
+	for w := first; w+unit <= g.End()+g.Step; w += unit {
+		fits = append(fits, fit(steps(w, unit)))
+	}
+	for i := 0; i < len(fits); i++ {
+		if !fits[i] {
+			continue
+		}
+		w, n := first+int64(i)*unit, 1
+		for ; int64(2*n)*unit <= most && w%(int64(2*n)*unit) == 0 && i+2*n <= len(fits) && !slices.Contains(fits[i:i+2*n], false); n *= 2 {
+		}
+		out = append(out, steps(w, int64(n)*unit))
+		i += n - 1
+	}
+	return out
 }
 
 // MaxSlices is the largest number of slices of MaxSteps that are made for other programs.

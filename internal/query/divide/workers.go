@@ -288,14 +288,24 @@ func (r *run) slice(ctx context.Context, s Slice) ([]*Answer, error) {
 		return nil, fmt.Errorf("evaluate %s: %w", s, errors.Join(err, last))
 	}
 	r.pieces.WithLabelValues("local").Inc()
-	answer, err := r.local(ctx, p)
+	answer, err := Here(ctx, p, last, r.local)
 	if err != nil {
-		if err := final(StatusOf(err), err); err != nil {
-			return nil, err
-		}
-		return nil, fmt.Errorf("evaluate %s: %w", s, errors.Join(err, last))
+		return nil, err
 	}
 	return []*Answer{answer}, nil
+}
+
+// Here evaluates a piece in this process by local. last is the error of the last worker, nil if
+// none was asked. Its errors are those of Run.
+func Here(ctx context.Context, p *Piece, last error, local func(context.Context, *Piece) (*Answer, error)) (*Answer, error) {
+	answer, err := local(ctx, p)
+	if err == nil {
+		return answer, nil
+	}
+	if ends := final(StatusOf(err), err); ends != nil {
+		return nil, ends
+	}
+	return nil, fmt.Errorf("evaluate %s: %w", p.Slice(), errors.Join(err, last))
 }
 
 // take returns the least busy of the addresses that were not tried, "" if there is none. A function

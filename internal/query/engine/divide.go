@@ -110,14 +110,7 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 	if x.workers == nil || q.piece != nil || q.entire || q.asked.Interval <= 0 || quote != nil && quote.Compared {
 		return nil, nil
 	}
-	all := int64(0) // most queries are so small that they need no estimate
-	for _, b := range p.Snap.Blocks {
-		all += b.Bytes
-	}
-	for i := range p.Snap.Segments {
-		all += p.Snap.Segments[i].Size
-	}
-	if all <= s.DivideBytes {
+	if bytesOf(p.Snap) <= s.DivideBytes { // most queries are so small that they need no estimate
 		return nil, nil
 	}
 	_, e, err := p.Price(ctx, pl, planned)
@@ -128,6 +121,14 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 	if d.why != "" {
 		return nil, nil
 	}
+	answers, err := q.pieces(ctx, p, d.workers, d.slices, e)
+	return q.join(ctx, answers, err)
+}
+
+// pieces lets workers at addresses evaluate slices of the query, whose estimate is e; without
+// addresses, this process does.
+func (q *Query) pieces(ctx context.Context, p *exec.Attempt, addresses []string, slices []divide.Slice, e request.Estimate) ([]*divide.Answer, error) {
+	x, s := q.engine, &q.engine.settings
 	left := s.Timeout
 	if end, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(end))
@@ -139,7 +140,7 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 			Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
 			From: slice.From, Upto: slice.Upto, Lookback: q.asked.LookbackDelta.Milliseconds(), PerStep: q.stats.Samples.StepTrackingEnabled(),
 			Options: options,
-			Timeout: max(1, left.Milliseconds()), MaxBytes: s.MaxFetchedBytes, Estimated: e.Bytes / int64(len(d.slices)), Requests: e.Requests / int64(len(d.slices)),
+			Timeout: max(1, left.Milliseconds()), MaxBytes: s.MaxFetchedBytes, Estimated: e.Bytes / int64(len(slices)), Requests: e.Requests / int64(len(slices)),
 		}
 		_, asked, err := x.expression(piece)
 		if err != nil {
@@ -149,19 +150,38 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 		piece.Snapshot = narrowed(p, mint, maxt)
 		return piece, nil
 	}
-	inner := q.stats.Timers.GetTimer(stats.InnerEvalTime).Start()
-	answers, err := x.workers.Run(ctx, d.workers, d.slices, cut, func(ctx context.Context, piece *divide.Piece) (*divide.Answer, error) {
+	local := func(ctx context.Context, piece *divide.Piece) (*divide.Answer, error) {
 		r := request.From(ctx)
-		r.Bytes = nil // they are counted below, as those of workers
+		r.Bytes = nil // they are counted by join, as those of workers
 		return x.Piece(request.With(ctx, r), q.view.Queryable, piece)
-	})
-	inner.Stop()
-	var joined *divide.Answer
+	}
+	defer q.stats.Timers.GetTimer(stats.InnerEvalTime).Start().Stop()
+	if len(addresses) > 0 {
+		return x.workers.Run(ctx, addresses, slices, cut, local)
+	}
+	var answers []*divide.Answer
+	for _, slice := range slices {
+		piece, err := cut(slice)
+		if err != nil {
+			return nil, err
+		}
+		a, err := divide.Here(ctx, piece, nil, local)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+// join returns the answer of the query whose slices have the answers, unless they ended with an
+// error. It is nil if the query is to be evaluated undivided.
+func (q *Query) join(ctx context.Context, answers []*divide.Answer, err error) (joined *divide.Answer, _ error) {
 	if err == nil {
 		joined, err = divide.Join(answers, q.text)
 	}
 	if errors.Is(err, divide.ErrWhole) {
-		q.entire = true
+		q.entire, q.keeping = true, nil
 		q.exec.Logger.Debug("a divided query is evaluated undivided", "tenant", tenant.From(ctx), "query", q.text, "err", err)
 		return nil, nil
 	}
@@ -171,7 +191,7 @@ func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, pla
 	r := request.From(ctx)
 	r.Took = nil // the workers account for it
 	r.Count(joined.Stats.Storage)
-	if n := joined.Series.TotalSamples(); n > s.MaxSamples {
+	if n := joined.Series.TotalSamples(); n > q.engine.settings.MaxSamples {
 		return nil, promql.ErrTooManySamples("query execution")
 	}
 	return joined, ctx.Err()

@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/exec"
+	"github.com/promlake/promlake/internal/query/kept"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/usage"
@@ -54,6 +55,7 @@ type Engine struct {
 	pieces   *gate // of pieces of other processes' queries
 	usage    *usage.Counter
 	workers  *divide.Workers // nil: no query is divided
+	kept     *kept.Keeper    // nil: no answer is kept
 }
 
 var _ promql.QueryEngine = (*Engine)(nil)
@@ -72,13 +74,16 @@ type Settings struct {
 	Allowance        func(context.Context) auth.Allowance // of the tenant; nil: none has one
 	DivideBytes      int64                                // that a range query reads, by its estimate, if it is not divided over workers
 	DivideWindows    int64                                // of blocks that a slice of it has at least; 0 or less = slices end anywhere
+	KeptSamples      int64                                // that the series of a range query have, if its answer is not kept
+	// KeptWindow is the length of the least windows of whose steps answers are kept. 0: a day.
+	KeptWindow time.Duration
 
 	DelayedNameRemoval, UseStartTimestamps bool // upstream's feature flags
 }
 
-// New returns an engine whose queries read through x, are counted by u, and are divided over w if
-// that is not nil. reg may be nil.
-func New(s Settings, x *exec.Executor, u *usage.Counter, w *divide.Workers, reg prometheus.Registerer, logger *slog.Logger) *Engine {
+// New returns an engine whose queries read through x, are counted by u, are divided over w and kept
+// by k if these are not nil. reg may be nil.
+func New(s Settings, x *exec.Executor, u *usage.Counter, w *divide.Workers, k *kept.Keeper, reg prometheus.Registerer, logger *slog.Logger) *Engine {
 	p := newRemembering(ParserOptions(), !s.UseStartTimestamps)
 	upstream := promql.NewEngine(promql.EngineOpts{
 		Logger:                   logger,
@@ -97,7 +102,7 @@ func New(s Settings, x *exec.Executor, u *usage.Counter, w *divide.Workers, reg 
 	})
 	return &Engine{
 		settings: s, exec: x, upstream: upstream, parser: p,
-		measured: measuredBy(reg), gate: newGate(s.MaxConcurrency), pieces: newGate(s.MaxConcurrency), usage: u, workers: w,
+		measured: measuredBy(reg), gate: newGate(s.MaxConcurrency), pieces: newGate(s.MaxConcurrency), usage: u, workers: w, kept: k,
 	}
 }
 

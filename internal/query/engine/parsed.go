@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -24,12 +25,13 @@ type remembering struct {
 }
 
 // known is an expression of a text, with what each query of it needs to know. It is shared: nobody
-// may change it.
+// may change it but for large.
 type known struct {
 	parser.Expr
 	growth request.Growth // of the results' labels
 	asks   *usage.Wants
-	own    bool // it mentions the label of the engine's own selectors, which only those may have
+	own    bool         // it mentions the label of the engine's own selectors, which only those may have
+	large  *atomic.Bool // a query of it read so much that slices of its answer are kept
 }
 
 // The memory (bytes) of all expressions that are remembered, and of one besides the parsed text,
@@ -81,7 +83,7 @@ func (p *remembering) parsed(text string) (*known, error) {
 		}
 		return nil
 	})
-	k := &known{Expr: expr, growth: growthOf(expr), asks: usage.Wanted(expr), own: found}
+	k := &known{Expr: expr, growth: growthOf(expr), asks: usage.Wanted(expr), own: found, large: &atomic.Bool{}}
 	if cost := expressionBytes + expression.ParsedBytes(text); cost <= rememberedBytes/8 {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/memory"
+	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/plan"
@@ -46,6 +47,13 @@ func (q *Query) pushOnce(ctx context.Context, p *exec.Attempt) error {
 	defer p.Release()
 	p.Recent = true
 	o := q.Options(ctx)
+	q.keeping = q.keepable(ctx, p)
+	if k := q.keeping; k != nil && q.expr.large.Load() && !q.limited(ctx) && q.cut(ctx, p, k) { // as before: it needs no plan
+		parts, err := q.fromKept(ctx, p, k)
+		if q.parts = parts; err != nil || parts != nil {
+			return err
+		}
+	}
 	pl, results, err := q.pushed(ctx, p, o)
 	if errors.Is(err, plan.ErrForcedMonotonicity) {
 		o.EngineQuantiles = true
@@ -78,10 +86,16 @@ func (q *Query) pushed(ctx context.Context, p *exec.Attempt, o plan.Options) (*p
 	planned := plan.New(q.asked.Expr, o)
 	pl, err := p.Plan(ctx, planned)
 	prepare.Stop()
+	if err == nil && q.piece != nil && p.HasDeltas() { // beside slices whose answers were kept
+		err = fmt.Errorf("%w: there are series of delta temporality", divide.ErrWhole)
+	}
 	if err == nil {
 		err = q.affordable(ctx, p, pl, planned)
 	}
 	if err == nil {
+		q.parts, err = q.partlyKept(ctx, p)
+	}
+	if err == nil && q.parts == nil {
 		q.parts, err = q.divided(ctx, p, pl, planned)
 	}
 	if err != nil || q.parts != nil {
@@ -93,19 +107,23 @@ func (q *Query) pushed(ctx context.Context, p *exec.Attempt, o plan.Options) (*p
 	return pl, results, err
 }
 
-// affordable estimates the query if a limit of its cost or its quote needs that, and refuses it if
-// it exceeds a limit.
-func (q *Query) affordable(ctx context.Context, p *exec.Attempt, pl *plan.Plan, planned *plan.Query) error {
+// limited reports whether a limit of the query's cost, or its quote, needs an estimate.
+func (q *Query) limited(ctx context.Context) bool {
 	r := request.From(ctx)
-	limits := r.Limits.Within(q.engine.settings.Cost)
-	if limits == (request.CostLimits{}) && (r.Quote == nil || !r.Quote.Compared) {
+	return r.Limits.Within(q.engine.settings.Cost) != request.CostLimits{} || r.Quote != nil && r.Quote.Compared
+}
+
+// affordable estimates the query if it is limited, and refuses it if it exceeds a limit.
+func (q *Query) affordable(ctx context.Context, p *exec.Attempt, pl *plan.Plan, planned *plan.Query) error {
+	if !q.limited(ctx) {
 		return nil
 	}
 	_, e, err := p.Price(ctx, pl, planned)
 	if err != nil {
 		return err
 	}
-	return r.Quote.Accept(e, limits)
+	r := request.From(ctx)
+	return r.Quote.Accept(e, r.Limits.Within(q.engine.settings.Cost))
 }
 
 // affordableOfAll is affordable for a query of several tenants, with the sum of their estimates.

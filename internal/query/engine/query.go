@@ -33,6 +33,8 @@ type Query struct {
 	parts  *divide.Answer // of a divided query; nil: it is not divided
 	entire bool           // it was divided, and is to be evaluated undivided
 
+	keeping *keeping // nil: no slice of it is kept, nor may be
+
 	make   func(*view) (promql.Query, error) // makes upstream's query
 	up     promql.Query                      // nil: there is none
 	points *[]promql.FPoint                  // of the answer; nil: they are upstream's
@@ -109,6 +111,7 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 			}
 		}
 		res.Warnings.Merge(notes)
+		q.keep(res)
 		return res.Err
 	})
 	if res == nil {

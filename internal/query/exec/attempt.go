@@ -148,6 +148,24 @@ func (p *Attempt) Resolution(of *parser.VectorSelector) *lookup.Resolution {
 	return nil
 }
 
+// Stored returns how many samples the objects have of the series that Plan has found, about, and
+// once for each selector. A histogram counts as histogramUnits.
+func (p *Attempt) Stored() (n int64) {
+	for i := range p.scratch.selected {
+		r := p.scratch.selected[i].found
+		n += r.Samples
+		if !r.HasHists {
+			continue
+		}
+		for k := range r.Series {
+			for _, at := range r.Series[k].At {
+				n += histogramUnits * r.Hists(at)
+			}
+		}
+	}
+	return n
+}
+
 // HasDeltas reports whether Plan has found series of delta temporality.
 func (p *Attempt) HasDeltas() bool {
 	return slices.ContainsFunc(p.scratch.selected, func(s selected) bool { return s.found != nil && s.found.HasDeltas })

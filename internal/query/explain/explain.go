@@ -33,6 +33,8 @@ type Explanation struct {
 	Cost          source.Cost `json:"cost"` // of the whole query, as things are cached now
 	// Division is how the query is divided over workers, or why it is not. "": the process has none.
 	Division string `json:"division,omitempty"`
+	// KeptAnswers is how many slices of the query have answers that are kept. "": none may be.
+	KeptAnswers string `json:"kept_answers,omitempty"`
 	// Estimate is what /api/v1/query_cost returns.
 	Estimate request.Estimate `json:"estimate"`
 }
@@ -134,6 +136,7 @@ func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask r
 			for _, sel := range planned.Selectors() {
 				out.Selectors = append(out.Selectors, x.selector(sel))
 			}
+			out.KeptAnswers = query.Kept(ctx, p)
 			out.Division = query.Division(ctx, p, planned, out.Estimate)
 			return nil
 		})

@@ -14,6 +14,8 @@ import (
 type Request struct {
 	// AsOf is the time as of which data is read. Zero: now.
 	AsOf time.Time
+	// NoCache means that no answer is kept, and none that was.
+	NoCache bool
 	// Since is a time before which no snapshot may have been begun: the reads see what was stored
 	// before it. Zero: a shared snapshot may be as old as the settings allow.
 	Since time.Time
@@ -65,6 +67,13 @@ func With(ctx context.Context, r Request) context.Context {
 func WithAsOf(ctx context.Context, t time.Time) context.Context {
 	r := From(ctx)
 	r.AsOf = t
+	return With(ctx, r)
+}
+
+// WithNoCache returns ctx whose queries neither keep answers nor use kept ones.
+func WithNoCache(ctx context.Context) context.Context {
+	r := From(ctx)
+	r.NoCache = true
 	return With(ctx, r)
 }
 

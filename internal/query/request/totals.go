@@ -12,6 +12,8 @@ type Totals struct {
 	Blocks    int64 `json:"blocks"`    // blocks read
 	RowGroups Share `json:"rowGroups"` // of the blocks' sample, histogram and exemplar files
 	Bytes     Share `json:"bytes"`     // of segments and of the blocks' files
+
+	KeptSlices int64 `json:"keptSlices,omitempty"` // slices of range queries whose answers were kept
 }
 
 // Share is a part of a whole.
@@ -30,7 +32,7 @@ func (t Totals) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Int64("segments", t.Segments), slog.Int64("blocks", t.Blocks),
 		slog.Int64("row_groups_read", t.RowGroups.Read), slog.Int64("row_groups_considered", t.RowGroups.Considered),
-		slog.Int64("bytes_read", t.Bytes.Read), slog.Int64("bytes_considered", t.Bytes.Considered),
+		slog.Int64("bytes_read", t.Bytes.Read), slog.Int64("bytes_considered", t.Bytes.Considered), slog.Int64("kept_slices", t.KeptSlices),
 	)
 }
 
@@ -40,6 +42,7 @@ func (t *Totals) Add(o Totals) {
 	t.Blocks += o.Blocks
 	t.RowGroups.add(o.RowGroups)
 	t.Bytes.add(o.Bytes)
+	t.KeptSlices += o.KeptSlices
 }
 
 // Stats sums the totals of several reads. It is safe for concurrent use.

@@ -63,6 +63,8 @@ func (s *Distant) Get(ctx context.Context, k string, offset, length int64) (io.R
 	switch {
 	case strings.Contains(k, "/segments/"):
 		kind = "segment"
+	case strings.Contains(k, "/answers/"):
+		kind = "answers"
 	case strings.HasPrefix(kind, "samples-"):
 		kind = "samples"
 	}
