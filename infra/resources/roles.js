@@ -29,6 +29,9 @@ const changeStates = [
 // What queries asked for, which the function of queries counts. No other key ends so.
 const usage = { 'Fn::Sub': '${Bucket.Arn}/v1/*/usage/queries.json' };
 const putUsage = allow(['s3:PutObject', 's3:AbortMultipartUpload'], usage);
+// The answers to queries that the function of queries keeps. No other key has this part after the
+// tenant.
+const putAnswers = allow(['s3:PutObject', 's3:AbortMultipartUpload'], { 'Fn::Sub': '${Bucket.Arn}/v1/*/answers/*.arrow' });
 // The dashboards that tenants save. No other key has this part after the tenant.
 const changeDashboards = allow(['s3:PutObject', 's3:AbortMultipartUpload', 's3:DeleteObject'], { 'Fn::Sub': '${Bucket.Arn}/v1/*/dashboards/*' });
 // The function of rules reads samples and rules, and writes samples, states, and rules that tenants
@@ -79,7 +82,7 @@ module.exports = async ({ resolveVariable }) => {
       FlushRole: role('FlushLogGroup', [receive('WriteQueue'), release('WriteQueue'), ...redrive, putObjects, ...limits, ...s.othersMayRead]),
       PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
-      QueryRole: role('QueryLogGroup', [listObjects, getObjects, putUsage, changeDashboards, ...invokeItself, ...limits, ...s.queryMayRead]),
+      QueryRole: role('QueryLogGroup', [listObjects, getObjects, putUsage, putAnswers, changeDashboards, ...invokeItself, ...limits, ...s.queryMayRead]),
       ...(s.rulesOn && {
         RulesRole: role('RulesLogGroup', [
           send('RulesQueue'),

@@ -79,6 +79,7 @@ def test_the_table_of_rights(default: Template) -> None:
     assert set(rows) == set(FUNCTIONS)
     things = {of: f"{default.arn('Bucket')}/v1/team-a/{key}" for of, key in (
         ("", "manifest.json"), ("/pushes/", "pushes/x.json"), ("/usage/", "usage/queries.json"), ("/dashboards/", "dashboards/x.json"),
+        ("/answers/", "answers/x/x.arrow"),
     )}  # fmt: skip
     words = {"get": "s3:GetObject", "put": "s3:PutObject", "delete": "s3:DeleteObject"}
     for function, cells in rows.items():

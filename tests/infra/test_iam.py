@@ -38,11 +38,12 @@ def each(actions: str, *whats: str) -> Rights:
     return {(f"s3:{action}", what) for action in actions.split() for what in whats}
 
 
-OBJECTS = ("object", "push state", "usage", "dashboard")
+HASH = "0123456789abcdef0123456789abcdef"
+OBJECTS = ("object", "push state", "usage", "dashboard", "kept answer")
 OBJECTS_READ = listed(*OBJECTS_LISTED, *STATES_LISTED) | each("GetObject", *OBJECTS)
 OBJECTS_WRITTEN = each("PutObject AbortMultipartUpload", *OBJECTS)
 OBJECTS_DELETED = each("DeleteObject", *OBJECTS)
-QUERY_WRITTEN = each("PutObject AbortMultipartUpload", "usage", "dashboard") | each("DeleteObject", "dashboard")
+QUERY_WRITTEN = each("PutObject AbortMultipartUpload", "usage", "dashboard", "kept answer") | each("DeleteObject", "dashboard")
 STATES_CHANGED = listed(*STATES_LISTED) | each("GetObject PutObject AbortMultipartUpload DeleteObject", "push state")
 ITSELF_INVOKED = {name: {("lambda:InvokeFunction", "query function")} if name == "query" else set[tuple[str, str]]() for name in FUNCTIONS}
 TOKENS_READ = {("ssm:GetParameter", "tokens")}
@@ -81,8 +82,9 @@ def resources(t: Template, stage: str) -> dict[str, str]:
     parameter = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter"
     named = {
         "bucket": bucket, "object": f"{bucket}/v1/team-a/manifest.json", "foreign object": f"{bucket}/v2/x",
-        "push state": f"{bucket}/v1/team-a/pushes/0123456789abcdef0123456789abcdef.json",
+        "push state": f"{bucket}/v1/team-a/pushes/{HASH}.json",
         "usage": f"{bucket}/v1/team-a/usage/queries.json", "dashboard": f"{bucket}/v1/team-a/dashboards/a%20b.json",
+        "kept answer": f"{bucket}/v1/team-a/answers/{HASH}/{HASH}.arrow",
         "runtime config": f"{bucket}/config/runtime.yaml", "other config": f"{bucket}/config/other.yaml",
         "other bucket": "arn:aws:s3:::other", "other object": "arn:aws:s3:::other/v1/x", "bucket alike": f"{bucket}x",
         "object alike": f"{bucket}x/v1/x",
@@ -149,11 +151,11 @@ def keys() -> list[str]:
     ulid = "01K1GZ8V6D8Q7N0XJ5W3C2B1A9"
     parts = {
         "<window>": "20250731T1400Z", "<ulid>": ulid, "<level>": "12h", "<file>": "chunks/000001", "<table>": "samples", "<name>": "a%20b",
-        "<id>": "0123456789abcdef0123456789abcdef", "…": "metadata/v1.metadata.json",
+        "<id>": HASH, "<hash>": HASH, "…": "metadata/v1.metadata.json",
     }  # fmt: skip
     found = []
     for kind in re.findall(r"^//\t((?:v1|rules)/\S+)", text, re.MULTILINE):
-        for tenant in ("team-a", "pushes", "usage", "dashboards", "v1", "a!-_.*'()"):
+        for tenant in ("team-a", "pushes", "usage", "dashboards", "answers", "v1", "a!-_.*'()"):
             key = kind.replace("<tenant>", tenant)
             for part, value in parts.items():
                 key = key.replace(part, value)
@@ -166,17 +168,20 @@ def test_pushes_reach_their_states_only(default: Template) -> None:
     """A * in a resource matches slashes, too, but no other key of any tenant looks like the state of a group of pushed metrics."""
     policy, bucket = statements(default, "ingest"), default.arn("Bucket")
     states = [key for key in keys() if re.fullmatch(r"v1/[^/]+/pushes/[^/]+", key)]
-    assert len(states) == 6
+    assert len(states) == 7
     for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
         assert [key for key in keys() if allows(policy, action, f"{bucket}/{key}")] == states, action
 
 
-def test_queries_write_their_counts_and_dashboards_only(default: Template) -> None:
-    """No other key of any tenant looks like the counts of its queries, or like its dashboards."""
+def test_queries_write_their_counts_answers_and_dashboards_only(default: Template) -> None:
+    """No other key of any tenant looks like the counts of its queries, their kept answers, or its dashboards."""
     policy, bucket = statements(default, "query"), default.arn("Bucket")
-    for action, folders in (("s3:PutObject", "(usage/queries|dashboards/[^/]+)"), ("s3:DeleteObject", "dashboards/[^/]+")):
-        own = [key for key in keys() if re.fullmatch(rf"v1/[^/]+/{folders}\.json", key)]
-        assert len(own) == (12 if "usage" in folders else 6)
+    for action, folders in (
+        ("s3:PutObject", r"(usage/queries\.json|dashboards/[^/]+\.json|answers/[^/]+/[^/]+\.arrow)"),
+        ("s3:DeleteObject", r"dashboards/[^/]+\.json"),
+    ):  # fmt: skip
+        own = [key for key in keys() if re.fullmatch(rf"v1/[^/]+/{folders}", key)]
+        assert len(own) == (21 if "usage" in folders else 7)
         assert [key for key in keys() if allows(policy, action, f"{bucket}/{key}")] == own, action
 
 

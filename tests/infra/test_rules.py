@@ -120,7 +120,7 @@ def test_rights(rules: Template) -> None:
         (action, what) for action in ACTIONS for what, arn in named.items() if action != "s3:ListBucket" and allows(policy, action, arn)
     }
     assert have == {
-        *each("GetObject PutObject AbortMultipartUpload", "object", "push state", "usage", "dashboard", "rules", "state"),
+        *each("GetObject PutObject AbortMultipartUpload", "object", "push state", "usage", "dashboard", "kept answer", "rules", "state"),
         *((f"sqs:{action}", "rules queue") for action in ("SendMessage", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")),
         ("s3:GetObject", "runtime config"), ("ssm:GetParameter", "tokens"),
     }  # fmt: skip
