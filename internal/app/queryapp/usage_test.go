@@ -2,9 +2,11 @@ package queryapp_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +14,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/base/settings"
+	"github.com/promlake/promlake/internal/format/key"
+	"github.com/promlake/promlake/internal/format/segment"
+	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -65,6 +72,40 @@ func TestUsageIsKept(t *testing.T) {
 			defer cancel()
 			require.NoError(t, stage.Drain(ctx))
 			require.Equal(t, keep, strings.Contains(saved(), "later"))
+			require.NoError(t, stage.Close())
+		})
+	}
+}
+
+// TestAnswersAreKept: a function has written the answers that are kept when its request ends. A
+// program that only reads the store keeps none.
+func TestAnswersAreKept(t *testing.T) {
+	for name, keep := range map[string]bool{"kept": true, "not kept": false} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New(memstore.Settings{})
+			row := segment.Row{Labels: laketest.Metric("m")}
+			for at := laketest.Now().Add(-4 * 24 * time.Hour); at.Before(laketest.Now()); at = at.Add(time.Minute) {
+				row.Floats = append(row.Floats, segment.Float{T: at.UnixMilli(), V: 1})
+			}
+			laketest.New(t, store, query.Settings{}).WriteBlocks(tenant.Default, laketest.Shape{Level: key.L24h}, []segment.Row{row})
+			s := queryapp.ForFunction(settings.Default[queryapp.Settings](), 1<<30, flags.Values{})
+			s.KeepUsage, s.Query.CacheDir, s.Query.KeptAnswersSamples = keep, t.TempDir(), 1
+			stage, err := queryapp.New(s)(t.Context(), process.Parts{Store: store, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Now: laketest.Now})
+			require.NoError(t, err)
+			i := slices.IndexFunc(stage.Routes(), func(r process.Route) bool {
+				return strings.HasSuffix(r.Pattern, "/api/v1/") || r.Pattern == "/api/v1/query_range"
+			})
+			w := httptest.NewRecorder()
+			end := laketest.Now().Unix()
+			stage.Routes()[i].Handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("/api/v1/query_range?query=m&step=1h&start=%d&end=%d", end-4*24*3600, end), nil))
+			require.Equal(t, http.StatusOK, w.Code, w.Body)
+			stage.(process.Trailing).After(t.Context())
+			n := 0
+			for obj, err := range store.List(t.Context(), key.AnswersPrefix(tenant.Default), "") {
+				require.NoError(t, err, obj.Key)
+				n++
+			}
+			require.Equal(t, keep, n > 0)
 			require.NoError(t, stage.Close())
 		})
 	}
