@@ -84,7 +84,7 @@ func rowsOf(seed int) (rows []segment.Row) {
 
 // queries are in slices that are kept, but for those that are refused, and those with notes.
 var queries = []string{
-	`m1`, `sum by (job) (rate(m1[30m]))`, `sum(m1) / count(m1)`, `m1 offset 1d`, `m1 offset -1d`, `m1 @ start() + on (i, job) m2`, `m2 @ 1699900000`, `max_over_time(m1[1d])`,
+	`m1`, `sum by (job) (rate(m1[30m]))`, `sum(m1) / count(m1)`, `m1 offset 1d`, `m1 offset -1d`, `m1 @ start() + on (i, job) m2`, `m1 + on () group_left () m2{i="1"} @ 1699900000`, `max_over_time(m1[1d])`,
 	`sum_over_time(short[range()])`, `short`, `absent(short)`, `vector(step())`, `h`, `sum(rate(h[1h]))`, `histogram_quantile(0.9, sum by (le) (rate(b[1h])))`, `max_over_time(rate(m1[30m])[6h:1h])`,
 	`time()`, `topk(1, m1)`, `count_values("v", m2)`, `{__name__=~"m[12]"}`, `quantile(2, m1)`, `m1 and on (i) short`,
 }
@@ -112,6 +112,9 @@ func TestAnswers(t *testing.T) {
 			q := laketest.Query{Text: text, Start: midnight.Add(-4*24*time.Hour + 90*time.Minute), End: now, Step: time.Hour}
 			if i%3 == 1 {
 				q.Step, q.End = 77*time.Minute, now.Add(-5*time.Hour)
+			}
+			if i%3 == 2 { // all of it is kept
+				q.Start, q.End = midnight.Add(-4*24*time.Hour), midnight.Add(-time.Hour)
 			}
 			for n := range 4 {
 				switch n {
@@ -156,8 +159,12 @@ func TestAnswers(t *testing.T) {
 		require.Equal(t, name, a.String())
 	}
 
-	late := []segment.Row{{Labels: laketest.Metric("m1", "i", "0", "job", "a"), Floats: []segment.Float{{T: midnight.Add(-60 * time.Hour).UnixMilli(), V: 1e6}, {T: midnight.Add(-59 * time.Hour).UnixMilli(), V: 2e6}}}}
-	plain.Write(tenant.Default, late)
+	write := func(name, i string, at time.Time) {
+		plain.Write(tenant.Default, []segment.Row{{Labels: laketest.Metric(name, "i", i, "job", "a"), Floats: []segment.Float{{T: at.UnixMilli(), V: 1e6}}}})
+	}
+	write("m2", "1", time.Unix(1699900000, 0))
+	same(t.Context(), plain, kept, "a late sample at a time that all steps read")
+	write("m1", "0", midnight.Add(-60*time.Hour))
 	same(t.Context(), plain, kept, "late samples")
 	compacted()
 	before := counts(kept)
@@ -171,8 +178,10 @@ func TestAnswers(t *testing.T) {
 	before = counts(kept)
 	same(tenant.With(t.Context(), "other"), plain, kept, "another tenant")
 	require.Positive(t, since(before, "written"))
-	ha := query.Settings{HA: replica.Settings{ReplicaLabel: "i"}}
-	same(t.Context(), laketest.New(t, store, ha), keeping(t, store, ha), "replicas")
+	for _, label := range []string{"i", "job"} {
+		ha := query.Settings{HA: replica.Settings{Dedup: true, ReplicaLabel: label, ClusterLabel: map[string]string{"i": "job", "job": "i"}[label]}}
+		same(t.Context(), laketest.New(t, store, ha), keeping(t, store, ha), "replicas by "+label)
+	}
 	starts := query.Settings{UseStartTimestamps: true}
 	same(t.Context(), laketest.New(t, store, starts), keeping(t, store, starts), "start timestamps")
 
