@@ -18,7 +18,8 @@ const answersEvery = time.Hour
 // sweepAnswers deletes kept answers that are older than the settings allow, and the oldest beyond
 // their bytes. It also deletes those from before the last deletion of series, since they may have
 // what was deleted: at once, and once more when the queries that began before have ended. That is
-// before any block is deleted that the deletion made superfluous. now is a time of the store's clock.
+// before any block is deleted that the deletion made superfluous. now is a time of the store's
+// clock.
 func (s *Stage) sweepAnswers(ctx context.Context, tenant string, m *catalog.Manifest, now time.Time, g *Garbage) error {
 	deleted := ulid.Time(m.LastTombstone.Time())
 	ended := deleted.Add(s.set.DeletionDelay)

@@ -48,9 +48,10 @@ func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) G
 }
 
 // Collect deletes the garbage of a tenant: objects that were live in no manifest which was readable
-// within DeletionDelay, manifests that are too old to be read, and kept answers. It first retires the blocks of
-// jobs that died in the manifest, so that no late commit can make them live, and deletes them as it
-// does all others. A conflict with another collector is no error; the next cycle continues.
+// within DeletionDelay, manifests that are too old to be read, and kept answers. It first retires
+// the blocks of jobs that died in the manifest, so that no late commit can make them live, and
+// deletes them as it does all others. A conflict with another collector is no error; the next cycle
+// continues.
 func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err error) {
 	now, err := s.store.Now(ctx)
 	if err != nil {

@@ -175,7 +175,8 @@ type Settings struct {
 	Tenants admission.Settings `kong:"-"`
 	Warm    bool               `kong:"-"` // open DuckDB before it is needed: for a process that stays, and not for a function
 
-	// KeepUsage saves what queries ask for, and keeps answers. Programs that only read the store do not set it.
+	// KeepUsage saves what queries ask for, and keeps answers. Programs that only read the store do
+	// not set it.
 	KeepUsage bool `kong:"-"`
 	// Recent returns the segments that the process has stored and keeps in memory. nil: none.
 	Recent func(process.Parts) *recent.Segments `kong:"-"`
