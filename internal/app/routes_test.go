@@ -136,7 +136,7 @@ var access = map[string]auth.Access{
 // below are paths under the patterns that end in a slash.
 var below = []string{
 	"query", "query_range", "query_exemplars", "series", "labels", "label/job/values", "metadata", "read", "explain", "sql", "format_query", "rules",
-	"status/buildinfo", "status/tsdb", "status/lake", "status/metric_names_stats", "status/label_names_stats", "cardinality/label_names", "cardinality/label_values", "cardinality/active_series", "admin/tsdb/snapshot", "nothing",
+	"status/buildinfo", "status/tsdb", "status/lake", "status/metric_names_stats", "status/label_names_stats", "status/active_queries", "status/spending", "cardinality/label_names", "cardinality/label_values", "cardinality/active_series", "admin/tsdb/snapshot", "nothing",
 }
 
 // watched has a stage's routes with handlers that only record that they were reached.
