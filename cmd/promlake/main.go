@@ -30,7 +30,7 @@ type cli struct {
 	Read       readCmd       `cmd:"" help:"Answer queries of a store on a Unix socket, for the program that starts this one, until the standard input ends."`
 	Compact    compactCmd    `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect    inspectCmd    `cmd:"" help:"Print what a store holds and what the compactor would do next."`
-	Copy       copyCmd       `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
+	Copy       copyCmd       `cmd:"" help:"Copy a store that is in use: backup, restore, move, replica."`
 	Import     importCmd     `cmd:"" help:"Import the history of another system into a store."`
 	Publish    publishCmd    `cmd:"" help:"Publish a store's blocks as Iceberg tables, which other engines read."`
 	Export     exportCmd     `cmd:"" help:"Write samples as OpenMetrics, as blocks of Prometheus, as JSON lines, or as Parquet."`
@@ -51,7 +51,7 @@ func newCLI() *cli {
 	c := settings.Default[cli]()
 	c.Serve.Settings, c.Config.Settings = app.DefaultSettings(), app.DefaultSettings()
 	c.Compact.Compact, c.Inspect.Compact = compactapp.DefaultSettings(), compactapp.DefaultSettings()
-	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Read.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log, &c.Export.Log, &c.Publish.Log, &c.Rules.Replay.Log, &c.Rules.Backfill.Log} {
+	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Read.Log, &c.Inspect.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log, &c.Export.Log, &c.Publish.Log, &c.Rules.Replay.Log, &c.Rules.Backfill.Log} {
 		log.Level = "warn"
 	}
 	c.Cost.Load = cost.DefaultLoad()

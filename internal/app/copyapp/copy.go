@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 const (
 	// MarkPrefix begins the keys that mark tenants whose copy is not finished, one each.
 	MarkPrefix = "promlake-copy/"
+	markText   = "a copy of this tenant has not finished, or follows its source\n"
 	// copiers is the number of objects that are copied at once.
 	copiers = 8
 	// maxAttempts bounds the snapshots taken of a tenant because an object was deleted before it
@@ -65,9 +67,10 @@ func Tenant(ctx context.Context, from, to objstore.Store, tenant string) (Result
 type copying struct {
 	from, to      objstore.Store
 	r             Result
-	there         map[string]int64 // by key: bytes in the destination
-	before        map[string]bool  // what a copy that did not finish had put there
+	there         map[string]objstore.Object // by key: what the destination has
+	before        map[string]bool            // what a copy that did not finish had put there
 	copied, bytes atomic.Int64
+	replica       *replica // nil: a copy of one moment
 }
 
 func (c *copying) run(ctx context.Context) error {
@@ -89,7 +92,7 @@ func (c *copying) markKey() string { return MarkPrefix + c.r.Tenant }
 
 // mark claims the tenant in the destination.
 func (c *copying) mark(ctx context.Context) error {
-	_, err := c.to.Put(ctx, c.markKey(), strings.NewReader("a copy of this tenant has not finished\n"), objstore.Condition{IfAbsent: true})
+	_, err := c.to.Put(ctx, c.markKey(), strings.NewReader(markText), objstore.Condition{IfAbsent: true})
 	resumed := errors.Is(err, objstore.ErrPrecondition)
 	if err != nil && !resumed {
 		return err
@@ -102,14 +105,20 @@ func (c *copying) mark(ctx context.Context) error {
 	}
 	c.before = map[string]bool{}
 	for k := range c.there {
+		if strings.HasPrefix(k, key.ManifestsPrefix(c.r.Tenant)) { // only a commit writes one
+			return fmt.Errorf("it has %s: %w", k, ErrInUse)
+		}
 		c.before[k] = true
+	}
+	if c.replica != nil {
+		return c.read(ctx)
 	}
 	return nil
 }
 
 // look lists the tenant in the destination.
 func (c *copying) look(ctx context.Context) error {
-	c.there = map[string]int64{}
+	c.there = map[string]objstore.Object{}
 	rules := key.Rules(c.r.Tenant)
 	for _, prefix := range []string{key.TenantPrefix(c.r.Tenant), rules} {
 		for obj, err := range c.to.List(ctx, prefix, "") {
@@ -117,7 +126,7 @@ func (c *copying) look(ctx context.Context) error {
 				return err
 			}
 			if prefix != rules || obj.Key == rules {
-				c.there[obj.Key] = obj.Size
+				c.there[obj.Key] = obj
 			}
 		}
 	}
@@ -126,37 +135,12 @@ func (c *copying) look(ctx context.Context) error {
 
 // attempt copies one snapshot. ErrNotFound: an object of it is gone.
 func (c *copying) attempt(ctx context.Context) error {
-	before, err := c.records(ctx)
+	snap, want, err := c.snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	snap, err := catalog.Take(ctx, c.from, c.r.Tenant, key.MinTime, key.MaxTime)
-	if err != nil {
-		return err
-	}
-	want, err := c.objects(ctx, &snap)
-	if err != nil {
-		return err
-	}
-	// Add the records of the imports that the manifest's blocks have: without them the copy would
-	// import the same again, and with others it would not import what it lacks. A record follows
-	// the commit of its block, so those that were there before the snapshot count. Of later ones,
-	// those count whose blocks the manifest names; it may have dropped their imports since.
-	later, err := c.records(ctx)
-	if err != nil {
-		return err
-	}
-	named := map[string]bool{}
-	for _, block := range snap.Manifest.Blocks {
-		named[key.Import(c.r.Tenant, block.ID)] = true
-	}
-	for _, retired := range snap.Manifest.Retired {
-		named[key.Import(c.r.Tenant, retired.ID)] = true
-	}
-	for record, size := range later {
-		if _, ok := before[record]; ok || named[record] {
-			want[record] = size
-		}
+	if c.replica != nil {
+		return c.update(ctx, &snap, want)
 	}
 	if err := c.copyAll(ctx, want, lanes(&snap, want)); err != nil {
 		return err
@@ -174,30 +158,8 @@ func (c *copying) attempt(ctx context.Context) error {
 			return err
 		}
 	}
-	// Copy what is overwritten, as it is now: the tenant's rules, the counts of its queries, the
-	// states of its groups of pushed metrics, and its dashboards.
-	keys := []string{key.Rules(c.r.Tenant), key.Usage(c.r.Tenant)}
-	for _, prefix := range []string{key.PushesPrefix(c.r.Tenant), key.DashboardsPrefix(c.r.Tenant)} {
-		for obj, err := range c.from.List(ctx, prefix, "") {
-			if err != nil {
-				return err
-			}
-			keys = append(keys, obj.Key)
-		}
-	}
-	for _, k := range keys {
-		b, _, err := objstore.ReadAll(ctx, c.from, k)
-		if errors.Is(err, objstore.ErrNotFound) { // there are none, or it was deleted
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := c.to.Put(ctx, k, bytes.NewReader(b), objstore.Condition{}); err != nil {
-			return err
-		}
-		c.copied.Add(1)
-		c.bytes.Add(int64(len(b)))
+	if err := c.mutables(ctx, map[string]string{}); err != nil {
+		return err
 	}
 	if c.r.Generation = snap.Manifest.Generation; c.r.Generation > 0 {
 		raw, err := catalog.Encode(snap.Manifest)
@@ -210,6 +172,91 @@ func (c *copying) attempt(ctx context.Context) error {
 		}
 	}
 	return c.to.Delete(ctx, c.markKey())
+}
+
+// snapshot takes a snapshot of the source, and returns the sizes of the immutable objects that a
+// copy of it has, by key.
+func (c *copying) snapshot(ctx context.Context) (catalog.Snapshot, map[string]int64, error) {
+	before, err := c.records(ctx)
+	if err != nil {
+		return catalog.Snapshot{}, nil, err
+	}
+	snap, err := catalog.Take(ctx, c.from, c.r.Tenant, key.MinTime, key.MaxTime)
+	if err != nil {
+		return snap, nil, err
+	}
+	want, err := c.objects(ctx, &snap)
+	if err != nil {
+		return snap, nil, err
+	}
+	// Add the records of the imports that the manifest's blocks have: without them the copy would
+	// import the same again, and with others it would not import what it lacks. A record follows
+	// the commit of its block, so those that were there before the snapshot count. Of later ones,
+	// those count whose blocks the manifest names; it may have dropped their imports since.
+	later, err := c.records(ctx)
+	if err != nil {
+		return snap, nil, err
+	}
+	named := map[string]bool{}
+	for _, block := range snap.Manifest.Blocks {
+		named[key.Import(c.r.Tenant, block.ID)] = true
+	}
+	for _, retired := range snap.Manifest.Retired {
+		named[key.Import(c.r.Tenant, retired.ID)] = true
+	}
+	for record, size := range later {
+		if _, ok := before[record]; ok || named[record] {
+			want[record] = size
+		}
+	}
+	return snap, want, nil
+}
+
+// mutables copies what is overwritten, as it is now, except for what was sent with the same ETag
+// before: the tenant's rules, the counts of its queries, the states of its groups of pushed
+// metrics, and its dashboards. It deletes from the destination what was sent and is gone in the source.
+func (c *copying) mutables(ctx context.Context, sent map[string]string) error {
+	keys := map[string]string{key.Rules(c.r.Tenant): "", key.Usage(c.r.Tenant): ""} // to the ETag
+	for _, prefix := range []string{key.PushesPrefix(c.r.Tenant), key.DashboardsPrefix(c.r.Tenant)} {
+		for obj, err := range c.from.List(ctx, prefix, "") {
+			if err != nil {
+				return err
+			}
+			keys[obj.Key] = obj.ETag
+		}
+	}
+	for k, etag := range keys {
+		if etag != "" && sent[k] == etag {
+			continue
+		}
+		b, obj, err := objstore.ReadAll(ctx, c.from, k)
+		if errors.Is(err, objstore.ErrNotFound) { // there are none, or it was deleted
+			delete(keys, k)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if sent[k] == obj.ETag {
+			continue
+		}
+		if _, err := c.to.Put(ctx, k, bytes.NewReader(b), objstore.Condition{}); err != nil {
+			return err
+		}
+		sent[k] = obj.ETag
+		c.copied.Add(1)
+		c.bytes.Add(int64(len(b)))
+	}
+	for k := range sent {
+		if _, ok := keys[k]; ok {
+			continue
+		}
+		if err := c.to.Delete(ctx, k); err != nil {
+			return err
+		}
+		delete(sent, k)
+	}
+	return nil
 }
 
 // objects returns the size of each object of the snapshot, by key: live segments, and the files of
@@ -228,6 +275,15 @@ func (c *copying) objects(ctx context.Context, snap *catalog.Snapshot) (map[stri
 			continue // a slice of a split that has nothing
 		}
 		var bytes int64
+		files := c.replica.files(b.BlockID())
+		for _, size := range files {
+			bytes += size
+		}
+		if bytes == b.Bytes { // the destination has it
+			maps.Copy(want, files)
+			continue
+		}
+		bytes = 0
 		for obj, err := range c.from.List(ctx, b.Key(c.r.Tenant).Prefix(), "") {
 			if err != nil {
 				return nil, err
@@ -290,24 +346,28 @@ func lanes(snap *catalog.Snapshot, want map[string]int64) []lane {
 func (c *copying) copyAll(ctx context.Context, want map[string]int64, all []lane) error {
 	c.r.Present = 0
 	for k, size := range want {
-		if c.before[k] && c.there[k] == size {
+		if c.before[k] && c.has(k, size) {
 			c.r.Present++
 		}
 	}
 	err := telemetry.Each(ctx, copiers, all, func(ctx context.Context, _ int, l lane) error {
+		var former bool // the object before was copied now
 		for i, k := range l.keys {
-			if there, ok := c.there[k]; !ok || there != want[k] {
+			now := !c.has(k, want[k])
+			if now {
 				if err := copyObject(ctx, c.from, c.to, k, want[k]); err != nil {
 					return err
 				}
 				c.copied.Add(1)
 				c.bytes.Add(want[k])
 			}
-			if i > 0 && l.ids[i].ID.Compare(l.ids[i-1].ID) < 0 {
-				if err := c.follow(ctx, l.keys[i-1], k, want[k]); err != nil {
+			if i > 0 && (former && !now || l.ids[i].ID.Compare(l.ids[i-1].ID) < 0) {
+				var err error
+				if now, err = c.follow(ctx, l.keys[i-1], k, want[k], former, now); err != nil {
 					return err
 				}
 			}
+			former = now
 		}
 		return nil
 	})
@@ -317,32 +377,46 @@ func (c *copying) copyAll(ctx context.Context, want map[string]int64, all []lane
 	return err
 }
 
+// has reports whether the destination had an object of this size when it was listed.
+func (c *copying) has(k string, size int64) bool {
+	obj, ok := c.there[k]
+	return ok && obj.Size == size
+}
+
 // tick is how often follow looks whether the destination's clock has gone on.
 const tick = 300 * time.Millisecond
 
-// follow copies a segment again until the destination got it at a later time than the one before.
-// Within a tick of its clock (a second on S3) identifiers decide, and theirs is the other order.
-func (c *copying) follow(ctx context.Context, before, k string, size int64) error {
-	earlier, err := c.modified(ctx, before)
+// follow copies a segment again until the destination got it at a later time than the one before,
+// and reports whether it was copied. Within a tick of its clock (a second on S3) identifiers
+// decide, and theirs may be the other order. former and now: which of the two were copied since the
+// destination was listed.
+func (c *copying) follow(ctx context.Context, before, k string, size int64, former, now bool) (bool, error) {
+	earlier, err := c.modified(ctx, before, former)
 	if err != nil {
-		return err
+		return now, err
 	}
 	for {
-		at, err := c.modified(ctx, k)
+		at, err := c.modified(ctx, k, now)
 		if err != nil || at.After(earlier) {
-			return err
+			return now, err
 		}
-		if err := smithytime.SleepWithContext(ctx, tick); err != nil {
-			return err
+		if now {
+			if err := smithytime.SleepWithContext(ctx, tick); err != nil {
+				return now, err
+			}
 		}
 		if err := copyObject(ctx, c.from, c.to, k, size); err != nil {
-			return err
+			return now, err
 		}
+		now = true
 	}
 }
 
-// modified returns when the destination got an object.
-func (c *copying) modified(ctx context.Context, k string) (time.Time, error) {
+// modified returns when the destination got an object. now: it was copied since it was listed.
+func (c *copying) modified(ctx context.Context, k string, now bool) (time.Time, error) {
+	if !now {
+		return c.there[k].Modified, nil
+	}
 	for obj, err := range c.to.List(ctx, k, "") {
 		if err != nil {
 			return time.Time{}, err

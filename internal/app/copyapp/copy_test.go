@@ -48,6 +48,8 @@ type busy struct {
 	mu    sync.Mutex
 	every int // of how many requests to watched one comes after a step
 	steps int
+
+	stepped func() // is called after each step
 }
 
 // watched is the store as others see it: before some of their requests, the writer or the compactor
@@ -93,7 +95,7 @@ func (w watched) Now(ctx context.Context) (time.Time, error) {
 }
 
 func newBusy(t *testing.T, seed uint64) *busy {
-	b := &busy{t: t, r: rand.New(rand.NewPCG(seed, 1)), now: day.Add(30 * time.Hour), every: 1 + int(seed%3)}
+	b := &busy{t: t, stepped: func() {}, r: rand.New(rand.NewPCG(seed, 1)), now: day.Add(30 * time.Hour), every: 1 + int(seed%3)}
 	b.store = memstore.New(memstore.Settings{Now: func() time.Time { return b.now }})
 	s, err := compact.New(compact.Settings{
 		Policy:        plan.Policy{SettleDelay: time.Minute, WindowDelay: time.Minute, LateDelay: time.Minute, MinPartSegments: 2},
@@ -107,6 +109,7 @@ func newBusy(t *testing.T, seed uint64) *busy {
 // step lets time pass: something is written, or compacted, or garbage is collected.
 func (b *busy) step() {
 	b.steps++
+	defer func() { b.stepped() }()
 	b.now = b.now.Add(time.Duration(b.r.IntN(200)) * time.Second)
 	if b.r.IntN(2) == 0 {
 		b.write()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/rules/rulestore"
@@ -42,14 +43,40 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, f func(from, to o
 	}
 	tenants := s.Tenants
 	if len(tenants) == 0 {
-		if tenants, err = catalog.Tenants(ctx, from); err != nil {
-			return err
-		}
-		if tenants, err = rulestore.AddTenants(ctx, from, tenants); err != nil {
+		if tenants, err = all(ctx, from); err != nil {
 			return err
 		}
 	}
 	return f(from, to, tenants)
+}
+
+// Follow keeps a replica of a store until ctx ends, with a pause between two passes, and logs each
+// of them. Passes that fail are repeated, unless the destination is in use.
+func Follow(ctx context.Context, s Settings, pause time.Duration, logger *slog.Logger) error {
+	return Run(ctx, s, logger, func(from, to objstore.Store, _ []string) (err error) {
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		f := NewFollower(from, to, s.Tenants)
+		process.Repeat(ctx, pause, func() {
+			p, failure := f.Pass(ctx)
+			if errors.Is(failure, ErrInUse) || errors.Is(failure, ErrOccupied) {
+				err = failure
+				end()
+			} else if failure == nil || ctx.Err() == nil {
+				p.Log(ctx, logger, failure)
+			}
+		})
+		return err
+	})
+}
+
+// all returns the tenants of a store that have samples or rules.
+func all(ctx context.Context, store objstore.Store) ([]string, error) {
+	tenants, err := catalog.Tenants(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	return rulestore.AddTenants(ctx, store, tenants)
 }
 
 // memoryBytes is the size up to which an object is copied through memory; larger ones go through a
