@@ -1,7 +1,7 @@
 // Command compact-fn runs the compaction stage as a separate process or as an AWS Lambda function:
 // it merges segments into blocks. A POST to /-/compact, or a schedule's event, runs one cycle over
 // all tenants, or sends the cycle's jobs to a queue from which such functions receive them. It may
-// also publish Iceberg tables. It reads the same PROMLAKE_* variables and flags as `promlake
+// also publish Iceberg tables. With --replica.store it keeps a replica instead. It reads the same PROMLAKE_* variables and flags as `promlake
 // serve`. Several instances may compact one store.
 package main
 
@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/promlake/promlake/internal/app/compactapp"
+	"github.com/promlake/promlake/internal/app/copyapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/publishapp"
@@ -28,6 +29,7 @@ type cli struct {
 	Compact compactapp.Settings `embed:"" group:"Compaction"`
 	Workers compactapp.Workers  `embed:"" group:"Compaction"`
 	Publish publishapp.Settings `embed:"" group:"Compaction"`
+	Replica copyapp.Replica     `embed:"" group:"Replica"`
 	Lambda  lambda.Settings     `embed:"" group:"AWS Lambda"`
 }
 
@@ -44,7 +46,9 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 		c.Compact.OwnTenant = c.Process.Self.Tenant
 	}
 	stages := []process.Builder{compactapp.OnRequest(c.Compact, c.Workers)}
-	if c.Publish.Enabled {
+	if c.Replica.Store != "" {
+		stages = []process.Builder{copyapp.Replicate(c.Replica)}
+	} else if c.Publish.Enabled {
 		stages = append(stages, publishapp.New(c.Publish, c.Process.Store, c.Compact.DeletionDelay))
 	}
 	return process.Serve(ctx, c.Process, c.Lambda, io.Err, stages...)

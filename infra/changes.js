@@ -61,6 +61,8 @@ const deletions = (from, to) => {
   }
   const left = (name, value) => from[name] === value && to[name] !== value;
   if (left('rules', 'on')) lost.push(`rules=${to.rules} deletes the function and the queue of rules`);
+  const replica = from['replica-bucket'];
+  if (replica && to['replica-bucket'] !== replica) lost.push(`replica-bucket=${to['replica-bucket']} ends the replica in ${replica}`);
   if (left('versioning', 'on')) lost.push(`versioning=${to.versioning} keeps no versions of objects that are deleted from now on`);
   const key = from['kms-key'];
   if (key && to['kms-key'] !== key) lost.push(`kms-key=${to['kms-key']} deletes the right to use ${key}, which encrypts objects and messages`);

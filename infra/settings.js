@@ -78,6 +78,8 @@ const PARAMETERS = {
 
   iceberg: oneOf('on', 'off'),
   'deletion-delay-minutes': integer(DELETION_SECONDS / 60, 7 * 1440),
+  'replica-bucket': optional(matching('[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]', 'the name of a bucket')),
+  'replica-region': optional(matching('[a-z]{2,}(-[a-z]+)+-\\d', 'a region such as eu-west-1')),
   retention: matching(PERIOD, 'a period such as 90d, 0 for ever'),
   versioning: oneOf('on', 'off'),
   'kms-key': optional(matching('arn:aws[\\w-]*:kms:[\\w-]+:\\d{12}:key/[\\w-]+', 'the ARN of a key of KMS')),
@@ -98,6 +100,7 @@ const PARAMETERS = {
   'compact-memory': integer(512, 10240),
   'query-memory': integer(512, 10240),
   'rules-memory': integer(512, 10240),
+  'replicate-memory': integer(256, 10240),
 
   'ingest-timeout': integer(5, HTTP_API_SECONDS - 1),
   'flush-timeout': integer(10, 900),
@@ -105,9 +108,11 @@ const PARAMETERS = {
   'compact-timeout': integer(120, JOB_SECONDS),
   'query-timeout': integer(10, DELETION_SECONDS - 60),
   'rules-timeout': integer(10, 59),
+  'replicate-timeout': integer(10, 59),
 
   'compact-tmp': integer(512, 10240),
   'query-tmp': integer(512, 10240),
+  'replicate-tmp': integer(512, 10240),
   'query-divide': optional(integer(2, 100)),
   'query-max-dollars': matching('\\d+(\\.\\d+)?', 'dollars such as 0.01'),
 
@@ -285,6 +290,7 @@ const derive = (p) => {
   if (p.queryConcurrency !== '' && p.queryDivide >= p.queryConcurrency) {
     throw new Error(`parameter query-divide: want less than query-concurrency, of which the query itself takes one, got "${p.queryDivide}"`);
   }
+  if ((p.replicaBucket === '') !== (p.replicaRegion === '')) throw new Error('parameters replica-bucket, replica-region: want both or none');
   const self = selfMetrics(p);
   const own = (source) => (source === NO_VALUE ? [] : [p.selfToken]);
   return {
@@ -305,6 +311,7 @@ const derive = (p) => {
     rulerUrl: p.rules === 'on' ? API_URL : NO_VALUE,
     publishIceberg: p.iceberg === 'on' ? 'true' : NO_VALUE,
     deletionDelay: `${p.deletionDelayMinutes}m`,
+    replicaStore: p.replicaBucket && `s3://${p.replicaBucket}?region=${p.replicaRegion}`,
     tenantRetention: p.tenantRetention || NO_VALUE,
     bucketVersioning: p.versioning === 'on' ? { Status: 'Enabled' } : NO_VALUE,
     versionDays: p.versioning === 'on' ? VERSION_DAYS : 1,

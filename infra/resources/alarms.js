@@ -12,6 +12,8 @@ const THROTTLED = ['ingest', 'query', 'rules']; // at their URLs, callers get 42
 
 const SILENCE_SECONDS = 900; // the planner knows for at least this long when senders last wrote
 
+const REPLICA_SECONDS = 300; // the lag of a pass is that of the time it takes
+
 const title = (name) => name[0].toUpperCase() + name.slice(1);
 
 const alarm = (description, properties, actions) => ({
@@ -169,6 +171,22 @@ module.exports = async ({ resolveVariable }) => {
     Resources.RulesFailuresAlarm = alarm(
       'Rules are not evaluated, or their results are not delivered: see the log group of the rules function.',
       { Namespace: `Promlake/${stage}`, MetricName: 'RulesFailures', Statistic: 'Sum', Threshold: 1 },
+      actions,
+    );
+  }
+  if (s.replicaStore) {
+    // The function logs a line with msg "replicated" after each pass without an error.
+    Resources.ReplicaFilter = ofLog('replicate', 'ReplicaLag', stage, 'replicated', '$.lag_seconds', 'Seconds');
+    Resources.ReplicaAlarm = alarm(
+      'The recovery point of the replica is old: what was written since is only in this region.',
+      {
+        Namespace: `Promlake/${stage}`,
+        MetricName: 'ReplicaLag',
+        Statistic: 'Minimum',
+        Threshold: REPLICA_SECONDS,
+        EvaluationPeriods: 2,
+        TreatMissingData: 'breaching',
+      },
       actions,
     );
   }

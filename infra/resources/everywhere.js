@@ -5,7 +5,7 @@
 
 module.exports = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
-  const functions = ['Ingest', 'Flush', 'Plan', 'Compact', 'Query', ...(s.rulesOn ? ['Rules'] : [])];
+  const functions = ['Ingest', 'Flush', 'Plan', 'Compact', 'Query', ...(s.rulesOn ? ['Rules'] : []), ...(s.replicaStore ? ['Replicate'] : [])];
   const settings = { LoggingConfig: s.logging, VpcConfig: s.vpc, KmsKeyArn: s.key, TracingConfig: s.tracing };
   const groups = [...functions, ...(s.accessLog ? ['HttpApi'] : [])];
   return {

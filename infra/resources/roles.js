@@ -39,6 +39,22 @@ const changeDashboards = allow(['s3:PutObject', 's3:AbortMultipartUpload', 's3:D
 const ofRules = (prefix) => ({ 'Fn::Sub': `\${Bucket.Arn}/${prefix}/*` });
 const forRules = (actions) => ({ Effect: 'Allow', Action: actions, Resource: [objects, ofRules('rules'), ofRules('rules-state')] });
 const listRules = allow(['s3:ListBucket'], arn('Bucket'), { StringLike: { 's3:prefix': ['v1/*', 'rules/*', 'rules-state/*'] } });
+// The function of the replica reads samples and rules, and changes those in the other bucket,
+// where it has marks and its recovery point, too. It looks for the identity of a store there.
+const replica = (bucket) => {
+  const there = (...keys) => keys.map((k) => ({ 'Fn::Sub': `arn:\${AWS::Partition}:s3:::${bucket}/${k}` }));
+  const list = (of, ...prefixes) => allow(['s3:ListBucket'], of, { StringLike: { 's3:prefix': prefixes } });
+  const each = (actions, resources) => ({ Effect: 'Allow', Action: actions, Resource: resources });
+  const copied = there('v1/*', 'rules/*', 'promlake-copy/*', 'promlake-follow.json');
+  return [
+    list(arn('Bucket'), 'v1/*', 'rules/*'),
+    each(['s3:GetObject'], [objects, ofRules('rules')]),
+    // A listing also shows that an object is not there.
+    list({ 'Fn::Sub': `arn:\${AWS::Partition}:s3:::${bucket}` }, 'v1/*', 'rules/*', 'promlake-copy/*', 'promlake-follow.json', 'store.json'),
+    each(['s3:GetObject', 's3:PutObject', 's3:AbortMultipartUpload', 's3:DeleteObject'], copied),
+    each(['s3:GetObject'], there('store.json')),
+  ];
+};
 const send = (queue) => allow(['sqs:SendMessage'], arn(queue));
 // Lambda itself uses the function's role to receive messages from a queue.
 const receive = (queue) => allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'], arn(queue));
@@ -83,6 +99,7 @@ module.exports = async ({ resolveVariable }) => {
       PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       QueryRole: role('QueryLogGroup', [listObjects, getObjects, putUsage, putAnswers, changeDashboards, ...invokeItself, ...limits, ...s.queryMayRead]),
+      ...(s.replicaStore && { ReplicateRole: role('ReplicateLogGroup', [...replica(s.replicaBucket), ...s.othersMayRead]) }),
       ...(s.rulesOn && {
         RulesRole: role('RulesLogGroup', [
           send('RulesQueue'),

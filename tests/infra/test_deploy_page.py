@@ -67,7 +67,7 @@ def test_alarms(default: Template) -> None:
     for names, section in re.findall(r"^\| \[([\w, ]+Alarm)\]\(#([\w-]+)\) \|", runbook, re.MULTILINE):
         assert all(name in sections[section] for name in names.split(", ")), section
         named.update(names.split(", "))
-    assert named == alarms | {f"Rules{kind}Alarm" for kind in ("Failures", "Errors", "Throttles")}
+    assert named == alarms | {"ReplicaAlarm"} | {f"Rules{kind}Alarm" for kind in ("Failures", "Errors", "Throttles")}
     seen = re.findall(r'"(\w+Alarm)"\}', (ROOT / "tests/functions/outages_test.go").read_text())
     assert len(seen) >= 10
     assert set(seen) <= alarms

@@ -70,7 +70,8 @@ type copying struct {
 	there         map[string]objstore.Object // by key: what the destination has
 	before        map[string]bool            // what a copy that did not finish had put there
 	copied, bytes atomic.Int64
-	replica       *replica // nil: a copy of one moment
+	replica       *replica                             // nil: a copy of one moment
+	blocks        map[catalog.BlockID]map[string]int64 // of a replica's manifest: the sizes of their files, by key
 }
 
 func (c *copying) run(ctx context.Context) error {
@@ -275,7 +276,7 @@ func (c *copying) objects(ctx context.Context, snap *catalog.Snapshot) (map[stri
 			continue // a slice of a split that has nothing
 		}
 		var bytes int64
-		files := c.replica.files(b.BlockID())
+		files := c.blocks[b.BlockID()]
 		for _, size := range files {
 			bytes += size
 		}

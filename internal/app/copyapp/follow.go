@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/format/key"
@@ -47,9 +47,8 @@ type Follower struct {
 // NewFollower returns a follower of the tenants of from; none: all. Only this one may write to what
 // the store to has of the tenants.
 func NewFollower(from, to objstore.Store, tenants []string) *Follower {
-	f := &Follower{tenants: tenants, calls: prometheus.NewRegistry(), replicas: map[string]*replica{}}
-	f.from, f.to = instrument.New(from, f.calls, nil), instrument.New(to, prometheus.WrapRegistererWithPrefix("to_", f.calls), nil)
-	return f
+	calls := prometheus.NewRegistry()
+	return &Follower{from: instrument.New(from, calls, nil), to: instrument.New(to, calls, nil), tenants: tenants, calls: calls, replicas: map[string]*replica{}}
 }
 
 // Pass is what a pass did.
@@ -81,8 +80,9 @@ type point struct {
 	RecoveryPoint time.Time `json:"recovery_point"`
 }
 
-// Pass brings the replica to the present state of the source, tenant by tenant. An error of one
-// tenant does not stop the others. It may end at any request, also because ctx ends: the replica
+// Pass brings the replica to the present state of the source, tenant by tenant, in a random order, so
+// that each gets its turn if there is not enough time for all. An error of one does not stop the
+// others. It may end at any request, also because ctx ends: the replica
 // then has each tenant as it was at the beginning of this pass or of an earlier one, and the next
 // pass goes on with the objects that are already copied.
 func (f *Follower) Pass(ctx context.Context) (p Pass, err error) {
@@ -106,6 +106,8 @@ func (f *Follower) Pass(ctx context.Context) (p Pass, err error) {
 			return p, err
 		}
 	}
+	tenants = slices.Clone(tenants)
+	rand.Shuffle(len(tenants), func(i, j int) { tenants[i], tenants[j] = tenants[j], tenants[i] })
 	var errs []error
 	for _, t := range tenants {
 		if f.replicas[t] == nil {
@@ -141,20 +143,15 @@ func (f *Follower) check(ctx context.Context) error {
 	if err == nil {
 		return fmt.Errorf("it has %s: %w", key.Identity, ErrInUse)
 	}
-	if !errors.Is(err, objstore.ErrNotFound) || !f.point.IsZero() {
-		return ignore(err, objstore.ErrNotFound)
+	if errors.Is(err, objstore.ErrNotFound) && f.point.IsZero() {
+		var last point
+		var raw []byte
+		if raw, _, err = objstore.ReadAll(ctx, f.to, PointKey); err == nil {
+			err = json.Unmarshal(raw, &last)
+		}
+		f.point = last.RecoveryPoint
 	}
-	var last point
-	raw, _, err := objstore.ReadAll(ctx, f.to, PointKey)
-	if err == nil {
-		err = json.Unmarshal(raw, &last)
-	}
-	f.point = last.RecoveryPoint
-	return ignore(err, objstore.ErrNotFound)
-}
-
-func ignore(err, one error) error {
-	if errors.Is(err, one) {
+	if errors.Is(err, objstore.ErrNotFound) {
 		return nil
 	}
 	return err
@@ -167,7 +164,7 @@ func (f *Follower) requests() (n int64) {
 		return 0
 	}
 	for _, family := range families {
-		if strings.HasSuffix(family.GetName(), "objstore_requests_total") {
+		if family.GetName() == "promlake_objstore_requests_total" {
 			for _, m := range family.GetMetric() {
 				n += int64(m.GetCounter().GetValue())
 			}
@@ -182,17 +179,18 @@ type replica struct {
 	deleted int64             // objects, in this pass
 
 	// of the last pass in which something had changed
-	id       ulid.ULID // of the manifest
-	segments []string
-	waiting  bool      // objects wait for their deletion
-	at       time.Time // when it began; zero: it failed, or there was none
+	state   string    // of the source
+	waiting bool      // objects wait for their deletion
+	at      time.Time // when it began; zero: it failed, or there was none
 
 	// while a pass changes something
 	marked   time.Time        // when the destination got the mark
 	manifest catalog.Manifest // of the destination
 	etag     string
-	blocks   map[catalog.BlockID]map[string]int64 // sizes of the files of its blocks, by key
 }
+
+// state describes what a snapshot is of.
+func state(snap *catalog.Snapshot) string { return fmt.Sprint(snap.Manifest.ID, snap.Segments) }
 
 // pass brings the tenant to the present state of the source. If nothing has changed, it sends no
 // request to the destination.
@@ -202,7 +200,7 @@ func (r *replica) pass(ctx context.Context, c *copying, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if !r.at.IsZero() && r.id == snap.Manifest.ID && slices.Equal(r.segments, segmentKeys(&snap)) && (!r.waiting || now.Before(r.at.Add(ReplacedDelay))) {
+	if !r.at.IsZero() && r.state == state(&snap) && (!r.waiting || now.Before(r.at.Add(ReplacedDelay))) {
 		return c.mutables(ctx, r.sent)
 	}
 	r.at = time.Time{}
@@ -211,21 +209,6 @@ func (r *replica) pass(ctx context.Context, c *copying, now time.Time) error {
 	}
 	r.at = now
 	return nil
-}
-
-func segmentKeys(snap *catalog.Snapshot) (keys []string) {
-	for _, s := range snap.Segments {
-		keys = append(keys, s.String())
-	}
-	return keys
-}
-
-// files returns the sizes of the files of a block that the destination's manifest names, by key.
-func (r *replica) files(id catalog.BlockID) map[string]int64 {
-	if r == nil {
-		return nil
-	}
-	return r.blocks[id]
 }
 
 // read reads the manifest of the destination, whose objects are listed. It is decoded without
@@ -244,15 +227,13 @@ func (c *copying) read(ctx context.Context) (err error) {
 	if err != nil && !errors.Is(err, objstore.ErrNotFound) {
 		return fmt.Errorf("manifest of the destination: %w", err)
 	}
-	r.blocks = map[catalog.BlockID]map[string]int64{}
+	c.blocks = map[catalog.BlockID]map[string]int64{}
 	for _, b := range r.manifest.Blocks {
-		r.blocks[b.BlockID()] = map[string]int64{}
+		c.blocks[b.BlockID()] = map[string]int64{}
 	}
 	for k, obj := range c.there {
-		if b, _, err := key.ParseBlockFile(k); err == nil {
-			if files := r.blocks[catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID}]; files != nil {
-				files[k] = obj.Size
-			}
+		if _, id, kind := parse(k); kind == isBlock && c.blocks[id] != nil {
+			c.blocks[id][k] = obj.Size
 		}
 	}
 	return nil
@@ -322,7 +303,7 @@ func (c *copying) update(ctx context.Context, snap *catalog.Snapshot, want map[s
 	slices.Sort(due)
 	n, err := objstore.DeleteAll(ctx, c.to, due)
 	r.deleted += int64(n)
-	r.id, r.segments, r.waiting = m.ID, segmentKeys(snap), len(old.Segments)+len(old.Blocks) > 0
+	r.state, r.waiting = state(snap), len(old.Segments)+len(old.Blocks) > 0
 	return err
 }
 

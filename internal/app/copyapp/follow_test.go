@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,14 +15,17 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/copyapp"
+	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
+	"github.com/promlake/promlake/internal/store/objstore/filestore"
 	"github.com/promlake/promlake/tests/support/compacttest"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
@@ -360,4 +366,26 @@ func TestFollowRequests(t *testing.T) {
 	t.Logf("requests: %d with 100 new segments, %d with none, %d with 1, %d with 10", first, idle, one, ten)
 	require.LessOrEqual(t, idle, int64(12))
 	require.LessOrEqual(t, ten-one, int64(9*2))
+}
+
+// TestReplicate: a process that is no function makes a pass at its start.
+func TestReplicate(t *testing.T) {
+	w, to := newWitnessed(t, 2), t.TempDir()
+	w.write()
+	ready := make(chan struct{})
+	close(ready)
+	p := process.Parts{Store: w.store, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Ready: ready, Now: time.Now}
+	stage, err := copyapp.Replicate(copyapp.Replica{Store: "file://" + to})(t.Context(), p)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(to, copyapp.PointKey))
+		return err == nil
+	}, 5*time.Minute, time.Millisecond)
+	require.NoError(t, stage.Drain(t.Context()))
+	require.NoError(t, stage.Close())
+	replica, err := filestore.New(to)
+	require.NoError(t, err)
+	require.Equal(t, answer(t, w.store), answer(t, replica))
+	_, err = copyapp.Replicate(copyapp.Replica{Store: "nothing://x"})(t.Context(), p)
+	require.ErrorContains(t, err, "replica: ")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/rules/rulestore"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
@@ -68,6 +69,42 @@ func Follow(ctx context.Context, s Settings, pause time.Duration, logger *slog.L
 		})
 		return err
 	})
+}
+
+// Replica are the settings of a process that keeps a replica of its store.
+type Replica struct {
+	Store string `name:"replica.store" placeholder:"URL" help:"Object store in which to keep a replica of --store, instead of all other work: a pass every minute, or when a function's schedule runs it." when:"Set it in one process to have a copy in another region."`
+}
+
+// Replicate returns the builder of the stage that keeps a replica of all tenants.
+func Replicate(s Replica) process.Builder {
+	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
+		to, err := storeurl.Open(ctx, s.Store)
+		if err != nil {
+			return nil, fmt.Errorf("replica: %w", err)
+		}
+		r := replicating{Follower: NewFollower(p.Store, to, nil), log: p.Logger}
+		if lambda.Running() {
+			return r, nil
+		}
+		return process.InBackground(p, "replication", func(ctx context.Context) {
+			process.Repeat(ctx, time.Minute, func() { _ = r.Tick(ctx, time.Time{}) })
+		}), nil
+	}
+}
+
+// replicating makes a pass at each tick. It implements process.Scheduled.
+type replicating struct {
+	process.Idle
+	*Follower
+	log *slog.Logger
+}
+
+// Tick implements process.Scheduled.
+func (r replicating) Tick(ctx context.Context, _ time.Time) error {
+	p, err := r.Pass(ctx)
+	p.Log(ctx, r.log, err)
+	return err
 }
 
 // all returns the tenants of a store that have samples or rules.
