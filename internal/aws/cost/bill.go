@@ -17,12 +17,13 @@ const (
 	Storage Component = "storage"
 	Query   Component = "queries"
 	Rules   Component = "rules"
+	Replica Component = "replica"
 	Logs    Component = "logs and alarms"
 	Servers Component = "instances"
 )
 
 // Components lists all components.
-var Components = []Component{Front, Ingest, Servers, Queue, Flush, Writes, Compact, Plan, Storage, Query, Rules, Logs}
+var Components = []Component{Front, Ingest, Servers, Queue, Flush, Writes, Compact, Plan, Storage, Query, Rules, Replica, Logs}
 
 // Line is one item of a bill.
 type Line struct {

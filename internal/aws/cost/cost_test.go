@@ -155,6 +155,39 @@ func TestKeyOfKMS(t *testing.T) {
 	}
 }
 
+// TestReplica: a replica stores what the bucket stores. A tenant that does not change costs three
+// listings and three reads a minute.
+func TestReplica(t *testing.T) {
+	l := cost.DefaultLoad()
+	before := estimate(t, l)
+	l.Replica = true
+	after := estimate(t, l)
+	require.InDelta(t, after.Dollars()-before.Dollars(), after.Of(cost.Replica), 1e-9)
+	units := map[string]float64{}
+	for _, line := range after.Lines {
+		if line.Component == cost.Replica {
+			units[line.Unit] += line.Dollars
+		}
+	}
+	require.InEpsilon(t, before.Of(cost.Storage), units[cost.S3Storage], 1e-6)
+	require.Positive(t, units[cost.RegionOut])
+
+	l.Series = 0
+	one := estimate(t, l)
+	l.Tenants = 2
+	two := estimate(t, l)
+	quantity := func(b *cost.Bill, unit string) (n float64) {
+		for _, line := range b.Lines {
+			if line.Component == cost.Replica && line.Unit == unit {
+				n += line.Quantity
+			}
+		}
+		return n
+	}
+	require.InDelta(t, 3*43_200, quantity(two, cost.S3Put)-quantity(one, cost.S3Put), 1e-6)
+	require.InDelta(t, 3*43_200, quantity(two, cost.S3Get)-quantity(one, cost.S3Get), 1e-6)
+}
+
 // TestStreamedAnswers: an answer beyond 6 MB comes from the function's URL, so that its bytes are
 // charged and its request is not.
 func TestStreamedAnswers(t *testing.T) {

@@ -88,6 +88,7 @@ var changes = map[string]func(l *cost.Load){
 	"Dearer: collect for 1 s":          func(l *cost.Load) { l.Queue.Window = time.Second },
 	"Dearer: Lambda's own lines":       func(l *cost.Load) { l.SystemLogs = "info" },
 	"Dearer: a key of KMS":             func(l *cost.Load) { l.KMS = true },
+	"Dearer: a replica ":               func(l *cost.Load) { l.Replica = true },
 	"write through the function's URL": func(l *cost.Load) { l.WriteThrough = cost.FunctionURL },
 	"`batch-seconds=60`":               func(l *cost.Load) { l.WriteThrough, l.Queue.Window = cost.FunctionURL, time.Minute },
 	"`max_samples_per_send: 20000`":    cheapest,
@@ -120,7 +121,7 @@ func TestDocumentation(t *testing.T) {
 	b := estimate(t, million())
 	for _, c := range cost.Components {
 		rows := 1
-		if c == cost.Servers || c == cost.Rules {
+		if c == cost.Servers || c == cost.Rules || c == cost.Replica {
 			rows = 0 // not in this load
 		}
 		p.figures(t, rows, `\| `+regexp.QuoteMeta(string(c))+` \| ([\d.]+) \| .*`, func([]string) []float64 { return []float64{b.Of(c)} })

@@ -84,3 +84,36 @@ func (w *sheet) storage() {
 	w.add(Storage, "labels", series*w.m.SeriesBytes.Value/bytesOfGB, S3Storage, "series × (1 + churn) × days kept × bytes")
 	w.add(Storage, "rollups", series*w.m.RollupBytes.Value/bytesOfGB, S3Storage, "series × (1 + churn) × days kept × bytes")
 }
+
+// The requests of a pass of the replica: of each pass, of each tenant in it, and of each tenant that
+// has changed (internal/app/copyapp; TestFollowRequests counts them). Listings cost as much as puts.
+const (
+	passPuts, passGets       = 3, 2
+	tenantPuts, tenantGets   = 3, 3
+	changedPuts, changedGets = 10, 4
+	replicaMiB               = 1024
+	replicaAtOnce            = 8 // objects
+	blockLevels              = 3 // parts aside, a sample is in a block of each level once
+)
+
+// replica adds the function that keeps a replica in another region, at the prices of this one.
+func (w *sheet) replica() {
+	if !w.Replica {
+		return
+	}
+	t, segments := float64(w.Tenants), w.segments()
+	changed := min(segments, minutes*t)
+	puts, gets := minutes*(passPuts+t*tenantPuts)+changed*changedPuts+segments, minutes*(passGets+t*tenantGets)+changed*changedGets+segments
+	k := work{cpu: (puts + gets) * w.m.RequestCPU.Value / minutes, wait: (puts + gets - 2*segments*(1-1.0/replicaAtOnce)) * w.m.S3Seconds.Value / minutes}
+	w.function(Replica, minutes, k, replicaMiB, "one a minute")
+	w.add(Replica, "PUT, LIST", puts, S3Put, "passes × (3 + tenants × 3), 10 for each change of a tenant, and one for each segment")
+	w.add(Replica, "GET, HEAD", gets, S3Get, "passes × (2 + tenants × 3), 4 for each change of a tenant, and one for each segment")
+	var stored float64
+	for _, l := range w.bill.Lines {
+		if l.Unit == S3Storage {
+			stored += l.Quantity
+		}
+	}
+	w.add(Replica, "stored", stored, S3Storage, "as in the bucket")
+	w.add(Replica, "sent", w.Samples()*(w.m.UncompactedBytes.Value+blockLevels*w.m.BlockBytes.Value)/bytesOfGB, RegionOut, "samples × bytes of a segment and of the blocks of three levels")
+}

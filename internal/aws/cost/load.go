@@ -52,6 +52,7 @@ type Load struct {
 	Region       string     `name:"region" help:"Region whose prices count."`
 	Queue        QueueBatch `embed:""`
 	KMS          bool       `name:"kms" help:"The stack has a key of KMS of its own (parameter kms-key)."`
+	Replica      bool       `name:"replica" help:"A function keeps a replica in another region (parameter replica-bucket)."`
 	SystemLogs   string     `name:"system-log-level" enum:"warn,info" required:"" help:"Lambda's own log lines: ${enum}. The second has two of each invocation."`
 
 	QueriesPerDay   float64 `name:"queries-per-day" help:"PromQL queries a day."`

@@ -41,6 +41,7 @@ func Estimate(l Load, p *Prices, m *Measured) (*Bill, error) {
 	w.storage()
 	w.queries()
 	w.rules()
+	w.replica()
 	w.logs()
 	w.key()
 	w.bill.settle(p)

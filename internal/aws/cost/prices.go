@@ -35,6 +35,7 @@ const (
 	Alarm          = "alarm_month"
 	Metric         = "metric_month"
 	InternetOut    = "internet_gb"
+	RegionOut      = "region_gb" // to another region
 	KMSKey         = "kms_key_month"
 	KMSRequest     = "kms_request"
 	// Lambda Managed Instances: the price of EC2 plus 15 %

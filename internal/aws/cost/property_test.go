@@ -58,6 +58,7 @@ func TestMoreCostsMore(t *testing.T) {
 			"answers":           func(l *cost.Load) { l.BytesPerAnswer *= 2 },
 			"streamed answers":  func(l *cost.Load) { l.BytesPerAnswer = 10e6 },
 			"a key of KMS":      func(l *cost.Load) { l.KMS = true },
+			"a replica":         func(l *cost.Load) { l.Replica = true },
 		} {
 			more := l
 			change(&more)
