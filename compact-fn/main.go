@@ -1,8 +1,8 @@
 // Command compact-fn runs the compaction stage as a separate process or as an AWS Lambda function:
 // it merges segments into blocks. A POST to /-/compact, or a schedule's event, runs one cycle over
 // all tenants, or sends the cycle's jobs to a queue from which such functions receive them. It may
-// also publish Iceberg tables. With --replica.store it keeps a replica instead. It reads the same PROMLAKE_* variables and flags as `promlake
-// serve`. Several instances may compact one store.
+// also publish Iceberg tables. With --replica.store it keeps a replica instead. It reads the same
+// PROMLAKE_* variables and flags as `promlake serve`. Several instances may compact one store.
 package main
 
 import (

@@ -24,8 +24,8 @@ type copyCmd struct {
 	Log telemetry.LogSettings `embed:""`
 }
 
-// Run copies tenant by tenant and prints what that did, also when some of it failed. With --follow it
-// logs that until ctx ends.
+// Run copies tenant by tenant and prints what that did, also when some of it failed. With --follow
+// it logs that until ctx ends.
 func (c *copyCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	if c.From == c.To {
 		return errors.New("copy: --from and --to are one store")

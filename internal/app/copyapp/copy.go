@@ -215,7 +215,8 @@ func (c *copying) snapshot(ctx context.Context) (catalog.Snapshot, map[string]in
 
 // mutables copies what is overwritten, as it is now, except for what was sent with the same ETag
 // before: the tenant's rules, the counts of its queries, the states of its groups of pushed
-// metrics, and its dashboards. It deletes from the destination what was sent and is gone in the source.
+// metrics, and its dashboards. It deletes from the destination what was sent and is gone in the
+// source.
 func (c *copying) mutables(ctx context.Context, sent map[string]string) error {
 	keys := map[string]string{key.Rules(c.r.Tenant): "", key.Usage(c.r.Tenant): ""} // to the ETag
 	for _, prefix := range []string{key.PushesPrefix(c.r.Tenant), key.DashboardsPrefix(c.r.Tenant)} {

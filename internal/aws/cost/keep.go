@@ -85,8 +85,9 @@ func (w *sheet) storage() {
 	w.add(Storage, "rollups", series*w.m.RollupBytes.Value/bytesOfGB, S3Storage, "series × (1 + churn) × days kept × bytes")
 }
 
-// The requests of a pass of the replica: of each pass, of each tenant in it, and of each tenant that
-// has changed (internal/app/copyapp; TestFollowRequests counts them). Listings cost as much as puts.
+// The requests of a pass of the replica: of each pass, of each tenant in it, and of each tenant
+// that has changed (internal/app/copyapp; TestFollowRequests counts them). A listing costs as much
+// as a put.
 const (
 	passPuts, passGets       = 3, 2
 	tenantPuts, tenantGets   = 3, 3
