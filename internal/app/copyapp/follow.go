@@ -83,8 +83,8 @@ type point struct {
 // Pass brings the replica to the present state of the source, tenant by tenant, in a random order,
 // so that each gets its turn if there is not enough time for all. An error of one does not stop the
 // others. It may end at any request, also because ctx ends: the replica then has each tenant as it
-// was at the beginning of this pass or of an earlier one, and the next pass goes on with the objects
-// that are already copied.
+// was at the beginning of this pass or of an earlier one, and the next pass goes on with what is
+// copied.
 func (f *Follower) Pass(ctx context.Context) (p Pass, err error) {
 	before := f.requests()
 	start := time.Now()
