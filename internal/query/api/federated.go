@@ -177,7 +177,7 @@ func (q *federatedQuerier) LabelNames(ctx context.Context, hints *storage.LabelH
 	})
 }
 
-// union returns the strings of all chosen tenants, sorted, and also the given ones if there are any.
+// union returns the strings of all chosen tenants, sorted, with the given ones if there are any.
 func (q *federatedQuerier) union(ctx context.Context, ms []*labels.Matcher, also []string, of func(context.Context, storage.Querier, []*labels.Matcher) ([]string, annotations.Annotations, error)) ([]string, annotations.Annotations, error) {
 	found := make([][]string, len(tenant.All(ctx)))
 	notes := make([]annotations.Annotations, len(found))

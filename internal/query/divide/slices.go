@@ -56,8 +56,8 @@ func (s Slice) Of(m promql.Matrix) (out promql.Matrix) {
 }
 
 // Windows returns the slices of a grid that lie in whole windows of unit ms for which fit returns
-// true. Windows are aligned: consecutive ones are joined to windows of 2, 4, 8… units up to most ms,
-// so that most steps of two queries of which one begins later are in the same slices.
+// true. Windows are aligned: consecutive ones are joined to windows of 2, 4, 8… units up to most
+// ms, so that most steps of two queries of which one begins later are in the same slices.
 func Windows(g plan.Grid, unit, most int64, fit func(Slice) bool) (out []Slice) {
 	steps := func(w, length int64) Slice { // of the grid, in [w, w+length)
 		first := (w - g.Start + g.Step - 1) / g.Step
