@@ -209,7 +209,7 @@ var breakages = []struct {
 	{"merges are not closed", villainous(mergesAnything, cast{writer: 60, compactor: 5, villain: 20})},
 	{"entries are dropped as soon as the object is deleted", func(s *settings) {
 		s.villain, s.queued, s.steps = forgetsAtOnce, false, 700
-		s.cast = cast{writer: 30, compactor: 20, reader: 30, villain: 30}
+		s.cast = cast{writer: 25, compactor: 30, reader: 35, villain: 30}
 	}},
 	{"objects are deleted that a readable manifest names", villainous(deletesBeforePruning, cast{writer: 40, compactor: 30, historian: 40, villain: 10})},
 	{"a deletion covers only what is in blocks", func(s *settings) {
