@@ -75,6 +75,9 @@ func (p Pass) Log(ctx context.Context, logger *slog.Logger, err error) {
 	logger.InfoContext(ctx, "replicated", fields...)
 }
 
+// pointVersion is that of PointKey's JSON.
+const pointVersion = 1
+
 type point struct {
 	Version       int       `json:"version"`
 	RecoveryPoint time.Time `json:"recovery_point"`
@@ -125,7 +128,7 @@ func (f *Follower) Pass(ctx context.Context) (p Pass, err error) {
 	if len(errs) > 0 {
 		return p, errors.Join(errs...)
 	}
-	raw, err := json.Marshal(point{1, begin.UTC()})
+	raw, err := json.Marshal(point{pointVersion, begin.UTC()})
 	if err != nil {
 		return p, err
 	}
@@ -148,6 +151,9 @@ func (f *Follower) check(ctx context.Context) error {
 		var raw []byte
 		if raw, _, err = objstore.ReadAll(ctx, f.to, PointKey); err == nil {
 			err = json.Unmarshal(raw, &last)
+		}
+		if err == nil && last.Version != pointVersion {
+			err = fmt.Errorf("%s has version %d, this program reads %d", PointKey, last.Version, pointVersion)
 		}
 		f.point = last.RecoveryPoint
 	}

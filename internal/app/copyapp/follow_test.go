@@ -245,6 +245,15 @@ func TestFollowGoesOn(t *testing.T) {
 	require.Less(t, whole, 30)
 }
 
+// TestFollowReadsItsVersion: a recovery point of another version is not taken for one of this.
+func TestFollowReadsItsVersion(t *testing.T) {
+	to := memstore.New(memstore.Settings{})
+	_, err := to.Put(t.Context(), copyapp.PointKey, strings.NewReader(`{"version":2,"recovery_point":"2026-11-30T02:59:18Z"}`), objstore.Condition{})
+	require.NoError(t, err)
+	_, err = copyapp.NewFollower(memstore.New(memstore.Settings{}), to, nil).Pass(t.Context())
+	require.ErrorContains(t, err, "promlake-follow.json has version 2, this program reads 1")
+}
+
 // TestFollowRefuses: a destination that somebody else has written to, before or since, is left as
 // it is.
 func TestFollowRefuses(t *testing.T) {
