@@ -110,6 +110,8 @@ func TestFlightSQL(t *testing.T) {
 	require.Equal(t, []string{"of_a,[],1"}, rows)
 	_, body := caller{token: "a"}.get(t, srv.url+"/api/v1/sql?format=csv&query="+url.QueryEscape(all))
 	require.Equal(t, "metric,labels,value\nof_a,{},1\n", body)
+	_, body = caller{token: "a"}.get(t, srv.url+"/api/v1/status/spending")
+	require.Contains(t, body, `"kind":"client","name":"grpc-go"`)
 	rows, err = run(as(t, "all", "team-b"), c, all)
 	require.NoError(t, err)
 	require.Equal(t, []string{"of_b,[],1"}, rows)

@@ -125,6 +125,10 @@ scrape_configs: [{job_name: j, static_configs: [{targets: [%q]}]}]
 	require.NoError(t, err)
 	require.Contains(t, string(alerts), `"alertname":"High"`)
 
+	spending, err := json.Marshal(srv.data(t, "/api/v1/status/spending")["sources"])
+	require.NoError(t, err)
+	require.Contains(t, string(spending), `"kind":"rule_group","name":"`+rulesFile+`;alerting"`)
+
 	// A restart continues the time of an alert that is pending.
 	srv.end(t)
 	ended := time.Now().Unix()

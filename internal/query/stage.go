@@ -232,8 +232,10 @@ func (s *Stage) UsageOfAll(ctx context.Context) (map[string]usage.Report, error)
 // Queries returns the queries that run in this process.
 func (s *Stage) Queries() *request.Queries { return &s.engine.Queries }
 
-// Track lists what ctx's request asks for among the queries while fn runs, and accounts for it.
-func (s *Stage) Track(ctx context.Context, fn func(ctx context.Context)) { s.engine.Track(ctx, fn) }
+// Track calls fn for ctx's request as engine.Engine's does.
+func (s *Stage) Track(ctx context.Context, fn func(ctx context.Context)) error {
+	return s.engine.Track(ctx, fn)
+}
 
 // AskedForValues counts that the context's tenant asked for the values of a label.
 func (s *Stage) AskedForValues(ctx context.Context, label string) {

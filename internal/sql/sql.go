@@ -94,7 +94,7 @@ func (r *Runner) Run(ctx context.Context, q request.Statement, out request.Outpu
 	if err != nil {
 		return err
 	}
-	if a := request.From(ctx).Asker; a != nil {
+	if a := request.From(ctx).Origin; a != nil {
 		a.Text = q.Text
 	}
 	return r.Engine.Run(ctx, func(ctx context.Context) (err error) {

@@ -69,7 +69,7 @@ func (w *world) estimate(ctx context.Context, a ask, want outcome) (out estimate
 	if out.Estimate, err = st.Estimate(ctx, q); err != nil {
 		return out, err
 	}
-	got := run(request.With(ctx, request.Request{Quote: &request.Quote{Compared: true}}), st.Engine(), st, a)
+	got := run(request.With(ctx, request.Request{Quote: &request.Quote{}}), st.Engine(), st, a)
 	if got.compare != nil {
 		out.own = got.compare.Actual
 	}

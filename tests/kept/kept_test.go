@@ -82,7 +82,8 @@ func rowsOf(seed int) (rows []segment.Row) {
 	return rows
 }
 
-// queries are in slices that are kept, but for those that are refused, and those with notes.
+// queries have slices that are kept, except for the queries that cannot be divided, and those whose
+// answers have annotations.
 var queries = []string{
 	`m1`, `sum by (job) (rate(m1[30m]))`, `sum(m1) / count(m1)`, `m1 offset 1d`, `m1 offset -1d`, `m1 @ start() + on (i, job) m2`, `m1 + on () group_left () m2{i="1"} @ 1699900000`, `max_over_time(m1[1d])`,
 	`sum_over_time(short[range()])`, `short`, `absent(short)`, `vector(step())`, `h`, `sum(rate(h[1h]))`, `histogram_quantile(0.9, sum by (le) (rate(b[1h])))`, `max_over_time(rate(m1[30m])[6h:1h])`,
@@ -228,7 +229,7 @@ func TestOff(t *testing.T) {
 	for name, ctx := range map[string]context.Context{
 		"as_of":   request.WithAsOf(t.Context(), time.Now()),
 		"nocache": request.WithNoCache(t.Context()),
-		"cost":    request.With(t.Context(), request.Request{Quote: &request.Quote{Compared: true}}),
+		"cost":    request.With(t.Context(), request.Request{Quote: &request.Quote{}}),
 	} {
 		require.NoError(t, kept.Exec(ctx, query5d).Err, name)
 	}

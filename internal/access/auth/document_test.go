@@ -16,12 +16,12 @@ var (
 
 func TestParseDocument(t *testing.T) {
 	d, err := auth.ParseDocument([]byte(`{"version":1,"tokens":[
-		{"sha256":"` + sumA + `","tenants":["team-a","team-b"],"access":["write","read"],"comment":"the fleet"},
+		{"sha256":"` + sumA + `","tenants":["team-a","team-b"],"access":["write","read"],"comment":"the fleet","max_query_dollars_per_day":0.5,"max_query_dollars_per_month":10},
 		{"sha256":"` + strings.ToUpper(sumB) + `","tenants":["*"],"access":["admin"]},
 		{"principal":"arn:aws:iam::123456789012:role/team/prometheus","tenants":["team-a"],"access":["write"]}]}`))
 	require.NoError(t, err)
 	require.Equal(t, auth.Document{Version: 1, Tokens: []auth.Entry{
-		{SHA256: sumA, Tenants: []string{"team-a", "team-b"}, Access: []string{"write", "read"}, Comment: "the fleet"},
+		{SHA256: sumA, Tenants: []string{"team-a", "team-b"}, Access: []string{"write", "read"}, Comment: "the fleet", Allowance: auth.Allowance{Day: 0.5, Month: 10}},
 		{SHA256: strings.ToUpper(sumB), Tenants: []string{"*"}, Access: []string{"admin"}},
 		{Principal: "arn:aws:iam::123456789012:role/team/prometheus", Tenants: []string{"team-a"}, Access: []string{"write"}},
 	}}, d)
@@ -57,6 +57,7 @@ func TestParseDocumentRefuses(t *testing.T) {
 		"unknown field":           {`{"version":1,"tokens":[],"deny":[]}`, `unknown field "deny"`},
 		"unknown in an entry":     {entry(good + `,"tenant":"a"`), `unknown field "tenant"`},
 		"field in capitals":       {entry(`"SHA256":"` + sumA + `"`), `unknown field "SHA256"`},
+		"a negative allowance":    {entry(good + `,"max_query_dollars_per_day":-1`), "max_query_dollars_per_day, max_query_dollars_per_month: want 0 or more"},
 		"repeated field":          {entry(good + `,"tenants":["*"]`), `field "tenants" occurs twice`},
 		"no sum":                  {entry(`"tenants":["a"],"access":["read"]`), "entry 1: sha256: want 64 hexadecimal digits, got 0"},
 		"short sum":               {entry(`"sha256":"abcd","tenants":["a"],"access":["read"]`), "entry 1: sha256: want 64 hexadecimal digits, got 4"},

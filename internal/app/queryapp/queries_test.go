@@ -111,6 +111,45 @@ func TestActiveQueries(t *testing.T) {
 	require.Empty(t, resp.Header.Get("Server-Timing"), "it ran no query")
 }
 
+// TestActiveQueriesOfSeveralTenants: each of the tenants lists and ends a query of both.
+func TestActiveQueriesOfSeveralTenants(t *testing.T) {
+	s := settings.Default[queryapp.Settings]()
+	s.Query.MaxConcurrency = 1
+	base := serve(t, s)
+	for _, id := range []string{"anonymous", "b"} {
+		slow, waiting := make(chan int, 1), make(chan int, 1)
+		get := func(u string, out chan int, headers ...string) {
+			resp, _ := send(t, http.MethodGet, base+u, headers...)
+			out <- resp.StatusCode
+		}
+		go get("/api/v1/sql?query="+url.QueryEscape("SELECT count(*) FROM range(1000000000000) a WHERE hash(a.range) = 1"), slow, "X-Scope-OrgID", "c")
+		listed := func(id, path string) (found string) {
+			require.Eventually(t, func() bool {
+				_, body := send(t, http.MethodGet, base+"/api/v1/status/active_queries", "X-Scope-OrgID", id)
+				var answer struct{ Data []listedQuery }
+				require.NoError(t, json.Unmarshal([]byte(body), &answer))
+				for _, q := range answer.Data {
+					if q.Path == path {
+						found = q.ID
+					}
+				}
+				return found != ""
+			}, 2*time.Minute, 10*time.Millisecond)
+			return found
+		}
+		blocking := listed("c", "/api/v1/sql")
+		go get("/api/v1/query?query=x", waiting, "X-Scope-OrgID", "anonymous|b")
+		end := func(id, query string) {
+			resp, body := send(t, http.MethodDelete, base+"/api/v1/status/active_queries?id="+query, "X-Scope-OrgID", id)
+			require.Equal(t, http.StatusNoContent, resp.StatusCode, body)
+		}
+		end(id, listed(id, "/api/v1/query"))
+		require.Equal(t, 499, <-waiting)
+		end("c", blocking)
+		require.Equal(t, 499, <-slow)
+	}
+}
+
 type spent struct {
 	Kind, Name, Title        string
 	Queries, Bytes, Requests int64
@@ -124,8 +163,8 @@ func TestSpending(t *testing.T) {
 		resp, body := send(t, http.MethodGet, base+"/api/v1/"+path, "X-Dashboard-Uid", "abc", "X-Panel-Id", "1")
 		require.Equal(t, http.StatusOK, resp.StatusCode, body)
 	}
-	for range 2 {
-		resp, body := send(t, http.MethodGet, base+"/api/v1/query?query=x", "User-Agent", "curl/8.1")
+	for _, forged := range []string{"{", `{"kind":"token","name":"x"}`} { // no sources
+		resp, body := send(t, http.MethodGet, base+"/api/v1/query?query=x", "User-Agent", "curl/8.1", request.SourceHeader, forged)
 		require.Equal(t, http.StatusOK, resp.StatusCode, body)
 	}
 	var answer struct {

@@ -1,6 +1,7 @@
 package queryapp_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang/snappy"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/access/tenant"
@@ -26,6 +29,55 @@ import (
 	"github.com/promlake/promlake/tests/support/laketest"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
+
+// TestAllowance: once the queries of a tenant have taken what they may, queries, exports and remote
+// reads are refused; what was counted is still shown, and other tenants go on.
+func TestAllowance(t *testing.T) {
+	store, now := memstore.New(memstore.Settings{}), time.Unix(1_700_000_000, 0)
+	s := settings.Default[queryapp.Settings]()
+	s.Query.CacheDir, s.Query.Allowance.Day = t.TempDir(), 1e-12
+	reg := prometheus.NewRegistry()
+	stage, err := queryapp.New(s)(t.Context(), process.Parts{Store: store, Registry: reg, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	for _, r := range stage.Routes() {
+		mux.Handle(r.Pattern, r.Handler)
+	}
+	ask := func(method, target, id string) (int, string) {
+		r := httptest.NewRequestWithContext(t.Context(), method, "/api/v1/"+target, bytes.NewReader(snappy.Encode(nil, nil)))
+		r.Header.Set(tenant.Header, id)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	code, body := ask(http.MethodGet, "query?query=x", "a")
+	require.Equal(t, http.StatusOK, code, body)
+	now = now.Add(2 * time.Minute)
+	targets := []string{"query?query=x", "query_range?query=x&start=1&end=2&step=1", "labels", "export?match[]=x", "sql?query=SELECT+1", "read"}
+	for _, target := range targets {
+		method := http.MethodGet
+		if target == "read" {
+			method = http.MethodPost
+		}
+		code, body = ask(method, target, "a")
+		require.Equal(t, http.StatusUnprocessableEntity, code, "%s: %s", target, body)
+		require.Contains(t, body, "the queries of tenant a have taken $", target)
+		require.Contains(t, body, `"errorType":"cost_limit"`, target)
+	}
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf(`
+# HELP promlake_query_limited_total PromQL queries that went beyond a limit, by the flag that raises it.
+# TYPE promlake_query_limited_total counter
+promlake_query_limited_total{flag="--query.max-dollars-per-day"} %d
+`, len(targets))), "promlake_query_limited_total"))
+	code, body = ask(http.MethodGet, "status/spending", "a")
+	require.Equal(t, http.StatusOK, code, body)
+	require.Contains(t, body, `"queries":1`)
+	code, body = ask(http.MethodGet, "query?query=x", "b")
+	require.Equal(t, http.StatusOK, code, body)
+	code, body = ask(http.MethodGet, "query?query=x", "a|b")
+	require.Equal(t, http.StatusUnprocessableEntity, code, body)
+	require.NoError(t, stage.Close())
+}
 
 // TestUsageIsKept: a function saves what queries asked for after requests, and at its end. A
 // program that only reads the store does not save.

@@ -168,12 +168,9 @@ func QueryTime(samples, requests float64) (seconds, dollars float64) {
 // Spent returns what queries that took seconds of functions of the default memory, and requests to
 // read objects, cost in DefaultRegion.
 func Spent(seconds float64, queries, requests int64) (dollars float64) {
-	p, l := Default(), DefaultLoad()
-	for unit, n := range map[string]float64{S3Get: float64(requests), LambdaRequest: float64(queries), LambdaArm64: seconds * float64(l.Memory.Query) / 1024} {
-		price := p.Price(unit)
-		dollars += price.Dollars(n)
-	}
-	return dollars
+	prices, memory := Default(), float64(DefaultLoad().Memory.Query)
+	get, call, gigabyte := prices.Price(S3Get), prices.Price(LambdaRequest), prices.Price(LambdaArm64)
+	return get.Dollars(float64(requests)) + call.Dollars(float64(queries)) + gigabyte.Dollars(seconds*memory/1024)
 }
 
 // logs adds the log lines of ticks and jobs, Lambda's lines for all invocations if enabled, and the

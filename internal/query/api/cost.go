@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/promlake/promlake/internal/query/api/respond"
@@ -84,18 +85,16 @@ func (s *server) bounded(r *http.Request, form map[string][]string) (_ *http.Req
 	if err := cmp.Or(errs[:]...); err != nil {
 		return r, nil, err
 	}
-	compared := false
 	if v := get("cost"); v != "" {
 		on, err := strconv.ParseBool(v)
 		if err != nil {
 			return r, nil, invalid("cost", errors.New("must be a boolean"))
 		}
-		compared = on
+		if on {
+			asked.Quote = &request.Quote{}
+		}
 	}
-	if asked.Limits != (request.CostLimits{}) || *of != (request.CostLimits{}) || compared {
-		asked.Quote = &request.Quote{Compared: compared}
-	}
-	if cancel = func() {}; asked.Quote == nil && longest <= 0 {
+	if cancel = func() {}; asked.Quote == nil && asked.Limits == (request.CostLimits{}) && longest <= 0 {
 		return r, cancel, nil
 	}
 	ctx := request.With(r.Context(), asked)
@@ -123,13 +122,9 @@ func limit[N int64 | float64 | time.Duration](name, text string, ceiling N, pars
 // refusing answers a query that was refused for its cost in place of next, one of upstream's
 // handlers: before 3.16 upstream does not know this type of errors.
 func (s *server) refusing(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	quote := request.From(r.Context()).Quote
-	if quote == nil {
-		next.ServeHTTP(w, r)
-		return
-	}
-	next.ServeHTTP(&refusable{w, quote}, r)
-	if err := quote.Refused(); err != nil {
+	refused := &request.From(r.Context()).Origin.Refused
+	next.ServeHTTP(&refusable{w, refused}, r)
+	if err := refused.Load(); err != nil {
 		for _, name := range []string{"Content-Encoding", "Content-Length"} {
 			w.Header().Del(name)
 		}
@@ -140,19 +135,19 @@ func (s *server) refusing(next http.Handler, w http.ResponseWriter, r *http.Requ
 // refusable drops the answer to a refused query.
 type refusable struct {
 	http.ResponseWriter
-	quote *request.Quote
+	refused *atomic.Pointer[request.LimitError]
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *refusable) WriteHeader(code int) {
-	if w.quote.Refused() == nil {
+	if w.refused.Load() == nil {
 		w.ResponseWriter.WriteHeader(code)
 	}
 }
 
 // Write implements http.ResponseWriter.
 func (w *refusable) Write(p []byte) (int, error) {
-	if w.quote.Refused() != nil {
+	if w.refused.Load() != nil {
 		return len(p), nil
 	}
 	return w.ResponseWriter.Write(p)

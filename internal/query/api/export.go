@@ -35,7 +35,7 @@ type Counter interface {
 // that match[] selects, between start and end. The samples of a piece of time are in memory at
 // once; the series of each piece are in order.
 func (s *server) exporting(format func(*http.Request) (Format, error)) http.Handler {
-	return s.tracked(s.shared(s.withAsOf(httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.shared(s.tracked(s.withAsOf(httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := &export{server: s, w: w, ctx: r.Context()}
 		mint, maxt, err := e.parse(r)
 		if err == nil {

@@ -16,9 +16,9 @@ import (
 
 // Accountant is a Backend that lists the queries which run, and accounts for what they took.
 type Accountant interface {
-	// Track lists what the request of ctx asks for while fn runs, and accounts for what fn takes. fn
-	// takes no turn, or several.
-	Track(ctx context.Context, fn func(ctx context.Context))
+	// Track calls fn, lists the request of ctx among the queries meanwhile, and accounts for what fn
+	// takes. If an allowance is used up, it returns that error and does not call fn.
+	Track(ctx context.Context, fn func(ctx context.Context)) error
 	// Queries returns the queries that run in this process.
 	Queries() *request.Queries
 	// Usage returns what was counted of the context's tenant.
@@ -34,13 +34,17 @@ const (
 	spendingAllPath = "/status/spending/tenants"
 )
 
-// tracked lists requests of a handler that takes no turn, or several.
+// tracked lists the requests of a handler that has no turn among the queries, and accounts for
+// them.
 func (s *server) tracked(next http.Handler) http.Handler {
 	if s.queries == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.queries.Track(r.Context(), func(ctx context.Context) { next.ServeHTTP(w, r.WithContext(ctx)) })
+		err := s.queries.Track(r.Context(), func(ctx context.Context) { next.ServeHTTP(w, r.WithContext(ctx)) })
+		if err != nil {
+			s.respond.StorageError(w, r, err)
+		}
 	})
 }
 

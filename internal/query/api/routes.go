@@ -67,7 +67,7 @@ func (s *server) served() map[string]choice {
 		"/labels":             s.queue(s.reading),
 		"/label/:name/values": s.queue(s.countingLabel),
 		"/metadata":           s.queue(replace(s.respond.JSON(s.metadata))), // upstream's reads scrape targets
-		"/read":               replace(s.boundedRead(withReadStatus(s.tracked(s.shared(http.HandlerFunc(s.remoteRead)))))),
+		"/read":               replace(s.boundedRead(withReadStatus(s.shared(http.HandlerFunc(s.remoteRead))))),
 
 		"/scrape_pools":          keep,
 		"/scrape_pools/config":   keep,
@@ -103,8 +103,8 @@ func (s *server) remoteRead(w http.ResponseWriter, r *http.Request) {
 	defer s.readers.Dec()
 	current := latestConfig()
 	current.GlobalConfig.ExternalLabels = s.externalLabels(r.Context())
-	remote.NewReadHandler(s.logger, nil, s.backend, func() config.Config { return current },
-		s.settings.RemoteReadSampleLimit, 1, s.settings.RemoteReadFrameBytes).ServeHTTP(w, r)
+	s.tracked(remote.NewReadHandler(s.logger, nil, s.backend, func() config.Config { return current },
+		s.settings.RemoteReadSampleLimit, 1, s.settings.RemoteReadFrameBytes)).ServeHTTP(w, r)
 }
 
 // elsewhere answers requests for rules that another process has.

@@ -427,7 +427,7 @@ func (w *Workers) ask(ctx context.Context, addr string, p *Piece, body []byte) (
 	if c := auth.Credentials(ctx); c != "" {
 		req.Header.Set("Authorization", c)
 	}
-	if a := request.From(ctx).Asker; a != nil {
+	if a := request.From(ctx).Origin; a != nil {
 		source, err := json.Marshal(a.Source)
 		if err != nil {
 			return nil, 0, err

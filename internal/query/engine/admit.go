@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -48,6 +49,9 @@ func (e *Engine) admit(asked context.Context, q *Query, at *gate, bytes int64, f
 		if err != nil {
 			err = e.classified(asked, ctx, err)
 			x.Metrics.Limited(err)
+			if limit, ok := errors.AsType[*request.LimitError](err); ok && limit.Cost && r.Origin != nil {
+				r.Origin.Refused.Store(limit)
+			}
 		}
 	}()
 	if q != nil {
@@ -59,8 +63,10 @@ func (e *Engine) admit(asked context.Context, q *Query, at *gate, bytes int64, f
 	if inside {
 		return fn(allowed)
 	}
-	if err := e.allowed(asked, run); err != nil {
-		return err
+	if q == nil || q.piece == nil { // else the process that divides the query has checked it
+		if err := e.allowed(asked, run); err != nil {
+			return err
+		}
 	}
 	queue := &stats.Timer{}
 	if q != nil {
@@ -81,7 +87,7 @@ func (e *Engine) admit(asked context.Context, q *Query, at *gate, bytes int64, f
 
 // allowed returns an error if the tenant or the token of a query has used up its allowance.
 func (e *Engine) allowed(ctx context.Context, run *request.Running) error {
-	if e.settings.Allowance == nil || run.Asker == nil {
+	if e.settings.Allowance == nil || run.Origin == nil {
 		return nil
 	}
 	for _, id := range tenant.All(ctx) {
@@ -96,43 +102,49 @@ func (e *Engine) allowed(ctx context.Context, run *request.Running) error {
 	return nil
 }
 
-// Track lists what the request of asked asks for among the queries that run, and accounts for what
-// fn takes, which takes no turn, or several.
-func (e *Engine) Track(asked context.Context, fn func(ctx context.Context)) {
+// Track calls fn, lists the request of asked among the queries meanwhile, and accounts for what fn
+// takes. fn has no turn among the queries. If an allowance is used up, Track returns that error and
+// does not call fn.
+func (e *Engine) Track(asked context.Context, fn func(ctx context.Context)) error {
 	ctx, stop := context.WithCancelCause(asked)
 	defer stop(nil)
 	r := request.From(asked)
 	run, done := e.track(asked, &r, nil, stop)
 	defer done()
+	if err := e.allowed(asked, run); err != nil {
+		e.exec.Metrics.Limited(err)
+		return err
+	}
 	run.Begin()
 	fn(request.With(ctx, r))
+	return nil
 }
 
-// track lists a query, or what r asks for, until done is called, which accounts for what it took. A
-// part of what is listed belongs to it.
+// track lists q, or the request r if q is nil, among the queries. done ends that and accounts for
+// what the query took. If r belongs to a query that is listed, track does neither.
 func (e *Engine) track(ctx context.Context, r *request.Request, q *Query, stop context.CancelCauseFunc) (run *request.Running, done func()) {
-	run = &request.Running{Asker: r.Asker, Tenant: tenant.From(ctx)}
+	run = &request.Running{Origin: r.Origin, Tenant: tenant.From(ctx)}
 	if r.Took != nil {
 		return run, func() {}
 	}
-	if run.Asker == nil {
-		run.Asker = &request.Asker{Source: request.Source{Kind: request.Client, Name: "promlake"}}
+	if run.Origin == nil {
+		run.Origin = &request.Origin{Source: request.Source{Kind: request.Client, Name: "promlake"}}
 		if origin, ok := ctx.Value(promql.QueryOrigin{}).(map[string]any); ok { // as upstream's rules set it
 			if group, ok := origin["ruleGroup"].(map[string]string); ok {
 				run.Source = request.Source{Kind: request.RuleGroup, Name: group["file"] + ";" + group["name"]}
 			}
 		}
 	}
-	run.Text = run.Asker.Text
+	run.Text = run.Origin.Text
 	if q != nil {
 		run.Text, run.Start, run.End, run.Step = q.text, timestamp.FromTime(q.asked.Start), timestamp.FromTime(q.asked.End), q.asked.Interval.Milliseconds()
 	}
-	r.Asker, r.Took = run.Asker, &run.Took
+	r.Origin, r.Took = run.Origin, &run.Took
 	remove := e.Queries.Add(ctx, run, stop)
 	return run, func() {
 		run.Leave()
 		remove()
-		run.Asker.Took.Add(&run.Took)
+		run.Origin.Took.Add(&run.Took)
 		e.usage.Spend(run, q == nil || q.piece == nil)
 	}
 }

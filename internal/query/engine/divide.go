@@ -106,8 +106,7 @@ func (q *Query) Division(ctx context.Context, p *exec.Attempt, planned *plan.Que
 // if the query is to be evaluated undivided.
 func (q *Query) divided(ctx context.Context, p *exec.Attempt, pl *plan.Plan, planned *plan.Query) (*divide.Answer, error) {
 	x, s := q.engine, &q.engine.settings
-	quote := request.From(ctx).Quote
-	if x.workers == nil || q.piece != nil || q.entire || q.asked.Interval <= 0 || quote != nil && quote.Compared {
+	if x.workers == nil || q.piece != nil || q.entire || q.asked.Interval <= 0 || request.From(ctx).Quote != nil {
 		return nil, nil
 	}
 	if bytesOf(p.Snap) <= s.DivideBytes { // most queries are so small that they need no estimate

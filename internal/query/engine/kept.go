@@ -36,7 +36,7 @@ const (
 // processor rounds differently.
 var build = telemetry.ReadBuild().String() + " " + runtime.GOARCH
 
-// keeping is what of a range query may be kept, or is. All slices are those of one question.
+// keeping describes the slices of a range query whose answers may be kept, and which of them are.
 type keeping struct {
 	grid plan.Grid
 	unit int64 // ms: the length of the least windows of slices
@@ -78,7 +78,7 @@ func (q *Query) keepable(ctx context.Context, p *exec.Attempt) *keeping {
 	}
 	switch {
 	case q.engine.kept == nil, q.piece != nil, q.entire, step <= 0, end-start < 2*k.unit, k.unit < 2*step, samplesOf(p.Snap) <= s.KeptSamples,
-		r.NoCache, !r.AsOf.IsZero(), r.Snapshot != nil, r.Quote != nil && r.Quote.Compared:
+		r.NoCache, !r.AsOf.IsZero(), r.Snapshot != nil, r.Quote != nil:
 		return nil
 	}
 	k.grid.N = int((end-start)/step) + 1

@@ -110,7 +110,7 @@ func (q *Query) pushed(ctx context.Context, p *exec.Attempt, o plan.Options) (*p
 // limited reports whether a limit of the query's cost, or its quote, needs an estimate.
 func (q *Query) limited(ctx context.Context) bool {
 	r := request.From(ctx)
-	return r.Limits.Within(q.engine.settings.Cost) != request.CostLimits{} || r.Quote != nil && r.Quote.Compared
+	return r.Limits.Within(q.engine.settings.Cost) != request.CostLimits{} || r.Quote != nil
 }
 
 // affordable estimates the query if it is limited, and refuses it if it exceeds a limit.
@@ -129,9 +129,7 @@ func (q *Query) affordable(ctx context.Context, p *exec.Attempt, pl *plan.Plan, 
 // affordableOfAll is affordable for a query of several tenants, with the sum of their estimates.
 // The selectors count as if they named no tenants.
 func (q *Query) affordableOfAll(ctx context.Context) error {
-	r := request.From(ctx)
-	limits := r.Limits.Within(q.engine.settings.Cost)
-	if limits == (request.CostLimits{}) && (r.Quote == nil || !r.Quote.Compared) {
+	if !q.limited(ctx) {
 		return nil
 	}
 	expr := plan.Clone(q.expr.Expr)
@@ -162,7 +160,8 @@ func (q *Query) affordableOfAll(ctx context.Context) error {
 		}
 		sum.Add(e)
 	}
-	return r.Quote.Accept(sum, limits)
+	r := request.From(ctx)
+	return r.Quote.Accept(sum, r.Limits.Within(q.engine.settings.Cost))
 }
 
 // Attempt calls fn with an attempt on a snapshot of the query's time range, and again as

@@ -64,29 +64,19 @@ func (e *Estimate) Within(l CostLimits) error {
 }
 
 // Quote is what a query was expected to take, and what it took. It is safe for concurrent use.
-// Touch and Again may be called on nil.
+// Accept, Touch and Again may be called on nil.
 type Quote struct {
-	Compared bool // the answer has a Comparison
-
 	estimated       atomic.Pointer[Estimate]
-	refused         atomic.Pointer[LimitError]
 	series, samples atomic.Int64
 }
 
 // Accept notes the estimate, and fails with a *LimitError if that exceeds a limit.
 func (q *Quote) Accept(e Estimate, l CostLimits) error {
-	err := e.Within(l)
 	if q != nil {
 		q.estimated.Store(&e)
-		if limit, ok := errors.AsType[*LimitError](err); ok {
-			q.refused.Store(limit)
-		}
 	}
-	return err
+	return e.Within(l)
 }
-
-// Refused returns why the query was refused, nil if it was not.
-func (q *Quote) Refused() *LimitError { return q.refused.Load() }
 
 // Touch counts series and samples that were read outside of upstream's engine. Negative samples are
 // those that the engine has counted and that are not in the store.
@@ -122,7 +112,7 @@ type Actual struct {
 // not asked for, or the query has no estimate.
 func Compare(ctx context.Context, s *stats.Statistics) *Comparison {
 	q := From(ctx).Quote
-	if q == nil || !q.Compared || q.estimated.Load() == nil {
+	if q == nil || q.estimated.Load() == nil {
 		return nil
 	}
 	return &Comparison{Estimated: *q.estimated.Load(), Actual: Actual{

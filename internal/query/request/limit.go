@@ -76,6 +76,12 @@ func SpentAll(of, span, flag string, limit, dollars float64) error {
 		"the queries of %s have taken $%.6f in this %s (UTC), and the limit is $%.6f; it is %s, or max_query_dollars_per_%s of the tenant or the token", of, dollars, span, limit, flag, span)}
 }
 
+// TooManyTenants returns the error of a request for what is counted of n tenants, of which one
+// request may ask for limit.
+func TooManyTenants(limit, n int) error {
+	return &LimitError{text: fmt.Sprintf("the store has %d tenants, and one request may ask for what is counted of %d", n, limit)}
+}
+
 // TooManySamples returns the error of a selector that has more than limit samples.
 func TooManySamples(limit int, needed int64) error {
 	return &LimitError{Limit: "samples per selector", Value: int64(limit), Needed: needed, Flag: "--query.max-samples"}

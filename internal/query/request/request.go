@@ -38,8 +38,8 @@ type Request struct {
 	Limits CostLimits
 	// Quote gets the estimate of a query, and counts what it reads. nil: nobody asks for it.
 	Quote *Quote
-	// Asker is who asks. nil: this process, such as a rule.
-	Asker *Asker
+	// Origin is the HTTP request behind a query. nil: the process asks itself, as for a rule.
+	Origin *Origin
 	// Took sums what the query takes. nil: it is not needed.
 	Took *Took
 	// Progress is told how far the scans of a SQL statement are. nil: it is not needed.

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/promlake/promlake/internal/access/auth"
+	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/memory"
 )
 
@@ -22,7 +24,10 @@ const (
 	Client    = "client"     // named by its program
 )
 
-// Source is what asks for queries, for which they are accounted.
+// Kinds are all kinds of sources.
+var Kinds = []string{Dashboard, AlertRule, RuleGroup, Client}
+
+// Source is what a query is accounted to.
 type Source struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
@@ -33,8 +38,8 @@ type Source struct {
 // JSON.
 const SourceHeader = "X-Promlake-Source"
 
-// Asker is who sends a request, and what the request asks for.
-type Asker struct {
+// Origin describes the HTTP request behind a query: its sender and its text.
+type Origin struct {
 	Path   string // of the API
 	Remote string // address
 	Token  string // the first digits of its SHA-256, or the ARN of a principal; "": none was needed
@@ -43,7 +48,8 @@ type Asker struct {
 
 	Allowance auth.Allowance // of the token
 
-	Took Took // by its queries
+	Took    Took                       // by its queries
+	Refused atomic.Pointer[LimitError] // the cost limit that refused a query of it; nil: none did
 }
 
 // Took is what queries took so far. It is safe for concurrent use.
@@ -62,7 +68,7 @@ func (t *Took) Add(o *Took) {
 
 // Running is a query that runs, or waits for its turn. Its public fields do not change.
 type Running struct {
-	*Asker
+	*Origin
 
 	Tenant     string
 	Text       string
@@ -123,12 +129,17 @@ func (q *Queries) Add(ctx context.Context, r *Running, cancel context.CancelCaus
 	}
 }
 
-// Of returns the queries of a tenant, the oldest first.
+// reads reports whether the query reads from a tenant. It may read from several.
+func (r *Running) reads(id string) bool {
+	return slices.Contains(strings.Split(r.Tenant, tenant.Separator), id)
+}
+
+// Of returns the queries that read from a tenant, the oldest first.
 func (q *Queries) Of(tenant string) (out []*Running) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range q.all {
-		if r.Tenant == tenant {
+		if r.reads(tenant) {
 			out = append(out, r)
 		}
 	}
@@ -136,13 +147,13 @@ func (q *Queries) Of(tenant string) (out []*Running) {
 	return out
 }
 
-// End ends the query of a tenant with an ID. It returns false if there is none.
+// End ends the query with an ID that reads from a tenant. It returns false if there is none.
 func (q *Queries) End(tenant, id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, err := strconv.ParseUint(id, 16, 64)
 	r := q.all[n]
-	if err != nil || r == nil || r.Tenant != tenant {
+	if err != nil || r == nil || !r.reads(tenant) {
 		return false
 	}
 	r.cancel(&EndedError{id})

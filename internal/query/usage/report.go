@@ -3,16 +3,15 @@ package usage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -38,23 +37,18 @@ func (c *Counter) OfAll(ctx context.Context) (map[string]Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(tenants) > maxTenants {
-		return nil, fmt.Errorf("the store has %d tenants, and one request may ask for %d", len(tenants), maxTenants)
+	if n := len(tenants); n > maxTenants {
+		return nil, request.TooManyTenants(maxTenants, n)
 	}
-	out := make(map[string]Report, len(tenants))
 	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(savesAtOnce)
-	for _, tenant := range tenants {
-		g.Go(telemetry.Guard(func() error {
-			r, err := c.of(ctx, tenant, false)
-			mu.Lock()
-			defer mu.Unlock()
-			out[tenant] = r
-			return err
-		}))
-	}
-	return out, g.Wait()
+	out := make(map[string]Report, len(tenants))
+	return out, telemetry.Each(ctx, savesAtOnce, tenants, func(ctx context.Context, _ int, tenant string) error {
+		r, err := c.of(ctx, tenant, false)
+		mu.Lock()
+		defer mu.Unlock()
+		out[tenant] = r
+		return err
+	})
 }
 
 // Of returns what was counted of a tenant until now: what is in the store, and what this process

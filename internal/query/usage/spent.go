@@ -122,29 +122,20 @@ type known struct {
 	report Report
 }
 
-// knownFor is how long Within takes what it has read as known.
-const knownFor = time.Minute
+const (
+	// knownFor is how long Within takes what it has read as known.
+	knownFor = time.Minute
+	// maxKnown is the number of tenants of which it remembers that.
+	maxKnown = 1000
+)
 
 // Within returns a *request.LimitError if what a tenant's queries took on this UTC day or in this
 // month has reached its allowance, or what those of one of its tokens took that of the token. It
 // knows what other processes have saved, and what this one has counted, a minute ago at most. Where
-// that cannot be read, it logs that and returns nil.
+// that cannot be read, it logs that, and returns nil for a minute.
 func (c *Counter) Within(ctx context.Context, tenant string, its auth.Allowance, token string, ofToken auth.Allowance) error {
 	now := c.now().UTC()
-	c.mu.Lock()
-	k := c.recent[tenant]
-	c.mu.Unlock()
-	if k == nil || now.Sub(k.at) > knownFor {
-		report, err := c.of(ctx, tenant, false)
-		if err != nil {
-			c.log.Warn("what queries took cannot be read; allowances of the tenant are not checked", "tenant", tenant, "err", err)
-			return nil
-		}
-		k = &known{now, report}
-		c.mu.Lock()
-		c.recent[tenant] = k
-		c.mu.Unlock()
-	}
+	k := c.knownOf(ctx, tenant, now)
 	if k.report.Free {
 		return nil
 	}
@@ -166,4 +157,27 @@ func (c *Counter) Within(ctx context.Context, tenant string, its auth.Allowance,
 		}
 	}
 	return nil
+}
+
+// knownOf returns what is known of a tenant at a time.
+func (c *Counter) knownOf(ctx context.Context, tenant string, now time.Time) known {
+	c.mu.Lock()
+	e := c.recent.Get(tenant)
+	c.mu.Unlock()
+	if e != nil && now.Sub(e.Value.at) <= knownFor {
+		return e.Value
+	}
+	report, err := c.of(ctx, tenant, false)
+	if err != nil {
+		c.log.Warn("what queries took cannot be read; allowances are not checked for a minute", "tenant", tenant, "err", err)
+	}
+	k := known{now, report}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.recent.Get(tenant); e != nil {
+		c.recent.Remove(e)
+	}
+	c.recent.Add(tenant, k, 1)
+	c.recent.Evict(0)
+	return k
 }

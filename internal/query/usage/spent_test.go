@@ -16,7 +16,7 @@ import (
 
 // took returns a query of tenant a that took a second and ten requests.
 func took(kind, name, token string) *request.Running {
-	r := &request.Running{Tenant: "a", Asker: &request.Asker{Token: token, Source: request.Source{Kind: kind, Name: name, Title: strings.ToUpper(name)}}}
+	r := &request.Running{Tenant: "a", Origin: &request.Origin{Token: token, Source: request.Source{Kind: kind, Name: name, Title: strings.ToUpper(name)}}}
 	r.Took.Nanoseconds.Store(1e9)
 	r.Took.Bytes.Store(1000)
 	r.Took.Requests.Store(10)

@@ -29,7 +29,7 @@ type statement struct {
 }
 
 // passed are the names of the metadata that become headers of a request.
-var passed = []string{"authorization", "x-scope-orgid"}
+var passed = []string{"authorization", "x-scope-orgid", "user-agent"}
 
 // do sends a request with the caller's token and tenant, and returns an answer of status 200. The
 // caller closes its body.

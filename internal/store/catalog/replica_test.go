@@ -37,7 +37,7 @@ func TestReplica(t *testing.T) {
 
 	require.Equal(t, first, first.Replica(first, now.Add(delay-1), delay, nil, hidden), "nothing has changed")
 
-	// The source has forgotten a segment. It is due, and its time begins anew with its deletion.
+	// The source's manifest no longer has a segment, which the replica deletes now: At becomes now.
 	source.Consumed = source.Consumed[1:]
 	deletion := now.Add(delay)
 	second := source.Replica(first, deletion, delay, nil, hidden)

@@ -25,7 +25,7 @@ const otherParam = "params"
 func (g *Guard) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		form, r := Form(r)
-		if a := request.From(r.Context()).Asker; a != nil {
+		if a := request.From(r.Context()).Origin; a != nil {
 			a.Text = cmp.Or(url.Values(form).Get("query"), strings.Join(form["match[]"], " "))
 		}
 		var texts []string

@@ -55,8 +55,8 @@ func (g *Guard) Wrap(path string, next http.Handler) http.Handler {
 // notices that the response is incomplete.
 func (g *Guard) written(path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asker, r := asking(path, r)
-		tw := &writer{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.WriteTimeout, asker: asker}
+		origin, r := originOf(path, r)
+		tw := &writer{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.WriteTimeout, origin: origin}
 		defer tw.end()
 		defer func() {
 			p := recover()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/promlake/promlake/internal/access/auth"
@@ -13,21 +14,25 @@ import (
 // maxSource is the longest name or title of a source, in bytes.
 const maxSource = 200
 
-// asking returns who sends a request for a path, and the request with that in its context.
-func asking(path string, r *http.Request) (*request.Asker, *http.Request) {
-	a := &request.Asker{Path: path, Remote: r.RemoteAddr, Source: sourceOf(r.Header)}
-	a.Token, a.Allowance = auth.Caller(r.Context())
+// originOf returns the origin of a request for a path, without its text, and the request with that
+// in its context.
+func originOf(path string, r *http.Request) (*request.Origin, *http.Request) {
+	o := &request.Origin{Path: path, Remote: r.RemoteAddr, Source: sourceOf(r.Header)}
+	o.Token, o.Allowance = auth.Caller(r.Context())
 	of := request.From(r.Context())
-	of.Asker = a
-	return a, r.WithContext(request.With(r.Context(), of))
+	of.Origin = o
+	return o, r.WithContext(request.With(r.Context(), of))
 }
 
 // sourceOf returns what sends a request by its headers. Those of dashboards and alert rules are
 // Grafana's (pkg/services/pluginsintegration/clientmiddleware, and the evaluation of its rules);
-// titles are encoded as in the path of a URL.
-func sourceOf(h http.Header) (s request.Source) {
-	if text := h.Get(request.SourceHeader); text != "" && json.Unmarshal([]byte(text), &s) == nil && s.Kind != "" {
-		return s
+// titles are encoded as in the path of a URL. Whoever may query may send any of them.
+func sourceOf(h http.Header) request.Source {
+	if text := h.Get(request.SourceHeader); text != "" {
+		var s request.Source
+		if json.Unmarshal([]byte(text), &s) == nil && slices.Contains(request.Kinds, s.Kind) && len(s.Name) <= maxSource && len(s.Title) <= maxSource {
+			return s
+		}
 	}
 	name := func(name string) string { return h.Get(name)[:min(maxSource, len(h.Get(name)))] }
 	title := func(name string) string {

@@ -19,7 +19,7 @@ type writer struct {
 	timeout time.Duration
 	set     bool // the connection has a deadline
 	began   bool
-	asker   *request.Asker
+	origin  *request.Origin
 }
 
 // extend sets the deadline of the next piece. Where there is no connection, as in a Lambda
@@ -40,10 +40,10 @@ func (w *writer) end() {
 // begin notes that the response begins. Its headers say what the queries of the request took, as
 // those of Mimir's query frontend do.
 func (w *writer) begin() {
-	if ns := w.asker.Took.Nanoseconds.Load(); ns > 0 && !w.began {
+	if ns := w.origin.Took.Nanoseconds.Load(); ns > 0 && !w.began {
 		text := strconv.AppendFloat([]byte("querier_wall_time;dur="), float64(ns)/1e6, 'f', 3, 64)
-		text = strconv.AppendInt(append(text, ", bytes_processed;val="...), w.asker.Took.Bytes.Load(), 10)
-		text = strconv.AppendInt(append(text, ", store_requests;val="...), w.asker.Took.Requests.Load(), 10)
+		text = strconv.AppendInt(append(text, ", bytes_processed;val="...), w.origin.Took.Bytes.Load(), 10)
+		text = strconv.AppendInt(append(text, ", store_requests;val="...), w.origin.Took.Requests.Load(), 10)
 		w.Header()["Server-Timing"] = []string{string(text)}
 	}
 	w.began = true
