@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { exposition } from "./dashboards/series.mjs";
 import { cluster, goRuntime, hostile, kubernetes, legacy, nodeExporter, strange } from "./fixtures.mjs";
-import { open, serious, Server, until, visit } from "./harness.mjs";
+import { close, open, serious, Server, until, visit } from "./harness.mjs";
 
 // Dashboards that people have from Grafana's collection: their structure, written after the
 // documentation of their exporters. What a panel cannot show is named on it.
@@ -32,7 +32,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
+  await close(browser);
   await server?.stop();
   await rm(folder, { recursive: true, force: true });
 });
@@ -298,6 +298,7 @@ test("requests name the dashboard and the panel as Grafana's do", async () => {
     await page.goto(`${server.url}/${address}`);
     await until("all is asked", async () => asked.every((path) => seen[path]) && (await page.locator('[aria-busy="true"]').count()) === 0);
     assert.deepEqual(page.faults, []);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await page.context().close();
     return Object.fromEntries(asked.map((path) => [path, [...seen[path]].sort().join()]));
   };

@@ -2,7 +2,7 @@
 // builder and the hints, in a real browser before real servers.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { open, reach, run, serious, Server, until, visit } from "./harness.mjs";
+import { close, open, reach, run, serious, Server, until, visit } from "./harness.mjs";
 
 let server, browser;
 
@@ -16,7 +16,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
+  await close(browser);
   await server?.stop();
 });
 

@@ -2,7 +2,7 @@
 // dashboards on constant queries, in a real browser before a real server.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { open, serious, Server, settled, until, visit } from "./harness.mjs";
+import { close, open, serious, Server, settled, until, visit } from "./harness.mjs";
 
 let server, browser;
 
@@ -12,7 +12,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
+  await close(browser);
   await server?.stop();
 });
 

@@ -87,6 +87,15 @@ export function open() {
   });
 }
 
+// close ends a browser. What tests answer in the server's place may still wait for the server then:
+// it is given up in silence.
+export async function close(browser) {
+  for (const context of browser?.contexts() ?? []) {
+    for (const routed of [context, ...context.pages()]) await routed.unrouteAll({ behavior: "ignoreErrors" });
+  }
+  await browser?.close();
+}
+
 // visit opens a page in a context of its own. Errors of scripts and violations of the
 // Content-Security-Policy are collected in page.faults; the browser's lines about refused requests
 // are not faults.

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { contents, long } from "./contents.mjs";
-import { deadline, open, serious, Server, until, visit } from "./harness.mjs";
+import { close, deadline, open, serious, Server, until, visit } from "./harness.mjs";
 
 const golden = new URL("layout.txt", import.meta.url);
 const sizes = [[390, 844], [768, 1024], [1280, 900], [1920, 1080]];
@@ -38,7 +38,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
+  await close(browser);
   await server?.stop();
 });
 

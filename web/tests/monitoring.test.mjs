@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { open, reach, serious, Server, until, visit } from "./harness.mjs";
+import { close, open, reach, serious, Server, until, visit } from "./harness.mjs";
 
 const hostile = `<img src=x onerror="window.hit=1">`;
 let server, bare, browser, folder, manager;
@@ -78,7 +78,7 @@ scrape_configs:
 });
 
 after(async () => {
-  await browser?.close();
+  await close(browser);
   await server?.stop();
   await bare?.stop();
   manager?.http.close();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { open, run, serious, Server, settled, until, visit } from "./harness.mjs";
+import { close, open, run, serious, Server, settled, until, visit } from "./harness.mjs";
 
 let server, browser;
 
@@ -20,7 +20,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
+  await close(browser);
   await server?.stop();
 });
 

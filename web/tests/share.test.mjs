@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { freePort, open, run, Server, serious, settled, until, visit } from "./harness.mjs";
+import { close, freePort, open, run, serious, Server, settled, until, visit } from "./harness.mjs";
 
 let server, wiki, browser, folder;
 
@@ -33,7 +33,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
+  await close(browser);
   await server?.stop();
   await new Promise((done) => wiki?.close(done));
   await rm(folder, { recursive: true, force: true });

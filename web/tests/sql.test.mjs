@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import { open, Server, until, visit } from "./harness.mjs";
+import { close, open, Server, until, visit } from "./harness.mjs";
 
 let server, browser;
 
@@ -12,7 +12,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
+  await close(browser);
   await server?.stop();
 });
 
