@@ -19,7 +19,7 @@ comma := ,
 # and without them the compiler takes a quarter less time. As in Prometheus' releases, names are
 # resolved without the C library. Arrow reads JSON with the standard library, because compiling its
 # other package takes 18 CPU seconds.
-export GOFLAGS := -trimpath -gcflags=all=-dwarf=false -tags=netgo,osusergo,arrow_json_stdlib$(addprefix $(comma),$(TAGS)) $(GOFLAGS)
+export GOFLAGS := -trimpath -gcflags=all=-dwarf=false -tags=netgo,osusergo,arrow_json_stdlib$(addprefix $(comma),$(TAGS)) $(filter-out -tags=%,$(GOFLAGS))
 export PYTHON ?= python3
 VERSION ?= $(shell deploy/version.sh)
 # Go refuses to stamp a build where git does not know the commit.
@@ -28,7 +28,8 @@ LDFLAGS := -s -w -X github.com/promlake/promlake/internal/base/telemetry.version
 # Linux maps a program in pages of 2 MiB, and counts all of each as resident, where file and
 # addresses are aligned alike. They are not from this address on: an idle server has 30 MB less.
 LDFLAGS += -extldflags=-Wl,-Ttext-segment=0x410000
-GOBUILD = $(GO) build -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
+# The compiler collects no garbage before it has 1 GiB.
+GOBUILD = GOGC=off GOMEMLIMIT=1GiB $(GO) build -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
 # lint vets all packages. mold links DuckDB with half the work of ld, and no test needs debug
 # symbols.
 GOTEST := -vet=off -ldflags="-w -extldflags=-fuse-ld=mold" -timeout 30m
@@ -87,13 +88,23 @@ $(PAGE): web/node_modules/.ready web/build.mjs web/tsconfig.json $(wildcard web/
 .PHONY: page
 page: $(PAGE) ## Build the page that the programs embed.
 
+# On a new machine, the standard library is compiled beside all downloads, and modules beside the
+# page.
+MODULES := $(if $(wildcard $(PAGE)),,modules)
+.PHONY: modules
+modules:
+	@echo 'go: downloading and compiling modules'
+	@$(GOBUILD) net/http html/template database/sql & \
+	packages=$$($(GO) list -e -deps -f '{{with .Module}}{{if not .Main}}{{$$.ImportPath}}{{end}}{{end}}' ./cmd/promlake); \
+	wait; tests/tools/system.sh && $(GOBUILD) $$packages
+
 # Go decides whether a program is out of date, so make always runs it.
 .PHONY: bin/promlake
-bin/promlake: $(PAGE) | system
+bin/promlake: $(PAGE) $(MODULES) | system
 	$(GOBUILD) -o $@ ./cmd/promlake
 
 .PHONY: build
-build: $(PAGE) | system ## Build bin/promlake, bin/ingest-fn, bin/query-fn and bin/compact-fn.
+build: $(PAGE) $(MODULES) | system ## Build bin/promlake, bin/ingest-fn, bin/query-fn and bin/compact-fn.
 	$(GOBUILD) -o bin/ ./cmd/promlake ./ingest-fn ./query-fn ./compact-fn
 
 # Architectures of the wheel: WHEEL_ARCH='arm64 x86_64' builds two.
@@ -136,7 +147,9 @@ vulncheck: ## Find known vulnerabilities that the programs reach (from Go's data
 	GOFLAGS=-tags=netgo,osusergo,arrow_json_stdlib,all_sd $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./cmd/promlake ./ingest-fn ./query-fn ./compact-fn
 
 .PHONY: run
-run: bin/promlake ## Serve ./data on 127.0.0.1:9009, and scrape it and this machine (STORE=, LISTEN=, ARGS=).
+run: ## Serve ./data on 127.0.0.1:9009, and scrape it and this machine (STORE=, LISTEN=, ARGS=).
+	@echo 'run: building bin/promlake without kubernetes_sd_configs, whose libraries take a minute to compile; make build includes them'
+	@$(MAKE) -j 2 bin/promlake TAGS='$(or $(TAGS),no_kubernetes_sd)'
 	exec bin/promlake serve --store '$(STORE)' --listen '$(LISTEN)' --demo $(ARGS)
 
 .PHONY: fmt

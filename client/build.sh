@@ -13,7 +13,7 @@ for arch in "$@"; do
     toolchain "$arch"
     program=dist/$arch/wheel/promlake
     echo "build: wheel for $arch"
-    CC=$cc CXX=$cxx CGO_ENABLED=1 GOOS=linux GOARCH=$goarch "${GO:-go}" build -trimpath -buildvcs="${BUILDVCS:-false}" -tags "$static_tags,all_sd" \
+    GOGC=off GOMEMLIMIT=1GiB CC=$cc CXX=$cxx CGO_ENABLED=1 GOOS=linux GOARCH=$goarch "${GO:-go}" build -trimpath -buildvcs="${BUILDVCS:-false}" -tags "$static_tags,all_sd" \
         -ldflags "-s -w -X github.com/promlake/promlake/internal/base/telemetry.version=${VERSION:-dev} $static_ldflags" -o "$program" ./cmd/promlake
     PROMLAKE_WHEEL_PROGRAM=$program PROMLAKE_WHEEL_VERSION=${VERSION:-} "${HATCHLING:-hatchling}" build -t wheel -d "${OUT:-dist}"
 done

@@ -15,7 +15,7 @@ ldflags="-s -w -X github.com/promlake/promlake/internal/base/telemetry.version=$
 build() { # build PROGRAM FLAG...
     local program=$1
     shift
-    CGO_ENABLED=1 CC=$cc CXX=$cxx GOOS=linux GOARCH=$goarch "$go" build -trimpath -buildvcs="${BUILDVCS:-false}" -tags "$static_tags" "$@" -o "$out/$program/bootstrap" "./$program"
+    GOGC=off GOMEMLIMIT=1GiB CGO_ENABLED=1 CC=$cc CXX=$cxx GOOS=linux GOARCH=$goarch "$go" build -trimpath -buildvcs="${BUILDVCS:-false}" -tags "$static_tags" "$@" -o "$out/$program/bootstrap" "./$program"
     "$python" infra/pack.py "$out/$program/bootstrap" "$arch" "dist/$arch/$program.zip"
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/file"
-	"github.com/prometheus/prometheus/discovery/kubernetes"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/notifier"
@@ -154,10 +153,10 @@ func (c *Checker) groups(configs discovery.Configs, owner string, check func(*ta
 			if err := c.discovered(d, owner, check); err != nil {
 				return err
 			}
-		case *kubernetes.SDConfig:
+		default:
 			// Checks often run outside of the cluster, where its CA and token do not exist. As in
 			// promtool, only the client certificate must.
-			if err := c.exist(certificate(d.HTTPClientConfig.TLSConfig)); err != nil {
+			if err := c.exist(certificate(kubernetesTLS(d))); err != nil {
 				return err
 			}
 		}

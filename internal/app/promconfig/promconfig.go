@@ -15,11 +15,10 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
-	_ "github.com/prometheus/prometheus/discovery/consul"     // consul_sd_configs
-	_ "github.com/prometheus/prometheus/discovery/dns"        // dns_sd_configs
-	_ "github.com/prometheus/prometheus/discovery/file"       // file_sd_configs
-	_ "github.com/prometheus/prometheus/discovery/http"       // http_sd_configs
-	_ "github.com/prometheus/prometheus/discovery/kubernetes" // kubernetes_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/consul" // consul_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/dns"    // dns_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/file"   // file_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/http"   // http_sd_configs
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/rules"
@@ -92,8 +91,8 @@ var unknownDiscovery = regexp.MustCompile(`field (\w+)_sd_configs not found`)
 
 // discoveries are those of Prometheus that TAGS=all_sd adds. Other names, such as misspelled ones,
 // are no discoveries.
-var discoveries = strings.Fields("aws azure digitalocean docker dockerswarm ec2 ecs elasticache eureka gce hetzner ionos kuma lightsail " +
-	"linode marathon msk nerve nomad oci openstack outscale ovhcloud puppetdb rds scaleway serverset stackit triton uyuni vultr")
+var discoveries = strings.Fields("aws azure digitalocean docker dockerswarm ec2 ecs elasticache eureka gce hetzner ionos kubernetes kuma " +
+	"lightsail linode marathon msk nerve nomad oci openstack outscale ovhcloud puppetdb rds scaleway serverset stackit triton uyuni vultr")
 
 // explained adds to upstream's error what to do about the discoveries that it names.
 func explained(err error) error {
