@@ -283,3 +283,33 @@ func TestFlightCancel(t *testing.T) {
 	require.NoError(t, <-others)
 	srv.end(t)
 }
+
+// TestFlightSlowReader: a client that does not read its rows keeps no other statement waiting.
+func TestFlightSlowReader(t *testing.T) {
+	srv, c := startFlight(t, func(q *queryapp.Settings) { q.Query.MaxConcurrency = 1 })
+	ctx, cancel := context.WithCancel(as(t, "a", ""))
+	const many = 1_000_000
+	var slow [2]*flight.Reader
+	for i := range slow {
+		info, err := c.Execute(ctx, fmt.Sprintf("FROM range(%d)", many))
+		require.NoError(t, err)
+		slow[i], err = c.DoGet(ctx, info.Endpoint[0].Ticket)
+		require.NoError(t, err)
+		defer slow[i].Release()
+		require.True(t, slow[i].Next())
+	}
+	rows, err := run(as(t, "a", ""), c, "SELECT 1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"1"}, rows)
+	n := slow[1].RecordBatch().NumRows()
+	for slow[1].Next() {
+		n += slow[1].RecordBatch().NumRows()
+	}
+	require.NoError(t, slow[1].Err())
+	require.EqualValues(t, many, n)
+	cancel()
+	for slow[0].Next() {
+	}
+	require.Equal(t, codes.Canceled, status.Code(slow[0].Err()))
+	srv.end(t)
+}

@@ -295,14 +295,15 @@ func (x *execution) beginProgress() {
 
 // Write implements io.Writer: it counts the bytes of the result. It fails when the statement has
 // ended, so that no more of a large batch is encoded.
-func (x *execution) Write(p []byte) (int, error) {
+func (x *execution) Write(p []byte) (n int, err error) {
 	if err := context.Cause(x.ctx); err != nil {
 		return 0, err
 	}
 	if x.sent += int64(len(p)); x.sent > x.Settings.MaxBytes {
 		return 0, &request.LimitError{Limit: "bytes of a result", Value: x.Settings.MaxBytes, Needed: x.sent, Flag: "--sql.max-result-bytes"}
 	}
-	return x.out.Write(p)
+	request.From(x.ctx).Idle(func() { n, err = x.out.Write(p) })
+	return n, err
 }
 
 // because returns the error of a scan instead of the text that DuckDB has made of it, and gives

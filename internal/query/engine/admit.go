@@ -59,6 +59,9 @@ func (e *Engine) admit(asked context.Context, q *Query, at *gate, bytes int64, f
 			return err
 		}
 	}
+	if !inside {
+		r.Idle = func(fn func()) { at.idle(ctx, run.Tenant, fn) }
+	}
 	allowed := x.Files.Sharing(request.With(ctx, r))
 	if inside {
 		return fn(allowed)

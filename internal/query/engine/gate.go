@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // gate bounds the number of queries that run at once. Tenants take turns in admission, and the
@@ -42,6 +43,29 @@ func (g *gate) enter(ctx context.Context, tenant string) error {
 	case <-ctx.Done():
 		g.quit(tenant, w)
 		return ctx.Err()
+	}
+}
+
+// patience is how long a query keeps its place while it waits for its client.
+const patience = time.Second
+
+// idle calls fn, in which a query that has a place waits for its client. If that takes long,
+// another query gets the place, and this one waits for one again, unless ctx ends.
+func (g *gate) idle(ctx context.Context, tenant string, fn func()) {
+	left := make(chan struct{})
+	t := time.AfterFunc(patience, func() {
+		g.leave(tenant)
+		close(left)
+	})
+	fn()
+	if t.Stop() {
+		return
+	}
+	<-left
+	if g.enter(ctx, tenant) != nil { // the query ends, and gives a place back
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.take(tenant)
 	}
 }
 

@@ -34,6 +34,9 @@ type Request struct {
 	// Leave ends the query's turn before the query ends, for one that only writes its answer from then
 	// on: a client that reads slowly keeps nobody waiting. nil: the query has no turn.
 	Leave func()
+	// Idle calls fn, in which a query waits for its client. Others get its turn if that takes long. It
+	// must not follow Leave. nil: the query has no turn.
+	Idle func(fn func())
 	// Limits lower the cost limits of the engine for a query.
 	Limits CostLimits
 	// Quote gets the estimate of a query, and counts what it reads. nil: nobody asks for it.
