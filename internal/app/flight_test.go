@@ -37,12 +37,21 @@ import (
 // a metric, and returns a client.
 func startFlight(t *testing.T, change func(*queryapp.Settings)) (server, *flightsql.Client) {
 	t.Helper()
+	srv, c := startFlightOver(t, "file://"+t.TempDir(), change)
+	require.NoError(t, caller{token: "a"}.write(t, srv.url, "of_a"))
+	require.NoError(t, caller{token: "b"}.write(t, srv.url, "of_b"))
+	return srv, c
+}
+
+// startFlightOver runs a server as startFlight does, over a store.
+func startFlightOver(t *testing.T, store string, change func(*queryapp.Settings)) (server, *flightsql.Client) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	writeDocument(t, file, auth.Document{Version: auth.Version, Tokens: []auth.Entry{
 		entry(t, "a", "team-a", "read,write"), entry(t, "b", "team-b", "read,write"), entry(t, "w", "team-a", "write"), entry(t, "all", "*", "read"), entry(t, "ops", "*", "admin"),
 	}})
 	s := process.DefaultSettings()
-	s.Listen, s.Store, s.Auth.Tokens = "127.0.0.1:0", "file://"+t.TempDir(), "file:"+file
+	s.Listen, s.Store, s.Auth.Tokens = "127.0.0.1:0", store, "file:"+file
 	q := settings.Default[queryapp.Settings]()
 	change(&q)
 	set := settings.Default[app.FlightSettings]()
@@ -52,8 +61,6 @@ func startFlight(t *testing.T, change func(*queryapp.Settings)) (server, *flight
 		return process.Run(ctx, s, logger, ingestapp.New(nil, settings.Default[ingest.Settings]()), queryapp.New(q), f.Build)
 	})
 	srv.flight = f.Addr()
-	require.NoError(t, caller{token: "a"}.write(t, srv.url, "of_a"))
-	require.NoError(t, caller{token: "b"}.write(t, srv.url, "of_b"))
 	c, err := flightsql.NewClient(f.Addr(), nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
@@ -74,7 +81,12 @@ func as(t *testing.T, token, tenant string) context.Context {
 
 // rowsOf reads a result.
 func rowsOf(ctx context.Context, c *flightsql.Client, info *flight.FlightInfo) (rows []string, schema *arrow.Schema, err error) {
-	r, err := c.DoGet(ctx, info.Endpoint[0].Ticket)
+	return rowsOfEndpoint(ctx, c, info.Endpoint[0])
+}
+
+// rowsOfEndpoint reads one endpoint of a result.
+func rowsOfEndpoint(ctx context.Context, c *flightsql.Client, of *flight.FlightEndpoint) (rows []string, schema *arrow.Schema, err error) {
+	r, err := c.DoGet(ctx, of.Ticket)
 	if err != nil {
 		return nil, nil, err
 	}

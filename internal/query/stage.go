@@ -178,10 +178,13 @@ func (s *Stage) Estimate(ctx context.Context, q request.Question) (request.Estim
 	return e.Estimate, nil
 }
 
-// Slices cuts a range query, or the samples of a selector if its step is 0, into at most n
-// statements that other processes run. The tenant is that of the context.
+// Slices cuts a range query, or the samples of a selector if its step is 0, or a SQL statement, into
+// at most n statements that other processes run. The tenant is that of the context.
 func (s *Stage) Slices(ctx context.Context, q request.Question, n int) (*explain.Sliced, error) {
-	return explain.Slices(ctx, s.engine, s, q, n)
+	if q.Statement != nil {
+		return s.sql.Slices(ctx, *q.Statement, n)
+	}
+	return explain.Slices(ctx, s.engine, s, q, n, false)
 }
 
 // SQL runs a SQL statement on the data of the context's tenant, and writes its result.

@@ -37,6 +37,7 @@ type execution struct {
 
 	scans      []scan // by plan
 	mint, maxt int64  // ms: of all scans
+	rowwise    bool   // each row is made from one row of one scan
 
 	snap       catalog.Snapshot
 	wide       bool // the snapshot has what the choice among replicas depends on
@@ -96,11 +97,11 @@ func (x *execution) plan() error {
 	if err != nil {
 		return err
 	}
-	found, err := pushdown.Scans(answer)
+	found, rowwise, err := pushdown.Scans(answer)
 	if err != nil {
 		return err
 	}
-	x.mint, x.maxt = nothing[0], nothing[1]
+	x.mint, x.maxt, x.rowwise = nothing[0], nothing[1], rowwise
 	for _, f := range found {
 		switch f.Function {
 		case scanFunction:

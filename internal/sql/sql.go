@@ -90,6 +90,31 @@ func (r *Runner) Close() error { return r.sessions.Close() }
 //	*FailedError              it failed: a cast of a wrong text, a sum that is too large
 //	*request.LimitError       it needs too much
 func (r *Runner) Run(ctx context.Context, q request.Statement, out request.Output) error {
+	return r.prepared(ctx, q, out, func(x *execution) error {
+		if err := x.plan(); err != nil {
+			return x.because(err)
+		}
+		if s := request.From(x.ctx).Snapshot; s.IsPinned() {
+			request.From(x.ctx).Origin.Part.Store(true) // who has taken the snapshot counts the query
+			if x.mint < s.MinT || x.maxt > s.MaxT {
+				return &FailedError{fmt.Sprintf("the statement reads times (ms) from %d to %d, and its snapshot has %d to %d", x.mint, x.maxt, s.MinT, s.MaxT)}
+			}
+		}
+		notes, err := r.Snapshots.Range(x.mint, x.maxt).ReadWide(x.ctx, func(snap *catalog.Snapshot, wide bool) error { return x.run(*snap, wide) })
+		if err != nil {
+			return err
+		}
+		r.Logger.Debug("answer SQL", "tenant", tenant.From(x.ctx), "rows", x.rows, "bytes", x.sent, "scans", x.String())
+		warnings := []string{}
+		for _, w := range notes.Merge(x.notes).AsErrors() {
+			warnings = append(warnings, w.Error())
+		}
+		return x.enc.End(warnings)
+	})
+}
+
+// prepared takes the turn of a statement and calls fn once it is checked. Errors are those of Run.
+func (r *Runner) prepared(ctx context.Context, q request.Statement, out request.Output, fn func(x *execution) error) error {
 	params, err := statement.ParseParameters(q.Params)
 	if err != nil {
 		return err
@@ -110,22 +135,7 @@ func (r *Runner) Run(ctx context.Context, q request.Statement, out request.Outpu
 		if err := x.prepare(); err != nil {
 			return x.because(err)
 		}
-		if err := x.plan(); err != nil {
-			return x.because(err)
-		}
-		if s := request.From(ctx).Snapshot; s.IsPinned() && (x.mint < s.MinT || x.maxt > s.MaxT) {
-			return &FailedError{fmt.Sprintf("the statement reads times (ms) from %d to %d, and its snapshot has %d to %d", x.mint, x.maxt, s.MinT, s.MaxT)}
-		}
-		notes, err := r.Snapshots.Range(x.mint, x.maxt).ReadWide(ctx, func(snap *catalog.Snapshot, wide bool) error { return x.run(*snap, wide) })
-		if err != nil {
-			return err
-		}
-		r.Logger.Debug("answer SQL", "tenant", tenant.From(ctx), "rows", x.rows, "bytes", x.sent, "scans", x.String())
-		warnings := []string{}
-		for _, w := range notes.Merge(x.notes).AsErrors() {
-			warnings = append(warnings, w.Error())
-		}
-		return x.enc.End(warnings)
+		return fn(x)
 	})
 }
 

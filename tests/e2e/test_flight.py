@@ -1,7 +1,10 @@
 """Arrow Flight SQL, asked by Arrow's own client: the rows, tables and errors of the HTTP endpoint."""
 
 import json
+import math
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +12,10 @@ from contextlib import contextmanager
 import adbc_driver_flightsql.dbapi as flight
 import pyarrow as pa
 import pytest
-from adbc_driver_manager import ProgrammingError
+from adbc_driver_manager import OperationalError, ProgrammingError
+from support.commands import Commands
+from support.documentation import block
+from support.programs import Programs
 from support.remote_write import Series, series
 from support.server import Server, Start
 from support.stores import Store
@@ -93,3 +99,71 @@ def test_refusals(loaded: Server) -> None:
                 c.execute(statement)
         with pytest.raises(ProgrammingError, match="SQL only reads"):
             c.adbc_ingest("load", pa.table({"x": [1]}))
+
+
+PIECES = ("--query.divide-bytes", "1", "--query.divide-windows", "1", "--no-compactor.enabled", "--flight.listen-address", "127.0.0.1:0")
+
+
+def write_hours(server: Server, end: int, hours: int) -> None:
+    for job in range(4):
+        points = [(end - 15_000 * i, math.sin(i) + job) for i in reversed(range(240 * hours))]
+        assert server.sender().write(series("http_requests_total", points, job=str(job))).status == 204
+
+
+def ordered(rows: pa.Table) -> pa.Table:
+    return rows.sort_by([("job", "ascending"), ("ts", "ascending")])
+
+
+def test_results_in_parallel(start: Start, file_store: Store) -> None:
+    """ADBC and the program of the documentation read all endpoints of a result, with few turns for many rows."""
+    server = start(file_store, *PIECES, "--query.max-concurrency", "2")
+    write_hours(server, NOW * 1000, 12)
+    call = f"promql('rate(http_requests_total[5m])', {NOW - 12 * 3600}, {NOW}, '5s')"
+    for table in (call, "samples"):
+        text = f"FROM {table} SELECT labels['job'] AS job, ts, value"
+        with cursor(server) as c:
+            partitions, schema = c.adbc_execute_partitions(text)
+            assert len(partitions) > 3
+            c.execute(f"WITH all_rows AS ({text}) FROM all_rows")
+            want = ordered(c.fetch_arrow_table())
+            assert want.schema == schema
+            assert want.num_rows > 10_000
+            c.execute(text)
+            assert ordered(c.fetch_arrow_table()).equals(want)
+            parts = []
+            for p in partitions:
+                c.adbc_read_partition(p)
+                parts.append(c.fetch_arrow_table())
+            assert ordered(pa.concat_tables(parts)).equals(want)
+    program = block("sql", "from concurrent", {"grpc://localhost:31337": address(server), "team-a": "anonymous"})
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    endpoints, rows = map(int, done.stdout.split())
+    assert endpoints > 3
+    assert rows > 2000
+    server.stop()
+
+
+def test_compaction_between_plan_and_read(start: Start, file_store: Store, programs: Programs) -> None:
+    """A ticket whose objects are gone has an error that says so, and the statement is executed again."""
+    end = (NOW - 2 * 86_400) * 1000
+    first = start(file_store, *PIECES)
+    write_hours(first, end, 12)
+    commands = Commands(programs, file_store)
+    with cursor(first) as c:
+        partitions, _ = c.adbc_execute_partitions("FROM samples")
+        assert len(partitions) > 3
+        commands.compact(NOW + 3600)
+    with_blocks = start(file_store, *PIECES)
+    with cursor(with_blocks) as c:
+        c.adbc_read_partition(partitions[0])  # what is replaced is there for a while
+        assert c.fetch_arrow_table().num_rows > 0
+    commands.collect(NOW + 3600)
+    later = start(file_store, *PIECES)
+    with cursor(later) as c:
+        with pytest.raises(OperationalError, match="an object of the snapshot is gone"):
+            c.adbc_read_partition(partitions[0])
+        c.execute("FROM samples")
+        assert c.fetch_arrow_table().num_rows == 4 * 12 * 240
+    for server in (first, with_blocks, later):
+        server.stop()

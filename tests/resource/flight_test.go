@@ -42,7 +42,7 @@ func TestHostileFlight(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 		s.dial("GET /api/v1/query HTTP/1.1\r\nX: ")
 	}
-	command, err := anypb.New(&pb.CommandPreparedStatementQuery{PreparedStatementHandle: []byte(`{"query":"SELECT $1"}`)})
+	command, err := anypb.New(&pb.CommandPreparedStatementQuery{PreparedStatementHandle: []byte(`{"version":1,"query":"SELECT $1"}`)})
 	require.NoError(t, err)
 	text, err := proto.Marshal(command)
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func (c *client) fill(m protoreflect.Message) {
 			v = strings.ToValidUTF8(c.pick(c.sql(3), c.word(), "%", strings.Repeat("%_", c.rng.IntN(2000)), "CreatePreparedStatement", "ClosePreparedStatement", "BeginTransaction", "CancelFlightInfo"), "")
 		case protoreflect.BytesKind:
 			text := c.sql(3)
-			v = []byte(c.pick(text, c.word(), `{"query":`+quoted(text)+`}`, `{"query":"SELECT $1","params":[`+c.number()+`]}`))
+			v = []byte(c.pick(text, c.word(), `{"version":1,"query":`+quoted(text)+`}`, `{"version":1,"query":"SELECT $1","params":[`+c.number()+`]}`, `{"version":1,"query":`+quoted(text)+`,"snapshot":{"version":1,"tenant":"anonymous"}}`))
 			if m.Descriptor().ParentFile() == pb.File_Flight_proto && c.rng.IntN(4) > 0 {
 				_, text := c.command(c.pick("Command", "Ticket", ""))
 				v = text

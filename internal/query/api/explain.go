@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -23,7 +24,8 @@ type Explainer interface {
 	// Estimate returns what a query takes, without running it. Errors are those of Explain.
 	Estimate(ctx context.Context, q request.Question) (request.Estimate, error)
 	// Slices returns at most n statements, to be encoded as JSON, whose rows are those of a range
-	// query, or of the samples of a selector if its step is 0. Errors are those of Explain.
+	// query, of the samples of a selector if its step is 0, or of a statement of SQL. Errors are those
+	// of Explain, and of SQLer.SQL.
 	Slices(ctx context.Context, q request.Question, n int) (any, error)
 }
 
@@ -41,11 +43,16 @@ func (s *server) explain(r *http.Request) (any, error) {
 	return out, err
 }
 
-// slices answers /api/v1/slices. Its parameters are query, start, end, and step or none; and
-// slices, the largest number of them.
+// slices answers /api/v1/slices. Its parameters are query, start, end, and step or none, or sql and
+// params; and slices, the largest number of them.
 func (s *server) slices(r *http.Request) (any, error) {
 	q, n := request.Question{Text: r.FormValue("query")}, divide.MaxSlices
-	if q.Text == "" {
+	if sql := r.FormValue("sql"); sql != "" {
+		q.Statement = &request.Statement{Text: sql, Params: json.RawMessage(r.FormValue("params")), Expressions: s.settings.Expressions}
+		if err := s.settings.Expressions.Check(sql); err != nil {
+			return nil, invalid("sql", err)
+		}
+	} else if q.Text == "" {
 		return nil, respond.BadRequest("parameter \"query\" is missing")
 	}
 	if v := r.FormValue("slices"); v != "" {
@@ -58,8 +65,10 @@ func (s *server) slices(r *http.Request) (any, error) {
 	if r.FormValue("step") == "" {
 		parse = span
 	}
-	if err := parse(r, &q, s.now()); err != nil {
-		return nil, err
+	if q.Statement == nil {
+		if err := parse(r, &q, s.now()); err != nil {
+			return nil, err
+		}
 	}
 	out, err := s.explains.Slices(r.Context(), q, n)
 	if bad := respond.Bad(err); bad != nil {

@@ -148,6 +148,6 @@ func (e *Engine) track(ctx context.Context, r *request.Request, q *Query, stop c
 		run.Leave()
 		remove()
 		run.Origin.Took.Add(&run.Took)
-		e.usage.Spend(run, q == nil || q.piece == nil)
+		e.usage.Spend(run, (q == nil || q.piece == nil) && !run.Part.Load())
 	}
 }

@@ -28,8 +28,9 @@ type Part struct {
 
 // Parts cuts a question into parts, at most n unless each would have too many steps. Together they
 // have the rows of the question: of a range query of any number of steps or, with step 0, the
-// samples of a selector. undivided is why there can be one part only.
-func (e *Engine) Parts(ctx context.Context, of storage.Queryable, ask request.Question, n int) (parts []Part, undivided string, err error) {
+// samples of a selector. undivided is why there can be one part only. With large, a question that
+// reads at most --query.divide-bytes has one.
+func (e *Engine) Parts(ctx context.Context, of storage.Queryable, ask request.Question, n int, large bool) (parts []Part, undivided string, err error) {
 	start, end := ask.Start.UnixMilli(), ask.End.UnixMilli()
 	var selector *parser.VectorSelector
 	if ask.Step == 0 {
@@ -71,6 +72,9 @@ func (e *Engine) Parts(ctx context.Context, of storage.Queryable, ask request.Qu
 			}
 			if selector == nil {
 				undivided = q.undividable(p)
+			}
+			if large && estimate.Bytes <= e.settings.DivideBytes {
+				n = 1
 			}
 			slices, err := e.slices(grid, n, selector != nil, undivided, divide.Extent{Bytes: estimate.Bytes, From: e.settings.DivideBytes, Window: windowOf(p.Snap), Windows: e.settings.DivideWindows})
 			if err != nil {

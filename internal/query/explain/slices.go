@@ -28,9 +28,10 @@ type Slice struct {
 }
 
 // Slices cuts a range query, or the samples of a selector if its step is 0, into slices, at most n
-// unless each would have too many steps. It reads no samples. The tenant is that of the context.
-func Slices(ctx context.Context, e *engine.Engine, q storage.Queryable, ask request.Question, n int) (*Sliced, error) {
-	parts, undivided, err := e.Parts(ctx, q, ask, n)
+// unless each would have too many steps; large is that of Engine.Parts. It reads no samples. The
+// tenant is that of the context.
+func Slices(ctx context.Context, e *engine.Engine, q storage.Queryable, ask request.Question, n int, large bool) (*Sliced, error) {
+	parts, undivided, err := e.Parts(ctx, q, ask, n, large)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ type Question struct {
 	// WithoutStatements leaves out the statements, whose texts grow with the number of series.
 	// Analyze is then false.
 	WithoutStatements bool
+
+	Statement *Statement // of SQL, in place of all others; only for slices
 }
 
 // Statement is a SQL statement.

@@ -48,6 +48,7 @@ type Origin struct {
 
 	Allowance auth.Allowance // of the token
 
+	Part    atomic.Bool                // of a query that another request counts
 	Took    Took                       // by its queries
 	Refused atomic.Pointer[LimitError] // the cost limit that refused a query of it; nil: none did
 }

@@ -83,7 +83,7 @@ func hostileSchema(n int, name string, nested bool) *flight.FlightData {
 // TestHostileMessages: what Arrow's reader would believe is refused, and the server goes on.
 func TestHostileMessages(t *testing.T) {
 	c, ctx, _ := open(t, func(*Settings) {})
-	of := request(t, &pb.CommandPreparedStatementQuery{PreparedStatementHandle: []byte(`{"query":"SELECT $1"}`)})
+	of := request(t, &pb.CommandPreparedStatementQuery{PreparedStatementHandle: []byte(`{"version":1,"query":"SELECT $1"}`)})
 	put := func(all ...*flight.FlightData) (*flight.PutResult, error) {
 		stream, err := c.DoPut(ctx)
 		require.NoError(t, err)

@@ -17,19 +17,24 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// address is that of the API behind the transport, which is a handler of this process.
-const address = "http://localhost"
+const (
+	// address is that of the API behind the transport, which is a handler of this process.
+	address = "http://localhost"
+	// tenantKey is the name of the tenant in the metadata of a call.
+	tenantKey = "x-scope-orgid"
+)
 
 // statement is a statement with its parameters. Its JSON is the body of a request to the API, and
-// the handle of a prepared statement.
+// part of its handle.
 type statement struct {
-	Query  string `json:"query"`
-	Params []any  `json:"params,omitempty"`
-	Format string `json:"format"`
+	Query    string          `json:"query"`
+	Params   []any           `json:"params,omitempty"`
+	Format   string          `json:"format"`
+	Snapshot json.RawMessage `json:"snapshot,omitempty"` // of a piece
 }
 
 // passed are the names of the metadata that become headers of a request.
-var passed = []string{"authorization", "x-scope-orgid", "user-agent"}
+var passed = []string{"authorization", tenantKey, "user-agent"}
 
 // do sends a request with the caller's token and tenant, and returns an answer of status 200. The
 // caller closes its body.
@@ -82,7 +87,7 @@ func (s *service) ask(ctx context.Context, st statement) (result, error) {
 	if err != nil {
 		return result{}, status.Errorf(codes.InvalidArgument, "write the parameters as JSON: %v", err)
 	}
-	answer, err := s.do(ctx, http.MethodPost, "/api/v1/sql", body)
+	answer, err := s.do(inTenant(ctx, st), http.MethodPost, "/api/v1/sql", body)
 	if err != nil {
 		return result{}, err
 	}
@@ -107,7 +112,10 @@ func (s *service) stream(ctx context.Context, st statement) (*arrow.Schema, <-ch
 
 // schema returns the schema of a statement's result, which is not computed.
 func (s *service) schema(ctx context.Context, st statement) (*arrow.Schema, error) {
-	st.Query = "SELECT * FROM (\n" + st.Query + "\n) LIMIT 0"
+	if st.Snapshot == nil {
+		st.Query = "SELECT * FROM (\n" + st.Query + "\n)"
+	}
+	st.Query += " LIMIT 0" // a piece has none, and its columns may have one name
 	in, err := s.ask(ctx, st)
 	if err != nil {
 		return nil, err

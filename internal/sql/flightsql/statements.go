@@ -1,9 +1,7 @@
 package flightsql
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -45,12 +43,8 @@ func info(desc *flight.FlightDescriptor, ticket []byte, schema *arrow.Schema) *f
 var readOnly = status.Error(codes.InvalidArgument, "SQL only reads: send samples by remote_write or another protocol for writing, and delete them by the admin API")
 
 // GetFlightInfoStatement implements flightsql.Server. The statement runs when its ticket is used.
-func (s *service) GetFlightInfoStatement(_ context.Context, q flightsql.StatementQuery, desc *flight.FlightDescriptor) (*flight.FlightInfo, error) {
-	ticket, err := flightsql.CreateStatementQueryTicket([]byte(q.GetQuery()))
-	if err != nil {
-		return nil, failure(fmt.Errorf("make a ticket: %w", err))
-	}
-	return info(desc, ticket, nil), nil
+func (s *service) GetFlightInfoStatement(ctx context.Context, q flightsql.StatementQuery, desc *flight.FlightDescriptor) (*flight.FlightInfo, error) {
+	return s.endpoints(ctx, statement{Query: q.GetQuery()}, desc)
 }
 
 // GetSchemaStatement implements flightsql.Server.
@@ -68,14 +62,18 @@ func (s *service) schemaResult(ctx context.Context, st statement) (*flight.Schem
 
 // DoGetStatement implements flightsql.Server.
 func (s *service) DoGetStatement(ctx context.Context, t flightsql.StatementQueryTicket) (*arrow.Schema, <-chan flight.StreamChunk, error) {
-	return s.stream(ctx, statement{Query: string(t.GetStatementHandle())})
+	st, err := parseHandle(t.GetStatementHandle())
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.stream(ctx, st)
 }
 
 // CreatePreparedStatement implements flightsql.Server.
 func (s *service) CreatePreparedStatement(ctx context.Context, r flightsql.ActionCreatePreparedStatementRequest) (out flightsql.ActionCreatePreparedStatementResult, err error) {
 	st := statement{Query: r.GetQuery()}
-	if out.Handle, err = json.Marshal(st); err != nil {
-		return out, failure(err)
+	if out.Handle, err = st.handle(); err != nil {
+		return out, err
 	}
 	// A statement whose parameters are not known yet has no schema; what else is wrong with a
 	// statement is said when it runs.
@@ -92,46 +90,28 @@ func (s *service) ClosePreparedStatement(context.Context, flightsql.ActionCloseP
 	return nil
 }
 
-// prepared reads a handle.
-func prepared(handle []byte) (st statement, err error) {
-	dec := json.NewDecoder(bytes.NewReader(handle))
-	dec.UseNumber()
-	if err := dec.Decode(&st); err != nil || st.Query == "" {
-		return st, status.Error(codes.InvalidArgument, "the handle is not one of a prepared statement of this server")
-	}
-	return st, nil
-}
-
 // GetFlightInfoPreparedStatement implements flightsql.Server.
-func (s *service) GetFlightInfoPreparedStatement(_ context.Context, q flightsql.PreparedStatementQuery, desc *flight.FlightDescriptor) (*flight.FlightInfo, error) {
-	if _, err := prepared(q.GetPreparedStatementHandle()); err != nil {
+func (s *service) GetFlightInfoPreparedStatement(ctx context.Context, q flightsql.PreparedStatementQuery, desc *flight.FlightDescriptor) (*flight.FlightInfo, error) {
+	st, err := parseHandle(q.GetPreparedStatementHandle())
+	if err != nil {
 		return nil, err
 	}
-	return info(desc, desc.Cmd, nil), nil
+	return s.endpoints(ctx, st, desc)
 }
 
 // GetSchemaPreparedStatement implements flightsql.Server.
 func (s *service) GetSchemaPreparedStatement(ctx context.Context, q flightsql.PreparedStatementQuery, _ *flight.FlightDescriptor) (*flight.SchemaResult, error) {
-	st, err := prepared(q.GetPreparedStatementHandle())
+	st, err := parseHandle(q.GetPreparedStatementHandle())
 	if err != nil {
 		return nil, err
 	}
 	return s.schemaResult(ctx, st)
 }
 
-// DoGetPreparedStatement implements flightsql.Server.
-func (s *service) DoGetPreparedStatement(ctx context.Context, q flightsql.PreparedStatementQuery) (*arrow.Schema, <-chan flight.StreamChunk, error) {
-	st, err := prepared(q.GetPreparedStatementHandle())
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.stream(ctx, st)
-}
-
 // DoPutPreparedStatementQuery implements flightsql.Server: it returns the handle of the statement
 // with these parameters, which are one row.
 func (s *service) DoPutPreparedStatementQuery(_ context.Context, q flightsql.PreparedStatementQuery, in flight.MessageReader, _ flight.MetadataWriter) ([]byte, error) {
-	st, err := prepared(q.GetPreparedStatementHandle())
+	st, err := parseHandle(q.GetPreparedStatementHandle())
 	if err != nil {
 		return nil, err
 	}
@@ -155,11 +135,7 @@ func (s *service) DoPutPreparedStatementQuery(_ context.Context, q flightsql.Pre
 	if err := in.Err(); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "read the parameters: %v", err)
 	}
-	handle, err := json.Marshal(st)
-	if err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "write the parameters as JSON: %v", err)
-	}
-	return handle, nil
+	return st.handle()
 }
 
 // parameter returns a value as JSON of /api/v1/sql has it: a time is a text.

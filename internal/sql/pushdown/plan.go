@@ -9,6 +9,8 @@ package pushdown
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/promlake/promlake/internal/sql/statement"
 )
@@ -44,21 +46,28 @@ func (e *PlanError) Error() string { return e.Message }
 func (*PlanError) BadQuery() bool { return true }
 
 // Scans returns the table functions in the optimized plan of a statement, given the answer of
-// json_serialize_plan(…, optimize := true). It fails with a *PlanError if DuckDB did.
-func Scans(answer []byte) ([]*Scan, error) {
+// json_serialize_plan(…, optimize := true), and whether the plan makes each row from one row of the
+// only one of them. It fails with a *PlanError if DuckDB did.
+func Scans(answer []byte) (out []*Scan, rowwise bool, err error) {
 	var d document
 	if err := statement.Decode(answer, &d); err != nil {
-		return nil, fmt.Errorf("read DuckDB's plan: %w", err)
+		return nil, false, fmt.Errorf("read DuckDB's plan: %w", err)
 	}
 	if d.Failed {
-		return nil, &PlanError{d.Kind, d.Message}
+		return nil, false, &PlanError{d.Kind, d.Message}
 	}
-	var out []*Scan
+	rowwise = true
 	for _, p := range d.Plans {
 		out = scans(out, p)
+		for n := range p.All() {
+			kind := n.Text("type")
+			rowwise = rowwise && (!strings.HasPrefix(kind, "LOGICAL_") || slices.Contains(rowwiseOperators, kind))
+		}
 	}
-	return out, nil
+	return out, rowwise && len(out) == 1, nil
 }
+
+var rowwiseOperators = []string{"LOGICAL_FILTER", "LOGICAL_GET", "LOGICAL_PROJECTION"}
 
 // scans appends the scans of a plan.
 func scans(out []*Scan, n node) []*Scan {

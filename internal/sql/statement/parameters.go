@@ -66,7 +66,12 @@ func (s *Statement) Bound(p Parameters) ([]byte, error) {
 		return nil, err
 	}
 	s.tree["named_param_map"] = []any{}
-	out, err := json.Marshal(map[string]any{"error": false, "statements": []any{s.tree}})
+	return treeOf(s.tree)
+}
+
+// treeOf returns a tree as json_deserialize_sql takes it.
+func treeOf(tree Node) ([]byte, error) {
+	out, err := json.Marshal(map[string]any{"error": false, "statements": []any{tree}})
 	if err != nil {
 		return nil, fmt.Errorf("write the statement's tree: %w", err)
 	}
