@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
@@ -21,7 +21,7 @@ type remembering struct {
 	withoutStarts bool // start_timestamp() has no result
 
 	mu   sync.Mutex
-	last *lru.Map[string, *known] // by text
+	last *memory.LRU[string, *known] // by text
 }
 
 // known is an expression of a text, with what each query of it needs to know. It is shared: nobody
@@ -42,7 +42,7 @@ const (
 )
 
 func newRemembering(o parser.Options, withoutStarts bool) *remembering {
-	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: lru.New[string, *known](rememberedBytes)}
+	return &remembering{Parser: parser.NewParser(o), withoutStarts: withoutStarts, last: memory.NewLRU[string, *known](rememberedBytes)}
 }
 
 // ParseExpr implements parser.Parser. The expression is the caller's.

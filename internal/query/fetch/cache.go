@@ -23,7 +23,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
 
@@ -75,15 +75,15 @@ type Cache struct {
 
 	mu       sync.Mutex
 	seq      uint64
-	kept     *lru.Map[string, *file] // complete files by path
-	objects  map[string][]*file      // by key: complete and incomplete files of an object
-	reserved int64                   // bytes on disk that are set aside for incomplete files
-	inMemory int64                   // bytes of files in memory
+	kept     *memory.LRU[string, *file] // complete files by path
+	objects  map[string][]*file         // by key: complete and incomplete files of an object
+	reserved int64                      // bytes on disk that are set aside for incomplete files
+	inMemory int64                      // bytes of files in memory
 }
 
 // New returns an empty cache. It does no I/O.
 func New(s Settings, store Store, meter Meter) *Cache {
-	return &Cache{settings: s, store: store, meter: meter, kept: lru.New[string, *file](s.LimitBytes), objects: map[string][]*file{}}
+	return &Cache{settings: s, store: store, meter: meter, kept: memory.NewLRU[string, *file](s.LimitBytes), objects: map[string][]*file{}}
 }
 
 // slots bounds concurrent requests.

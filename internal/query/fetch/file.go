@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 )
 
 // file is a local file with pieces of one object.
@@ -17,11 +17,11 @@ type file struct {
 
 	object int64 // bytes of the object, -1 if unknown
 
-	path  string                    // guarded by Cache.mu: it changes when the file is complete
-	size  int64                     // bytes of the complete file
-	entry *lru.Entry[string, *file] // guarded by Cache.mu; nil until the file is complete
-	done  chan struct{}             // closed when the file is complete or has failed
-	err   error                     // why it failed; valid after done is closed
+	path  string                       // guarded by Cache.mu: it changes when the file is complete
+	size  int64                        // bytes of the complete file
+	entry *memory.Entry[string, *file] // guarded by Cache.mu; nil until the file is complete
+	done  chan struct{}                // closed when the file is complete or has failed
+	err   error                        // why it failed; valid after done is closed
 
 	reserved int64    // guarded by Cache.mu: its part of Cache.reserved
 	inMemory int64    // guarded by Cache.mu: its part of Cache.inMemory

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query/fetch"
 )
 
@@ -25,7 +25,7 @@ type Cache struct {
 	flights fetch.Flight[Sized]
 
 	mu      sync.Mutex
-	entries *lru.Map[string, *held]
+	entries *memory.LRU[string, *held]
 }
 
 // held is a value in a Cache.
@@ -38,7 +38,7 @@ type held struct {
 // nobody has asked for in the time idle, also if there is room: a server needs no memory for what
 // its rules and panels do not read any more. 0: it keeps them.
 func NewCache(limit int64, idle time.Duration, now func() time.Time) *Cache {
-	return &Cache{limit: limit, idle: idle, now: now, entries: lru.New[string, *held](limit)}
+	return &Cache{limit: limit, idle: idle, now: now, entries: memory.NewLRU[string, *held](limit)}
 }
 
 // PartKey returns the key of something else than the table of an object that a Cache holds: what it

@@ -3,7 +3,7 @@ package index
 import (
 	"sync"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 )
 
 // Often counts reads that recur, and tells when one of them should do more for those that follow:
@@ -12,7 +12,7 @@ import (
 type Often struct {
 	after  int
 	mu     sync.Mutex
-	counts *lru.Map[string, *int] // by key
+	counts *memory.LRU[string, *int] // by key
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 // NewOften returns counts that begin with 0, and for which a number of reads is enough. It counts
 // what was read last, whose costs are at most most together.
 func NewOften(after int, most int64) *Often {
-	return &Often{after: after, counts: lru.New[string, *int](most)}
+	return &Often{after: after, counts: memory.NewLRU[string, *int](most)}
 }
 
 // Enough counts a read of what key names. It reports whether there were enough reads to make more

@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/base/lru"
 	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/key"
@@ -51,9 +50,9 @@ type Keeper struct {
 	writes  sync.WaitGroup
 
 	mu      sync.Mutex
-	known   *lru.Map[string, *question] // by prefix of keys
-	pending int64                       // bytes that are being written
-	paused  time.Time                   // nothing is written before
+	known   *memory.LRU[string, *question] // by prefix of keys
+	pending int64                          // bytes that are being written
+	paused  time.Time                      // nothing is written before
 }
 
 // question is what is known of the kept answers to a question. The lock of the keeper guards it.
@@ -66,7 +65,7 @@ type question struct {
 func New(store objstore.Store, files *source.Files, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) *Keeper {
 	m := telemetry.Metrics{Registerer: reg, Prefix: "promlake_query_"}
 	k := &Keeper{
-		store: store, files: files, log: logger, now: now, known: lru.New[string, *question](maxQuestions),
+		store: store, files: files, log: logger, now: now, known: memory.NewLRU[string, *question](maxQuestions),
 		results: m.CountersOf("kept_answers_total", "Slices of range queries over settled windows: hit, whose answer was kept, and miss; and objects with such answers: written; failed, which could not be written or read; damaged, which are not what their key says, and are replaced.", "result", "hit", "miss", "written", "failed", "damaged"),
 	}
 	k.writing, k.end = context.WithCancel(context.Background())

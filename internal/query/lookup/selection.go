@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/source"
 )
@@ -20,7 +20,7 @@ type selections struct {
 	most int64 // bytes that one selection may take
 
 	mu   sync.Mutex
-	last *lru.Map[string, *selection] // by selectionKey
+	last *memory.LRU[string, *selection] // by selectionKey
 }
 
 // selectionShare is the inverse of the share of the memory that one selection may take. What takes

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/format/block"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
@@ -41,7 +41,7 @@ type Tables struct {
 // selectionBytes. kept are segments that this process has stored; nil: none.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, kept *recent.Segments, m *request.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, twins: new(index.Twins), selections: &selections{most: selectionBytes / selectionShare, last: lru.New[string, *selection](selectionBytes)}, demand: new(demand), partial: index.NewOften(index.WholeAfter, index.MaxOften), first: index.NewOften(1, index.MaxOften), metrics: m, recent: kept,
+		files: files, cache: cache, twins: new(index.Twins), selections: &selections{most: selectionBytes / selectionShare, last: memory.NewLRU[string, *selection](selectionBytes)}, demand: new(demand), partial: index.NewOften(index.WholeAfter, index.MaxOften), first: index.NewOften(1, index.MaxOften), metrics: m, recent: kept,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/fetch"
@@ -55,7 +55,7 @@ type Cache struct {
 
 	mu    sync.Mutex
 	epoch uint64 // of aged; counts the reads that found an object gone
-	last  *lru.Map[moment, *kept]
+	last  *memory.LRU[moment, *kept]
 }
 
 // kept is what the cache knows of a moment. The lock of the cache guards it.
@@ -81,7 +81,7 @@ const maxSnapshots = 256
 // New returns an empty cache. It does no I/O. What is in decoded of objects that a newer snapshot
 // replaces is removed.
 func New(s Settings, store objstore.Store, f *source.Files, decoded *index.Cache, now func() time.Time, m *request.Metrics, logger *slog.Logger) *Cache {
-	return &Cache{settings: s, store: store, files: f, decoded: decoded, now: now, metrics: m, logger: logger, last: lru.New[moment, *kept](maxSnapshots)}
+	return &Cache{settings: s, store: store, files: f, decoded: decoded, now: now, metrics: m, logger: logger, last: memory.NewLRU[moment, *kept](maxSnapshots)}
 }
 
 // moment is the tenant whose data is read, and the time as of which it is read.

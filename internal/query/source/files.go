@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/base/tempdir"
 	"github.com/promlake/promlake/internal/query/fetch"
@@ -47,7 +47,7 @@ type Files struct {
 	stored  *recent.Segments // by this process; nil: none
 
 	mu     sync.Mutex
-	recent *lru.Map[Identity, []Object] // of the snapshots that were read last: consecutive queries mostly read the same one
+	recent *memory.LRU[Identity, []Object] // of the snapshots that were read last: consecutive queries mostly read the same one
 }
 
 // minMemoryBytes is the least memory for objects that the disk has no room for.
@@ -59,7 +59,7 @@ func New(s Settings, store objstore.Store, dir *tempdir.WorkDir, stored *recent.
 	local, _ := store.(objstore.Local)
 	return &Files{
 		store: store, dir: local, metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
-		footers: index.NewCache(s.FooterBytes, 0, time.Now), stored: stored, recent: lru.New[Identity, []Object](maxRecentObjects),
+		footers: index.NewCache(s.FooterBytes, 0, time.Now), stored: stored, recent: memory.NewLRU[Identity, []Object](maxRecentObjects),
 		cache: fetch.New(fetch.Settings{
 			LimitBytes: s.CacheBytes, MemoryBytes: max(s.MemoryBytes, minMemoryBytes), Concurrency: s.Concurrency,
 			GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/access/tenant"
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/prom/expression"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/store/objstore"
@@ -47,8 +47,8 @@ type Counter struct {
 	from   int64 // ms: what was counted before is in the store, or in frozen
 	lost   int64 // ms: the newest query of a tenant that found no room
 	fresh  map[string]*batch
-	frozen map[string]*batch       // to be saved, unchanged, until that has succeeded
-	recent *lru.Map[string, known] // by tenant
+	frozen map[string]*batch          // to be saved, unchanged, until that has succeeded
+	recent *memory.LRU[string, known] // by tenant
 }
 
 // countable limits the patterns that are counted: a report compiles them, one at a time.
@@ -68,7 +68,7 @@ type batch struct {
 // interval of 0. reg may be nil.
 func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) *Counter {
 	c := &Counter{
-		settings: s, store: store, log: logger, now: now, from: now().UnixMilli(), fresh: map[string]*batch{}, frozen: map[string]*batch{}, recent: lru.New[string, known](maxKnown),
+		settings: s, store: store, log: logger, now: now, from: now().UnixMilli(), fresh: map[string]*batch{}, frozen: map[string]*batch{}, recent: memory.NewLRU[string, known](maxKnown),
 		missed: promauto.With(reg).NewCounter(prometheus.CounterOpts{
 			Name: "promlake_query_uncounted_names_total",
 			Help: "Names of metrics and labels in queries that were not counted, because --query.usage-bytes was reached, the name exceeds 4096 bytes, or the pattern is too large.",

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/format/segment"
 )
 
@@ -18,8 +18,8 @@ type footers struct {
 	limit int64 // bytes
 
 	mu      sync.Mutex
-	all     *lru.Map[string, footer] // by key
-	columns []string                 // label columns of the last one
+	all     *memory.LRU[string, footer] // by key
+	columns []string                    // label columns of the last one
 }
 
 type footer struct {

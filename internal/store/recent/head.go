@@ -8,7 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -312,7 +312,7 @@ func (h *Head) useTable(view *series.View) bool {
 		h.clearLog()
 	}
 	if h.last == nil {
-		h.last = &generation{view: view, selections: &selections{all: lru.New[string, *selection](h.heads.limit / selectionShare)}, others: map[series.Ref]struct{}{}}
+		h.last = &generation{view: view, selections: &selections{all: memory.NewLRU[string, *selection](h.heads.limit / selectionShare)}, others: map[series.Ref]struct{}{}}
 	}
 	h.last.grow(view)
 	return true

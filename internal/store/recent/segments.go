@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/segment"
 )
@@ -66,7 +66,7 @@ func (h *held) cost() int64 {
 // New returns a cache of limit bytes.
 func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Segments {
 	return &Segments{
-		limit: limit, now: now, all: map[string]*list.Element{}, order: list.New(), footers: footers{limit: limit / footerShare, all: lru.New[string, footer](limit / footerShare)},
+		limit: limit, now: now, all: map[string]*list.Element{}, order: list.New(), footers: footers{limit: limit / footerShare, all: memory.NewLRU[string, footer](limit / footerShare)},
 		kept: telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Gauge("recent_segment_bytes", "Memory of stored segments that are kept until this process merges them."),
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/base/lru"
+	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/format/series"
 )
 
@@ -19,7 +19,7 @@ const selectionShare = 4
 // them. They are safe for concurrent use.
 type selections struct {
 	mu  sync.Mutex
-	all *lru.Map[string, *selection] // by key
+	all *memory.LRU[string, *selection] // by key
 }
 
 // selection is the series of some matchers.

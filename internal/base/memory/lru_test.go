@@ -1,4 +1,4 @@
-package lru
+package memory
 
 import (
 	"testing"
@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMap(t *testing.T) {
-	m := New[string, int](10)
+func TestLRU(t *testing.T) {
+	m := NewLRU[string, int](10)
 	a, b := m.Add("a", 1, 4), m.Add("b", 2, 4)
 	require.Empty(t, m.Evict(0))
 	require.Same(t, a, m.Get("a")) // b is now the oldest
@@ -26,8 +26,8 @@ func TestMap(t *testing.T) {
 	require.Empty(t, m.items)
 }
 
-func TestRemove(t *testing.T) {
-	m := New[string, int](10)
+func TestLRURemove(t *testing.T) {
+	m := NewLRU[string, int](10)
 	a := m.Add("a", 1, 4)
 	m.Remove(a)
 	b := m.Add("a", 2, 3)

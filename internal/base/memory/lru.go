@@ -1,16 +1,16 @@
-// Package lru is a map that is bounded by what its entries cost.
-package lru
+package memory
 
 import "container/list"
 
-// Map forgets the least recently used entries. Pinned entries stay. The caller locks.
-type Map[K comparable, V any] struct {
+// LRU is a map that is bounded by what its entries cost. It forgets the least recently used ones.
+// Pinned entries stay. The caller locks.
+type LRU[K comparable, V any] struct {
 	limit, used int64
 	order       *list.List // front = most recently used; of *Entry[K, V]
 	items       map[K]*list.Element
 }
 
-// Entry is a value in a Map. Whoever adds one to Pins takes it back.
+// Entry is a value in an LRU. Whoever adds one to Pins takes it back.
 type Entry[K comparable, V any] struct {
 	Value V
 	Pins  int
@@ -19,16 +19,16 @@ type Entry[K comparable, V any] struct {
 	cost int64
 }
 
-// New returns an empty map whose entries may cost limit together.
-func New[K comparable, V any](limit int64) *Map[K, V] {
-	return &Map[K, V]{limit: limit, order: list.New(), items: map[K]*list.Element{}}
+// NewLRU returns an empty map whose entries may cost limit together.
+func NewLRU[K comparable, V any](limit int64) *LRU[K, V] {
+	return &LRU[K, V]{limit: limit, order: list.New(), items: map[K]*list.Element{}}
 }
 
 // Used returns what all entries cost.
-func (m *Map[K, V]) Used() int64 { return m.used }
+func (m *LRU[K, V]) Used() int64 { return m.used }
 
 // Get returns the entry of key, now the most recently used, or nil.
-func (m *Map[K, V]) Get(key K) *Entry[K, V] {
+func (m *LRU[K, V]) Get(key K) *Entry[K, V] {
 	el := m.items[key]
 	if el == nil {
 		return nil
@@ -38,7 +38,7 @@ func (m *Map[K, V]) Get(key K) *Entry[K, V] {
 }
 
 // Add stores value under key, which must be absent, and returns its entry.
-func (m *Map[K, V]) Add(key K, value V, cost int64) *Entry[K, V] {
+func (m *LRU[K, V]) Add(key K, value V, cost int64) *Entry[K, V] {
 	e := &Entry[K, V]{Value: value, key: key, cost: cost}
 	m.items[key] = m.order.PushFront(e)
 	m.used += cost
@@ -46,7 +46,7 @@ func (m *Map[K, V]) Add(key K, value V, cost int64) *Entry[K, V] {
 }
 
 // Remove forgets an entry of the map.
-func (m *Map[K, V]) Remove(e *Entry[K, V]) {
+func (m *LRU[K, V]) Remove(e *Entry[K, V]) {
 	if el := m.items[e.key]; el != nil && el.Value == e {
 		m.order.Remove(el)
 		delete(m.items, e.key)
@@ -55,7 +55,7 @@ func (m *Map[K, V]) Remove(e *Entry[K, V]) {
 }
 
 // RemoveIf forgets the entries whose keys gone reports.
-func (m *Map[K, V]) RemoveIf(gone func(key K) bool) {
+func (m *LRU[K, V]) RemoveIf(gone func(key K) bool) {
 	for k, el := range m.items {
 		if gone(k) {
 			m.Remove(el.Value.(*Entry[K, V]))
@@ -64,7 +64,7 @@ func (m *Map[K, V]) RemoveIf(gone func(key K) bool) {
 }
 
 // Oldest returns the least recently used entry, or nil.
-func (m *Map[K, V]) Oldest() *Entry[K, V] {
+func (m *LRU[K, V]) Oldest() *Entry[K, V] {
 	if el := m.order.Back(); el != nil {
 		return el.Value.(*Entry[K, V])
 	}
@@ -73,7 +73,7 @@ func (m *Map[K, V]) Oldest() *Entry[K, V] {
 
 // Evict removes unpinned entries, oldest first, until the sum of the costs and more is within the
 // limit, and returns them.
-func (m *Map[K, V]) Evict(more int64) []*Entry[K, V] {
+func (m *LRU[K, V]) Evict(more int64) []*Entry[K, V] {
 	var out []*Entry[K, V]
 	for el := m.order.Back(); el != nil && m.used+more > m.limit; {
 		prev := el.Prev()
