@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"internal/app/queryapp":   {"internal/access/admission", "internal/access/auth", "internal/app/flags", "internal/app/process", "internal/base/settings", "internal/base/telemetry", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/api/respond", "internal/query/api/weights", "internal/query/duck", "internal/query/duck/promsql", "internal/query/usage", "internal/store/objstore", "internal/store/recent"},
 	"internal/app/ruleapp":    {"internal/access/auth", "internal/access/tenant", "internal/app/process", "internal/aws/lambda", "internal/aws/sqsqueue", "internal/base/settings", "internal/format/remotewrite", "internal/ingest", "internal/prom/expression", "internal/query", "internal/rules/rulefn", "internal/rules/ruler"},
 	"internal/app/rulesapp":   {"internal/access/tenant", "internal/app/human", "internal/app/importapp", "internal/app/process", "internal/app/queryapp", "internal/base/memory", "internal/compact/bulk", "internal/format/key", "internal/format/segment", "internal/format/series", "internal/query", "internal/query/request", "internal/rules/ruleeval", "internal/store/live", "internal/store/objstore", "internal/store/objstore/probe"},
-	"internal/app/selfwrite":  {"internal/access/secret", "internal/access/tenant", "internal/base/ask", "internal/base/settings", "internal/base/telemetry"},
+	"internal/app/selfwrite":  {"internal/access/auth", "internal/access/tenant", "internal/base/ask", "internal/base/settings", "internal/base/telemetry"},
 	"internal/app/sqlapp":     {"internal/app/human", "internal/query/duck", "internal/query/duck/promsql", "internal/sql/statement"},
 	"internal/app/tenantapp":  {"internal/app/process", "internal/aws/cost", "internal/base/telemetry", "internal/format/key", "internal/query/inventory", "internal/store/catalog", "internal/store/objstore"},
 	"internal/app/uploadapp":  {"internal/access/auth", "internal/access/tenant", "internal/app/importapp", "internal/app/process", "internal/base/memory", "internal/base/telemetry", "internal/compact/bulk", "internal/format/checksum", "internal/format/key", "internal/ingest/body", "internal/senders/promblock", "internal/store/catalog", "internal/store/objstore"},
@@ -100,8 +100,7 @@ var allowed = map[string][]string{
 	"internal/aws/sqsqueue": {"internal/base/telemetry", "internal/store/queue"},
 
 	"internal/access/admission": {"internal/access/auth", "internal/access/tenant", "internal/base/telemetry", "internal/format/remotewrite", "internal/store/objstore", "internal/store/replica"},
-	"internal/access/auth":      {"internal/access/secret", "internal/access/tenant", "internal/base/telemetry"},
-	"internal/access/secret":    {"internal/aws/signed"},
+	"internal/access/auth":      {"internal/access/tenant", "internal/aws/signed", "internal/base/telemetry"},
 	"internal/access/tenant":    {},
 
 	"internal/senders/datadog":      {"internal/format/jsontext", "internal/format/remotewrite", "internal/format/segment", "internal/format/series"},
@@ -128,7 +127,7 @@ var allowed = map[string][]string{
 	"internal/compact/plan":    {"internal/format/key", "internal/store/catalog", "internal/store/objstore"},
 	"internal/compact/publish": {"internal/format/block", "internal/format/iceberg", "internal/format/key", "internal/format/segment", "internal/store/catalog", "internal/store/objstore"},
 
-	"internal/rules/notify":       {"internal/access/secret", "internal/access/tenant", "internal/rules/rulestate"},
+	"internal/rules/notify":       {"internal/access/auth", "internal/access/tenant", "internal/rules/rulestate"},
 	"internal/rules/ruleeval":     {"internal/prom/appender", "internal/rules/ruletemplate"},
 	"internal/rules/rulefn":       {"internal/access/tenant", "internal/base/settings", "internal/base/telemetry", "internal/format/key", "internal/prom/appender", "internal/prom/expression", "internal/rules/notify", "internal/rules/ruleeval", "internal/rules/rulestate", "internal/rules/rulestore", "internal/rules/ruletemplate", "internal/store/objstore", "internal/store/queue"},
 	"internal/rules/ruler":        {"internal/access/tenant", "internal/base/memory", "internal/base/settings", "internal/base/telemetry", "internal/prom/expression", "internal/rules/rulestore", "internal/rules/ruletemplate"},

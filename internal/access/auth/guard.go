@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/promlake/promlake/internal/access/secret"
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
@@ -38,12 +37,12 @@ func New(s Settings, reg prometheus.Registerer, logger *slog.Logger, now func() 
 	if !s.Enabled() {
 		return nil, nil
 	}
-	from, err := secret.Open(s.Tokens)
+	from, err := OpenSecret(s.Tokens)
 	if err != nil {
 		return nil, err
 	}
 	requests := telemetry.Metrics{Registerer: reg, Prefix: "promlake_"}.Counters("auth_requests_total", "Requests to protected handlers by the result of authorization: ok, absent, malformed, unknown, access and tenant (not allowed by the token), unavailable (no document of tokens could be read).", "result")
-	file, ok := from.(secret.File)
+	file, ok := from.(SecretFile)
 	if !ok {
 		return newGuard(newRemoteKeys(from, logger, now), requests), nil
 	}
@@ -225,7 +224,7 @@ func (s Settings) Enabled() bool { return s.Tokens != "" }
 
 // Validate returns an error that names the flag of an invalid setting.
 func (s Settings) Validate() error {
-	if s.Enabled() && !secret.IsReference(s.Tokens) {
+	if s.Enabled() && !IsReference(s.Tokens) {
 		return fmt.Errorf("auth.tokens: want file:PATH or ssm:NAME, got %q", s.Tokens)
 	}
 	return nil

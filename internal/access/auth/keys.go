@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-
-	"github.com/promlake/promlake/internal/access/secret"
 )
 
 // errUnavailable wraps the reason why no document could be read so far. Without a document no
@@ -36,7 +34,7 @@ func first(grants map[string]*grant, keys []string) *grant {
 }
 
 // read reads and validates a source's document.
-func read(ctx context.Context, from secret.Source) (map[string]*grant, error) {
+func read(ctx context.Context, from Secret) (map[string]*grant, error) {
 	text, err := from.Read(ctx)
 	if err != nil {
 		return nil, err
@@ -52,7 +50,7 @@ func read(ctx context.Context, from secret.Source) (map[string]*grant, error) {
 // takes some microseconds, and then reads it again. If that fails, the previous document remains
 // valid.
 type fileKeys struct {
-	file   secret.File
+	file   SecretFile
 	logger *slog.Logger
 
 	mu     sync.Mutex
@@ -61,7 +59,7 @@ type fileKeys struct {
 }
 
 // newFileKeys reads the file and returns an error if it is invalid.
-func newFileKeys(file secret.File, logger *slog.Logger) (*fileKeys, error) {
+func newFileKeys(file SecretFile, logger *slog.Logger) (*fileKeys, error) {
 	k := &fileKeys{file: file, logger: logger}
 	info, err := os.Stat(string(file))
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
-
-	"github.com/promlake/promlake/internal/access/secret"
 )
 
 const (
@@ -27,7 +25,7 @@ const (
 // principal. Requests run the reads, because a Lambda function has no processor time between
 // requests.
 type remoteKeys struct {
-	from   secret.Source
+	from   Secret
 	now    func() time.Time
 	logger *slog.Logger
 
@@ -43,7 +41,7 @@ type knowledge struct {
 	tried  time.Time         // when a read was last tried
 }
 
-func newRemoteKeys(from secret.Source, logger *slog.Logger, now func() time.Time) *remoteKeys {
+func newRemoteKeys(from Secret, logger *slog.Logger, now func() time.Time) *remoteKeys {
 	k := &remoteKeys{from: from, now: now, logger: logger, turn: make(chan struct{}, 1)}
 	k.known.Store(&knowledge{})
 	return k

@@ -17,7 +17,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/promlake/promlake/internal/access/secret"
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/settings"
 )
@@ -124,7 +124,7 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // token reads its source at the first use, and again after tokenAge.
 type token struct {
-	from secret.Source // nil: none
+	from auth.Secret // nil: none
 	now  func() time.Time
 
 	mu   sync.Mutex

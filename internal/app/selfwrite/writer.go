@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 
-	"github.com/promlake/promlake/internal/access/secret"
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/base/ask"
 	"github.com/promlake/promlake/internal/base/telemetry"
 )
@@ -82,12 +82,7 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 		// connection.
 		network.DisableKeepAlives = true
 		headers.next = network
-		headers.token.from = secret.Literal(s.Token)
-		if secret.IsReference(s.Token) {
-			if headers.token.from, err = secret.Open(s.Token); err != nil {
-				return nil, err
-			}
-		}
+		headers.token.from = auth.SecretOf(s.Token)
 	}
 	api, err := remote.NewAPI(address,
 		remote.WithAPIPath(""),

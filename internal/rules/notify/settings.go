@@ -26,7 +26,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v2"
 
-	"github.com/promlake/promlake/internal/access/secret"
+	"github.com/promlake/promlake/internal/access/auth"
 )
 
 // Settings of the receivers. The tags are those of package settings.
@@ -57,7 +57,7 @@ func (s Settings) Validate() error {
 	if _, err := s.alertmanagers(); err != nil {
 		errs = append(errs, err)
 	}
-	if s.Webhook != "" && !secret.IsReference(s.Webhook) {
+	if s.Webhook != "" && !auth.IsReference(s.Webhook) {
 		if _, err := webhookURL(s.Webhook); err != nil {
 			errs = append(errs, fmt.Errorf("ruler.webhook-url: %w", err))
 		}
@@ -162,7 +162,7 @@ func (s Settings) Sender(external *url.URL) (*Sender, error) {
 	out, client := &Sender{external: add, relabeling: relabeling}, &http.Client{Timeout: s.Timeout}
 	switch {
 	case s.Webhook != "":
-		out.to, err = newWebhook(s.Webhook, external, client)
+		out.to = &webhook{auth.SecretOf(s.Webhook), external, client}
 	case s.Topic != "":
 		t := &topic{arn: s.Topic, external: external, timeout: s.Timeout}
 		t.connect = sync.OnceValues(func() (*sns.Client, error) {
@@ -178,5 +178,5 @@ func (s Settings) Sender(external *url.URL) (*Sender, error) {
 	default:
 		return nil, nil
 	}
-	return out, err
+	return out, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/promlake/promlake/internal/access/secret"
+	"github.com/promlake/promlake/internal/access/auth"
 )
 
 // document is the JSON of Alertmanager's webhooks, version 4:
@@ -72,20 +72,9 @@ func labelSet(ls labels.Labels) model.LabelSet {
 
 // webhook posts documents to a URL, which is a secret: errors have its host only.
 type webhook struct {
-	source   secret.Source
+	source   auth.Secret
 	external *url.URL
 	client   *http.Client
-}
-
-// newWebhook returns the webhook of a URL, or of its source.
-func newWebhook(text string, external *url.URL, client *http.Client) (*webhook, error) {
-	w := &webhook{source: secret.Literal(text), external: external, client: client}
-	if !secret.IsReference(text) {
-		return w, nil
-	}
-	var err error
-	w.source, err = secret.Open(text)
-	return w, err
 }
 
 // deliver implements receiver.

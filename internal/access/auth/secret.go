@@ -1,6 +1,4 @@
-// Package secret reads secrets from a file or a parameter of AWS Systems Manager. Nothing is opened
-// before the first read, so that unused secrets cost nothing.
-package secret
+package auth
 
 import (
 	"cmp"
@@ -16,20 +14,21 @@ import (
 	"github.com/promlake/promlake/internal/aws/signed"
 )
 
-// MaxBytes is the maximum size of a secret.
-const MaxBytes = 1 << 20
+// MaxSecretBytes is the maximum size of a secret.
+const MaxSecretBytes = 1 << 20
 
-// Source is the location of a secret. It is safe for concurrent use.
-type Source interface {
+// Secret is the location of a secret: a file or a parameter of AWS Systems Manager. Nothing is
+// opened before the first read, so that unused secrets cost nothing. It is safe for concurrent use.
+type Secret interface {
 	// Read returns the current secret. It does not cache.
 	Read(ctx context.Context) (string, error)
-	// String returns the reference from which Open returns the source. It contains no secret.
+	// String returns the reference from which OpenSecret returns the source. It contains no secret.
 	String() string
 }
 
 // IsReference reports whether text is a reference (file:PATH or ssm:NAME), not the secret itself.
 func IsReference(text string) bool {
-	_, err := Open(text)
+	_, err := OpenSecret(text)
 	return err == nil
 }
 
@@ -38,11 +37,11 @@ const (
 	ssmPrefix  = "ssm:"
 )
 
-// Open returns the source of a reference: file:PATH, or ssm:NAME for a parameter of AWS Systems
+// OpenSecret returns the source of a reference: file:PATH, or ssm:NAME for a parameter of AWS Systems
 // Manager. It does not access the source.
-func Open(reference string) (Source, error) {
+func OpenSecret(reference string) (Secret, error) {
 	if path, ok := strings.CutPrefix(reference, filePrefix); ok && path != "" {
-		return File(path), nil
+		return SecretFile(path), nil
 	}
 	if name, ok := strings.CutPrefix(reference, ssmPrefix); ok && name != "" {
 		return &parameter{name, signed.Client{Service: "ssm", Repeats: true}}, nil
@@ -51,17 +50,17 @@ func Open(reference string) (Source, error) {
 	return nil, errors.New("secret: want file:PATH or ssm:NAME")
 }
 
-// File is the path of a file with a secret. It implements Source.
-type File string
+// SecretFile is the path of a file with a secret. It implements Secret.
+type SecretFile string
 
-// Read implements Source.
-func (f File) Read(context.Context) (string, error) {
+// Read implements Secret.
+func (f SecretFile) Read(context.Context) (string, error) {
 	info, err := os.Stat(string(f))
 	if err != nil {
 		return "", fmt.Errorf("read secret: %w", err)
 	}
-	if info.Size() > MaxBytes {
-		return "", fmt.Errorf("read secret %s: %d bytes, at most %d are allowed", f, info.Size(), MaxBytes)
+	if info.Size() > MaxSecretBytes {
+		return "", fmt.Errorf("read secret %s: %d bytes, at most %d are allowed", f, info.Size(), MaxSecretBytes)
 	}
 	text, err := os.ReadFile(string(f))
 	if err != nil {
@@ -70,29 +69,37 @@ func (f File) Read(context.Context) (string, error) {
 	return string(text), nil
 }
 
-// String implements Source.
-func (f File) String() string { return filePrefix + string(f) }
+// String implements Secret.
+func (f SecretFile) String() string { return filePrefix + string(f) }
 
-// Literal is a secret that is at hand. It implements Source.
-type Literal string
+// SecretOf returns the source of a reference, or text itself as a secret that is at hand.
+func SecretOf(text string) Secret {
+	if from, err := OpenSecret(text); err == nil {
+		return from
+	}
+	return literal(text)
+}
 
-// Read implements Source.
-func (l Literal) Read(context.Context) (string, error) { return string(l), nil }
+// literal is a secret that is at hand. It implements Secret.
+type literal string
 
-// String implements Source.
-func (Literal) String() string { return "a literal" }
+// Read implements Secret.
+func (l literal) Read(context.Context) (string, error) { return string(l), nil }
+
+// String implements Secret.
+func (literal) String() string { return "a literal" }
 
 // maxAnswer bounds an answer in bytes; a parameter has at most 8 KiB.
 const maxAnswer = 64 << 10
 
 // parameter is a parameter of AWS Systems Manager, a SecureString or a plain one. It implements
-// Source.
+// Secret.
 type parameter struct {
 	name   string
 	client signed.Client
 }
 
-// Read implements Source.
+// Read implements Secret.
 func (p *parameter) Read(ctx context.Context) (string, error) {
 	text, err := p.get(ctx)
 	if err != nil {
@@ -133,5 +140,5 @@ func (p *parameter) get(ctx context.Context) (string, error) {
 	return *out.Parameter.Value, nil
 }
 
-// String implements Source.
+// String implements Secret.
 func (p *parameter) String() string { return ssmPrefix + p.name }

@@ -1,4 +1,4 @@
-package secret_test
+package auth_test
 
 import (
 	"os"
@@ -7,47 +7,47 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/access/secret"
+	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/tests/support/secrettest"
 )
 
-func TestOpen(t *testing.T) {
+func TestOpenSecret(t *testing.T) {
 	for _, reference := range []string{"file:tokens.json", "file:/etc/promlake/tokens.json", "ssm:/promlake/prod/tokens"} {
-		require.True(t, secret.IsReference(reference))
-		from, err := secret.Open(reference)
+		require.True(t, auth.IsReference(reference))
+		from, err := auth.OpenSecret(reference)
 		require.NoError(t, err)
 		require.Equal(t, reference, from.String())
 	}
 	for _, text := range []string{"", "file:", "ssm:", "pl_hush", "s3://hush"} {
-		require.False(t, secret.IsReference(text), text)
-		_, err := secret.Open(text)
+		require.False(t, auth.IsReference(text), text)
+		_, err := auth.OpenSecret(text)
 		require.EqualError(t, err, "secret: want file:PATH or ssm:NAME", "what may be a secret is not repeated")
 	}
 }
 
-func TestFile(t *testing.T) {
+func TestSecretFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
-	_, err := secret.File(path).Read(t.Context())
+	_, err := auth.SecretFile(path).Read(t.Context())
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NoError(t, os.WriteFile(path, []byte("hush"), 0o600))
-	text, err := secret.File(path).Read(t.Context())
+	text, err := auth.SecretFile(path).Read(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "hush", text)
-	require.NoError(t, os.Truncate(path, secret.MaxBytes+1))
-	_, err = secret.File(path).Read(t.Context())
+	require.NoError(t, os.Truncate(path, auth.MaxSecretBytes+1))
+	_, err = auth.SecretFile(path).Read(t.Context())
 	require.ErrorContains(t, err, "1048577 bytes, at most 1048576 are allowed")
 }
 
-func TestLiteral(t *testing.T) {
-	text, err := secret.Literal("hush").Read(t.Context())
+func TestSecretOf(t *testing.T) {
+	text, err := auth.SecretOf("hush").Read(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "hush", text)
-	require.NotContains(t, secret.Literal("hush").String(), "hush")
+	require.NotContains(t, auth.SecretOf("hush").String(), "hush")
 }
 
-func TestParameter(t *testing.T) {
+func TestSecretParameter(t *testing.T) {
 	ssm := secrettest.StartSSM(t)
-	from, err := secret.Open("ssm:/promlake/test/tokens")
+	from, err := auth.OpenSecret("ssm:/promlake/test/tokens")
 	require.NoError(t, err)
 	require.Zero(t, ssm.Requests(), "nothing is asked before it is needed")
 
@@ -65,7 +65,7 @@ func TestParameter(t *testing.T) {
 	ssm.SetDown(false)
 
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-	from, err = secret.Open("ssm:/promlake/test/tokens")
+	from, err = auth.OpenSecret("ssm:/promlake/test/tokens")
 	require.NoError(t, err)
 	_, err = from.Read(t.Context())
 	require.ErrorContains(t, err, "status 400 of Systems Manager: InvalidSignatureException: want a good signature")
@@ -74,7 +74,7 @@ func TestParameter(t *testing.T) {
 func TestParameterWithoutARegion(t *testing.T) {
 	secrettest.StartSSM(t)
 	t.Setenv("AWS_REGION", "")
-	from, err := secret.Open("ssm:x")
+	from, err := auth.OpenSecret("ssm:x")
 	require.NoError(t, err)
 	_, err = from.Read(t.Context())
 	require.ErrorContains(t, err, "no region, set AWS_REGION")
@@ -83,7 +83,7 @@ func TestParameterWithoutARegion(t *testing.T) {
 func TestParameterThatCannotBeReached(t *testing.T) {
 	secrettest.StartSSM(t)
 	t.Setenv("AWS_ENDPOINT_URL_SSM", "http://127.0.0.1:1")
-	from, err := secret.Open("ssm:x")
+	from, err := auth.OpenSecret("ssm:x")
 	require.NoError(t, err)
 	_, err = from.Read(t.Context())
 	require.ErrorContains(t, err, "read secret ssm:x: request to AWS: ")
