@@ -13,7 +13,6 @@ import (
 	"github.com/promlake/promlake/internal/app/copyapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/aws/lambda"
 	"github.com/promlake/promlake/internal/base/settings"
 )
@@ -25,12 +24,12 @@ const (
 
 // cli is the grammar of the command line.
 type cli struct {
-	Process process.Settings    `embed:"" group:"Process"`
-	Compact compactapp.Settings `embed:"" group:"Compaction"`
-	Workers compactapp.Workers  `embed:"" group:"Compaction"`
-	Publish publishapp.Settings `embed:"" group:"Compaction"`
-	Replica copyapp.Replica     `embed:"" group:"Replica"`
-	Lambda  lambda.Settings     `embed:"" group:"AWS Lambda"`
+	Process process.Settings           `embed:"" group:"Process"`
+	Compact compactapp.Settings        `embed:"" group:"Compaction"`
+	Workers compactapp.Workers         `embed:"" group:"Compaction"`
+	Publish compactapp.PublishSettings `embed:"" group:"Compaction"`
+	Replica copyapp.Replica            `embed:"" group:"Replica"`
+	Lambda  lambda.Settings            `embed:"" group:"AWS Lambda"`
 }
 
 func newCLI() *cli {
@@ -49,7 +48,7 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 	if c.Replica.Store != "" {
 		stages = []process.Builder{copyapp.Replicate(c.Replica)}
 	} else if c.Publish.Enabled {
-		stages = append(stages, publishapp.New(c.Publish, c.Process.Store, c.Compact.DeletionDelay))
+		stages = append(stages, compactapp.Publish(c.Publish, c.Process.Store, c.Compact.DeletionDelay))
 	}
 	return process.Serve(ctx, c.Process, c.Lambda, io.Err, stages...)
 }

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/promlake/promlake/internal/access/tenant"
+	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
-	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/compact/publish"
 	"github.com/promlake/promlake/internal/store/catalog"
@@ -27,7 +27,7 @@ type publishCmd struct {
 
 // Run publishes and prints where the tables are. A tenant that fails does not stop the others.
 func (c *publishCmd) Run(ctx context.Context, io flags.Streams) error {
-	location, err := publishapp.Locate(c.Location, c.Store)
+	location, err := compactapp.Locate(c.Location, c.Store)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/promapp"
-	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/ruleapp"
 	"github.com/promlake/promlake/internal/app/tenantapp"
@@ -32,22 +31,22 @@ import (
 
 // Settings are those of all components.
 type Settings struct {
-	Process    process.Settings    `embed:"" group:"Process"`
-	Ingest     ingest.Settings     `embed:"" group:"Ingest"`
-	Query      queryapp.Settings   `embed:"" group:"Query"`
-	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
-	Compact    compactapp.Settings `embed:"" group:"Compaction"`
-	Uploads    uploadapp.Settings  `embed:"" group:"Compaction"`
-	Publish    publishapp.Settings `embed:"" group:"Compaction"`
-	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
-	Ruler      ruler.Settings      `embed:"" group:"Scraping and rules"`
-	Page       pageapp.Settings    `embed:"" group:"Page"`
-	Doctor     doctorapp.Served    `embed:"" group:"Page"`
-	Tenants    tenantapp.Served    `embed:"" group:"Page"`
-	Listeners  ListenerSettings    `embed:"" group:"Ingest"`
-	Flight     FlightSettings      `embed:"" group:"Query"`
-	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
-	Feeder     demo.Settings       `embed:"" group:"Demo"`
+	Process    process.Settings           `embed:"" group:"Process"`
+	Ingest     ingest.Settings            `embed:"" group:"Ingest"`
+	Query      queryapp.Settings          `embed:"" group:"Query"`
+	Compaction compactapp.Schedule        `embed:"" group:"Compaction"`
+	Compact    compactapp.Settings        `embed:"" group:"Compaction"`
+	Uploads    uploadapp.Settings         `embed:"" group:"Compaction"`
+	Publish    compactapp.PublishSettings `embed:"" group:"Compaction"`
+	Prometheus promapp.Settings           `embed:"" group:"Scraping and rules"`
+	Ruler      ruler.Settings             `embed:"" group:"Scraping and rules"`
+	Page       pageapp.Settings           `embed:"" group:"Page"`
+	Doctor     doctorapp.Served           `embed:"" group:"Page"`
+	Tenants    tenantapp.Served           `embed:"" group:"Page"`
+	Listeners  ListenerSettings           `embed:"" group:"Ingest"`
+	Flight     FlightSettings             `embed:"" group:"Query"`
+	Demo       bool                       `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
+	Feeder     demo.Settings              `embed:"" group:"Demo"`
 }
 
 // DefaultSettings serve and compact a local directory, without a demo.
@@ -148,7 +147,7 @@ func Builders(s Settings, out io.Writer) []process.Builder {
 		all = append(all, compactapp.Background(kept, s.Compact, s.Prometheus.Configured(), s.Compaction.Interval))
 	}
 	if s.Publish.Enabled {
-		all = append(all, publishapp.New(s.Publish, s.Process.Store, s.Compact.DeletionDelay))
+		all = append(all, compactapp.Publish(s.Publish, s.Process.Store, s.Compact.DeletionDelay))
 	}
 	if monitor != nil {
 		// Its last samples are still stored, because it ends before the stages that it uses.

@@ -35,7 +35,6 @@ import (
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/kept"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
@@ -60,7 +59,7 @@ type Stage struct {
 	engine   *engine.Engine
 	sql      *sql.Runner
 	usage    *usage.Counter
-	kept     *kept.Keeper // nil: no answer is kept
+	kept     *divide.Keeper // nil: no answer is kept
 }
 
 var (
@@ -111,9 +110,9 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	if err != nil {
 		return nil, fmt.Errorf("query settings: %w", err)
 	}
-	var keeper *kept.Keeper
+	var keeper *divide.Keeper
 	if s.KeptAnswersSamples > 0 {
-		keeper = kept.New(store, files, reg, logger, now)
+		keeper = divide.NewKeeper(store, files, reg, logger, now)
 	}
 	e := engine.New(engine.Settings{
 		MaxConcurrency: s.MaxConcurrency, MaxSamples: s.MaxSamples, MaxFetchedBytes: s.MaxFetchedBytes, MaxSubquerySteps: s.MaxSubquerySteps,

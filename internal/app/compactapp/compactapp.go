@@ -1,5 +1,5 @@
 // Package compactapp connects the compaction stage to a process: its settings, its schedule, and
-// one cycle on request.
+// one cycle on request. It publishes Iceberg tables over the blocks.
 package compactapp
 
 import (

@@ -19,7 +19,6 @@ import (
 	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/exec"
-	"github.com/promlake/promlake/internal/query/kept"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/usage"
@@ -55,7 +54,7 @@ type Engine struct {
 	pieces   *gate // of pieces of other processes' queries
 	usage    *usage.Counter
 	workers  *divide.Workers // nil: no query is divided
-	kept     *kept.Keeper    // nil: no answer is kept
+	kept     *divide.Keeper  // nil: no answer is kept
 }
 
 var _ promql.QueryEngine = (*Engine)(nil)
@@ -83,7 +82,7 @@ type Settings struct {
 
 // New returns an engine whose queries read through x, are counted by u, are divided over w and kept
 // by k if these are not nil. reg may be nil.
-func New(s Settings, x *exec.Executor, u *usage.Counter, w *divide.Workers, k *kept.Keeper, reg prometheus.Registerer, logger *slog.Logger) *Engine {
+func New(s Settings, x *exec.Executor, u *usage.Counter, w *divide.Workers, k *divide.Keeper, reg prometheus.Registerer, logger *slog.Logger) *Engine {
 	p := newRemembering(ParserOptions(), !s.UseStartTimestamps)
 	upstream := promql.NewEngine(promql.EngineOpts{
 		Logger:                   logger,

@@ -19,7 +19,6 @@ import (
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/exec"
-	"github.com/promlake/promlake/internal/query/kept"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/store/catalog"
@@ -295,10 +294,10 @@ func (q *Query) run(ctx context.Context, p *exec.Attempt, steps divide.Slice) ([
 func (q *Query) keep(res *promql.Result) {
 	k := q.keeping
 	m, ok := res.Value.(promql.Matrix)
-	if k == nil || !ok || res.Err != nil || len(res.Warnings) > 0 || m.TotalSamples()*request.BytesPerPoint > kept.MaxBytes {
+	if k == nil || !ok || res.Err != nil || len(res.Warnings) > 0 || m.TotalSamples()*request.BytesPerPoint > divide.MaxKeptBytes {
 		return
 	}
-	var objects []kept.Object
+	var objects []divide.Object
 	for i, s := range k.slices {
 		if k.answers != nil && k.answers[i] != nil {
 			continue
@@ -312,7 +311,7 @@ func (q *Query) keep(res *promql.Result) {
 			q.exec.Logger.Warn("encode an answer that is to be kept", "tenant", k.keys[i].Tenant, "query", q.text, "err", err)
 			return
 		}
-		objects = append(objects, kept.Object{Key: k.keys[i], Body: b.Bytes()})
+		objects = append(objects, divide.Object{Key: k.keys[i], Body: b.Bytes()})
 	}
 	if len(objects) > 0 {
 		q.engine.kept.Keep(objects)

@@ -1,6 +1,4 @@
-// Package kept keeps answers to slices of range queries as objects of the store
-// (schemas/kept.md), and finds them again.
-package kept
+package divide
 
 import (
 	"bytes"
@@ -16,7 +14,6 @@ import (
 	"github.com/promlake/promlake/internal/base/memory"
 	"github.com/promlake/promlake/internal/base/telemetry"
 	"github.com/promlake/promlake/internal/format/key"
-	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -27,8 +24,8 @@ const (
 	listEvery = 10 * time.Minute
 	// maxQuestions is the number of questions whose kept answers are known without a listing.
 	maxQuestions = 4096
-	// MaxBytes bounds the answers to one query, and those that are being written.
-	MaxBytes = 32 << 20
+	// MaxKeptBytes bounds the answers to one query, and those that are being written.
+	MaxKeptBytes = 32 << 20
 	// writesAtOnce is the number of objects that are written at once for one query, writeTime the
 	// longest time for all of them, and failurePause the time after a failure in which none is.
 	writesAtOnce = 8
@@ -36,7 +33,8 @@ const (
 	failurePause = time.Minute
 )
 
-// Keeper keeps answers. Answers that others must not see are not told apart here: whatever an
+// Keeper keeps answers to slices of range queries as objects of the store (schemas/kept.md), and
+// finds them again. Answers that others must not see are not told apart here: whatever an
 // answer depends on is in its key. It is safe for concurrent use.
 type Keeper struct {
 	store   objstore.Store
@@ -61,8 +59,8 @@ type question struct {
 	sizes  map[string]int64 // bytes, by key
 }
 
-// New returns a keeper that counts in reg, which may be nil.
-func New(store objstore.Store, files *source.Files, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) *Keeper {
+// NewKeeper returns a keeper that counts in reg, which may be nil.
+func NewKeeper(store objstore.Store, files *source.Files, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) *Keeper {
 	m := telemetry.Metrics{Registerer: reg, Prefix: "promlake_query_"}
 	k := &Keeper{
 		store: store, files: files, log: logger, now: now, known: memory.NewLRU[string, *question](maxQuestions),
@@ -137,13 +135,13 @@ func (k *Keeper) failed(ctx context.Context, what, key string, err error) {
 
 // Read returns the kept answer to a piece, from an object of size bytes; nil if it cannot be read.
 // It charges the memory of the answer to ctx's work.
-func (k *Keeper) Read(ctx context.Context, of key.Answer, size int64, p *divide.Piece) *divide.Answer {
+func (k *Keeper) Read(ctx context.Context, of key.Answer, size int64, p *Piece) *Answer {
 	in := k.files.Open(ctx, of.String(), size)
 	defer in.Close()
 	err := in.Prefetch([][2]int64{{0, size}}) // in one request
-	var a *divide.Answer
+	var a *Answer
 	if err == nil {
-		a, err = divide.Read(io.NewSectionReader(in, 0, size), p, memory.Of(ctx).Charge)
+		a, err = Read(io.NewSectionReader(in, 0, size), p, memory.Of(ctx).Charge)
 	}
 	if err == nil {
 		return a
@@ -182,7 +180,7 @@ func (k *Keeper) Keep(answers []Object) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.pending+n > MaxBytes || k.now().Before(k.paused) || k.writing.Err() != nil {
+	if k.pending+n > MaxKeptBytes || k.now().Before(k.paused) || k.writing.Err() != nil {
 		return
 	}
 	k.pending += n

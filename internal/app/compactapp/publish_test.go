@@ -1,4 +1,4 @@
-package publishapp_test
+package compactapp_test
 
 import (
 	"bytes"
@@ -18,7 +18,6 @@ import (
 
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/process"
-	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/store/catalog"
@@ -71,7 +70,7 @@ func compacted(t *testing.T) (process.Parts, *memstore.Store) {
 // TestPublishes: the stage publishes again after a failure, and once per state of the store.
 func TestPublishes(t *testing.T) {
 	p, store := compacted(t)
-	stage, err := publishapp.New(publishapp.Settings{Interval: time.Millisecond}, "s3://bucket", time.Minute)(t.Context(), p)
+	stage, err := compactapp.Publish(compactapp.PublishSettings{Interval: time.Millisecond}, "s3://bucket", time.Minute)(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, stage.Routes())
 	const counts = `
@@ -94,7 +93,7 @@ promlake_publish_total{result="ok"} 1
 func TestTicks(t *testing.T) {
 	p, store := compacted(t)
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
-	stage, err := publishapp.New(publishapp.Settings{}, "s3://bucket", time.Minute)(t.Context(), p)
+	stage, err := compactapp.Publish(compactapp.PublishSettings{}, "s3://bucket", time.Minute)(t.Context(), p)
 	require.NoError(t, err)
 	tick := stage.(process.Scheduled).Tick
 	require.ErrorContains(t, tick(t.Context(), time.Now()), "publish tenant a: table samples: ")
@@ -105,7 +104,7 @@ func TestTicks(t *testing.T) {
 }
 
 func TestInterval(t *testing.T) {
-	build := publishapp.New(publishapp.Settings{Enabled: true, Interval: time.Minute}, "s3://bucket", time.Minute)
+	build := compactapp.Publish(compactapp.PublishSettings{Enabled: true, Interval: time.Minute}, "s3://bucket", time.Minute)
 	_, err := build(t.Context(), process.Parts{})
 	require.ErrorContains(t, err, "publish.interval: want less than compactor.deletion-delay (1m0s), after which files of published tables are deleted, got 1m0s")
 }
@@ -113,7 +112,7 @@ func TestInterval(t *testing.T) {
 func TestEndsBeforeTheProcessIsReady(t *testing.T) {
 	store := memstore.New(memstore.Settings{})
 	p := process.Parts{Store: store, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Ready: make(chan struct{}), Now: time.Now}
-	stage, err := publishapp.New(publishapp.Settings{Interval: time.Millisecond}, "s3://bucket", time.Minute)(t.Context(), p)
+	stage, err := compactapp.Publish(compactapp.PublishSettings{Interval: time.Millisecond}, "s3://bucket", time.Minute)(t.Context(), p)
 	require.NoError(t, err)
 	require.NoError(t, stage.Drain(t.Context()))
 	require.NoError(t, stage.Close())
@@ -125,12 +124,12 @@ func TestLocate(t *testing.T) {
 		{"", "s3://bucket/prefix?endpoint=http://localhost", "s3://bucket/prefix/k"}, {"s3a://bucket/prefix/", "s3://bucket", "s3a://bucket/prefix/k"},
 		{"", "/data", "file:///data/k"},
 	} {
-		f, err := publishapp.Locate(tc[0], tc[1])
+		f, err := compactapp.Locate(tc[0], tc[1])
 		require.NoError(t, err)
 		require.Equal(t, tc[2], f("k"))
 	}
 	for _, tc := range [][2]string{{"bucket/prefix", "s3://bucket"}, {"", "s3://"}} {
-		_, err := publishapp.Locate(tc[0], tc[1])
+		_, err := compactapp.Locate(tc[0], tc[1])
 		require.Error(t, err)
 	}
 }

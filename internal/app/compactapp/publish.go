@@ -1,6 +1,4 @@
-// Package publishapp connects the publication of Iceberg tables to a process: its settings, and its
-// schedule.
-package publishapp
+package compactapp
 
 import (
 	"context"
@@ -22,8 +20,8 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
-// Settings are those of the stage that keeps Iceberg tables.
-type Settings struct {
+// PublishSettings are those of the stage that keeps Iceberg tables.
+type PublishSettings struct {
 	Enabled  bool          `name:"publish.iceberg" basic:"" default:"false" help:"Keep Iceberg tables over the blocks of all tenants, for other engines." when:"Set it in one process if Spark, Trino, DuckDB or others read the store."`
 	Interval time.Duration `name:"publish.interval" default:"1m" above:"0" help:"Time from the end of one publication of Iceberg tables to the start of the next. Must be below --compactor.deletion-delay. A function publishes when its schedule runs it." when:"Raise it to pay for fewer GET requests."`
 	Location string        `name:"publish.location" placeholder:"URI" help:"Where other engines find the store, such as s3a://bucket/prefix. Default: the URL of --store without parameters." when:"Set it if engines reach the store by another URI."`
@@ -46,17 +44,18 @@ func Locate(location, store string) (func(key string) string, error) {
 
 // Check reports an interval in which files of published tables may be deleted before the next
 // publication. deletion is the delay after which compaction deletes replaced objects.
-func (s Settings) Check(deletion time.Duration) error {
+func (s PublishSettings) Check(deletion time.Duration) error {
 	if s.Enabled && s.Interval >= deletion {
 		return fmt.Errorf("publish.interval: want less than compactor.deletion-delay (%s), after which files of published tables are deleted, got %s", deletion, s.Interval)
 	}
 	return nil
 }
 
-// New returns the builder of the stage over the store of a URL. It publishes in the background, or
+// Publish returns the builder of the stage that keeps Iceberg tables over the blocks of a store, whose
+// URL is store. It publishes in the background, or
 // in a function at each schedule. It keeps replaced metadata for the duration deletion at least, as
 // compaction keeps replaced objects.
-func New(s Settings, store string, deletion time.Duration) process.Builder {
+func Publish(s PublishSettings, store string, deletion time.Duration) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		if err := s.Check(deletion); err != nil {
 			return nil, err
