@@ -251,7 +251,7 @@ tests/azurite/node_modules/.ready: tests/azurite/package-lock.json | system
 test-stores: export PROMLAKE_FAKE_GCS_SERVER = $(CURDIR)/.cache/bin/fake-gcs-server
 test-stores: export PROMLAKE_AZURITE = $(CURDIR)/tests/azurite/node_modules/.bin/azurite-blob
 test-stores: $(VENV_READY) bin/promlake tests/azurite/node_modules/.ready .cache/bin/fake-gcs-server ## Test Google Cloud Storage and Azure Blob Storage on their test servers (ARGS= goes to pytest).
-	$(GO) test $(GOTEST) -count=1 ./internal/store/objstore/gcsstore ./internal/store/objstore/azurestore
+	$(GO) test $(GOTEST) -count=1 ./internal/store/objstore/cloudstore
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/e2e/test_retention.py tests/e2e/test_durability.py -k 'gs or azblob' $(ARGS)
 
 # What several targets of make test need is made before them, so that they do not make it at once.

@@ -12,8 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/aws/cost"
 	"github.com/promlake/promlake/internal/base/settings"
 	"github.com/promlake/promlake/internal/base/telemetry"
-	_ "github.com/promlake/promlake/internal/store/objstore/azurestore" // all stores
-	_ "github.com/promlake/promlake/internal/store/objstore/gcsstore"
+	_ "github.com/promlake/promlake/internal/store/objstore/cloudstore" // all stores
 )
 
 const (

@@ -10,7 +10,7 @@
 // local servers, because URLs appear in process lists; kms_key, the key of AWS KMS that encrypts
 // objects. Without keys, region or endpoint, the AWS SDK's environment provides them.
 //
-// Packages gcsstore and azurestore add gs and azblob to the programs that import them.
+// Package cloudstore adds gs and azblob to the programs that import it.
 package storeurl
 
 import (

@@ -1,4 +1,4 @@
-package gcsstore_test
+package cloudstore
 
 import (
 	"encoding/json"
@@ -14,22 +14,21 @@ import (
 
 	"github.com/promlake/promlake/internal/format/checksum"
 	"github.com/promlake/promlake/internal/store/objstore"
-	"github.com/promlake/promlake/internal/store/objstore/gcsstore"
-	"github.com/promlake/promlake/internal/store/objstore/remote"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
-func serve(t *testing.T, h http.HandlerFunc) *remote.Store {
+func serve(t *testing.T, h http.HandlerFunc) objstore.Store {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	s, err := gcsstore.New(t.Context(), gcsstore.Config{Bucket: "b", Endpoint: srv.URL})
+	s, err := Google(t.Context(), storeurl.Bucket{Name: "b", Params: map[string]string{"endpoint": srv.URL}})
 	require.NoError(t, err)
 	return s
 }
 
 // TestLostAnswer: the answer of the first upload is lost, and the second one is refused because of
 // the first.
-func TestLostAnswer(t *testing.T) {
+func TestLostAnswerOfGoogle(t *testing.T) {
 	var uploads []string
 	token := ""
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -1,4 +1,4 @@
-package azurestore_test
+package cloudstore
 
 import (
 	"io"
@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/store/objstore"
-	"github.com/promlake/promlake/internal/store/objstore/azurestore"
 	"github.com/promlake/promlake/internal/store/objstore/remote"
+	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
 // TestLostAnswer: the answer of the first upload is lost, and the second one is refused because of
 // the first. Azure has other errors for absent and for other blobs.
-func TestLostAnswer(t *testing.T) {
+func TestLostAnswerOfAzure(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
 	t.Setenv("AZURE_STORAGE_KEY", "a2V5")
 	for cond, code := range map[objstore.Condition]string{{IfAbsent: true}: "BlobAlreadyExists", {IfMatch: `"0x1"`}: "ConditionNotMet"} {
@@ -38,7 +38,7 @@ func TestLostAnswer(t *testing.T) {
 			w.WriteHeader(map[bool]int{true: http.StatusConflict, false: http.StatusPreconditionFailed}[cond.IfAbsent])
 		}))
 		defer srv.Close()
-		s, err := azurestore.New(t.Context(), azurestore.Config{Container: "c", Account: "a", Endpoint: srv.URL})
+		s, err := Azure(t.Context(), storeurl.Bucket{Name: "c", Params: map[string]string{"account": "a", "endpoint": srv.URL}})
 		require.NoError(t, err)
 		etag, err := s.Put(t.Context(), "k", strings.NewReader("mine"), cond)
 		require.NoError(t, err, code)
@@ -52,7 +52,7 @@ func TestLostAnswer(t *testing.T) {
 func TestDots(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
 	t.Setenv("AZURE_STORAGE_KEY", "a2V5")
-	s, err := azurestore.New(t.Context(), azurestore.Config{Container: "c", Account: "a", Endpoint: "http://127.0.0.1:1"})
+	s, err := Azure(t.Context(), storeurl.Bucket{Name: "c", Params: map[string]string{"account": "a", "endpoint": "http://127.0.0.1:1"}})
 	require.NoError(t, err)
 	for _, key := range []string{"v1/a./x", "v1/a."} {
 		_, err := s.Put(t.Context(), key, strings.NewReader("x"), objstore.Condition{})
@@ -75,9 +75,9 @@ func TestErrorsKeepSignatures(t *testing.T) {
 		http.Error(w, "", http.StatusForbidden)
 	}))
 	defer srv.Close()
-	s, err := azurestore.New(t.Context(), azurestore.Config{
-		Container: "c", Account: "a", Endpoint: srv.URL, Policy: remote.Policy{MaxAttempts: 2, MinBackoff: 1, MaxBackoff: 1},
-	})
+	client, err := azureClient(storeurl.Bucket{Name: "c", Params: map[string]string{"account": "a", "endpoint": srv.URL}})
+	require.NoError(t, err)
+	s, err := remote.New(blobs{client}, "", remote.Policy{MaxAttempts: 2, MinBackoff: 1, MaxBackoff: 1})
 	require.NoError(t, err)
 	_, err = s.Put(t.Context(), "k", strings.NewReader("x"), objstore.Condition{})
 	require.ErrorContains(t, err, "EOF")

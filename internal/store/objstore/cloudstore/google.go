@@ -1,8 +1,9 @@
-// Package gcsstore stores objects in a bucket of Google Cloud Storage, by its JSON API. ETags are
-// the generations of objects, which no other version of an object ever has, and conditions are
-// those of generations. It adds gs://bucket/prefix to the URLs of package storeurl; the parameter
-// endpoint is the URL of another server.
-package gcsstore
+// Package cloudstore stores objects in containers of Azure Blob Storage, with the conditions of
+// ETags, and in buckets of Google Cloud Storage, by its JSON API. There ETags are the generations of
+// objects, which no other version of an object ever has. It adds azblob://container/prefix and
+// gs://bucket/prefix to the URLs of package storeurl; parameters: endpoint, the URL of another
+// server, and account, Azure's storage account.
+package cloudstore
 
 import (
 	"cmp"
@@ -33,8 +34,8 @@ import (
 const (
 	timeout         = time.Minute
 	idleConnections = 128
-	// tokenName is the metadata that identifies the call that wrote an object.
-	tokenName = "promlake-write"
+	// googleToken is the metadata that identifies the call that wrote an object.
+	googleToken = "promlake-write"
 	// objectFields and listFields are what the answers have of objects.
 	objectFields = "name,size,generation,timeCreated,metadata"
 	listFields   = "nextPageToken,prefixes,items(name,size,generation,timeCreated)"
@@ -42,33 +43,20 @@ const (
 
 func init() {
 	storeurl.Link("gs", storeurl.Scheme{
-		Params: []string{"endpoint"},
-		Open: func(ctx context.Context, b storeurl.Bucket) (objstore.Store, error) {
-			return New(ctx, Config{Bucket: b.Name, Prefix: b.Prefix, Endpoint: b.Params["endpoint"]})
-		},
+		Params:   []string{"endpoint"},
+		Open:     Google,
 		Location: func(b storeurl.Bucket) (string, error) { return "gs://" + b.Name, nil },
 	})
 }
 
-// Config is the location of a store. Only Bucket is required.
-type Config struct {
-	Bucket string
-	Prefix string // of all keys in the bucket; "" is the whole bucket
-	// URL of a server with the same protocol, to which requests go without credentials; "" is
-	// STORAGE_EMULATOR_HOST or Google, with the application default credentials
-	Endpoint string
-	Policy   remote.Policy // the zero value is remote.DefaultPolicy
-}
-
-// New returns the store. It sends no request for an object; a missing bucket is reported by the
-// first operation.
-func New(ctx context.Context, c Config) (*remote.Store, error) {
-	if c.Bucket == "" {
-		return nil, errors.New("configure Google Cloud Storage: want a bucket's name")
-	}
+// Google returns the store of a bucket. It sends no request for an object; a missing bucket is
+// reported by the first operation. Requests go without credentials to a server with the same
+// protocol, which the parameter endpoint or STORAGE_EMULATOR_HOST names, or else to Google, with the
+// application default credentials.
+func Google(ctx context.Context, b storeurl.Bucket) (objstore.Store, error) {
 	var transport http.RoundTripper = remote.NewTransport(timeout, idleConnections)
 	options := []option.ClientOption{}
-	if endpoint := cmp.Or(c.Endpoint, os.Getenv("STORAGE_EMULATOR_HOST")); endpoint != "" {
+	if endpoint := cmp.Or(b.Params["endpoint"], os.Getenv("STORAGE_EMULATOR_HOST")); endpoint != "" {
 		if !strings.Contains(endpoint, "://") {
 			endpoint = "http://" + endpoint
 		}
@@ -83,7 +71,7 @@ func New(ctx context.Context, c Config) (*remote.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure Google Cloud Storage: %w", err)
 	}
-	return remote.New(&bucket{objects: service.Objects, name: c.Bucket}, c.Prefix, cmp.Or(c.Policy, remote.DefaultPolicy))
+	return remote.New(&bucket{objects: service.Objects, name: b.Name}, b.Prefix, remote.DefaultPolicy)
 }
 
 // bucket is a remote.Protocol.
@@ -167,7 +155,7 @@ func (b *bucket) Head(ctx context.Context, name string) (objstore.Object, string
 		return objstore.Object{}, "", err
 	}
 	described, err := describe(o)
-	return described, o.Metadata[tokenName], err
+	return described, o.Metadata[googleToken], err
 }
 
 func describe(o *storage.Object) (objstore.Object, error) {
@@ -190,7 +178,7 @@ func (b *bucket) Put(ctx context.Context, name string, body *io.SectionReader, c
 	}
 	o := &storage.Object{Name: name, Crc32c: base64.StdEncoding.EncodeToString(sum.Sum(nil))}
 	if token != "" {
-		o.Metadata = map[string]string{tokenName: token}
+		o.Metadata = map[string]string{googleToken: token}
 	}
 	call := b.objects.Insert(b.name, o).Context(ctx).Fields(objectFields).WithRetry(nil, func(error) bool { return false })
 	switch {

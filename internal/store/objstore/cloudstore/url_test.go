@@ -1,4 +1,4 @@
-package azurestore_test
+package cloudstore_test
 
 import (
 	"testing"
@@ -10,7 +10,25 @@ import (
 	"github.com/promlake/promlake/tests/support/cloudtest"
 )
 
-func TestLocation(t *testing.T) {
+func TestLocationOfGoogle(t *testing.T) {
+	for url, want := range map[string]string{
+		"gs://bucket/a/b/":         "gs://bucket/a/b/",
+		"gs://bucket?account=lake": "",
+		"gs://":                    "",
+	} {
+		got, err := storeurl.Location(url)
+		assert.Equal(t, want, got, url)
+		assert.Equal(t, want == "", err != nil, "%s: %v", url, err)
+	}
+	_, err := storeurl.Open(t.Context(), "gs://bucket?region=x")
+	require.ErrorContains(t, err, `unknown parameter "region", want endpoint`)
+}
+
+func TestURLOfGoogle(t *testing.T) {
+	cloudtest.Check(t, "gs://"+cloudtest.Bucket(t, cloudtest.Google(t))+"/p")
+}
+
+func TestLocationOfAzure(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "")
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
 	for url, want := range map[string]string{
@@ -28,7 +46,7 @@ func TestLocation(t *testing.T) {
 }
 
 // TestErrors: a bad URL or environment is refused before a request, without its secrets.
-func TestErrors(t *testing.T) {
+func TestErrorsOfAzure(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "")
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
 	t.Setenv("AZURE_STORAGE_KEY", "hush!")
@@ -43,7 +61,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestURL(t *testing.T) {
+func TestURLOfAzure(t *testing.T) {
 	endpoint := cloudtest.Azure(t)
 	cloudtest.Check(t, "azblob://"+cloudtest.Container(t, endpoint)+"/p?endpoint="+endpoint)
 }

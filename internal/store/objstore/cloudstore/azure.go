@@ -1,7 +1,4 @@
-// Package azurestore stores objects as block blobs in a container of Azure Blob Storage. Conditions
-// are those of ETags. It adds azblob://container/prefix to the URLs of package storeurl;
-// parameters: account, the storage account, and endpoint, the URL of another server.
-package azurestore
+package cloudstore
 
 import (
 	"cmp"
@@ -12,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -28,22 +24,16 @@ import (
 	"github.com/promlake/promlake/internal/store/objstore/storeurl"
 )
 
-const (
-	timeout         = time.Minute
-	idleConnections = 128
-	// tokenName is the metadata that identifies the call that wrote a blob. Azure's names of
-	// metadata are identifiers.
-	tokenName = "promlake_write"
-)
+// azureToken is the metadata that identifies the call that wrote a blob. Azure's names of metadata
+// are identifiers.
+const azureToken = "promlake_write"
 
 func init() {
 	storeurl.Link("azblob", storeurl.Scheme{
 		Params: []string{"account", "endpoint"},
-		Open: func(ctx context.Context, b storeurl.Bucket) (objstore.Store, error) {
-			return New(ctx, Config{Container: b.Name, Prefix: b.Prefix, Account: b.Params["account"], Endpoint: b.Params["endpoint"]})
-		},
+		Open:   Azure,
 		Location: func(b storeurl.Bucket) (string, error) {
-			account := Account(b.Params["account"])
+			account := accountOf(b)
 			if account == "" {
 				return "", errors.New("the storage account is unknown: set the parameter account or AZURE_STORAGE_ACCOUNT")
 			}
@@ -52,42 +42,33 @@ func init() {
 	})
 }
 
-// Config is the location of a store. Only Container is required.
-type Config struct {
-	Container string
-	Prefix    string        // of all keys in the container; "" is the whole container
-	Account   string        // "" is AZURE_STORAGE_ACCOUNT, or that of the connection string
-	Endpoint  string        // URL of the account; "" is https://ACCOUNT.blob.core.windows.net
-	Policy    remote.Policy // the zero value is remote.DefaultPolicy
-}
-
-// New returns the store. It sends no request; a missing container is reported by the first
-// operation. Credentials are the first of these that the environment has, named as for Azure's
-// command line: AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, and
-// those of Azure's default chain, such as a workload identity or a managed identity.
-func New(_ context.Context, c Config) (*remote.Store, error) {
-	client, err := open(c)
+// Azure returns the store of a container. It sends no request; a missing container is reported by
+// the first operation. The parameter account is AZURE_STORAGE_ACCOUNT or that of the connection
+// string if it is "", endpoint https://ACCOUNT.blob.core.windows.net. Credentials are the first of
+// these that the environment has, named as for Azure's command line:
+// AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, and those of Azure's
+// default chain, such as a workload identity or a managed identity.
+func Azure(_ context.Context, b storeurl.Bucket) (objstore.Store, error) {
+	client, err := azureClient(b)
 	if err != nil {
 		return nil, fmt.Errorf("configure Azure Blob Storage: %w", err)
 	}
-	return remote.New(blobs{client}, c.Prefix, cmp.Or(c.Policy, remote.DefaultPolicy))
+	return remote.New(blobs{client}, b.Prefix, remote.DefaultPolicy)
 }
 
-func open(c Config) (*container.Client, error) {
-	if c.Container == "" {
-		return nil, errors.New("want a container's name")
-	}
+func azureClient(b storeurl.Bucket) (*container.Client, error) {
+	endpoint := b.Params["endpoint"]
 	// package remote repeats requests
 	options := azcore.ClientOptions{Transport: remote.NewTransport(timeout, idleConnections), Retry: policy.RetryOptions{MaxRetries: -1}}
 	o := &container.ClientOptions{ClientOptions: options}
-	account := Account(c.Account)
-	if s := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"); s != "" && c.Account == "" && c.Endpoint == "" {
-		return container.NewClientFromConnectionString(s, c.Container, o)
+	account := accountOf(b)
+	if s := os.Getenv("AZURE_STORAGE_CONNECTION_STRING"); s != "" && b.Params["account"] == "" && endpoint == "" {
+		return container.NewClientFromConnectionString(s, b.Name, o)
 	}
 	if account == "" {
 		return nil, errors.New("set the parameter account, AZURE_STORAGE_ACCOUNT or AZURE_STORAGE_CONNECTION_STRING")
 	}
-	url := strings.TrimSuffix(cmp.Or(c.Endpoint, "https://"+account+".blob.core.windows.net"), "/") + "/" + c.Container
+	url := strings.TrimSuffix(cmp.Or(endpoint, "https://"+account+".blob.core.windows.net"), "/") + "/" + b.Name
 	if key := os.Getenv("AZURE_STORAGE_KEY"); key != "" {
 		credential, err := container.NewSharedKeyCredential(account, key)
 		if err != nil {
@@ -105,9 +86,9 @@ func open(c Config) (*container.Client, error) {
 	return container.NewClient(url, credential, o)
 }
 
-// Account returns the name of the account: configured, or that of the environment.
-func Account(configured string) string {
-	if account := cmp.Or(configured, os.Getenv("AZURE_STORAGE_ACCOUNT")); account != "" {
+// accountOf returns the name of the account: configured, or that of the environment.
+func accountOf(b storeurl.Bucket) string {
+	if account := cmp.Or(b.Params["account"], os.Getenv("AZURE_STORAGE_ACCOUNT")); account != "" {
 		return account
 	}
 	for field := range strings.SplitSeq(os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), ";") {
@@ -196,7 +177,7 @@ func (b blobs) Head(ctx context.Context, name string) (o objstore.Object, token 
 		return o, "", err
 	}
 	for k, v := range out.Metadata { // the case of names is lost
-		if strings.EqualFold(k, tokenName) {
+		if strings.EqualFold(k, azureToken) {
 			token = value(v)
 		}
 	}
@@ -207,7 +188,7 @@ func (b blobs) Head(ctx context.Context, name string) (o objstore.Object, token 
 func (b blobs) Put(ctx context.Context, name string, body *io.SectionReader, cond objstore.Condition, token string) (string, error) {
 	in := &blockblob.UploadOptions{AccessConditions: conditions(cond)}
 	if token != "" {
-		in.Metadata = map[string]*string{tokenName: &token}
+		in.Metadata = map[string]*string{azureToken: &token}
 	}
 	client, err := b.blob(name)
 	if err != nil {
