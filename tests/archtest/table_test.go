@@ -75,7 +75,7 @@ var allowed = map[string][]string{
 
 	"internal/prom/appender":   {"internal/format/remotewrite", "internal/format/segment"},
 	"internal/prom/expression": {"internal/base/settings"},
-	"internal/prom/spool":      {"internal/base/telemetry", "internal/base/tempdir", "internal/format/remotewrite", "internal/prom/appender"},
+	"internal/prom/spool":      {"internal/base/telemetry", "internal/base/tempdir", "internal/format/checksum", "internal/format/remotewrite", "internal/prom/appender"},
 	"internal/prom/timeparam":  {},
 
 	"internal/store/catalog":             {"internal/format/checksum", "internal/format/key", "internal/store/objstore"},
@@ -213,6 +213,7 @@ var allowed = map[string][]string{
 	"tests/senders":                 {},
 	"tests/sim":                     {},
 	"tests/sql":                     {},
+	"tests/support/appendertest":    {"internal/prom/appender"},
 	"tests/support/checksumtest":    {},
 	"tests/support/cloudtest":       {"internal/store/objstore", "internal/store/objstore/storeurl", "tests/support/servertest"},
 	"tests/support/compacttest":     {"internal/compact/blockio", "internal/format/block", "internal/format/key", "internal/format/segment", "internal/format/series", "internal/store/catalog", "internal/store/objstore", "tests/support/segmenttest"},

@@ -44,11 +44,6 @@ type watch struct {
 	*Work
 }
 
-// watching makes a watch.
-func watching(_ context.Context, p Parts) (Stage, error) {
-	return watch{Work: Begin("the measuring of memory", p.Memory.Watch)}, nil
-}
-
 // Close implements Stage.
 func (w watch) Close() error { return w.End(context.Background()) }
 

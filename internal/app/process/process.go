@@ -183,7 +183,9 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback
 			return nil, fmt.Errorf("store %s: %w", publicURL(s.Store), err)
 		}
 	}
-	all, err := build(ctx, p, append([]Builder{watching}, builders...))
+	all, err := build(ctx, p, append([]Builder{func(_ context.Context, p Parts) (Stage, error) {
+		return watch{Work: Begin("the measuring of memory", p.Memory.Watch)}, nil
+	}}, builders...))
 	if err != nil {
 		return nil, err
 	}

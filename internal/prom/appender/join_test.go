@@ -12,6 +12,10 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 )
 
+func sampleOf(ls labels.Labels, t int64, v float64) Sample {
+	return Sample{series: &state{labels: ls}, T: t, V: v}
+}
+
 func with(r Rare, s Sample) Sample {
 	s.Rare = &r
 	return s
@@ -21,15 +25,15 @@ func with(r Rare, s Sample) Sample {
 func TestJoin(t *testing.T) {
 	all := []*Transaction{
 		{
-			Samples:   []Sample{NewSample(labels.FromStrings("__name__", "a", "x", "1"), 1, 2), with(Rare{Histogram: Histogram{H: tsdbutil.GenerateTestHistogram(3)}}, NewSample(labels.FromStrings("__name__", "h"), 1, 0))},
+			Samples:   []Sample{sampleOf(labels.FromStrings("__name__", "a", "x", "1"), 1, 2), with(Rare{Histogram: Histogram{H: tsdbutil.GenerateTestHistogram(3)}}, sampleOf(labels.FromStrings("__name__", "h"), 1, 0))},
 			Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace", "b"), Value: 3, Ts: 1}}},
 		},
 		{
-			Samples:   []Sample{with(Rare{ST: 1}, NewSample(labels.FromStrings("__name__", "b", "x", "1", "y", "new"), 2, 3))},
+			Samples:   []Sample{with(Rare{ST: 1}, sampleOf(labels.FromStrings("__name__", "b", "x", "1", "y", "new"), 2, 3))},
 			Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace", "c"), Value: 3, Ts: 1}}},
 			Metadata:  []*Family{{Metadata: segment.Metadata{Metric: "b", Type: "gauge", Help: "Help.", Unit: "seconds"}}},
 		},
-		{Samples: []Sample{NewSample(labels.FromStrings("__name__", "a", "x", "1"), 3, 4), with(Rare{Histogram: Histogram{FH: tsdbutil.GenerateTestFloatHistogram(3)}}, NewSample(labels.FromStrings("__name__", "f"), 1, 0))}},
+		{Samples: []Sample{sampleOf(labels.FromStrings("__name__", "a", "x", "1"), 3, 4), with(Rare{Histogram: Histogram{FH: tsdbutil.GenerateTestFloatHistogram(3)}}, sampleOf(labels.FromStrings("__name__", "f"), 1, 0))}},
 	}
 	var parts [][]byte
 	for _, tx := range all {

@@ -36,7 +36,7 @@ func TestHistogramsAreForgotten(t *testing.T) {
 	require.Len(t, a.order.hists, 1)
 	add("a", 3*forgetAfter, nil)
 	require.Empty(t, a.order.hists)
-	require.Equal(t, 1, a.order.series.len())
+	require.Equal(t, 1, seriesIn(&a.order.series))
 }
 
 // TestRareIsShared: neighbours that began at the same time, and results of rules, share what few

@@ -75,14 +75,6 @@ type state struct {
 	hist   bool // the last sample is in order.hists
 }
 
-// last returns the histograms of the last sample of a series. The caller holds o.mu.
-func (o *order) last(s *state) Histogram {
-	if !s.hist {
-		return Histogram{}
-	}
-	return o.hists[s]
-}
-
 // dropHistogram forgets the histograms of the last sample of a series. The caller holds o.mu.
 func (o *order) dropHistogram(s *state) {
 	s.hist = false
@@ -163,7 +155,7 @@ func (o *order) refusal(s *state, x *Sample) error {
 
 // duplicate returns nil if two samples of the same time are equal. The caller holds o.mu.
 func (o *order) duplicate(s *state, x *Sample) error {
-	last, h, same := o.last(s), x.Histogram(), false
+	last, h, same := o.hists[s], x.Histogram(), false
 	switch {
 	case h.H != nil:
 		same = last.H != nil && h.H.Equals(last.H)

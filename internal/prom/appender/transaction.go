@@ -55,11 +55,6 @@ func (r Rare) after(last *Rare) *Rare {
 	return &own
 }
 
-// NewSample returns a sample of a series that no appendable knows, at t (ms).
-func NewSample(ls labels.Labels, t int64, v float64) Sample {
-	return Sample{series: &state{labels: ls}, T: t, V: v}
-}
-
 // Labels returns the labels of the series, sorted by name.
 func (s *Sample) Labels() labels.Labels { return s.series.labels }
 
@@ -72,12 +67,7 @@ func (s *Sample) rare() Rare {
 }
 
 // Histogram returns what a sample has that is no float; nothing of one that is.
-func (s *Sample) Histogram() Histogram {
-	if s.Rare == nil {
-		return Histogram{}
-	}
-	return s.Rare.Histogram
-}
+func (s *Sample) Histogram() Histogram { return s.rare().Histogram }
 
 // Exemplar is an exemplar of the series of a sample.
 type Exemplar struct {
@@ -127,13 +117,10 @@ const (
 // Bytes estimates the memory that a transaction alone keeps. Nothing may be added to it any more.
 // The labels of a series that the ingest stage knows are those of its table, whoever waits.
 func (t *Transaction) Bytes() int64 {
-	if t.bytes == 0 {
-		t.bytes = t.weigh()
+	if t.bytes > 0 {
+		return t.bytes
 	}
-	return t.bytes
-}
-
-func (t *Transaction) weigh() (n int64) {
+	n := int64(0)
 	for i := range t.Samples {
 		n += sampleBytes
 		if t.Samples[i].known == 0 {
@@ -149,6 +136,7 @@ func (t *Transaction) weigh() (n int64) {
 	for _, m := range t.Metadata {
 		n += int64(len(m.Metric) + len(m.Type) + len(m.Help) + len(m.Unit))
 	}
+	t.bytes = n
 	return n
 }
 
@@ -242,9 +230,6 @@ type table struct {
 func newTable() table {
 	return table{hash: labels.Labels.Hash, byRef: []*state{nil}, byHash: map[uint64]uint32{}}
 }
-
-// len returns the number of series.
-func (t *table) len() int { return len(t.byRef) - 1 - len(t.free) }
 
 // find returns the series with the labels, and its place in byHash: nil, and a free one, if there
 // is none.

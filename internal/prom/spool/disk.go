@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/klauspost/compress/snappy"
 
 	"github.com/promlake/promlake/internal/base/tempdir"
+	"github.com/promlake/promlake/internal/format/checksum"
 )
 
 // A file of the directory is named by its number, ascending in order of time:
@@ -35,8 +35,6 @@ const (
 	damagedSuffix = ".damaged"
 	refusedSuffix = ".refused"
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // FullError reports that the directory has no room.
 type FullError struct{ Max, Bytes int64 }
@@ -124,7 +122,7 @@ func (d *disk) path(number uint64, suffix string) string {
 func (d *disk) put(r record) error {
 	body := append(binary.AppendUvarint(nil, uint64(len(r.tenant))), r.tenant...)
 	body = append(binary.AppendUvarint(body, uint64(r.samples)), snappy.Encode(nil, r.message)...)
-	file := binary.LittleEndian.AppendUint32([]byte(magic), crc32.Checksum(body, castagnoli))
+	file := binary.LittleEndian.AppendUint32([]byte(magic), checksum.Update(0, body))
 	file = append(file, body...)
 
 	d.mu.Lock()
@@ -217,7 +215,7 @@ func (d *disk) read(e entry) (record, error) {
 		return bad("it does not begin with " + magic)
 	}
 	body := b[8:]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
+	if checksum.Update(0, body) != binary.LittleEndian.Uint32(b[4:]) {
 		return bad("its checksum is wrong")
 	}
 	n, used := binary.Uvarint(body)

@@ -223,7 +223,8 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 	var over, soon <-chan time.Time // the ends of the linger time, and of that for SyncSoon
 	for {
 		q.mu.Lock()
-		if q.closing || len(q.waiting) > 0 && (ready || q.full() || q.hasten(time.Now(), linger)) {
+		now := time.Now()
+		if q.closing || len(q.waiting) > 0 && (ready || q.full() || q.urgent.ends(now, min(linger, soonest)) || q.normal.ends(now, linger)) {
 			defer q.mu.Unlock()
 			txs, q.waiting, q.normal.waits, q.urgent.waits = q.waiting, nil, false, false
 			q.met.waiting.Set(0)
@@ -249,11 +250,6 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 
 // full reports whether samples wait for no others. The caller holds q.mu.
 func (q *Spool) full() bool { return q.memory > q.set.MaxMemory/fullShare }
-
-// hasten reports whether somebody who waits may end the linger time now. The caller holds q.mu.
-func (q *Spool) hasten(now time.Time, linger time.Duration) bool {
-	return q.urgent.ends(now, min(linger, soonest)) || q.normal.ends(now, linger)
-}
 
 // demand is that of those who wait, and bounds how often they end the linger time: maxEarly times at
 // once, and once per linger time in the long run. So a few groups of rules are evaluated without

@@ -28,6 +28,7 @@ import (
 	"github.com/promlake/promlake/internal/format/segment"
 	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/prom/appender"
+	"github.com/promlake/promlake/tests/support/appendertest"
 )
 
 // store is a sink that keeps samples as text, or is away.
@@ -113,7 +114,7 @@ func newStore() *store { return &store{samples: map[string]int{}} }
 func transaction(t int64) *appender.Transaction {
 	l := func(name string) labels.Labels { return labels.FromStrings(model.MetricNameLabel, name, "job", "j") }
 	sample := func(name string, t int64, v float64, r *appender.Rare) appender.Sample {
-		s := appender.NewSample(l(name), t, v)
+		s := appendertest.Sample(l(name), t, v)
 		s.Rare = r
 		return s
 	}
@@ -387,7 +388,7 @@ func TestPartlyRefused(t *testing.T) {
 		q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), s, reg, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		tx := transaction(1_000_000)
-		tx.Samples = append(tx.Samples, appender.NewSample(labels.FromStrings(model.MetricNameLabel, "long", "job", strings.Repeat("x", 1<<16)), 1_000_000, 1))
+		tx.Samples = append(tx.Samples, appendertest.Sample(labels.FromStrings(model.MetricNameLabel, "long", "job", strings.Repeat("x", 1<<16)), 1_000_000, 1))
 		q.Add(tx)
 		require.NoError(t, q.Sync(t.Context()))
 		s.set(func(s *store) { s.away = false })

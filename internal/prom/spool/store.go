@@ -56,7 +56,9 @@ func (q *Spool) append(txs []*appender.Transaction) (failed [][]*appender.Transa
 			defer cancel()
 			var got taken
 			size := bytesOf(part) + int64(samplesOf(part))*remotewrite.CostFloat
-			refused, err := q.sink.Append(ctx, part[0].Tenant, size, source(part, &got))
+			refused, err := q.sink.Append(ctx, part[0].Tenant, size, func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+				return got.see(remotewrite.Collect(g, rules, room, appender.Collect(part)))
+			})
 			q.note(part[0].Tenant, refused)
 			switch {
 			case err == nil && refused != nil && got.none:
@@ -104,13 +106,6 @@ func (t *taken) see(b *remotewrite.Batch, err error) (*remotewrite.Batch, error)
 		t.samples = len(b.Floats) + len(b.Hists)
 	}
 	return b, err
-}
-
-// source returns the source of an append. It records what it read in got.
-func source(txs []*appender.Transaction, got *taken) func(*remotewrite.Generation, remotewrite.Rules, remotewrite.Room) (*remotewrite.Batch, error) {
-	return func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-		return got.see(remotewrite.Collect(g, rules, room, appender.Collect(txs)))
-	}
 }
 
 // parts divides transactions into parts of one tenant and of about maxSamples. The transactions of

@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/rules/ruleeval"
 	"github.com/promlake/promlake/internal/rules/rulestate"
 	"github.com/promlake/promlake/internal/rules/rulestore"
+	"github.com/promlake/promlake/tests/support/appendertest"
 )
 
 // TestReceiversGetEachEventOnce: a receiver that does not merge notifications gets each of them
@@ -90,7 +91,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	})
 	tx := &appender.Transaction{}
 	for i := range 4000 {
-		tx.Samples = append(tx.Samples, appender.NewSample(labels.FromStrings("__name__", "m", "i", fmt.Sprint(i)), minute(0).UnixMilli(), 1))
+		tx.Samples = append(tx.Samples, appendertest.Sample(labels.FromStrings("__name__", "m", "i", fmt.Sprint(i)), minute(0).UnixMilli(), 1))
 	}
 	require.NoError(t, w.base.Add(tx))
 	w.rules(rulestore.Group{Name: "g", Rules: []rulestore.Rule{{Alert: "A", Expr: "m", Labels: map[string]string{"at": "{{ with query \"time()\" }}{{ . | first | value }}{{ end }}"}}}})

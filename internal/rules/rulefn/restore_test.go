@@ -26,6 +26,7 @@ import (
 	"github.com/promlake/promlake/internal/rules/rulefn"
 	"github.com/promlake/promlake/internal/rules/rulestate"
 	"github.com/promlake/promlake/internal/rules/rulestore"
+	"github.com/promlake/promlake/tests/support/appendertest"
 )
 
 // TestAlertsContinueAsUpstreams: a Prometheus evaluates a group for a while. Then a group without a
@@ -81,7 +82,7 @@ func continueOne(t *testing.T, seed uint64) (continued int) {
 		for i := range there.Samples {
 			if sent {
 				x := &there.Samples[i]
-				*x = appender.NewSample(labels.NewBuilder(x.Labels()).Set("cluster", external.Get("cluster")).Labels(), x.T, x.V)
+				*x = appendertest.Sample(labels.NewBuilder(x.Labels()).Set("cluster", external.Get("cluster")).Labels(), x.T, x.V)
 			}
 		}
 		return errors.Join(past.Add(tx), written.Add(there))

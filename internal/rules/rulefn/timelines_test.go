@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/prom/appender"
 	"github.com/promlake/promlake/internal/rules/ruleeval"
 	"github.com/promlake/promlake/internal/rules/rulestore"
+	"github.com/promlake/promlake/tests/support/appendertest"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -111,10 +112,10 @@ func timelineData(r *rand.Rand) *ruleeval.Memory {
 	for t := int64(-600_000); t < length.Milliseconds(); t += 15_000 {
 		now := origin.UnixMilli() + t
 		if r.IntN(6) == 0 {
-			tx.Samples = append(tx.Samples, appender.NewSample(series(), now, math.Float64frombits(value.StaleNaN)))
+			tx.Samples = append(tx.Samples, appendertest.Sample(series(), now, math.Float64frombits(value.StaleNaN)))
 			version = (version + 1 + r.IntN(2)) % 3
 		}
-		tx.Samples = append(tx.Samples, appender.NewSample(series(), now, float64(r.IntN(10))))
+		tx.Samples = append(tx.Samples, appendertest.Sample(series(), now, float64(r.IntN(10))))
 	}
 	if err := m.Add(tx); err != nil {
 		panic(err)

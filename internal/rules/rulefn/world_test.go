@@ -38,6 +38,7 @@ import (
 	"github.com/promlake/promlake/internal/rules/rulestore"
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/queue"
+	"github.com/promlake/promlake/tests/support/appendertest"
 	"github.com/promlake/promlake/tests/support/memstore"
 )
 
@@ -239,7 +240,7 @@ func decode(t testing.TB, body []byte) (out []appender.Sample) {
 		ls, err := ts.ToLabels(&b, req.Symbols)
 		require.NoError(t, err)
 		for _, s := range ts.Samples {
-			out = append(out, appender.NewSample(ls, s.Timestamp, s.Value))
+			out = append(out, appendertest.Sample(ls, s.Timestamp, s.Value))
 		}
 	}
 	return out
@@ -317,7 +318,7 @@ func randomData(r *rand.Rand, length time.Duration) *ruleeval.Memory {
 			} else if !on {
 				continue
 			}
-			tx.Samples = append(tx.Samples, appender.NewSample(ls, origin.UnixMilli()+t, v))
+			tx.Samples = append(tx.Samples, appendertest.Sample(ls, origin.UnixMilli()+t, v))
 		}
 		if err := m.Add(tx); err != nil {
 			panic(err)
