@@ -17,7 +17,7 @@ func TestEstimate(t *testing.T) {
 	dir := laketest.NewDir(t)
 	laketest.Layouts[1].Write(laketest.New(t, dir, query.Settings{}), tenant.Default, laketest.PushRows())
 	local, remote := laketest.New(t, dir, query.Settings{}), laketest.New(t, laketest.NewDistant(dir, 0), query.Settings{})
-	estimate := func(l *laketest.Lake, text string) query.Estimate {
+	estimate := func(l *laketest.Lake, text string) request.Estimate {
 		e, err := l.Estimate(t.Context(), question(text))
 		require.NoError(t, err, text)
 		return e
@@ -57,15 +57,15 @@ func TestCostLimits(t *testing.T) {
 	laketest.Layouts[1].Write(laketest.New(t, dir, query.Settings{}), tenant.Default, laketest.PushRows())
 	for _, tc := range []struct {
 		name       string
-		set, asked query.CostLimits
+		set, asked request.CostLimits
 		flag, says string // "": answered
 	}{
-		{"none", query.CostLimits{}, query.CostLimits{}, "", ""},
-		{"enough", query.CostLimits{Series: 12, Samples: 1e6, Dollars: 1}, query.CostLimits{Series: 12}, "", ""},
-		{"series", query.CostLimits{Series: 11}, query.CostLimits{}, "--query.max-series-touched", "query would load too many series into memory in query execution: query exceeds the limit of 11 series per query (max_series), it needs 12 at most, by its estimate"},
-		{"fewer series", query.CostLimits{Series: 100}, query.CostLimits{Series: 3}, "--query.max-series-touched", "limit of 3 series"},
-		{"samples", query.CostLimits{}, query.CostLimits{Samples: 5}, "--query.max-samples-read", "query would read too many samples in query execution: query exceeds the limit of 5 samples read per query (max_samples_read)"},
-		{"dollars", query.CostLimits{Dollars: 1e-6}, query.CostLimits{Dollars: 1}, "--query.max-dollars", "query would cost too much in query execution: query exceeds the limit of 1 millionths of a dollar"},
+		{"none", request.CostLimits{}, request.CostLimits{}, "", ""},
+		{"enough", request.CostLimits{Series: 12, Samples: 1e6, Dollars: 1}, request.CostLimits{Series: 12}, "", ""},
+		{"series", request.CostLimits{Series: 11}, request.CostLimits{}, "--query.max-series-touched", "query would load too many series into memory in query execution: query exceeds the limit of 11 series per query (max_series), it needs 12 at most, by its estimate"},
+		{"fewer series", request.CostLimits{Series: 100}, request.CostLimits{Series: 3}, "--query.max-series-touched", "limit of 3 series"},
+		{"samples", request.CostLimits{}, request.CostLimits{Samples: 5}, "--query.max-samples-read", "query would read too many samples in query execution: query exceeds the limit of 5 samples read per query (max_samples_read)"},
+		{"dollars", request.CostLimits{Dollars: 1e-6}, request.CostLimits{Dollars: 1}, "--query.max-dollars", "query would cost too much in query execution: query exceeds the limit of 1 millionths of a dollar"},
 	} {
 		for _, pushed := range []int64{-1, 50_000} {
 			store := laketest.NewDistant(dir, 0)

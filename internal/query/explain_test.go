@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/tests/support/laketest"
 )
@@ -122,7 +123,7 @@ func TestExplainBadQuery(t *testing.T) {
 	l := laketest.New(t, laketest.NewDir(t), laketest.PushAll)
 	for text, want := range map[string]string{`sum(`: "parse error", `m1[5m]`: "invalid expression type"} {
 		_, err := l.Explain(t.Context(), question(text))
-		var bad *query.QuestionError
+		var bad *explain.QuestionError
 		require.ErrorAs(t, err, &bad, text)
 		require.True(t, strings.Contains(err.Error(), want), err)
 	}

@@ -22,11 +22,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/access/auth"
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/base/tempdir"
+	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/query/buckets"
 	"github.com/promlake/promlake/internal/query/divide"
 	"github.com/promlake/promlake/internal/query/duck"
@@ -35,6 +37,7 @@ import (
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/inventory"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
@@ -43,8 +46,23 @@ import (
 	"github.com/promlake/promlake/internal/query/usage"
 	"github.com/promlake/promlake/internal/sql"
 	"github.com/promlake/promlake/internal/sql/views"
+	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/objstore"
 	"github.com/promlake/promlake/internal/store/replica"
+)
+
+// The errors that callers of a Stage distinguish.
+type (
+	LimitError   = request.LimitError
+	DamagedError = source.DamagedError
+	GoneError    = snapshot.GoneError
+	TooOldError  = snapshot.TooOldError
+)
+
+// What Stage.Explain, Stage.Estimate and Stage.SQL take.
+type (
+	Question  = request.Question
+	Statement = request.Statement
 )
 
 // Stage is the query stage. It implements storage.SampleAndChunkQueryable and
@@ -266,4 +284,42 @@ func (s *Stage) Close() error {
 		s.kept.Close()
 	}
 	return errors.Join(s.engine.Close(), s.sql.Close(), s.db.Close(), s.work.Close())
+}
+
+// WithSince returns ctx whose reads see everything that was stored before t.
+func WithSince(ctx context.Context, t time.Time) context.Context { return request.WithSince(ctx, t) }
+
+// ParserOptions are those of every parser that reads users' PromQL.
+func ParserOptions() parser.Options { return engine.ParserOptions() }
+
+// describedBlocks is how many blocks Lake reads to describe columns, and how many segments of a
+// window to find the first or the last sample: a GET each that is not cached.
+const describedBlocks = 64
+
+// Lake describes the objects of the context's tenant at the context's time. With columns, it also
+// describes the columns of the blocks that hold most samples, at most 64, and has the times of the
+// first and the last sample. A directory has no price.
+func (s *Stage) Lake(ctx context.Context, columns bool) (out inventory.Inventory, err error) {
+	_, err = s.exec.Snapshots.Range(key.MinTime, key.MaxTime).Read(ctx, func(snap catalog.Snapshot) error {
+		out = inventory.Of(snap)
+		if s.exec.Files.Local() {
+			out.DollarsPerMonth = 0
+		}
+		if !columns {
+			return nil
+		}
+		first, last, err := s.exec.Files.Span(ctx, snap, describedBlocks)
+		if err != nil {
+			return err
+		}
+		if first <= last {
+			out.First, out.Last = first, last
+		}
+		metas, err := s.exec.Files.Metas(ctx, snap, describedBlocks)
+		if err == nil {
+			out.Columns = inventory.ColumnsOf(metas)
+		}
+		return err
+	})
+	return out, err
 }

@@ -56,7 +56,7 @@ func (w *world) check(ctx context.Context, a ask) (verdict, outcome) {
 // estimated is what a query was estimated to read, and what upstream's engine and Promlake have
 // read.
 type estimated struct {
-	query.Estimate
+	request.Estimate
 	upstream int64 // samples
 	own      request.Actual
 }

@@ -10,18 +10,17 @@ import (
 
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/base/settings"
-	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
 // TestCostOfQueries: estimates, comparisons and refusals reach clients as in Prometheus 3.16.
 func TestCostOfQueries(t *testing.T) {
 	s := settings.Default[queryapp.Settings]()
-	s.Query.Cost = query.CostLimits{Samples: 500}
+	s.Query.Cost = request.CostLimits{Samples: 500}
 	base := serve(t, s)
 	write(t, base, "x", "a", "b", "c")
 	var estimate struct {
-		Data struct{ Estimate query.Estimate }
+		Data struct{ Estimate request.Estimate }
 	}
 	code, body := get(t, base+"/api/v1/query_cost?query=x")
 	require.Equal(t, http.StatusOK, code, body)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/internal/store/replica"
 )
@@ -172,4 +173,30 @@ func (p *Piece) validate() error {
 		return fmt.Errorf("max_bytes: want a positive number, got %d", p.MaxBytes)
 	}
 	return nil
+}
+
+// Pin is a snapshot that one process has taken and others read, with the settings on which their
+// answers depend. Its JSON is the parameter snapshot of /api/v1/sql.
+type Pin struct {
+	Version  int     `json:"version"`
+	Tenant   string  `json:"tenant"`
+	MinT     int64   `json:"min_t"`    // ms: statements read nothing before it,
+	MaxT     int64   `json:"max_t"`    // and nothing after it
+	Lookback int64   `json:"lookback"` // ms: default of queries
+	Options  Options `json:"options"`
+	Snapshot
+}
+
+// ParsePin reads a pin. Its errors are the sender's: they name what is wrong.
+func ParsePin(b []byte) (*Pin, error) {
+	p := &Pin{}
+	if err := decode(b, p); err != nil {
+		return nil, fmt.Errorf("read a snapshot: %w", err)
+	}
+	return p, nil
+}
+
+// Pinned returns the snapshot as reads take it from a request.
+func (p *Pin) Pinned() *request.Snapshot {
+	return &request.Snapshot{Snapshot: p.Snapshot.Of(p.Tenant), Wide: p.Wide, Pinned: true, MinT: p.MinT, MaxT: p.MaxT}
 }
