@@ -13,9 +13,9 @@ import (
 	"github.com/promlake/promlake/internal/access/tenant"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/format/segment"
-	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/tests/support/laketest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 func TestResolve(t *testing.T) {
@@ -71,7 +71,7 @@ func TestResolveIDs(t *testing.T) {
 	}
 	even, odd := 0, 0 // one series of either id
 	for i := range 100 {
-		if r := laketest.Metric("m", "i", fmt.Sprint(i)); series.ID(r)&1 == 0 {
+		if r := laketest.Metric("m", "i", fmt.Sprint(i)); segmenttest.ID(r)&1 == 0 {
 			even = i
 		} else {
 			odd = i

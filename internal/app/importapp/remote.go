@@ -87,8 +87,13 @@ func (r Remote) find(ctx context.Context, dir string) (found, error) {
 				t.Row("samples to import are unknown", s.guess.err.Error())
 			}
 		},
-		series: func(context.Context, *bulk.Plan) (int64, error) { return s.guess.most(), nil },
-		left:   func(*human.Table) {},
+		series: func(context.Context, *bulk.Plan) (most int64, _ error) {
+			for _, p := range s.guess.points {
+				most = max(most, int64(p.series))
+			}
+			return most, nil
+		},
+		left: func(*human.Table) {},
 	}, nil
 }
 
@@ -276,12 +281,4 @@ func (e *estimate) samples(from, to int64) int64 {
 		}
 	}
 	return 0
-}
-
-// most returns the largest number of series.
-func (e *estimate) most() (n int64) {
-	for _, p := range e.points {
-		n = max(n, int64(p.series))
-	}
-	return n
 }

@@ -198,6 +198,14 @@ const minMemory = 64 << 20
 // limit returns the memory that the import may use, in bytes: 1 GiB if the machine does not say.
 func (s *Settings) limit() int64 { return cmp.Or(s.MemoryLimit, memory.DefaultLimit(), 1<<30) }
 
+// RetentionOf returns how long samples of a tenant are kept; 0: forever.
+func (s *Settings) RetentionOf(tenant string) time.Duration {
+	if keep, ok := s.TenantRetention[tenant]; ok {
+		return keep
+	}
+	return s.Retention
+}
+
 // LimitProcess limits the memory of a process that does nothing but import. GOMEMLIMIT, where it is
 // set, stands.
 func (s *Settings) LimitProcess() {
@@ -227,12 +235,8 @@ func (s *Settings) Bulk() (out bulk.Settings, err error) {
 	if limit < int64(n)*minMemory {
 		return out, fmt.Errorf("import: --memory-limit of %d bytes, want at least %d for each of %d blocks at once: raise it, or lower --concurrency", limit, minMemory, n)
 	}
-	keep, ok := s.TenantRetention[s.Tenant]
-	if !ok {
-		keep = s.Retention
-	}
 	return bulk.Settings{
 		Level: level, MemoryBytes: limit / 3, Concurrency: n, TempDir: s.TempDir, Rollups: s.Rollups, Restore: s.Restore,
-		Retention: keep, WindowDelay: s.WindowDelay, MaxSamples: unitSamples,
+		Retention: s.RetentionOf(s.Tenant), WindowDelay: s.WindowDelay, MaxSamples: unitSamples,
 	}, nil
 }

@@ -87,7 +87,7 @@ func manifest(m *catalog.Manifest) Manifest {
 	if m.Generation == 0 {
 		return Manifest{}
 	}
-	return Manifest{Generation: m.Generation, ID: m.ID.String(), Time: timeOf(m.ID)}
+	return Manifest{Generation: m.Generation, ID: m.ID.String(), Time: new(ulid.Time(m.ID.Time()).UTC())}
 }
 
 func splits(all []catalog.Split) []Split {
@@ -106,15 +106,10 @@ func tombstones(all []catalog.Tombstone) []Tombstone {
 			texts[i] = m.Name + m.Type + strconv.Quote(m.Value)
 		}
 		out = append(out, Tombstone{
-			ID: t.ID.String(), Time: *timeOf(t.ID), Match: "{" + strings.Join(texts, ", ") + "}", MinTime: moments(t.MinT), MaxTime: moments(t.MaxT),
+			ID: t.ID.String(), Time: ulid.Time(t.ID.Time()).UTC(), Match: "{" + strings.Join(texts, ", ") + "}", MinTime: moments(t.MinT), MaxTime: moments(t.MaxT),
 		})
 	}
 	return out
-}
-
-func timeOf(id ulid.ULID) *time.Time {
-	t := ulid.Time(id.Time()).UTC()
-	return &t
 }
 
 // moments converts ms, clipped to what keys and RFC 3339 can name.

@@ -117,7 +117,7 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 				}
 			}
 			made.self.MaybeWrite(ctx)
-			current.leave()
+			current.id.Store(nil)
 		},
 		Shutdown: func(ctx context.Context) error {
 			// The stages end in the same order as in shutdown. The metrics are written first, in
@@ -238,8 +238,6 @@ func (c *currentRequest) enter(ctx context.Context) {
 		c.id.Store(&i.ID)
 	}
 }
-
-func (c *currentRequest) leave() { c.id.Store(nil) }
 
 // requestHandler adds the invocation's id to each line.
 type requestHandler struct {

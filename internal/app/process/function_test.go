@@ -166,7 +166,7 @@ func TestLinesNameTheInvocation(t *testing.T) {
 	require.Equal(t, "id-1", line(ctx))
 	current.enter(ctx)
 	require.Equal(t, "id-1", line(t.Context()), "there is only one invocation that it can be about")
-	current.leave()
+	current.id.Store(nil)
 	require.Nil(t, line(t.Context()))
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,20 +97,17 @@ func (all stages) end(ctx context.Context) error {
 }
 
 func (all stages) drain(ctx context.Context) error {
-	var errs []error
-	for i := len(all) - 1; i >= 0; i-- {
-		if err := all[i].Drain(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("drain: %w", err))
-		}
-	}
-	return errors.Join(errs...)
+	return all.each("drain", func(s Stage) error { return s.Drain(ctx) })
 }
 
-func (all stages) close() error {
+func (all stages) close() error { return all.each("close", Stage.Close) }
+
+// each calls f with all stages, the last one first. The name of the call is for errors.
+func (all stages) each(name string, f func(Stage) error) error {
 	var errs []error
-	for i := len(all) - 1; i >= 0; i-- {
-		if err := all[i].Close(); err != nil {
-			errs = append(errs, fmt.Errorf("close: %w", err))
+	for _, s := range slices.Backward(all) {
+		if err := f(s); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)

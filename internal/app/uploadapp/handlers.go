@@ -84,7 +84,7 @@ func (s *stage) start(w http.ResponseWriter, r *http.Request, u key.Upload) erro
 	if err != nil {
 		return err
 	}
-	announced, err := Announce(u.ID, body, Limits{Bytes: s.set.MaxBytes, Range: s.set.MaxRange, Retention: s.retention(u.Tenant)}, now)
+	announced, err := Announce(u.ID, body, Limits{Bytes: s.set.MaxBytes, Range: s.set.MaxRange, Retention: s.im.RetentionOf(u.Tenant)}, now)
 	if err != nil {
 		return err
 	}

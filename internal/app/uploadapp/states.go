@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/promlake/promlake/internal/format/checksum"
 	"github.com/promlake/promlake/internal/format/key"
@@ -112,14 +111,6 @@ func (s *stage) remove(ctx context.Context, u key.Upload) error {
 		}
 	}
 	return nil
-}
-
-// retention returns how long samples of a tenant are kept; 0: forever.
-func (s *stage) retention(tenant string) time.Duration {
-	if keep, ok := s.im.TenantRetention[tenant]; ok {
-		return keep
-	}
-	return s.im.Retention
 }
 
 // admit returns *LimitError if a new upload would exceed the limit of its tenant. An upload that

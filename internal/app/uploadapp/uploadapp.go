@@ -159,14 +159,11 @@ func (s *stage) Routes() []process.Route {
 // refusal is an error with its HTTP status.
 type refusal struct {
 	status int
-	err    error
+	error
 }
 
-// Error implements error.
-func (r *refusal) Error() string { return r.err.Error() }
-
 // Unwrap returns the cause.
-func (r *refusal) Unwrap() error { return r.err }
+func (r *refusal) Unwrap() error { return r.error }
 
 func refuse(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Errorf(format, args...)}

@@ -57,14 +57,6 @@ func (l *ledger) learn(records []Record) {
 	}
 }
 
-// look adds the imports that were committed before the manifest m, which was just read. The caller
-// holds mu.
-func (l *ledger) look(ctx context.Context, m catalog.Manifest) error {
-	added, err := l.past.read(ctx, l.store, l.tenant, m)
-	l.learn(added)
-	return err
-}
-
 // settle writes the records of the imports that the manifest has.
 func (l *ledger) settle(ctx context.Context) error {
 	m, _, err := catalog.ReadManifest(ctx, l.store, l.tenant)
@@ -92,16 +84,19 @@ func (l *ledger) written() []ulid.ULID {
 	return slices.SortedFunc(maps.Keys(l.recorded), ulid.ULID.Compare)
 }
 
-// left returns the unit without the inputs that others have imported. errTooLarge: they have
+// left returns the unit without the inputs that others have imported before the manifest m, which
+// was just read. errTooLarge: they have
 // imported some for a part of the series. errBeside: for a part of the window.
 func (l *ledger) left(ctx context.Context, m catalog.Manifest, p *Plan, u *Unit) (Unit, error) {
 	out := *u
 	out.Inputs = nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.look(ctx, m); err != nil {
+	committed, err := l.past.read(ctx, l.store, l.tenant, m)
+	if err != nil {
 		return out, err
 	}
+	l.learn(committed)
 	for _, i := range u.Inputs {
 		id := p.Inputs[i].ID
 		records := l.known[id]

@@ -24,6 +24,7 @@ import (
 	"github.com/promlake/promlake/internal/store/catalog"
 	"github.com/promlake/promlake/tests/support/compacttest"
 	"github.com/promlake/promlake/tests/support/livetest"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // rows is a sink that keeps what it gets.
@@ -236,7 +237,7 @@ func TestMergeIsTheModel(t *testing.T) {
 			require.Equal(t, int64(len(sink.rows)), stats.Series)
 			require.NoError(t, got.Add(sink.rows, nil))
 			for _, x := range sink.rows {
-				require.True(t, in.Slice.Contains(series.ID(x.Labels)))
+				require.True(t, in.Slice.Contains(segmenttest.ID(x.Labels)))
 			}
 			read, written = read+stats.Read, written+stats.Samples
 		}

@@ -2,7 +2,6 @@ package block
 
 import (
 	"encoding"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,7 +41,7 @@ func (p *metaParser) decode(m *Meta) error {
 		case "sources":
 			m.Sources, err = list(p, 0, p.String)
 		case "slice":
-			err = p.other(&m.Slice)
+			err = p.Decode(&m.Slice)
 		case "label_columns":
 			m.LabelColumns, err = list(p, 0, p.String)
 		case "map_names":
@@ -50,7 +49,7 @@ func (p *metaParser) decode(m *Meta) error {
 		case "files":
 			m.Files, err = list(p, 0, p.file)
 		case "has_st":
-			err = p.other(&m.HasST)
+			err = p.Decode(&m.HasST)
 		case "min_t":
 			m.MinT, err = p.number()
 		case "max_t":
@@ -66,7 +65,7 @@ func (p *metaParser) decode(m *Meta) error {
 		case "metadata":
 			m.Metadata, err = p.number()
 		default:
-			err = p.other(new(any))
+			err = p.Decode(new(any))
 		}
 		return at(name, err)
 	})
@@ -98,20 +97,11 @@ func (p *metaParser) text(v encoding.TextUnmarshaler) error {
 	return v.UnmarshalText([]byte(s))
 }
 
-// other reads any value as encoding/json does.
-func (p *metaParser) other(v any) error {
-	raw, err := p.Raw()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, v)
-}
-
 // list reads an array of about n elements, or null.
 func list[T any](p *metaParser, n int, element func() (T, error)) ([]T, error) {
 	if p.Peek() == 'n' {
 		var none []T
-		return none, p.other(&none)
+		return none, p.Decode(&none)
 	}
 	out := make([]T, 0, n)
 	err := p.Array(func() error {
@@ -144,7 +134,7 @@ func (p *metaParser) file() (f File, err error) {
 		case "row_groups":
 			f.RowGroups, err = list(p, 0, p.group)
 		default:
-			err = p.other(new(any))
+			err = p.Decode(new(any))
 		}
 		return at(name, err)
 	})
@@ -178,7 +168,7 @@ func (p *metaParser) group() (g RowGroup, err error) {
 			g.Pages, err = pairs[Stretch](p, p.pages)
 			p.pages = len(g.Pages)
 		default:
-			err = p.other(new(any))
+			err = p.Decode(new(any))
 		}
 		return at(name, err)
 	})

@@ -15,7 +15,6 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/promlake/promlake/internal/format/segment"
-	"github.com/promlake/promlake/internal/format/series"
 	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
@@ -77,7 +76,7 @@ func TestSpecifiedIDs(t *testing.T) {
 		require.NoError(t, err)
 		want, err := strconv.ParseUint(r[3], 10, 64)
 		require.NoError(t, err)
-		require.Equal(t, want, series.ID(lset), r[1])
+		require.Equal(t, want, segmenttest.ID(lset), r[1])
 		hashed, err := hex.DecodeString(regexp.MustCompile(" ").ReplaceAllString(r[2], ""))
 		require.NoError(t, err)
 		require.Equal(t, want, xxh3.Hash(hashed), r[1])

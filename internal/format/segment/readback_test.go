@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/format/segment"
-	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // flat is a row of a segment as any Parquet reader decodes it; floats are their bits.
@@ -51,7 +51,7 @@ func expect(t *testing.T, rows []segment.Row) []flat {
 	})
 	var out []flat
 	for _, r := range rows {
-		f := flat{Metric: r.Labels.Get(model.MetricNameLabel), ID: series.ID(r.Labels), Labels: rest(r.Labels).String()}
+		f := flat{Metric: r.Labels.Get(model.MetricNameLabel), ID: segmenttest.ID(r.Labels), Labels: rest(r.Labels).String()}
 		for _, s := range r.Floats {
 			f.TS, f.Value = append(f.TS, s.T), append(f.Value, math.Float64bits(s.V))
 			if anyST {

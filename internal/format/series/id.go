@@ -4,27 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/zeebo/xxh3"
 )
 
-// sep terminates every name and every value in the bytes that ID hashes. It never occurs in UTF-8
+// sep terminates every name and every value in the bytes that IDOf hashes. It never occurs in UTF-8
 // text, so the encoding is injective.
 const sep = 0xff
-
-// ID returns the stable 64-bit identifier of a label set: xxh3-64 (seed 0) over name, 0xFF, value,
-// 0xFF of every label (including __name__) in the order of names. A label with an empty value
-// counts as absent. The ID is the same in every segment and block, so SQL queries may join on it.
-// Two label sets may share an ID; the identity of a series is its label set.
-func ID(lset labels.Labels) uint64 {
-	buf := make([]byte, 0, 512)
-	lset.Range(func(l labels.Label) {
-		if l.Value != "" {
-			buf = appendLabel(buf, l.Name, l.Value)
-		}
-	})
-	return xxh3.Hash(buf)
-}
 
 func appendLabel(buf []byte, name, value string) []byte {
 	buf = append(buf, name...)
@@ -33,7 +18,10 @@ func appendLabel(buf []byte, name, value string) []byte {
 	return append(buf, sep)
 }
 
-// IDOf is ID for labels by name without empty values, as Table.Intern takes them. It uses buf's
+// IDOf returns the stable 64-bit identifier of a label set: xxh3-64 (seed 0) over name, 0xFF, value,
+// 0xFF of every label (including __name__). lset is in the order of names and has no empty values,
+// as Table.Intern takes it. The ID is the same in every segment and block, so SQL queries may join
+// on it. Two label sets may share an ID; the identity of a series is its label set. IDOf uses buf's
 // memory and returns it.
 func IDOf(lset []Label, buf []byte) (uint64, []byte) {
 	buf = buf[:0]

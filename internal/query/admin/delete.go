@@ -99,7 +99,3 @@ func timeOf(r *http.Request, name string, absent int64) (int64, error) {
 func invalid(name string, err error) error {
 	return badData(fmt.Errorf("invalid parameter %q: %w", name, err))
 }
-
-// cleanTombstones answers with success without any work: the compactor's next cycles remove the
-// deleted samples.
-func (a *api) cleanTombstones(*http.Request) (any, error) { return nil, nil }

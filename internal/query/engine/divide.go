@@ -240,10 +240,9 @@ func (e *Engine) expression(p *divide.Piece) (*known, parser.EvalStmt, error) {
 
 // badQuery reports a piece, a question to cut into parts, or a snapshot that this process cannot
 // take. Another one may.
-type badQuery struct{ err error }
+type badQuery struct{ error }
 
-func (e *badQuery) Error() string { return e.err.Error() }
-func (e *badQuery) Unwrap() error { return e.err }
+func (e *badQuery) Unwrap() error { return e.error }
 
 // BadQuery marks the error as the sender's.
 func (*badQuery) BadQuery() bool { return true }

@@ -190,7 +190,7 @@ func TestTable(t *testing.T) {
 					require.Equal(t, keys[lset.String()], table.Key(row))
 					id, stored := table.ID(row)
 					require.True(t, stored)
-					require.Equal(t, series.ID(lset), id)
+					require.Equal(t, segmenttest.ID(lset), id)
 					first, count := table.Floats(row)
 					require.Equal(t, [2]int64{floats, int64(len(r.Floats))}, [2]int64{first, count})
 					floats += count

@@ -28,7 +28,7 @@ func FuzzDecode(f *testing.F) {
 		require.GreaterOrEqual(t, next.Since, d.Since)
 		require.Equal(t, "batch", next.Saves[len(next.Saves)-1])
 		require.LessOrEqual(t, len(next.Saves), maxSaves)
-		stored, err := next.encode()
+		stored, err := checksum.Marshal(next)
 		require.NoError(t, err)
 		again, err := decode(stored)
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/base/telemetry"
+	"github.com/promlake/promlake/internal/format/checksum"
 	"github.com/promlake/promlake/internal/format/key"
 	"github.com/promlake/promlake/internal/store/objstore"
 )
@@ -134,7 +135,7 @@ func (c *Counter) saveOne(ctx context.Context, tenant string, b *batch) error {
 			return nil
 		}
 		next := doc.with(b, c.now().UnixMilli(), c.settings.Bytes)
-		body, err := next.encode()
+		body, err := checksum.Marshal(next)
 		if err != nil {
 			return err
 		}

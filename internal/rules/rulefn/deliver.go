@@ -54,7 +54,10 @@ func (r *Runner) redeliver(ctx context.Context, tenant string, all []*member, at
 	for _, m := range late {
 		if r.Sender != nil {
 			// Notifications of alerts that ended long ago are not sent again.
-			retention := r.retention()
+			retention := ResolvedRetention
+			if r.set.Notify.Direct() {
+				retention = max(retention, r.set.Notify.Repeat())
+			}
 			m.unsent = slices.DeleteFunc(slices.Clone(m.state.Outbox.Notifications), func(n rulestate.Notification) bool { return at.Sub(n.EndsAt) > retention })
 		}
 		if len(m.unsent) == 0 {
@@ -213,14 +216,6 @@ func (r *Runner) settle(ctx context.Context, tenant string, l letter, left []rul
 		r.setDelivered(l.key, l.etag)
 	}
 	return nil
-}
-
-// retention is how long after its end an alert is sent, if it could not be sent before.
-func (r *Runner) retention() time.Duration {
-	if r.set.Notify.Direct() {
-		return max(ResolvedRetention, r.set.Notify.Repeat())
-	}
-	return ResolvedRetention
 }
 
 // maxWaiting is the number of notifications of former evaluations that wait in a state. Beyond it,

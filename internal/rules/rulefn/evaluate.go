@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -151,10 +152,8 @@ func (r *results) data(expr string) storage.Queryable {
 		}
 		r.selectors[expr] = selectors
 	}
-	for _, ms := range selectors {
-		if r.memory.MayHave(ms) {
-			return ruleeval.Layers{r.reading, r.memory}
-		}
+	if slices.ContainsFunc(selectors, r.memory.MayHave) {
+		return ruleeval.Layers{r.reading, r.memory}
 	}
 	return r.reading
 }

@@ -19,11 +19,10 @@ import (
 // failure is an error with the HTTP status of its answer.
 type failure struct {
 	code int
-	err  error
+	error
 }
 
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
+func (f *failure) Unwrap() error { return f.error }
 
 func bad(err error) error { return &failure{http.StatusBadRequest, err} }
 

@@ -174,7 +174,7 @@ func labelsOf(e *event) (lset []series.Label, ignored, err error) {
 	if !utf8.Valid(e.name) || !utf8.Valid(e.tags) {
 		return nil, nil, errors.New("names and tags are not valid UTF-8")
 	}
-	metric, tags, separator := splitName(string(e.name))
+	metric, tags := splitName(string(e.name))
 	if metric == "" {
 		return nil, nil, errors.New("the metric has no name")
 	}
@@ -192,23 +192,23 @@ func labelsOf(e *event) (lset []series.Label, ignored, err error) {
 			out = append(out, series.Label{Name: name, Value: value})
 		}
 	}
-	add(tags, separator)
+	add(tags, "=")
 	add(string(e.tags), ":")
 	return series.LastOfEach(out), ignored, nil
 }
 
 // splitName divides a name from tags: name,tag=v (InfluxDB), name#tag=v (Librato), name[tag=v]rest
 // (SignalFx).
-func splitName(text string) (name, tags, separator string) {
+func splitName(text string) (name, tags string) {
 	if before, rest, ok := strings.Cut(text, "["); ok {
 		if inside, after, ok := strings.Cut(rest, "]"); ok {
-			return before + after, inside, "="
+			return before + after, inside
 		}
 	}
 	if i := strings.IndexAny(text, ",#"); i >= 0 {
-		return text[:i], text[i+1:], "="
+		return text[:i], text[i+1:]
 	}
-	return text, "", "="
+	return text, ""
 }
 
 // escape makes a name valid.

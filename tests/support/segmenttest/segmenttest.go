@@ -106,7 +106,7 @@ func decode(r parquet.Row, columns [][]string) (segment.Row, error) {
 		c[name] = append(c[name], v)
 	}
 	row := segment.Row{Labels: c.labels()}
-	if id := c[segment.ColSeriesID][0].Uint64(); id != series.ID(row.Labels) {
+	if id := c[segment.ColSeriesID][0].Uint64(); id != ID(row.Labels) {
 		return row, fmt.Errorf("series_id %d of %s", id, row.Labels)
 	}
 	if len(c[segment.ColTS]) != len(c[segment.ColValue]) || c[segment.ColST] != nil && len(c[segment.ColST]) != len(c[segment.ColTS]) ||
@@ -152,4 +152,16 @@ func (c cells) labels() labels.Labels {
 		b.Set(string(k.ByteArray()), string(c["labels.value"][i].ByteArray()))
 	}
 	return b.Labels()
+}
+
+// ID is series.IDOf of a label set, whose labels without a value do not count.
+func ID(lset labels.Labels) uint64 {
+	var all []series.Label
+	lset.Range(func(l labels.Label) {
+		if l.Value != "" {
+			all = append(all, series.Label{Name: l.Name, Value: l.Value})
+		}
+	})
+	id, _ := series.IDOf(all, nil)
+	return id
 }
