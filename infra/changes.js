@@ -67,6 +67,7 @@ const deletions = (from, to) => {
   const key = from['kms-key'];
   if (key && to['kms-key'] !== key) lost.push(`kms-key=${to['kms-key']} deletes the right to use ${key}, which encrypts objects and messages`);
   if (from.domain && to.domain !== from.domain) lost.push(`domain=${to.domain} deletes ${from.domain}: senders and readers of this address fail`);
+  if ((from.canary === '') !== (to.canary === '')) lost.push(`canary=${to.canary} gives the functions' URLs new addresses: senders and readers of the former ones fail`);
   if (from.mode !== 'grouped' && to.mode === 'grouped') lost.push("mode=grouped deletes the ingest function's URL, whose address never returns");
   const days = 'log-retention-days';
   if (Number(to[days]) < Number(from[days])) lost.push(`logs are deleted after ${to[days]} days, not ${from[days]}`);
@@ -95,7 +96,7 @@ const plan = async (stage, arch, old, given) => {
   const names = changed(old.values, now, all);
   const notes = names.map((name) => line(name, old.values[name], now[name]));
   if (!old.complete) notes.unshift('  the stack is of a version that kept no parameters: PARAMS must have all that it was deployed with');
-  return { given: all, notes, lost: deletions({ ...now, ...old.values }, now), ask: notes.length > 0 };
+  return { given: all, notes, lost: deletions({ ...now, canary: '', ...old.values }, now), ask: notes.length > 0 };
 };
 
 const main = async (args) => {

@@ -21,6 +21,8 @@ const LOG_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731,
 const PERIOD = '(0|(?=\\d)(\\d+y)?(\\d+w)?(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?)'; // as Prometheus writes durations
 const TAG = '(?!aws:|(service|stage)=)[\\w.:/@+-]{1,128}=[\\w.:/@+-]{0,256}'; // what every service takes
 const ID = '(?:[0-9a-f]{8}|[0-9a-f]{17})'; // of subnets and security groups
+// The configurations of CodeDeploy, without CodeDeployDefault.Lambda.
+const CANARY = 'AllAtOnce|Canary10Percent(5|10|15|30)Minutes|Linear10PercentEvery(1Minute|(2|3|10)Minutes)';
 const EMAIL = '[^@,\\s]+@[^@,\\s]+';
 
 // A check returns the typed value of a parameter's text, or nothing if the text is invalid.
@@ -125,6 +127,7 @@ const PARAMETERS = {
   'batch-seconds': integer(0, 300),
   'max-receives': integer(3, 1000),
 
+  canary: optional(matching(CANARY, 'AllAtOnce, Canary10Percent30Minutes or another of docs/upgrading-aws.md')),
   'log-level': oneOf('debug', 'info', 'warn', 'error'),
   'system-log-level': oneOf('debug', 'info', 'warn'),
   'log-retention-days': oneOf(...LOG_DAYS),
@@ -289,6 +292,9 @@ const derive = (p) => {
   }
   if (p.queryConcurrency !== '' && p.queryDivide >= p.queryConcurrency) {
     throw new Error(`parameter query-divide: want less than query-concurrency, of which the query itself takes one, got "${p.queryDivide}"`);
+  }
+  if (p.canary !== '' && p.mode === 'grouped') {
+    throw new Error(`parameter canary: want nothing with mode=grouped, whose versions CloudFormation publishes, got "${p.canary}"`);
   }
   if ((p.replicaBucket === '') !== (p.replicaRegion === '')) throw new Error('parameters replica-bucket, replica-region: want both or none');
   const self = selfMetrics(p);

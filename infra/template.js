@@ -18,7 +18,7 @@ const pruned = (value) => {
   return Object.fromEntries(
     Object.entries(value)
       .filter(([, v]) => !isNoValue(v))
-      .map(([k, v]) => [k, pruned(v)]),
+      .map(([k, v]) => [k, k === 'Fn::If' ? v : pruned(v)]),
   );
 };
 
@@ -49,7 +49,7 @@ const code = (zip, directory) => {
 };
 
 // The types of resources that have tags, as a list or as a map.
-const LISTED = /^AWS::(CloudWatch::Alarm|Events::Rule|IAM::Role|Lambda::(EventSourceMapping|Function)|Logs::LogGroup|S3::Bucket|SQS::Queue)$/;
+const LISTED = /^AWS::(CloudWatch::Alarm|CodeDeploy::\w+|Events::Rule|IAM::Role|Lambda::(EventSourceMapping|Function)|Logs::LogGroup|S3::Bucket|SQS::Queue)$/;
 const MAPPED = /^AWS::ApiGatewayV2::(Api|DomainName|Stage)$/;
 
 // tag gives a resource the tags of the stack. osls gives them to functions only, and deploys the
@@ -85,7 +85,9 @@ const main = (compiled, dist, arch, template) => {
     Parameters: {
       CodeBucket: { Type: 'String', Description: "The bucket with the functions' zips, in the stack's region." },
       CodePrefix: { Type: 'String', Default: 'promlake/', Description: 'What precedes the names of the zips in their keys.' },
+      ...from.Parameters,
     },
+    Conditions: from.Conditions,
     Resources: resources,
     Outputs: outputs,
   };

@@ -86,8 +86,8 @@ module.exports = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
   const stage = await resolveVariable('sls:stage');
   const write = s.mode === 'buffered' ? [] : [putObjects]; // buffered: samples go to the queue
-  // Constructed, because the function refers to its role.
-  const queryFunction = { 'Fn::Sub': `arn:\${AWS::Partition}:lambda:\${AWS::Region}:\${AWS::AccountId}:function:promlake-${stage}-query` };
+  // Constructed, because the function refers to its role. A published version invokes itself.
+  const queryFunction = { 'Fn::Sub': `arn:\${AWS::Partition}:lambda:\${AWS::Region}:\${AWS::AccountId}:function:promlake-${stage}-query${s.canary && ':*'}` };
   const invokeItself = s.queryDivide ? [allow(['lambda:InvokeFunction'], queryFunction)] : [];
   const role = bounded(s.permissionsBoundary || s.noValue, s.allMay);
   const limits = s.runtimeConfigFile === 'store' ? [getRuntimeConfig] : [];

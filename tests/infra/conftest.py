@@ -77,6 +77,14 @@ def grouped(package: Package) -> Template:
 
 
 @pytest.fixture(scope="session")
+def canary(package: Package) -> Template:
+    """With versions and aliases, every function, and a boundary."""
+    parameters = ("canary=Canary10Percent30Minutes", "query-divide=4", "rules=on", f"permissions-boundary={BOUNDARY}",
+                  "replica-bucket=other", "replica-region=eu-west-1")  # fmt: skip
+    return read(package("test-canary", "arm64", *parameters) / "cloudformation.json")
+
+
+@pytest.fixture(scope="session")
 def guarded(package: Package) -> Template:
     """With all that an account may require, and with rules."""
     parameters = (f"kms-key={KEY}", f"permissions-boundary={BOUNDARY}",

@@ -83,6 +83,8 @@ class Template:
                 return re.sub(r"\$\{([^}]+)\}", self._substituted, text)
             case {"Fn::Join": [str(glue), list(parts)]}:
                 return glue.join(self.resolve(parts))
+            case {"Fn::If": ["RolledBack", _, otherwise]}:
+                return self.resolve(otherwise)
             case dict():
                 assert not any(key.startswith("Fn::") for key in value), f"not resolved: {value}"
                 return {key: self.resolve(v) for key, v in value.items()}

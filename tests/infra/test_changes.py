@@ -112,6 +112,17 @@ def test_changes_are_shown_without_secrets(programs: Programs) -> None:  # noqa:
             {"mode": "grouped", "capacity-provider": "arn:aws:lambda:us-east-1:123456789012:capacity-provider:x"},
             ["mode=grouped deletes the ingest function's URL, whose address never returns"],
         ),
+        ({"canary": "AllAtOnce"}, {"canary": "Canary10Percent5Minutes"}, []),
+        (
+            {"canary": "AllAtOnce"},
+            {"canary": ""},
+            ["canary= gives the functions' URLs new addresses: senders and readers of the former ones fail"],
+        ),
+        (
+            OLD_VERSION,
+            {"canary": "AllAtOnce"},
+            ["canary=AllAtOnce gives the functions' URLs new addresses: senders and readers of the former ones fail"],
+        ),
         (OLD_VERSION, {}, []),
         (OLD_VERSION, {"rules": "off"}, ["rules=off deletes the function and the queue of rules"]),
     ],

@@ -32,6 +32,7 @@ CONTEXT = {"lambda:FunctionArn": FUNCTION, "iam:PassedToService": "lambda.amazon
 # What a request is about: by its action, else by its service and the type of the resource, else by
 # its service.
 RESOURCES = {
+    "codedeploy:GetDeploymentConfig": f"arn:aws:codedeploy:{REGION}:{ACCOUNT}:deploymentconfig:CodeDeployDefault.LambdaAllAtOnce",
     "iam:PassRole": f"arn:aws:iam::{ACCOUNT}:role/{OURS}IngestRole-1Q2W3E4R5T6Y",
     "lambda:PassCapacityProvider": f"arn:aws:lambda:{REGION}:{ACCOUNT}:capacity-provider:x",
     "s3:GetObject": CODE,
@@ -43,6 +44,8 @@ RESOURCES = {
     "billing": f"arn:aws:billing::{ACCOUNT}:billingview/primary",
     "budgets": f"arn:aws:budgets::{ACCOUNT}:budget/{OURS}{REGION}-0a1b2c3d",
     "cloudwatch": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{OURS}LagAlarm-1Q2W3E4R5T6Y",
+    "codedeploy AWS::CodeDeploy::Application": f"arn:aws:codedeploy:{REGION}:{ACCOUNT}:application:{OURS}canary",
+    "codedeploy": f"arn:aws:codedeploy:{REGION}:{ACCOUNT}:deploymentgroup:{OURS}canary/{OURS}IngestCanary-1Q2W3E4R5T6Y",
     "ec2": "*",
     "events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{OURS}PlanEventsRuleSchedule1-1Q2W3E4R5T6Y",
     "iam": f"arn:aws:iam::{ACCOUNT}:role/{OURS}IngestRole-1Q2W3E4R5T6Y",
@@ -53,7 +56,7 @@ RESOURCES = {
     "sqs": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{OURS}WriteQueue-1Q2W3E4R5T6Y",
 }
 
-# What the tools ask for themselves: osls, infra/stack.js and the aws command.
+# What the tools ask for themselves: osls, infra/stack.js, infra/rollback.js and the aws command.
 STACK = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/promlake-{STAGE}/0a1b2c3d"
 TOOLS = {
     **{f"cloudformation:{action}": STACK for action in (
@@ -67,6 +70,10 @@ TOOLS = {
     # "Configure logging for HTTP APIs" in API Gateway's developer guide
     **{f"logs:{action}LogDelivery": "*" for action in ("Create", "Update", "Get", "Delete")},
     "logs:ListLogDeliveries": "*",
+    "codedeploy:ListDeploymentGroups": RESOURCES["codedeploy AWS::CodeDeploy::Application"],
+    **{f"codedeploy:{action}": RESOURCES["codedeploy"] for action in ("ListDeployments", "StopDeployment")},
+    **{f"codedeploy:{action}ApplicationRevision": RESOURCES["codedeploy AWS::CodeDeploy::Application"] for action in ("Get", "Register")},
+    **{f"lambda:{action}": FUNCTION for action in ("GetAlias", "ListVersionsByFunction")},
 }  # fmt: skip
 
 # These have no resource that a policy could name, or read only what names tell.
@@ -75,7 +82,8 @@ EVERYWHERE = re.compile(r"\w+:(Get|Describe|List)|logs:(CreateLogDelivery|PutRes
 # Actions of CloudFormation for properties that no resource of the stack has. Of API Gateway, IAM
 # knows no TagResource: tags take PUT.
 UNUSED = (
-    "apigateway:*Certificate*", "apigateway:*agResource", "elasticfilesystem:*", "firehose:*", "iam:AttachRolePolicy",
+    "apigateway:*Certificate*", "apigateway:*agResource", "codedeploy:*ApplicationRevision",
+    "codedeploy:RegisterOnPremisesInstance", "elasticfilesystem:*", "firehose:*", "iam:AttachRolePolicy",
     "iam:DetachRolePolicy", "iam:UpdateRoleDescription", "lambda:*CodeSigning*", "lambda:*LayerVersion",
     "lambda:*ProvisionedConcurrency*", "lambda:*RecursionConfig", "lambda:*ScalingConfig", "lambda:AssociateRuntimeAlias",
     "lambda:PutRuntimeManagementConfig", "logs:*IndexPolicy", "logs:DeleteDataProtectionPolicy", "logs:DeleteResourcePolicy",
@@ -131,12 +139,13 @@ def check(statements: list[Statement], requests: Requests) -> None:
 
 
 @pytest.fixture(scope="module")
-def requests(default: Template, x86: Template, direct: Template, grouped: Template, guarded: Template) -> Requests:
-    return list(dict.fromkeys(needed(default, x86, direct, grouped, guarded)))
+def requests(default: Template, x86: Template, direct: Template, grouped: Template, canary: Template, guarded: Template) -> Requests:
+    return list(dict.fromkeys(needed(default, x86, direct, grouped, canary, guarded)))
 
 
 def test_it_suffices(requests: Requests) -> None:
     check(policy(), requests)
+    assert allows(policy(), "iam:PassRole", RESOURCES["iam"], {"iam:PassedToService": "codedeploy.amazonaws.com"})
 
 
 def test_names_of_the_template(guarded: Template) -> None:

@@ -133,6 +133,14 @@ def test_parameters_of_the_composed_environment() -> None:
         ({"budget_dollars": "50"}, "parameter budget-dollars: want budget-email or alarm-topic, too"),
         ({"budget_email": "a@example.com"}, "parameter budget-email: want budget-dollars, too"),
         ({"budget_dollars": "50", "budget_email": "a@example.com b@example.com"}, "parameter budget-email: want at most 10 addresses"),
+        (
+            {"canary": "LambdaCanary10Percent5Minutes"},
+            "parameter canary: want AllAtOnce, Canary10Percent30Minutes or another",
+        ),
+        (
+            {"canary": "AllAtOnce", "mode": "grouped", "capacity_provider": "arn:aws:lambda:us-east-1:123456789012:capacity-provider:x"},
+            "parameter canary: want nothing with mode=grouped",
+        ),
         ({"alarm_topic": "pager"}, "parameter alarm-topic: want the ARN of an SNS topic, or nothing"),
     ],
     ids=str,

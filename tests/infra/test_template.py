@@ -25,6 +25,7 @@ WITHOUT_TAGS = {
     "AWS::ApiGatewayV2::ApiMapping",
     "AWS::ApiGatewayV2::Integration",
     "AWS::ApiGatewayV2::Route",
+    "AWS::Lambda::Alias",
     "AWS::Lambda::EventInvokeConfig",
     "AWS::Lambda::Permission",
     "AWS::Lambda::Url",
@@ -34,13 +35,14 @@ WITHOUT_TAGS = {
 }
 
 
-def test_everything_is_tagged(default: Template, x86: Template, grouped: Template, guarded: Template) -> None:
+def test_everything_is_tagged(default: Template, x86: Template, grouped: Template, canary: Template, guarded: Template) -> None:
     more = {"team": "x", "cost-center": "y"}
     plain: dict[str, str] = {}
     for template, stage, added in (
         (default, "test-default", plain),
         (x86, "test-x86", more),
         (grouped, "test-grouped", plain),
+        (canary, "test-canary", plain),
         (guarded, "test-guarded", plain),
     ):
         for name, resource in template.resources.items():
@@ -53,8 +55,9 @@ def test_everything_is_tagged(default: Template, x86: Template, grouped: Templat
         assert "Tags" not in PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["properties"], kind
 
 
-def test_cfn_lint(default: Template, x86: Template, direct: Template, grouped: Template, guarded: Template, tmp_path: Path) -> None:
-    done = lint(tmp_path, default=default, x86=x86, direct=direct, grouped=grouped, guarded=guarded)
+def test_cfn_lint(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    names = ("default", "x86", "direct", "grouped", "canary", "guarded")
+    done = lint(tmp_path, **{name: request.getfixturevalue(name) for name in names})
     assert done.returncode == 0, done.stdout
 
 
