@@ -16,6 +16,8 @@ for parameter in "$@"; do
 done
 
 mkdir -p "$dist/$stage"
+exec 9>"$dist/.lock"
+flock 9 # osls packages in infra/.serverless
 ./osls.sh package --stage "$stage" --region "$region" --package "$dist/$stage/serverless" "${parameters[@]}"
 node template.js "$dist/$stage/serverless/cloudformation-template-update-stack.json" "$dist" "$arch" "$dist/$stage/cloudformation.json"
 echo "package: dist/$stage/cloudformation.json"
