@@ -55,6 +55,10 @@ deploy: deploy-check functions $(NODE_READY) ## Deploy the AWS stack and print i
 	@xargs -0 -a dist/$(STAGE)/parameters infra/package.sh $(STAGE) $(REGION) $(ARCH)
 	@xargs -0 -a dist/$(STAGE)/parameters infra/deploy.sh $(STAGE) $(REGION) $(ARCH)
 
+.PHONY: rollback
+rollback: $(NODE_READY) ## Give the functions of a stage with canary= the versions of the deployment before, or end a canary (STAGE=, REGION=).
+	@node infra/rollback.js '$(STAGE)' '$(REGION)'
+
 .PHONY: remove
 remove: $(NODE_READY) ## Remove the AWS stack; its bucket and its queues of writes stay (STAGE=, REGION=).
 	@infra/remove.sh $(STAGE) $(REGION)

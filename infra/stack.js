@@ -88,7 +88,7 @@ const gone = async (client, id) => {
 
 const client = (region) => new CloudFormationClient({ region });
 
-module.exports = { client, template };
+module.exports = { client, existing, template };
 
 if (require.main === module) {
   const [command, name, region, ...rest] = process.argv.slice(2);

@@ -8,6 +8,7 @@ import functools
 import os
 import signal
 import sys
+from typing import Any
 
 LOOPBACK = "127.0.0.1"
 PR_SET_PDEATHSIG = 1
@@ -32,6 +33,30 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
+def complete_cloudformation() -> None:
+    """Adds what LocalStack's CloudFormation lacks for `make rollback`: updates of aliases, and updates with the previous template."""
+    from localstack.services.cloudformation.resource_provider import OperationStatus, ProgressEvent
+    from localstack.services.cloudformation.v2.provider import CloudformationProviderV2 as Provider
+    from localstack.services.cloudformation.v2.provider import find_stack_v2, get_cloudformation_store
+    from localstack.services.lambda_.resource_providers.lambda_alias import LambdaAliasProvider
+
+    def update_alias(_: object, request: Any) -> Any:  # noqa: ANN401 (LocalStack's types are not here)
+        model = request.desired_state
+        request.aws_client_factory.lambda_.update_alias(**{name: model[name] for name in ("FunctionName", "Name", "FunctionVersion")})
+        return ProgressEvent(OperationStatus.SUCCESS, {**request.previous_state, **model})
+
+    update_stack = Provider.update_stack
+
+    @functools.wraps(update_stack)
+    def with_previous_template(self: Any, context: Any, request: Any) -> Any:  # noqa: ANN401
+        if request.pop("UsePreviousTemplate", False):
+            store = get_cloudformation_store(context.account_id, context.region)
+            request["TemplateBody"] = find_stack_v2(store, request["StackName"]).template_body
+        return update_stack(self, context, request)
+
+    LambdaAliasProvider.update, Provider.update_stack = update_alias, with_previous_template
+
+
 def main() -> None:
     """Runs LocalStack until SIGTERM."""
     port = int(sys.argv[1])
@@ -42,6 +67,7 @@ def main() -> None:
     from twisted.internet import endpoints
 
     endpoints.TCP4ServerEndpoint = functools.partial(endpoints.TCP4ServerEndpoint, interface=LOOPBACK)
+    complete_cloudformation()
     from localstack.runtime.main import main as run
 
     run()
