@@ -195,8 +195,8 @@ func (s *Stage) Estimate(ctx context.Context, q request.Question) (request.Estim
 	return e.Estimate, nil
 }
 
-// Slices cuts a range query, or the samples of a selector if its step is 0, or a SQL statement, into
-// at most n statements that other processes run. The tenant is that of the context.
+// Slices cuts a range query, or the samples of a selector if its step is 0, or a SQL statement,
+// into at most n statements that other processes run. The tenant is that of the context.
 func (s *Stage) Slices(ctx context.Context, q request.Question, n int) (*explain.Sliced, error) {
 	if q.Statement != nil {
 		return s.sql.Slices(ctx, *q.Statement, n)

@@ -80,8 +80,8 @@ func (x *execution) slices(n int) (*explain.Sliced, error) {
 	return out, nil
 }
 
-// asks returns what the only table of a planned statement asks for: a range query, or the samples of
-// a selector; nil if there are several selectors, or no samples.
+// asks returns what the only table of a planned statement asks for: a range query, or the samples
+// of a selector; nil if there are several selectors, or no samples.
 func (x *execution) asks() (*request.Question, error) {
 	if len(x.calls) > 0 {
 		p := x.calls[0]

@@ -37,8 +37,8 @@ const (
 	ssmPrefix  = "ssm:"
 )
 
-// OpenSecret returns the source of a reference: file:PATH, or ssm:NAME for a parameter of AWS Systems
-// Manager. It does not access the source.
+// OpenSecret returns the source of a reference: file:PATH, or ssm:NAME for a parameter of AWS
+// Systems Manager. It does not access the source.
 func OpenSecret(reference string) (Secret, error) {
 	if path, ok := strings.CutPrefix(reference, filePrefix); ok && path != "" {
 		return SecretFile(path), nil

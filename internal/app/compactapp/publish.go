@@ -51,10 +51,9 @@ func (s PublishSettings) Check(deletion time.Duration) error {
 	return nil
 }
 
-// Publish returns the builder of the stage that keeps Iceberg tables over the blocks of a store, whose
-// URL is store. It publishes in the background, or
-// in a function at each schedule. It keeps replaced metadata for the duration deletion at least, as
-// compaction keeps replaced objects.
+// Publish returns the builder of the stage that keeps Iceberg tables over the blocks of a store,
+// whose URL is store. It publishes in the background, or in a function at each schedule. It keeps
+// replaced metadata for the duration deletion at least, as compaction keeps replaced objects.
 func Publish(s PublishSettings, store string, deletion time.Duration) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		if err := s.Check(deletion); err != nil {

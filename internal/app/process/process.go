@@ -206,8 +206,8 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback
 	return made, nil
 }
 
-// openRoot returns the store for the stages, and checks it if the settings ask for that. A store that
-// can be read, and does not answer the check, allows no writes: its disk may be full.
+// openRoot returns the store for the stages, and checks it if the settings ask for that. A store
+// that can be read, and does not answer the check, allows no writes: its disk may be full.
 func (made *started) openRoot(ctx context.Context, s Settings, store objstore.Store, p Parts) (objstore.Store, error) {
 	place, _ := store.(probe.Place)
 	root, unread := probe.NewRooted(ctx, made.store, place, p.Logger, p.Now)

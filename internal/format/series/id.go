@@ -18,11 +18,11 @@ func appendLabel(buf []byte, name, value string) []byte {
 	return append(buf, sep)
 }
 
-// IDOf returns the stable 64-bit identifier of a label set: xxh3-64 (seed 0) over name, 0xFF, value,
-// 0xFF of every label (including __name__). lset is in the order of names and has no empty values,
-// as Table.Intern takes it. The ID is the same in every segment and block, so SQL queries may join
-// on it. Two label sets may share an ID; the identity of a series is its label set. IDOf uses buf's
-// memory and returns it.
+// IDOf returns the stable 64-bit identifier of a label set: xxh3-64 (seed 0) over name, 0xFF,
+// value, 0xFF of every label (including __name__). lset is in the order of names and has no empty
+// values, as Table.Intern takes it. The ID is the same in every segment and block, so SQL queries
+// may join on it. Two label sets may share an ID; the identity of a series is its label set. IDOf
+// uses buf's memory and returns it.
 func IDOf(lset []Label, buf []byte) (uint64, []byte) {
 	buf = buf[:0]
 	for _, l := range lset {

@@ -49,7 +49,8 @@ type newest struct {
 }
 
 // newer returns what is the newest exemplar after e, and whether e is stored: if it does not equal
-// n, and is not older by more than window (ms). Exemplars of one time are ordered by value and labels.
+// n, and is not older by more than window (ms). Exemplars of one time are ordered by value and
+// labels.
 func (n newest) newer(e exemplar.Exemplar, window int64) (newest, bool) {
 	x := newest{e.Ts, e.Value, e.Labels.Hash(), e.HasTs}
 	if x.labels == n.labels && x.v == n.v && (x.t == n.t || !x.timed && !n.timed) {

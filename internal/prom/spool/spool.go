@@ -205,8 +205,8 @@ func (q *Spool) SetLinger(longest time.Duration) { q.longest.Store(int64(longest
 // linger returns how long samples wait for others now.
 func (q *Spool) linger() time.Duration { return min(q.pace, time.Duration(q.longest.Load())) }
 
-// adapt changes how long samples wait for others by the time that an append took: a slow one may not
-// become larger, because after Settings.Patience it counts as failed.
+// adapt changes how long samples wait for others by the time that an append took: a slow one may
+// not become larger, because after Settings.Patience it counts as failed.
 func (q *Spool) adapt(took time.Duration) {
 	if took > q.linger()/quickShare {
 		q.pace = q.set.Linger
@@ -251,8 +251,8 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 // full reports whether samples wait for no others. The caller holds q.mu.
 func (q *Spool) full() bool { return q.memory > q.set.MaxMemory/fullShare }
 
-// demand is that of those who wait, and bounds how often they end the linger time: maxEarly times at
-// once, and once per linger time in the long run. So a few groups of rules are evaluated without
+// demand is that of those who wait, and bounds how often they end the linger time: maxEarly times
+// at once, and once per linger time in the long run. So a few groups of rules are evaluated without
 // delay, and many groups share appends.
 type demand struct {
 	waits bool // somebody waits for the transactions that are in memory

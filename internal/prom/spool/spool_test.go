@@ -193,8 +193,8 @@ func TestDemand(t *testing.T) {
 	require.Len(t, s.kept(), 13)
 }
 
-// TestLinger: samples wait for others as long as was said last, unless they fill a large part of the
-// memory.
+// TestLinger: samples wait for others as long as was said last, unless they fill a large part of
+// the memory.
 func TestLinger(t *testing.T) {
 	set := settingsIn(filepath.Join(t.TempDir(), "queue"))
 	set.Linger = time.Hour
@@ -220,7 +220,8 @@ func TestLinger(t *testing.T) {
 	require.NoError(t, q.Close(t.Context()))
 }
 
-// TestSlowAppendsStaySmall: the linger time grows while appends are quick, and a slow one ends that.
+// TestSlowAppendsStaySmall: the linger time grows while appends are quick, and a slow one ends
+// that.
 func TestSlowAppendsStaySmall(t *testing.T) {
 	q := &Spool{set: Settings{Linger: time.Second}, pace: time.Second}
 	q.SetLinger(3 * time.Second)
@@ -272,7 +273,8 @@ func TestStoreBack(t *testing.T) {
 	require.Equal(t, want(t, 1_000_000, 2_000_000), s.kept())
 }
 
-// TestOrderOfFiles: a few files are stored one after another, and what is added meanwhile after them.
+// TestOrderOfFiles: a few files are stored one after another, and what is added meanwhile after
+// them.
 func TestOrderOfFiles(t *testing.T) {
 	dir, s := filepath.Join(t.TempDir(), "queue"), newStore()
 	s.away = true

@@ -128,8 +128,8 @@ func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts 
 	})
 }
 
-// errResolution is upstream's error of /api/v1/query_range, which checks the number of steps before it
-// asks the engine. Here it is checked for range queries from everywhere.
+// errResolution is upstream's error of /api/v1/query_range, which checks the number of steps before
+// it asks the engine. Here it is checked for range queries from everywhere.
 var errResolution = errors.New("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
 
 // NewRangeQuery implements promql.QueryEngine.

@@ -53,8 +53,8 @@ type Files struct {
 // minMemoryBytes is the least memory for objects that the disk has no room for.
 const minMemoryBytes = 32 << 20
 
-// New returns files of a store. stored are segments that this process has stored; nil: none. It does
-// no I/O.
+// New returns files of a store. stored are segments that this process has stored; nil: none. It
+// does no I/O.
 func New(s Settings, store objstore.Store, dir *tempdir.WorkDir, stored *recent.Segments, m *request.Metrics) *Files {
 	local, _ := store.(objstore.Local)
 	return &Files{

@@ -146,8 +146,8 @@ func (f *Files) segmentFooter(ctx context.Context, o *Ref) (*Footer, error) {
 }
 
 // storedFooter returns the footer of a segment that this process has stored and nobody has read
-// since, and adds it to the cache; nil if the object is none. before is a footer that may have equal
-// label names; nil: there is none.
+// since, and adds it to the cache; nil if the object is none. before is a footer that may have
+// equal label names; nil: there is none.
 func (f *Files) storedFooter(o *Ref, before *Footer) *Footer {
 	if o.IsBlock() {
 		return nil

@@ -37,7 +37,8 @@ type document struct {
 	Saves    []string         `json:"saves"` // of the last batches, oldest first
 }
 
-// decode is the inverse of checksum.Marshal. Errors: ErrVersion; others mean that the object is damaged.
+// decode is the inverse of checksum.Marshal. Errors: ErrVersion; others mean that the object is
+// damaged.
 func decode(b []byte) (d document, err error) {
 	if _, err := checksum.Verify(b); err != nil {
 		return document{}, fmt.Errorf("decode counts of queries: %w", err)

@@ -40,8 +40,8 @@ func parameters(t *testing.T, of arrow.DataType, rows string, options ...ipc.Opt
 	return s.all
 }
 
-// hostileSchema is a schema of n fields, which are all the same one, with a name, and with itself as
-// its child if it is nested.
+// hostileSchema is a schema of n fields, which are all the same one, with a name, and with itself
+// as its child if it is nested.
 func hostileSchema(n int, name string, nested bool) *flight.FlightData {
 	b := flatbuffers.NewBuilder(1024)
 	text := b.CreateString(name)

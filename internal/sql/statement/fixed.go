@@ -16,10 +16,10 @@ var (
 	}
 )
 
-// Over returns a function for the tree of the statement, which Check admits, as json_deserialize_sql
-// takes it: over another table in place of samples or promql, and with a constant time in place of
-// now(). It returns nil if the statement reads something else, or has a part that may depend on the
-// time or on the process. The statement itself is of no use then.
+// Over returns a function for the tree of the statement, which Check admits, as
+// json_deserialize_sql takes it: over another table in place of samples or promql, and with a
+// constant time in place of now(). It returns nil if the statement reads something else, or has a
+// part that may depend on the time or on the process. The statement itself is of no use then.
 func (s *Statement) Over(table string) func(now string) ([]byte, error) {
 	if s.Explain || len(s.tree.Node("node").Node("cte_map").List("map")) > 0 {
 		return nil

@@ -128,7 +128,8 @@ func typeOf(name string, v any) (string, error) {
 	return "", nil
 }
 
-// list returns the node of a list: its JSON, which DuckDB parses, so that a long list makes one node.
+// list returns the node of a list: its JSON, which DuckDB parses, so that a long list makes one
+// node.
 func list(name string, items []any, location any) (Node, error) {
 	item := ""
 	for _, x := range items {

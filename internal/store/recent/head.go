@@ -224,8 +224,8 @@ func (h *Head) restart() {
 	}
 }
 
-// chain returns the samples of a series; it first moves those of the table before to the latest one.
-// The caller holds h.mu.
+// chain returns the samples of a series; it first moves those of the table before to the latest
+// one. The caller holds h.mu.
 func (h *Head) chain(ref series.Ref) *chain {
 	x := h.last.chains.at(ref)
 	if x.line == 0 && h.before != nil {
@@ -390,9 +390,9 @@ func (h *Head) Read(mint int64, deletions ulid.ULID) (Reading, bool) {
 	return Reading{}, false
 }
 
-// Newest begins a read of all samples that the head has: those from a time (ms) on. It reports false
-// if it has none, or if deletions is not the newest tombstone that it knows. It does not count as a
-// read that begins the head.
+// Newest begins a read of all samples that the head has: those from a time (ms) on. It reports
+// false if it has none, or if deletions is not the newest tombstone that it knows. It does not
+// count as a read that begins the head.
 func (h *Head) Newest(deletions ulid.ULID) (r Reading, from int64, ok bool) {
 	if h == nil {
 		return Reading{}, 0, false

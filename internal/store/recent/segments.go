@@ -108,8 +108,8 @@ func (s *Segments) Stored(tenant, key string, content *Segment) {
 	}
 }
 
-// leave leaves the samples of a segment to a head. If nobody else has had them, their memory is used
-// again.
+// leave leaves the samples of a segment to a head. If nobody else has had them, their memory is
+// used again.
 func (s *Segments) leave(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,8 +41,8 @@ const (
 	selectedBytes  = 40
 )
 
-// find returns the series that match, by labels. It reports false if that would take too long. Callers
-// must not change them.
+// find returns the series that match, by labels. It reports false if that would take too long.
+// Callers must not change them.
 func (x *selections) find(p *postings, ms []*labels.Matcher) ([]selected, bool) {
 	var room [256]byte
 	key := string(appendKey(room[:0], ms))

@@ -1,6 +1,6 @@
 // Package cloudstore stores objects in containers of Azure Blob Storage, with the conditions of
-// ETags, and in buckets of Google Cloud Storage, by its JSON API. There ETags are the generations of
-// objects, which no other version of an object ever has. It adds azblob://container/prefix and
+// ETags, and in buckets of Google Cloud Storage, by its JSON API. There ETags are the generations
+// of objects, which no other version of an object ever has. It adds azblob://container/prefix and
 // gs://bucket/prefix to the URLs of package storeurl; parameters: endpoint, the URL of another
 // server, and account, Azure's storage account.
 package cloudstore
@@ -51,8 +51,8 @@ func init() {
 
 // Google returns the store of a bucket. It sends no request for an object; a missing bucket is
 // reported by the first operation. Requests go without credentials to a server with the same
-// protocol, which the parameter endpoint or STORAGE_EMULATOR_HOST names, or else to Google, with the
-// application default credentials.
+// protocol, which the parameter endpoint or STORAGE_EMULATOR_HOST names, or else to Google, with
+// the application default credentials.
 func Google(ctx context.Context, b storeurl.Bucket) (objstore.Store, error) {
 	var transport http.RoundTripper = remote.NewTransport(timeout, idleConnections)
 	options := []option.ClientOption{}
