@@ -12,6 +12,7 @@ import (
 
 	"github.com/promlake/promlake/tests/bench/capture"
 	"github.com/promlake/promlake/tests/bench/fleet"
+	"github.com/promlake/promlake/tests/bench/gateway"
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/server"
 	"github.com/promlake/promlake/tests/bench/table"
@@ -22,7 +23,8 @@ var errFailed = errors.New("a server refused requests or could not be measured; 
 
 // Flags of the command.
 type Flags struct {
-	server.Flags `embed:""`
+	server.Flags    `embed:""`
+	gateway.Program `embed:""`
 
 	Repeat      int           `default:"1" name:"rounds" help:"Number of runs of each server, in rotated order; the table shows medians."`
 	Hosts       int           `default:"200" help:"Number of virtual hosts."`
@@ -34,6 +36,7 @@ type Flags struct {
 	Protocol    string        `default:"1" enum:"1,2,influx,text,otlp,datadog,opentsdb,jsonlines,csv,graphite" help:"Version of remote_write sent to Promlake, 1 or 2 (the peers support only 1); or ${enum} to the servers that have it. Debian's VictoriaMetrics has no otlp, and no protobuf of datadog."`
 	Interval    time.Duration `default:"15s" help:"Time between two scrapes of a host, in sample time."`
 	Compact     bool          `help:"Load a day in the past, compact it afterwards, and measure that and the bytes that stay. Promlake does not compact during the load; VictoriaMetrics merges then as it does."`
+	BucketDelay time.Duration `help:"Run Promlake alone, over a bucket of versitygw whose requests take this much longer, such as 30ms."`
 	Settle      time.Duration `default:"5s" help:"Time after the load during which a server's CPU time still counts (deferred work)."`
 	WorkDir     string        `type:"path" help:"Parent of the servers' folders (default: the system's temporary folder)."`
 	JSON        bool          `name:"json" help:"Print every run as JSON, one object a line, instead of the table."`
@@ -82,7 +85,14 @@ func (f *Flags) measure(ctx context.Context) ([]run, error) {
 	if err != nil {
 		return nil, err
 	}
-	specs, err := f.Installed(server.Promlake, server.VictoriaMetrics, server.Prometheus)
+	if f.Compact && f.BucketDelay > 0 {
+		return nil, errors.New("a load that is compacted is stored in a folder: --compact excludes --bucket-delay")
+	}
+	names := []string{server.Promlake, server.VictoriaMetrics, server.Prometheus}
+	if f.BucketDelay > 0 {
+		names = names[:1]
+	}
+	specs, err := f.Installed(names...)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +101,7 @@ func (f *Flags) measure(ctx context.Context) ([]run, error) {
 	}
 	var runs []run
 	for _, spec := range schedule(specs, f.Repeat) {
-		r, err := once(ctx, spec, hosts, f.settings(spec, protocol), f.Compact, f.WorkDir)
+		r, err := f.once(ctx, spec, hosts, f.settings(spec, protocol))
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

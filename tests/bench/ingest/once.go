@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -62,9 +63,9 @@ func schedule(specs []server.Spec, times int) []server.Spec {
 
 // once starts a server in a fresh folder, loads it, stops it, compacts what it stored if that is
 // wanted, and measures its folder. The folder is removed unless something failed.
-func once(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, s load.Settings, compact bool, workDir string) (r run, err error) {
+func (f *Flags) once(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, s load.Settings) (r run, err error) {
 	r.Server = spec.Name
-	dir, err := os.MkdirTemp(workDir, "bench-"+spec.Name+"-")
+	dir, err := os.MkdirTemp(f.WorkDir, "bench-"+spec.Name+"-")
 	if err != nil {
 		return r, fmt.Errorf("make folder: %w", err)
 	}
@@ -75,8 +76,17 @@ func once(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, s load.Sett
 			err = fmt.Errorf("%w (its files are kept in %s)", err, dir)
 		}
 	}()
-	if compact {
+	if f.Compact {
 		spec = alone(spec)
+	}
+	if f.BucketDelay > 0 {
+		g, failed := f.Start(ctx, filepath.Join(dir, "gateway"))
+		if failed != nil {
+			return r, failed
+		}
+		defer func() { err = errors.Join(err, g.Stop()) }()
+		g.Delay(f.BucketDelay)
+		spec = spec.Over(g.URL())
 	}
 	p, err := server.Start(ctx, spec, dir)
 	if err != nil {
@@ -84,13 +94,13 @@ func once(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, s load.Sett
 	}
 	s.URL, s.PID = p.WriteURL(), p.PID()
 	r.Report, err = load.Run(ctx, hosts, s, time.Now)
-	if compact && err == nil && spec.Name == server.VictoriaMetrics {
+	if f.Compact && err == nil && spec.Name == server.VictoriaMetrics {
 		err = peer.MergeAll(ctx, p.URL(""), 1)
 	}
 	if err = errors.Join(err, p.Stop()); err != nil {
 		return r, err
 	}
-	if r.DiskBytes, err = proc.DiskUsage(dir); err != nil || !compact {
+	if r.DiskBytes, err = proc.DiskUsage(dir); err != nil || !f.Compact {
 		return r, err
 	}
 	return r, r.compact(ctx, spec, dir)

@@ -57,7 +57,7 @@ func oneHost(t *testing.T) *fleet.Fleet {
 func TestOnce(t *testing.T) {
 	work := t.TempDir()
 	spec := fakeSpec(t, func(addr, dir string) []string { return []string{"fake", addr, filepath.Join(dir, "data")} })
-	r, err := once(t.Context(), spec, oneHost(t), load.Settings{Rounds: 5}, false, work)
+	r, err := (&Flags{WorkDir: work}).once(t.Context(), spec, oneHost(t), load.Settings{Rounds: 5})
 	require.NoError(t, err)
 	require.Equal(t, int64(5), r.Report.Samples)
 	require.NotNil(t, r.Report.Server)
@@ -70,7 +70,7 @@ func TestOnce(t *testing.T) {
 func TestOnceKeepsTheFilesOfAFailure(t *testing.T) {
 	work := t.TempDir()
 	spec := fakeSpec(t, func(addr, dir string) []string { return []string{"fake", addr, filepath.Join(dir, "absent", "data")} })
-	_, err := once(t.Context(), spec, oneHost(t), load.Settings{Rounds: 5}, false, work)
+	_, err := (&Flags{WorkDir: work}).once(t.Context(), spec, oneHost(t), load.Settings{Rounds: 5})
 	require.ErrorIs(t, err, server.ErrNotReady)
 	left, err2 := os.ReadDir(work)
 	require.NoError(t, err2)
