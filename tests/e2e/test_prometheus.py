@@ -14,7 +14,7 @@ import pytest
 import yaml
 from promlake import Client
 from support.documentation import ADDRESS, block
-from support.peers import NODE, SELF, Prometheus, evaluation_times, newest, prometheus_command
+from support.peers import NODE, SELF, Prometheus, evaluation_times, newest, newest_of_all, prometheus_command
 from support.programs import Process, Programs, free_port, wait_until
 from support.questions import vector
 from support.server import Server, Start
@@ -52,7 +52,7 @@ def pair(programs: Programs, gateway: Gateway, tmp_path_factory: pytest.TempPath
             wait_until(lambda: caught_up(server, end), "Promlake to catch up", context=server.process.log)  # noqa: B023
         imported = directory_store(directory / "imported")
         # A scrape that has begun and is not stored yet is later than the newest ones.
-        imports(programs, prometheus.url, imported.url, start - HISTORY_SECONDS, min(newest(prometheus.client).values()))
+        imports(programs, prometheus.url, imported.url, start - HISTORY_SECONDS, min(newest_of_all(prometheus.client).values()))
         servers["import"] = Server([programs.promlake, "serve"], imported, directory / "import")
         yield Pair(prometheus, servers, start, end)
         for server in servers.values():

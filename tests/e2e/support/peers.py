@@ -32,8 +32,8 @@ class Prometheus:
     def wait_for_scrapes(self, count: int) -> dict[str, float]:
         """Waits for so many scrapes of each job, and returns the time of the first one."""
         self.wait_until_scraping()
-        first = newest(self.client)
-        wait_until(lambda: min(newest(self.client).values()) > max(first.values()) + count, "scrapes")
+        first = newest_of_all(self.client)
+        wait_until(lambda: min(newest_of_all(self.client).values()) > max(first.values()) + count, "scrapes")
         return first
 
     def cleanup(self) -> None:
@@ -66,13 +66,25 @@ def newest(client: Client) -> dict[str, float]:
     return {s.labels["job"]: s.value for s in answer.samples}
 
 
+def newest_of_all(client: Client) -> dict[str, float]:
+    """Returns newest once it has both jobs: on a loaded machine the last scrape of one may have timed out."""
+    times: dict[str, float] = {}
+
+    def complete() -> bool:
+        times.update(newest(client))
+        return len(times) == 2
+
+    wait_until(complete, "a complete scrape of both jobs")
+    return times
+
+
 def evaluation_times(client: Client, first: dict[str, float]) -> tuple[float, float]:
     """Returns a start and an end between the jobs' first scrapes and the last ones of a Prometheus, whole seconds apart.
 
     No scrape is whole seconds away from them: Prometheus 2 counts a sample at the very beginning of a range, Prometheus 3, and so Promlake,
     does not.
     """
-    last = newest(client)
+    last = newest_of_all(client)
     answer = client.query("up[1d]")
     assert isinstance(answer, Matrix)
     taken = sorted({round(p.time * 1000) % 1000 for s in answer.series for p in s.points})
