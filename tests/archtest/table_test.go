@@ -189,7 +189,7 @@ var allowed = map[string][]string{
 	"tests/bench/gateway":           {"tests/bench/server"},
 	"tests/bench/growth":            {"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
 	"tests/bench/imports":           {"internal/access/tenant", "internal/compact/blockio", "internal/query", "internal/store/catalog", "internal/store/objstore", "internal/store/objstore/filestore", "tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/table", "tests/support/compacttest", "tests/support/promblocktest"},
-	"tests/bench/ingest":            {"tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table", "tests/bench/wire"},
+	"tests/bench/ingest":            {"tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/gateway", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table", "tests/bench/wire"},
 	"tests/bench/load":              {"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
 	"tests/bench/peer":              {},
 	"tests/bench/proc":              {},
