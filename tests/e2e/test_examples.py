@@ -69,8 +69,8 @@ COMMANDS = (
 BENCHMARKS = {"docs/benchmarks.md", "docs/decisions/005-block-values.md", "docs/decisions/014-rollups.md"}
 # Of aws and mimirtool.
 FOREIGN = {
-    "docs/deploy.md": {"overwrite", "s3-bucket"},
-    "docs/operations-aws.md": {"cli-binary-format"},
+    "docs/deploy.md": {"overwrite", "parameter-overrides", "qualifier", "s3-bucket"},
+    "docs/operations-aws.md": {"cli-binary-format", "qualifier"},
     "docs/rules.md": {"address", "id"},
 }
 
