@@ -306,7 +306,7 @@ test-upgrade: versitygw $(PAGE) | system ## Replace servers by those of another 
 
 .PHONY: bench
 bench: bin/promlake peers versitygw ## Compare Promlake with VictoriaMetrics in everything, in one table and one drawing (ARGS= goes to tests/bench all).
-	$(GO) run ./tests/bench all --svg docs/images/benchmarks.svg $(ARGS)
+	$(GO) run ./tests/bench all --svg docs/images/benchmarks.svg --history docs/benchmarks/history.csv $(ARGS)
 
 .PHONY: bench-ingest
 bench-ingest: bin/promlake ## Compare how Promlake and the fetched peers ingest (ARGS= goes to tests/bench ingest).

@@ -3,7 +3,9 @@ package all
 import (
 	"encoding/xml"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +69,19 @@ func TestGoals(t *testing.T) {
 	goals := growthGoals([]int{100_000, 1_000_000, 5_000_000})
 	require.Len(t, goals, 6)
 	require.Equal(t, within("4,999,527 series: samples", "times that of 99,879 series", 1.25), goals[3])
+}
+
+func TestHistory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history.csv")
+	rows := []table.Comparison{{Name: `a{b="c"}: load, peak`, Unit: "MB", Promlake: 1, Peer: 3}, {Name: "alone", Unit: "s", Promlake: 1}}
+	for range 2 {
+		require.NoError(t, record(file, "1.2.3", time.Unix(86400, 0), rows))
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	line := `1970-01-02,1.2.3,"a{b=""c""}: load, peak",MB,0.333` + "\n"
+	require.Equal(t, "date,version,measured,unit,ratio\n"+line+line, string(text))
+	require.Error(t, record(filepath.Join(file, "x"), "", time.Now(), nil))
 }
 
 // trial is as little as all steps can measure.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/promlake/promlake/tests/bench/gateway"
@@ -23,6 +25,7 @@ type Flags struct {
 	Large       bool          `help:"Measure growth up to five million series, instead of one. It takes gigabytes of memory."`
 	SmallServer time.Duration `default:"3m" help:"How long the small server gets samples."`
 	SVG         string        `name:"svg" type:"path" help:"Write the drawing to this file if all rows are measured."`
+	History     string        `type:"path" help:"Append the ratios to this CSV file if all rows are measured."`
 	JSON        bool          `name:"json" help:"Print JSON instead of the table."`
 }
 
@@ -48,6 +51,16 @@ func (f *Flags) Run(ctx context.Context) error {
 	if f.SVG != "" && len(f.Rows) == 0 {
 		if err := os.WriteFile(f.SVG, []byte(draw(all)), 0o644); err != nil {
 			return fmt.Errorf("write drawing: %w", err)
+		}
+	}
+	if f.History != "" && len(f.Rows) == 0 {
+		version, err := exec.CommandContext(ctx, f.ServerBin, "version").Output() // promlake VERSION (…)
+		words := strings.Fields(string(version))
+		if err != nil || len(words) < 2 {
+			return fmt.Errorf("ask Promlake's version: %q, %v", version, err)
+		}
+		if err := record(f.History, words[1], time.Now(), all); err != nil {
+			return err
 		}
 	}
 	if f.JSON {
