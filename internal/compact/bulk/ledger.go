@@ -85,8 +85,8 @@ func (l *ledger) written() []ulid.ULID {
 }
 
 // left returns the unit without the inputs that others have imported before the manifest m, which
-// was just read. errTooLarge: they have imported some for a part of the series. errBeside: for a part
-// of the window.
+// was just read. errTooLarge: they have imported some for a part of the series. errBeside: for a
+// part of the window.
 func (l *ledger) left(ctx context.Context, m catalog.Manifest, p *Plan, u *Unit) (Unit, error) {
 	out := *u
 	out.Inputs = nil

@@ -37,8 +37,8 @@ func (c *Counter) Save(ctx context.Context) {
 	c.save(ctx)
 }
 
-// MaybeSave saves if the last save, or the start, is at least an interval ago. It takes at most 2
-// s, and at most a tenth of the time until ctx's deadline.
+// MaybeSave saves if the last save, or the start, is at least an interval ago. It takes two seconds
+// at most, and at most a tenth of the time until ctx's deadline.
 func (c *Counter) MaybeSave(ctx context.Context) {
 	if c.settings.Interval == 0 || c.now().UnixMilli()-c.tried.Load() < c.settings.Interval.Milliseconds() {
 		return
