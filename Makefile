@@ -181,6 +181,7 @@ test-go: build rie versitygw | system ## Run the Go tests.
 	@tests/tools/system.sh package
 	@tests/tools/system.sh shells
 	PROMLAKE_PROGRAMS=$(CURDIR)/bin $(GO) test $(GOTEST) -p 3 $(LONGEST) ./...
+	$(GO) test $(GOTEST) -tags=netgo,osusergo,arrow_json_stdlib,no_kubernetes_sd ./internal/app/promconfig
 
 # Packages whose tests run goroutines that share memory. The detector finds nothing in others, and
 # compiles all that they import once more. In make soak, all run with it.
