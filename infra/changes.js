@@ -96,6 +96,7 @@ const plan = async (stage, arch, old, given) => {
   const names = changed(old.values, now, all);
   const notes = names.map((name) => line(name, old.values[name], now[name]));
   if (!old.complete) notes.unshift('  the stack is of a version that kept no parameters: PARAMS must have all that it was deployed with');
+  // A stack that kept no parameter canary has none.
   return { given: all, notes, lost: deletions({ ...now, canary: '', ...old.values }, now), ask: notes.length > 0 };
 };
 

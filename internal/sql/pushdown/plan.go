@@ -31,16 +31,12 @@ type Scan struct {
 // document is the answer of json_serialize_plan.
 type document struct {
 	Failed  bool   `json:"error"`
-	Kind    string `json:"error_type"`
 	Message string `json:"error_message"`
 	Plans   []node `json:"plans"`
 }
 
 // PlanError reports that DuckDB cannot plan a statement.
-type PlanError struct {
-	Kind    string // DuckDB's type of the error: binder, catalog, ...
-	Message string
-}
+type PlanError struct{ Message string }
 
 // Error implements error.
 func (e *PlanError) Error() string { return e.Message }
@@ -57,7 +53,7 @@ func Scans(answer []byte) (out []*Scan, rowwise bool, err error) {
 		return nil, false, fmt.Errorf("read DuckDB's plan: %w", err)
 	}
 	if d.Failed {
-		return nil, false, &PlanError{d.Kind, d.Message}
+		return nil, false, &PlanError{d.Message}
 	}
 	rowwise = true
 	for _, p := range d.Plans {
